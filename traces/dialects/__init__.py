@@ -1,0 +1,20 @@
+"""Dialect lenses: the only places that parse or write what a model provider speaks.
+
+A lens reads a request body (the conversation so far, and the tool results in it), reads an
+answer (one step), writes an answer, and replaces one tool result while touching no other
+byte. `lens(request)` finds the one that fits by path suffix and body shape, never by host:
+Azure, localhost and renamed endpoints are model traffic too.
+
+Law, held by a property test: replacing a result by its own text changes no byte.
+"""
+
+from traces.dialects import openai_chat
+from traces.model import Request
+from traces.step import Lens
+
+LENSES: tuple[Lens, ...] = (openai_chat,)
+
+
+def lens(request: Request) -> Lens | None:
+    """The dialect this request is spoken in; None if it is no model traffic."""
+    return next((found for found in LENSES if found.fits(request)), None)

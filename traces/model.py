@@ -1,0 +1,218 @@
+"""The values everything else moves: what crossed the wire, what was bent, what a run was.
+
+All values are frozen; times are seconds since the trajectory began (monotonic), the wall
+clock is kept once per trajectory. Nothing that can be derived is stored: kind, lane, step,
+join and verdict are functions elsewhere, so that a better rule improves old tapes.
+
+One thing stands here that the design first left out: `Response.at` and `Response.ended`.
+The head of an answer arrives before its first chunk, and a stream ends after its last one;
+a replay that has only chunk times cannot perform either of these pauses.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+type Headers = tuple[tuple[str, str], ...]
+"""Header fields in wire order and case, decoded as latin-1, which loses no byte."""
+
+type Scalar = str | int | float | bool | None
+type Transport = Literal["http", "websocket", "stdio"]
+type Source = Literal["live", "recorded", "simulated", "fault", "refused"]
+type Side = Literal["request", "response"]
+type Place = Literal["http", "mcp", "model-boundary", "model"]
+type Condition = Literal["clean", "fault", "sham"]
+type World = Literal["fresh", "recorded", "none"]
+type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged"]
+
+
+def header(headers: Headers, name: str) -> str | None:
+    """The first value of a field, by case-insensitive name; None where it is absent."""
+    wanted = name.lower()
+    return next((value for key, value in headers if key.lower() == wanted), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked. `body` is as on the wire, content encoding included."""
+
+    method: str
+    url: str
+    headers: Headers = ()
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Bytes that arrived together, and when."""
+
+    at: float
+    data: bytes
+    sent: bool = False
+    """True for a message the agent sent (websocket and stdio); answers are False."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What came back, as it came. A plain body is one chunk; a cut one lacks `ended`."""
+
+    status: int
+    headers: Headers = ()
+    chunks: tuple[Chunk, ...] = ()
+    trailers: Headers = ()
+    reason: str = ""
+    version: str = "HTTP/1.1"
+    at: float = 0.0
+    """When the head arrived."""
+    ended: float | None = None
+    """When the last byte was known to be the last; None if that never happened."""
+
+    @property
+    def body(self) -> bytes:
+        """All chunks joined, content encoding included."""
+        if len(self.chunks) == 1:
+            return self.chunks[0].data
+        return b"".join(chunk.data for chunk in self.chunks if not chunk.sent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """`data` in place of `body[start:stop]`; offsets count bytes of the body on the wire."""
+
+    start: int
+    stop: int
+    data: bytes
+
+
+def edited(body: bytes, edits: tuple[Edit, ...]) -> bytes:
+    """The body after all edits, which are given in order and do not overlap."""
+    pieces, at = [], 0
+    for edit in edits:
+        if not at <= edit.start <= edit.stop <= len(body):
+            raise ValueError(f"edit {edit.start}:{edit.stop} does not fit a body of {len(body)}")
+        pieces += [body[at : edit.start], edit.data]
+        at = edit.stop
+    return b"".join([*pieces, body[at:]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request of the agent and what the agent got for it.
+
+    `error` says why no (whole) answer came, as `code` or `code: detail`, where code is one of
+    refused, reset, eof, timeout, dns, tls, protocol, cancelled. It is another fact than a 500,
+    and both stand together when an answer broke off in the middle.
+    """
+
+    seq: int
+    request: Request
+    response: Response | None = None
+    error: str | None = None
+    started: float = 0.0
+    connection: int = 0
+    stream: int = 0
+    transport: Transport = "http"
+    answered_by: Source = "live"
+    edits: tuple[Edit, ...] = ()
+    """What was changed in the request body before it went on; `request` is what was asked."""
+    redacted: bool = False
+
+    @property
+    def forwarded(self) -> Request:
+        """The request as it went on to whoever answered it."""
+        if not self.edits:
+            return self.request
+        body = edited(self.request.body, self.edits)
+        headers = tuple(
+            (key, str(len(body)) if key.lower() == "content-length" else value)
+            for key, value in self.request.headers
+        )
+        return replace(self.request, headers=headers, body=body)
+
+    def later(self, seconds: float) -> "Exchange":
+        """The same exchange with its whole answer `seconds` later."""
+        if self.response is None:
+            return self
+        answer = self.response
+        ended = None if answer.ended is None else answer.ended + seconds
+        chunks = tuple(replace(chunk, at=chunk.at + seconds) for chunk in answer.chunks)
+        answer = replace(answer, at=answer.at + seconds, chunks=chunks, ended=ended)
+        return replace(self, response=answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What is to go wrong, where, and how often: the plan, before anything happened."""
+
+    name: str
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
+    at: Place | None = None
+    """Where it strikes; None lets the recording decide (http where the join is strong)."""
+    nth: int = 1
+    persist: Literal["once", "same_args", "permanent"] = "once"
+    max_injections: int = 1
+    sham: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """The fact that a fault struck: where, what was there, what was put there."""
+
+    id: str
+    seq: int
+    side: Side
+    op: str
+    place: Place
+    address: str
+    family: str = ""
+    tool: str | None = None
+    call_id: str | None = None
+    arguments: str | None = None
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    persist: str = "once"
+    original: bytes | None = None
+    mutated: bytes | None = None
+    edits: tuple[Edit, ...] = ()
+    error_channel: Literal["http", "jsonrpc", "flag", "text", "none"] = "none"
+    rendered: bool = False
+    """True where a transport fault had to be shown as the text a client would show."""
+    sham: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended, as far as facts go; verdicts about recovery are derived elsewhere."""
+
+    ended: Ended
+    exit_code: int | None = None
+    passed: bool | None = None
+    """What the verifier said of the final state; None where it did not or could not say."""
+    reward: float | None = None
+    verifier: str | None = None
+    at: float = 0.0
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """Which run a tape holds: the only place with a wall clock and with names."""
+
+    id: str
+    recorded_at: float
+    """Seconds since the epoch when time 0 of the tape was."""
+    agent: str | None = None
+    model: str | None = None
+    scenario: str | None = None
+    task: str | None = None
+    trial: int | None = None
+    condition: Condition = "clean"
+    world: World = "none"
+    seed: int | None = None
+    parent: str | None = None
+    """The trajectory this one was forked from."""
+    forked_at: str | None = None
+    """The call id of the fork point in the parent."""
+    source: str = "record"
+    command: tuple[str, ...] = ()
+    warm: bool = False

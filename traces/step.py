@@ -1,0 +1,79 @@
+"""What exchanges mean: messages, tool calls, results, answers; and what a dialect lens is.
+
+These are derived values. They are never written to a tape.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from traces.model import Chunk, Edit, Headers, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation, as `role` and its canonical JSON text."""
+
+    role: str
+    content: str
+    """Plain text where the message has it, else the canonical JSON of its content."""
+    canonical: str
+    """Canonical JSON of the whole message: equal iff the messages say the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """The model asks for a tool; `arguments` is JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What the agent says a call returned, and where that stands in the request body."""
+
+    call_id: str
+    text: str
+    start: int
+    stop: int
+    """body[start:stop] is the JSON value (string or list of parts) that holds the text."""
+    is_error: bool | None = None
+    """None where the dialect has no flag for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens as the provider counted them; None where it did not say."""
+
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One step of the model: text, calls, or both. `finish` None means it was cut off."""
+
+    message: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    model: str | None = None
+    finish: str | None = None
+    usage: Usage | None = None
+
+
+class Lens(Protocol):
+    """What a dialect module provides, as module-level functions."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802
+    def fits(self, request: Request) -> bool: ...
+    def model(self, body: bytes) -> str | None: ...
+    def messages(self, body: bytes) -> tuple[Message, ...]: ...
+    def results(self, body: bytes) -> tuple[Result, ...]: ...
+    def replace(self, body: bytes, call_id: str, text: str) -> tuple[Edit, ...]: ...
+    def read(self, headers: Headers, body: bytes) -> Answer | None: ...
+    def write(
+        self, answer: Answer, *, stream: bool, id: str, created: int
+    ) -> tuple[Headers, tuple[Chunk, ...]]: ...
