@@ -1,0 +1,52 @@
+"""Content encodings of HTTP bodies, undone for reading only; tapes keep what was on the wire."""
+
+import zlib
+
+import brotli
+import zstandard
+
+from traces.model import Headers, header
+
+
+def plain(headers: Headers, body: bytes) -> bytes | None:
+    """The body without its content encoding; None where it cannot be undone.
+
+    A body cut in the middle gives what could be inflated, so that a partial answer can still
+    be read. Encodings are undone last first (RFC 9110, 8.4).
+    """
+    names = [name.strip().lower() for name in (header(headers, "content-encoding") or "").split(",")]
+    for name in reversed([name for name in names if name not in ("", "identity")]):
+        decode = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "br": _brotli, "zstd": _zstd}
+        if name not in decode:
+            return None
+        try:
+            body = decode[name](body)
+        except (zlib.error, brotli.error, zstandard.ZstdError):
+            return None
+    return body
+
+
+def _gzip(body: bytes) -> bytes:
+    out = []
+    while body:
+        inflater = zlib.decompressobj(wbits=31)
+        out.append(inflater.decompress(body))
+        body = inflater.unused_data
+    return b"".join(out)
+
+
+def _deflate(body: bytes) -> bytes:
+    # RFC 9110 means zlib's format, but some servers send the raw stream.
+    try:
+        return zlib.decompressobj().decompress(body)
+    except zlib.error:
+        return zlib.decompressobj(wbits=-15).decompress(body)
+
+
+def _brotli(body: bytes) -> bytes:
+    return bytes(brotli.Decompressor().process(body))
+
+
+def _zstd(body: bytes) -> bytes:
+    # Streamed frames carry no content size, which the one-shot decoder insists on.
+    return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(body)
