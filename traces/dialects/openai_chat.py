@@ -234,8 +234,9 @@ def write(
 ) -> tuple[Headers, tuple[Chunk, ...]]:
     """Headers and chunks of this answer as a provider sends it; all chunks at time 0."""
     if stream:
-        headers = (("content-type", "text/event-stream"),)
-        return headers, tuple(Chunk(at=0.0, data=data) for data in _events(answer, id, created))
+        return (("content-type", "text/event-stream"),), tuple(
+            Chunk(at=0.0, data=data) for data in _events(answer, id, created)
+        )
     message: dict[str, object] = {"role": "assistant", "content": answer.message or None}
     if answer.calls:
         message["tool_calls"] = [_dump_call(call) for call in answer.calls]

@@ -1,0 +1,245 @@
+"""Lanes, open calls, attempts and joins: who is talking, and what is being waited for.
+
+Exchanges are fed in the order in which things happened, while recording and while reading, by
+the same code: `asked` when a request is whole, `answered` when its answer is over. A lane is
+one growing conversation: a request belongs to the lane whose last request is the longest
+prefix of it, else it begins a new lane. Everything here is derived and can improve.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+from urllib.parse import urlsplit
+
+from traces.canonical import canonical
+from traces.dialects import lens
+from traces.kind import Kind, kind
+from traces.model import Exchange, Request, header
+from traces.step import Answer, Message, Result, ToolCall
+
+type Join = Literal["id", "map", "window", "args"]
+
+STRONG: tuple[Join, ...] = ("id", "map", "window")
+"""Joins that a fault by tool name may rely on."""
+
+
+def canonical_arguments(text: str) -> str:
+    """Arguments in canonical JSON; the text itself where the model wrote no JSON."""
+    try:
+        return canonical(text or "{}").decode("utf-8", "replace")
+    except ValueError:
+        return text
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A tool call the model asked for, and what is known of it so far."""
+
+    id: str
+    tool: str
+    arguments: str
+    """As the model wrote them."""
+    lane: int
+    asked_by: int
+    """seq of the model exchange that asked for it."""
+    prefix: str
+    """Address of the conversation up to the request that asked for it."""
+    ordinal: int
+    """How many calls with the same tool and arguments came before it in the lane."""
+    exchanges: list[tuple[int, Join]] = field(default_factory=list)
+    result: Result | None = None
+    result_seq: int | None = None
+    """seq of the first model request that carries the result."""
+
+    @property
+    def open(self) -> bool:
+        """True until a model request has carried its result."""
+        return self.result is None
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    number: int
+    prefix: str = ""
+    messages: int = 0
+    seqs: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where an exchange belongs."""
+
+    kind: Kind
+    lane: int | None
+    attempt_of: int | None = None
+    call: Call | None = None
+    join: Join | None = None
+    messages: tuple[Message, ...] = ()
+    results: tuple[Result, ...] = ()
+
+
+class Conversations:
+    """All lanes of one trajectory. `tools` maps a tool name to `METHOD url-path-glob`."""
+
+    def __init__(self, tools: Mapping[str, str] | None = None) -> None:
+        self._tools = dict(tools or {})
+        self._lanes: list[_Lane] = []
+        self._by_prefix: dict[tuple[int, str], _Lane] = {}
+        self._calls: dict[tuple[int, str], Call] = {}
+        self._failed: dict[tuple[object, ...], int] = {}
+        self.placed: dict[int, Placed] = {}
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """All calls so far, in the order in which they were asked for."""
+        return tuple(self._calls.values())
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes there are."""
+        return len(self._lanes)
+
+    def open_calls(self) -> list[Call]:
+        """The calls whose result no model request has carried yet."""
+        return [call for call in self._calls.values() if call.open]
+
+    def call(self, lane: int, call_id: str) -> Call | None:
+        """The call of that id in a lane."""
+        return self._calls.get((lane, call_id))
+
+    def asked(self, exchange: Exchange) -> Placed:
+        """Take in a request and say where it belongs."""
+        what = kind(exchange.request)
+        if what == "model":
+            placed = self._model(exchange)
+        elif what == "tool":
+            placed = self._tool(exchange)
+        else:
+            placed = Placed(what, None)
+        self.placed[exchange.seq] = placed
+        return placed
+
+    def answered(self, exchange: Exchange) -> Answer | None:
+        """Take in an answer; returns what a model answered, None for anything else."""
+        placed = self.placed[exchange.seq]
+        key = self._key(exchange, placed)
+        if failed(exchange):
+            self._failed.setdefault(key, placed.attempt_of or exchange.seq)
+        else:
+            self._failed.pop(key, None)
+        if placed.kind != "model" or exchange.response is None or placed.lane is None:
+            return None
+        dialect = lens(exchange.request)
+        response = exchange.response
+        answer = dialect.read(response.headers, response.body) if dialect else None
+        if answer is not None and response.status < 400:
+            for call in answer.calls:
+                self._open(call, self._lanes[placed.lane], exchange.seq)
+        return answer
+
+    def _model(self, exchange: Exchange) -> Placed:
+        dialect = lens(exchange.request)
+        assert dialect is not None
+        messages = dialect.messages(exchange.request.body)
+        results = dialect.results(exchange.request.body)
+        lane = self._lane(messages)
+        lane.seqs.append(exchange.seq)
+        for result in results:
+            call = self._calls.get((lane.number, result.call_id))
+            if call is not None and call.open:
+                call.result, call.result_seq = result, exchange.seq
+        placed = Placed("model", lane.number, None, None, None, messages, results)
+        attempt = self._failed.get(self._key(exchange, placed))
+        return Placed("model", lane.number, attempt, None, None, messages, results)
+
+    def _lane(self, messages: tuple[Message, ...]) -> _Lane:
+        prefixes = list(_prefixes(messages))
+        for count in range(len(messages), 0, -1):
+            lane = self._by_prefix.get((count, prefixes[count - 1]))
+            if lane is not None:
+                self._by_prefix.pop((lane.messages, lane.prefix), None)
+                break
+        else:
+            lane = _Lane(len(self._lanes))
+            self._lanes.append(lane)
+        lane.messages = len(messages)
+        lane.prefix = prefixes[-1] if prefixes else ""
+        self._by_prefix[lane.messages, lane.prefix] = lane
+        return lane
+
+    def _open(self, call: ToolCall, lane: _Lane, seq: int) -> None:
+        arguments = canonical_arguments(call.arguments)
+        ordinal = sum(
+            other.tool == call.name and canonical_arguments(other.arguments) == arguments
+            for (number, _), other in self._calls.items()
+            if number == lane.number
+        )
+        self._calls.setdefault(
+            (lane.number, call.id),
+            Call(call.id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal),
+        )
+
+    def _tool(self, exchange: Exchange) -> Placed:
+        call, join = self._joined(exchange.request)
+        lane = call.lane if call else (0 if len(self._lanes) == 1 else None)
+        if call is not None and join is not None:
+            call.exchanges.append((exchange.seq, join))
+        placed = Placed("tool", lane, None, call, join)
+        return Placed("tool", lane, self._failed.get(self._key(exchange, placed)), call, join)
+
+    def _joined(self, request: Request) -> tuple[Call, Join] | tuple[None, None]:
+        waiting = self.open_calls()
+        said = header(request.headers, "x-tool-call-id")
+        for call in waiting:
+            if said == call.id:
+                return call, "id"
+        mapped = [call for call in waiting if self._maps(call.tool, request)]
+        if len(mapped) == 1:
+            return mapped[0], "map"
+        if len(waiting) == 1:
+            return waiting[0], "window"
+        sharing = [call for call in waiting if _shares_atom(call.arguments, request)]
+        return (sharing[0], "args") if len(sharing) == 1 else (None, None)
+
+    def _maps(self, tool: str, request: Request) -> bool:
+        method, _, glob = self._tools.get(tool, "").partition(" ")
+        return request.method == method and fnmatchcase(urlsplit(request.url).path, glob)
+
+    def _key(self, exchange: Exchange, placed: Placed) -> tuple[object, ...]:
+        request = exchange.request
+        call = placed.call.id if placed.call else None
+        return placed.kind, placed.lane, call, request.method, request.url, request.body
+
+
+def failed(exchange: Exchange) -> bool:
+    """True where a client may try the same again: no answer, a cut one, or a 4xx/5xx."""
+    answer = exchange.response
+    return (
+        exchange.error is not None
+        or answer is None
+        or (answer.ended is None and exchange.transport == "http")
+        or answer.status >= 400
+    )
+
+
+def _prefixes(messages: tuple[Message, ...]) -> list[str]:
+    """The address of each prefix of a conversation; equal conversations, equal addresses."""
+    digest, out = hashlib.blake2b(digest_size=16), []
+    for message in messages:
+        text = message.canonical.encode("utf-8", "surrogatepass")
+        digest.update(len(text).to_bytes(8) + text)
+        out.append(digest.hexdigest())
+    return out
+
+
+def _shares_atom(arguments: str, request: Request) -> bool:
+    """True if an id-like word of the arguments (4 or more, with a digit) is in the request."""
+    words = "".join(c if c.isalnum() or c in "-_" else " " for c in arguments).split()
+    where = request.url.encode() + b" " + request.body
+    return any(
+        word.encode() in where
+        for word in words
+        if len(word) >= 4 and any(c.isdigit() for c in word)
+    )

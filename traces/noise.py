@@ -1,0 +1,42 @@
+"""Requests that clients make for themselves: telemetry, update checks, price lists.
+
+A positive list, kept as data: (host glob, path glob, whether it is telemetry). What is on it
+is of kind `other`, is answered 204 (telemetry) or 503 in replay, and never counts as diverged.
+Seen on the wire of the client named beside each.
+"""
+
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+NOISE: tuple[tuple[str, str, bool], ...] = (
+    ("raw.githubusercontent.com", "*/model_prices_and_context_window.json", False),  # litellm
+    ("raw.githubusercontent.com", "*/model_prices_and_context_window_backup.json", False),
+    ("models.opencode.ai", "*", False),  # opencode
+    ("models.dev", "*", False),  # opencode
+    ("ab.chatgpt.com", "*", True),  # codex
+    ("chatgpt.com", "*/plugins*", False),  # codex
+    ("api.anthropic.com", "/api/event_logging*", True),  # claude-code
+    ("api.anthropic.com", "/api/claude_*", False),  # claude-code settings
+    ("api.anthropic.com", "/mcp-registry*", False),  # claude-code
+    ("statsig.anthropic.com", "*", True),
+    ("*.ingest.sentry.io", "*", True),
+    ("*.posthog.com", "*", True),
+    ("*", "*/v1/models", False),  # every client that lists models
+    ("*", "/v1/traces", True),  # OTLP over HTTP
+    ("*", "/v1/metrics", True),
+    ("*", "/v1/logs", True),
+)
+
+
+def noise(url: str) -> bool | None:
+    """True for telemetry, False for other noise, None for what is no noise."""
+    parts = urlsplit(url)
+    host, path = parts.hostname or "", parts.path or "/"
+    return next(
+        (
+            telemetry
+            for host_glob, path_glob, telemetry in NOISE
+            if fnmatchcase(host, host_glob) and fnmatchcase(path, path_glob)
+        ),
+        None,
+    )

@@ -1,0 +1,216 @@
+"""A trajectory told as what it means: steps, tool calls and results, each with its proof.
+
+One pure function, `story(tape)`. Events are taken in the order in which they happened: a
+request when it was asked, an answer when it was over; so parallel calls come out as they were.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from traces.conversation import STRONG, Call, Conversations, Join, Placed
+from traces.model import Exchange
+from traces.step import Answer, Message, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One logical tool call with its result, however many exchanges it took."""
+
+    step: int
+    call_id: str
+    tool: str
+    arguments: str
+    lane: int
+    asked_by: int
+    prefix: str
+    ordinal: int
+    result: str | None
+    """What the agent told the model the call returned; None if it never did."""
+    result_seq: int | None
+    is_error: bool | None
+    place: Literal["http", "mcp", "local", "provider"]
+    join: Join | None
+    seqs: tuple[int, ...]
+
+    @property
+    def strong(self) -> bool:
+        """True where a fault by tool name may strike the exchange itself."""
+        return self.join in STRONG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One turn: what a user or system said, or what the model answered."""
+
+    number: int
+    source: Literal["system", "user", "agent"]
+    message: str
+    lane: int
+    seqs: tuple[int, ...]
+    """The exchanges that prove it, failed attempts included."""
+    model: str | None = None
+    finish: str | None = None
+    usage: Usage | None = None
+    calls: tuple[str, ...] = ()
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What happened, derived."""
+
+    steps: tuple[Step, ...]
+    uses: tuple[ToolUse, ...]
+    placed: Mapping[int, Placed]
+    answers: Mapping[int, Answer]
+
+    @property
+    def turns(self) -> tuple[Step, ...]:
+        """The steps of the agent."""
+        return tuple(step for step in self.steps if step.source == "agent")
+
+    def use(self, call_id: str) -> ToolUse | None:
+        """The call of that id."""
+        return next((use for use in self.uses if use.call_id == call_id), None)
+
+
+def story(exchanges: Iterable[Exchange], tools: Mapping[str, str] | None = None) -> Story:
+    """What these exchanges mean."""
+    exchanges = tuple(exchanges)
+    conversations, teller = Conversations(tools), _Teller()
+    by_seq = {exchange.seq: exchange for exchange in exchanges}
+    for _, over, seq in sorted(_events(exchanges)):
+        exchange = by_seq[seq]
+        if over:
+            answer = conversations.answered(exchange)
+            if answer is not None:
+                teller.answered(exchange, conversations.placed[seq], answer)
+        else:
+            teller.asked(exchange, conversations.asked(exchange))
+    return Story(
+        steps=tuple(teller.steps),
+        uses=tuple(_use(call, by_seq, teller.step_of) for call in conversations.calls),
+        placed=conversations.placed,
+        answers=teller.answers,
+    )
+
+
+def _events(exchanges: tuple[Exchange, ...]) -> Iterator[tuple[float, bool, int]]:
+    for exchange in exchanges:
+        yield exchange.started, False, exchange.seq
+        yield max(over(exchange), exchange.started), True, exchange.seq
+
+
+def over(exchange: Exchange) -> float:
+    """When an exchange was over, as far as is known."""
+    answer = exchange.response
+    if answer is None:
+        return exchange.started
+    last = answer.chunks[-1].at if answer.chunks else answer.at
+    return answer.ended if answer.ended is not None else last
+
+
+class _Teller:
+    """Adds a step for each message that was not there before, and for each answer."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.answers: dict[int, Answer] = {}
+        self.step_of: dict[int, int] = {}
+        self._told: dict[int, int] = {}
+        self._attempts: dict[int, list[int]] = {}
+
+    def asked(self, exchange: Exchange, placed: Placed) -> None:
+        if placed.kind != "model" or placed.lane is None:
+            return
+        told = self._told.get(placed.lane, 0)
+        for message in placed.messages[told:]:
+            if message.role in ("system", "developer", "user"):
+                self._say(message, placed.lane, exchange)
+        self._told[placed.lane] = len(placed.messages)
+        first = placed.attempt_of if placed.attempt_of is not None else exchange.seq
+        self._attempts.setdefault(first, []).append(exchange.seq)
+
+    def _say(self, message: Message, lane: int, exchange: Exchange) -> None:
+        self.steps.append(
+            Step(
+                number=len(self.steps) + 1,
+                source="user" if message.role == "user" else "system",
+                message=message.content,
+                lane=lane,
+                seqs=(exchange.seq,),
+                at=exchange.started,
+            )
+        )
+
+    def answered(self, exchange: Exchange, placed: Placed, answer: Answer) -> None:
+        assert placed.lane is not None
+        self.answers[exchange.seq] = answer
+        self.step_of[exchange.seq] = len(self.steps) + 1
+        first = placed.attempt_of if placed.attempt_of is not None else exchange.seq
+        self.steps.append(
+            Step(
+                number=len(self.steps) + 1,
+                source="agent",
+                message=answer.message,
+                lane=placed.lane,
+                seqs=tuple(self._attempts.get(first, (exchange.seq,))),
+                model=answer.model,
+                finish=answer.finish,
+                usage=answer.usage,
+                calls=tuple(call.id for call in answer.calls),
+                at=over(exchange),
+            )
+        )
+
+
+def _use(call: Call, by_seq: Mapping[int, Exchange], step_of: Mapping[int, int]) -> ToolUse:
+    seqs = tuple(seq for seq, _ in call.exchanges)
+    text = call.result.text if call.result else None
+    last = by_seq[seqs[-1]] if seqs else None
+    return ToolUse(
+        step=step_of[call.asked_by],
+        call_id=call.id,
+        tool=call.tool,
+        arguments=call.arguments,
+        lane=call.lane,
+        asked_by=call.asked_by,
+        prefix=call.prefix,
+        ordinal=call.ordinal,
+        result=text,
+        result_seq=call.result_seq,
+        is_error=_is_error(call.result.is_error if call.result else None, text, last),
+        place="http" if seqs else "local",
+        join=call.exchanges[0][1] if call.exchanges else None,
+        seqs=seqs,
+    )
+
+
+def _is_error(flag: bool | None, text: str | None, last: Exchange | None) -> bool | None:
+    """The dialect's flag, else the last exchange's status, else what the text says; or unknown."""
+    if flag is not None:
+        return flag
+    if last is not None:
+        answer = last.response
+        return last.error is not None or answer is None or answer.status >= 400
+    return None if text is None else text_is_error(text)
+
+
+def text_is_error(text: str) -> bool | None:
+    """Whether a result text names itself an error; None where it does not say either way.
+
+    True for text that begins with `Error` and for a JSON object with a non-empty `error` or a
+    non-zero `returncode`; False for any other JSON; a plain text is unknown.
+    """
+    if text.lstrip()[:5].lower() == "error":
+        return True
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return False
+    return bool(value.get("error")) or value.get("returncode", 0) not in (0, None)
