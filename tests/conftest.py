@@ -1,0 +1,41 @@
+"""What all tests share: the real data beside the checkout, and what a skip may be for."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+NO_SHARED = "a clone without ../shared"
+
+type Report = pytest.TestReport | pytest.CollectReport
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real recordings that stand beside the checkout and are too large for it."""
+    data = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not data.is_dir():
+        pytest.skip(NO_SHARED)
+    return data
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Report, Report]:
+    return unskipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Report, Report]:
+    return unskipped((yield))
+
+
+def unskipped(report: Report) -> Report:
+    """In CI a skip is a failure, since it hides what was not installed; see NO_SHARED."""
+    if os.environ.get("CI") != "true" or not isinstance(report.longrepr, tuple):
+        return report
+    path, line, reason = report.longrepr
+    if report.skipped and reason != f"Skipped: {NO_SHARED}":
+        report.outcome = "failed"
+        report.longrepr = f"{path}:{line}: {reason} (in CI nothing but {NO_SHARED!r} is skipped)"
+    return report
