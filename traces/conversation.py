@@ -8,7 +8,7 @@ prefix of it, else it begins a new lane. Everything here is derived and can impr
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from traces.canonical import canonical
 from traces.dialects import lens
 from traces.kind import Kind, kind
-from traces.model import Exchange, Request, header
+from traces.model import Chunk, Exchange, Request, Response, header
 from traces.step import Answer, Message, Result, ToolCall
 
 type Join = Literal["id", "map", "window", "args"]
@@ -211,6 +211,54 @@ class Conversations:
         request = exchange.request
         call = placed.call.id if placed.call else None
         return placed.kind, placed.lane, call, request.method, request.url, request.body
+
+
+class Watch:
+    """The tap that keeps `Conversations` up to date while traffic flows; first in the list.
+
+    A client acts on the last words of a stream before the stream is over. So when a new
+    request comes, every answer under way that already says how it finished is taken in first.
+    """
+
+    def __init__(self, tools: Mapping[str, str] | None = None) -> None:
+        self.conversations = Conversations(tools)
+        self._flowing: dict[int, Exchange] = {}
+
+    def placed(self, exchange: Exchange) -> Placed:
+        """Where an exchange belongs that this tap has seen."""
+        return self.conversations.placed[exchange.seq]
+
+    def request(self, exchange: Exchange) -> Exchange:
+        for seq, flowing in list(self._flowing.items()):
+            dialect, answer = lens(flowing.request), flowing.response
+            if dialect is None or answer is None or not answer.chunks:
+                continue
+            said = dialect.read(answer.headers, answer.body)
+            if said is not None and said.finish is not None:
+                self.conversations.answered(replace(flowing, response=_ended(answer)))
+                del self._flowing[seq]
+        if self.conversations.asked(exchange).kind == "model":
+            self._flowing[exchange.seq] = exchange
+        return exchange
+
+    def head(self, exchange: Exchange) -> None:
+        if exchange.seq in self._flowing:
+            self._flowing[exchange.seq] = exchange
+
+    def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
+        flowing = self._flowing.get(exchange.seq)
+        if flowing is not None and flowing.response is not None:
+            chunks = (*flowing.response.chunks, chunk)
+            answer = replace(flowing.response, chunks=chunks)
+            self._flowing[exchange.seq] = replace(flowing, response=answer)
+
+    def done(self, exchange: Exchange) -> None:
+        if self._flowing.pop(exchange.seq, None) or self.placed(exchange).kind != "model":
+            self.conversations.answered(exchange)
+
+
+def _ended(answer: Response) -> Response:
+    return replace(answer, ended=answer.chunks[-1].at)
 
 
 def failed(exchange: Exchange) -> bool:

@@ -151,8 +151,8 @@ class Fault:
     """Where it strikes; None lets the recording decide (http where the join is strong)."""
     nth: int = 1
     persist: Literal["once", "same_args", "permanent"] = "once"
-    max_injections: int = 1
-    sham: bool = False
+    max_injections: int | None = None
+    """None is 1 for `once`, and no limit for what persists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +178,40 @@ class Injection:
     rendered: bool = False
     """True where a transport fault had to be shown as the text a client would show."""
     sham: bool = False
+
+
+type Class = Literal[
+    "recovered",
+    "masked",
+    "honest_fail",
+    "noticed_wrong",
+    "silent_wrong",
+    "crashed",
+    "unreached",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of an injection: a verdict, derived from tapes and kept in the index only.
+
+    None is unknown everywhere: never a pass, and never counted as a failure.
+    """
+
+    injection_id: str
+    judge_version: str
+    twins: tuple[str, ...] = ()
+    outcome: Class | None = None
+    consumed: bool | None = None
+    unreached_reason: str | None = None
+    """not_fired, absorbed, ended_before, no_site or undecidable, where consumed is not True."""
+    noticed: bool | None = None
+    recovered: bool | None = None
+    passed: bool | None = None
+    claims_success: bool | None = None
+    first_use_step: int | None = None
+    baseline_valid: bool | None = None
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

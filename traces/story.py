@@ -105,12 +105,15 @@ def _events(exchanges: tuple[Exchange, ...]) -> Iterator[tuple[float, bool, int]
 
 
 def over(exchange: Exchange) -> float:
-    """When an exchange was over, as far as is known."""
+    """When the agent had the whole answer, as far as is known.
+
+    The last chunk counts and not the end of the message: a client acts on `[DONE]`, which may
+    stand in another packet than the end of the stream.
+    """
     answer = exchange.response
     if answer is None:
         return exchange.started
-    last = answer.chunks[-1].at if answer.chunks else answer.at
-    return answer.ended if answer.ended is not None else last
+    return answer.chunks[-1].at if answer.chunks else answer.at
 
 
 class _Teller:

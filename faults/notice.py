@@ -1,0 +1,124 @@
+"""Signals that an agent noticed: read from what it did, never from what was planned.
+
+First cut: N1 (the same call again), N2 (the call again with other arguments for the same
+thing) and N7 (the final answer says not done and names the tool or field). A signal is hard
+only if it is there in the faulted run and in none of the clean twins, so an agent that always
+asks twice is not said to have noticed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from faults.atoms import atoms
+from faults.lexicon import not_done, opens_not_done
+from traces.conversation import canonical_arguments
+from traces.model import Injection
+from traces.story import Step, Story, ToolUse
+
+WINDOW = 3
+"""Agent steps after the struck result in which a reaction counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One hard sign that the agent noticed, with the step and words that prove it."""
+
+    code: str
+    step: int
+    quote: str
+
+
+def turn_after(story: Story, seq: int) -> int | None:
+    """The index among the agent's turns of the answer to a model request."""
+    return next((i for i, turn in enumerate(story.turns) if seq in turn.seqs), None)
+
+
+def final(story: Story) -> Step | None:
+    """The agent's last turn, if there is one and it was not cut off."""
+    return story.turns[-1] if story.turns and story.turns[-1].finish is not None else None
+
+
+def signals(
+    injection: Injection, story: Story, seq: int, twins: tuple[Story, ...]
+) -> tuple[Signal, ...]:
+    """The hard signals after model request `seq`, which carried the struck result."""
+    use = story.use(injection.call_id or "")
+    at = turn_after(story, seq)
+    if use is None or at is None:
+        return ()
+    return (*_repeats(use, story, at, twins), *_report(injection, story, twins))
+
+
+def _repeats(use: ToolUse, story: Story, at: int, twins: tuple[Story, ...]) -> tuple[Signal, ...]:
+    found = []
+    for code, alike in (("N1", _same), ("N2", _modified)):
+        here = _window(story, at, use, alike)
+        most = max((_twin_count(twin, use, alike) for twin in twins), default=0)
+        if len(here) > most:
+            again = here[most]
+            found.append(Signal(code, again.step, f"{again.tool}({again.arguments})"))
+    return tuple(found)
+
+
+type _Alike = Callable[[ToolUse, ToolUse], bool]
+
+
+def _window(story: Story, at: int, use: ToolUse, alike: _Alike) -> list[ToolUse]:
+    ids = {call for turn in story.turns[at : at + WINDOW] for call in turn.calls}
+    return [other for other in story.uses if other.call_id in ids and alike(other, use)]
+
+
+def _twin_count(twin: Story, use: ToolUse, alike: _Alike) -> int:
+    mate = twin.use(use.call_id)
+    at = turn_after(twin, mate.result_seq) if mate and mate.result_seq is not None else None
+    return 0 if mate is None or at is None else len(_window(twin, at, mate, alike))
+
+
+def _same(other: ToolUse, use: ToolUse) -> bool:
+    return other.tool == use.tool and canonical_arguments(other.arguments) == canonical_arguments(
+        use.arguments
+    )
+
+
+def _modified(other: ToolUse, use: ToolUse) -> bool:
+    if other.tool != use.tool or _same(other, use):
+        return False
+    ids = {a for a in atoms(use.arguments) if a[0] in "id"}
+    return bool(ids & atoms(other.arguments))
+
+
+def _report(injection: Injection, story: Story, twins: tuple[Story, ...]) -> tuple[Signal, ...]:
+    last = final(story)
+    if last is None:
+        return ()
+    quote = not_done(last.message, anchors(injection))
+    others = [final(twin) for twin in twins]
+    if quote is None or any(t and not_done(t.message, anchors(injection)) for t in others):
+        return ()
+    return (Signal("N7", last.number, quote),)
+
+
+def anchors(injection: Injection) -> tuple[str, ...]:
+    """The words that tie a statement to an injection: the tool and the fields that differ."""
+    return (injection.tool or "", *changed_fields(injection.original, injection.mutated))
+
+
+def changed_fields(original: bytes | None, mutated: bytes | None) -> tuple[str, ...]:
+    """The top-level fields of a JSON result that are not what they were."""
+    try:
+        before, after = orjson.loads(original or b""), orjson.loads(mutated or b"")
+    except ValueError:
+        return ()
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return ()
+    return tuple(key for key in before if before[key] != after.get(key))
+
+
+def claims_success(injection: Injection, story: Story) -> bool | None:
+    """Whether the final answer claims the task was done; None where there is no final answer."""
+    last = final(story)
+    if last is None:
+        return None
+    return not opens_not_done(last.message) and not_done(last.message, anchors(injection)) is None

@@ -1,0 +1,15 @@
+"""T: timing. The answer is right, but late."""
+
+from random import Random
+
+from faults.operator import operator
+from traces.model import Exchange
+
+
+@operator("T1", places=("http",))
+def delay(exchange: Exchange, rng: Random, *, ms: float = 1000, jitter_ms: float = 0.0) -> Exchange:
+    """Hold the whole answer back by `ms`, give or take `jitter_ms`.
+
+    Incident: a cold start, a garbage collection pause, a queue that filled up.
+    """
+    return exchange.later(max(0.0, ms + rng.uniform(-jitter_ms, jitter_ms)) / 1000)

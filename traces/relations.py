@@ -1,0 +1,205 @@
+"""The relations of the store: their names, their columns in order, and tables built from rows.
+
+The names are part of the interface: columns may be added at the end, none is renamed. Times are
+seconds, sizes are bytes, money is US dollars. A NULL is a fact that is not known.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+
+_TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_WHEN = pa.timestamp("us")
+
+KEPT = 8192
+"""How many bytes of `arguments`, `result` and `content` the index keeps; tapes hold the rest."""
+
+SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        "trajectories": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "agent": _TEXT,
+                "model": _TEXT,
+                "scenario": _TEXT,
+                "task": _TEXT,
+                "trial": _INT,
+                "condition": _TEXT,  # clean, fault, sham
+                "world": _TEXT,  # fresh, recorded, none
+                "seed": _INT,
+                "parent_id": _TEXT,
+                "forked_at": _TEXT,
+                "recorded_at": _WHEN,  # UTC; rows give seconds since the epoch
+                "source": _TEXT,
+                "n_steps": _INT,  # steps of the agent; what users and systems said is not counted
+                "passed": _BOOL,
+                "reward": _REAL,
+                "ended": _TEXT,  # final, abstain, crash, budget, harness, diverged
+                "cost_usd": _REAL,
+                "seconds": _REAL,
+                "tokens": _INT,
+                "agent_exit": _INT,
+                "verifier": _TEXT,
+                "cohort": _TEXT,  # the runs an efficiency index compares with one another
+            }
+        ),
+        "exchanges": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "seq": _INT,
+                "lane": _INT,
+                "kind": _TEXT,  # model, tool, other
+                "transport": _TEXT,  # http, websocket, stdio
+                "method": _TEXT,
+                "url": _TEXT,
+                "status": _INT,
+                "error": _TEXT,
+                "started": _REAL,
+                "duration": _REAL,
+                "ttfb": _REAL,
+                "request_bytes": _INT,
+                "response_bytes": _INT,
+                "n_chunks": _INT,
+                "attempt_of": _INT,
+                "answered_by": _TEXT,  # live, recorded, simulated, fault, refused
+                "tape": _TEXT,
+                "offset": _INT,
+                "length": _INT,
+            }
+        ),
+        "steps": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "step": _INT,
+                "source": _TEXT,  # system, user, agent
+                "message": _TEXT,
+                "model": _TEXT,
+                "seqs": pa.list_(_INT),
+            }
+        ),
+        "tool_calls": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "step": _INT,
+                "call_id": _TEXT,
+                "tool": _TEXT,
+                "arguments": _TEXT,
+                "result": _TEXT,
+                "is_error": _BOOL,
+                "place": _TEXT,  # http, mcp, local, provider
+                "read_only": _BOOL,
+                "join": _TEXT,  # id, map, window, args
+                "seq": _INT,
+                "duration": _REAL,
+                "struck": _BOOL,
+                "arguments_bytes": _INT,
+                "result_bytes": _INT,
+            }
+        ),
+        "messages": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "first_seq": _INT,
+                "position": _INT,
+                "last_seq": _INT,
+                "role": _TEXT,
+                "content": _TEXT,
+                "content_bytes": _INT,
+            }
+        ),
+        "usage": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "seq": _INT,
+                "model": _TEXT,
+                "prompt_tokens": _INT,
+                "cached_tokens": _INT,
+                "completion_tokens": _INT,
+                "reasoning_tokens": _INT,
+                "cost_usd": _REAL,
+                "cost_reported_usd": _REAL,
+            }
+        ),
+        "injections": pa.schema(
+            {
+                "injection_id": _TEXT,
+                "trajectory_id": _TEXT,
+                "seq": _INT,
+                "step": _INT,
+                "tool": _TEXT,
+                "op": _TEXT,
+                "family": _TEXT,
+                "params": _TEXT,  # JSON
+                "place": _TEXT,  # http, mcp, model-boundary, model
+                "persist": _TEXT,  # once, same_args, permanent
+                "address": _TEXT,
+                "original": _TEXT,
+                "mutated": _TEXT,
+                "error_channel": _TEXT,  # http, jsonrpc, flag, text, none
+                "detect": _TEXT,  # D0 to D4
+                "sham": _BOOL,
+                "consumed": _BOOL,
+                "unreached_reason": _TEXT,  # not_fired, absorbed, ended_before, no_site, undecidable
+                "call_id": _TEXT,
+                "rendered": _BOOL,
+                "eligible_after": _INT,  # steps of the agent after it in the clean twin
+            }
+        ),
+        "outcomes": pa.schema(
+            {
+                "injection_id": _TEXT,
+                "judge_version": _INT,
+                "twins": pa.list_(_TEXT),
+                "class": _TEXT,  # recovered, masked, honest_fail, noticed_wrong, silent_wrong, ...
+                "noticed": _BOOL,
+                "recovered": _BOOL,
+                "passed": _BOOL,
+                "claims_success": _BOOL,
+                "first_use_step": _INT,
+                "evidence": _TEXT,  # JSON
+                "baseline_valid": _BOOL,
+            }
+        ),
+        "stages": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "stage": _TEXT,  # T0 to T5
+                "score": _REAL,  # 0 to 100
+                "passed": _BOOL,
+                "provenance": _TEXT,  # own, golden: where the stage's input came from
+                "resurrected": _BOOL,
+                "outcome": _TEXT,
+                "seconds": _REAL,
+                "cost_usd": _REAL,
+                "tokens": _INT,
+            }
+        ),
+    }
+)
+
+
+def table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:
+    """The rows, each a tuple in the order of the schema, as a table of that relation."""
+    schema = SCHEMAS[name]
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return schema.empty_table()
+    if len(columns) != len(schema):
+        raise ValueError(f"{name} has {len(schema)} columns, these rows have {len(columns)}")
+    arrays = [_column(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _column(values: tuple[object, ...], kind: pa.DataType) -> pa.Array:
+    if kind == _WHEN:
+        micros = pa.array(values, _REAL).to_pylist()
+        values = tuple(None if each is None else round(each * 1e6) for each in micros)
+    return pa.array(values, kind)
+
+
+def clipped(text: str) -> str:
+    """The first `KEPT` bytes of a text, cut where a character ends."""
+    if len(text) * 4 <= KEPT:
+        return text
+    return text.encode("utf-8", "replace")[:KEPT].decode("utf-8", "ignore")
