@@ -1,0 +1,78 @@
+"""A miss explains itself: the nearest recorded request, and where the two part."""
+
+import json
+from collections.abc import Iterable, Iterator
+from os.path import commonprefix
+
+from traces.encoding import plain
+from traces.model import Exchange, Headers, Request
+
+_WINDOW = 40
+_MOST = 8
+
+
+def nearest(request: Request, recorded: Iterable[Exchange]) -> Exchange | None:
+    """The recorded exchange whose request has the fewest fields that differ."""
+    path = request.url.partition("?")[0]
+    near = [x for x in recorded if x.request.method == request.method]
+    same = [x for x in near if x.request.url.partition("?")[0] == path] or near
+    return min(same, key=lambda x: len(list(differences(x.request, request))), default=None)
+
+
+def explain(request: Request, recorded: Iterable[Exchange]) -> str:
+    """Why nothing recorded answers this request, in a few lines for a person."""
+    head = f"nothing recorded for {request.method} {request.url}"
+    near = nearest(request, recorded)
+    if near is None:
+        return f"{head}: the recording has no {request.method} request left"
+    lines = [f"{head}; nearest is exchange {near.seq}:"]
+    found = list(differences(near.request, request))
+    for where, was, now in found[:_MOST]:
+        lines += [f"  {where}", f"    - {was}", f"    + {now}"]
+    if len(found) > _MOST:
+        lines.append(f"  and {len(found) - _MOST} more")
+    if not found:
+        lines.append("  no difference: it was asked more often than the recording holds")
+    return "\n".join(lines)
+
+
+def differences(was: Request, now: Request) -> Iterator[tuple[str, str, str]]:
+    """(where, recorded, asked) for each field that differs, long texts cut to the difference."""
+    if was.method != now.method:
+        yield "method", was.method, now.method
+    if was.url != now.url:
+        yield "url", *_window(was.url, now.url)
+    one, two = _fields(was.headers, was.body), _fields(now.headers, now.body)
+    for path in [*one, *(path for path in two if path not in one)]:
+        if one.get(path) != two.get(path):
+            yield path, *_window(one.get(path, "(absent)"), two.get(path, "(absent)"))
+
+
+def _fields(headers: Headers, body: bytes) -> dict[str, str]:
+    text = plain(headers, body) or b""
+    try:
+        return dict(_flatten("", json.loads(text))) if text else {}
+    except ValueError:
+        return {"body": text.decode("utf-8", "backslashreplace")}
+
+
+def _flatten(path: str, value: object) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict() if value:
+            for key, item in value.items():
+                yield from _flatten(f"{path}.{key}" if path else str(key), item)
+        case list() if value:
+            for index, item in enumerate(value):
+                yield from _flatten(f"{path}[{index}]", item)
+        case _:
+            yield path or "body", json.dumps(value, ensure_ascii=False)
+
+
+def _window(was: str, now: str) -> tuple[str, str]:
+    start = max(0, len(commonprefix([was, now])) - _WINDOW // 2)
+    return _cut(was, start), _cut(now, start)
+
+
+def _cut(text: str, start: int) -> str:
+    part = text[start : start + 2 * _WINDOW]
+    return ("…" if start else "") + part + ("…" if start + 2 * _WINDOW < len(text) else "")

@@ -1,0 +1,212 @@
+"""The player: the tap that answers from a recording, and refuses rather than guess.
+
+Three ways to play, one rule for a miss. *Strict*: everything comes from the tape. *Live*: the
+named kinds go out, and each answer is held against the recorded one. *Fork*: the model comes
+from the tape until a request carries the result of the struck call, from there on its lane is
+live; with a world the tools are live from the start, without one they come from the tape.
+
+What a strict replay proves: determinism. The tools were not contacted, so it says nothing
+about recovery, and nothing here ever makes an outcome of it.
+"""
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from replay.difference import explain
+from replay.match import Index
+from traces.canonical import canonical
+from traces.conversation import Placed, Watch
+from traces.encoding import plain
+from traces.kind import Kind
+from traces.model import Chunk, Exchange, Headers, Request, Response
+from traces.noise import noise
+from traces.tape import Tape
+
+REFUSED = 422
+"""No SDK retries it; the header says so to those that ask."""
+
+
+class Diverged(Exception):
+    """The agent asked for something the recording does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Where a replay leaves the recording: the call whose result makes its lane live."""
+
+    call_id: str
+    prefix: str
+    world: bool
+    """True if tools run live in a fresh world; False if they too come from the tape."""
+
+
+class Player:
+    """Answers from one recording, for one run."""
+
+    def __init__(
+        self,
+        recording: Tape,
+        watch: Watch,
+        *,
+        live: Collection[Kind] = (),
+        fork: Fork | None = None,
+        speed: float = 0,
+        redact: Callable[[Request], Request] = lambda request: request,
+    ) -> None:
+        self._index = Index(x for x in recording.exchanges if x.response or x.error)
+        self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
+        self._redact = redact
+        self._lanes: set[int] = set()
+        self._compare: dict[int, Exchange | None] = {}
+        self.diverged: list[str] = []
+        """One explanation for each request that left the recording."""
+        self.missed: list[str] = []
+        """Tool calls after the fork that a recording without a world cannot answer."""
+        self.went_live: list[int] = []
+        self.saved: list[Exchange] = []
+        """Model exchanges of the recording that did not have to be paid for again."""
+
+    def request(self, exchange: Exchange) -> Exchange:
+        if exchange.response is not None or exchange.error is not None:
+            return exchange
+        placed = self._watch.placed(exchange)
+        if placed.kind == "other":
+            return self._other(exchange)
+        if self._goes_live(exchange, placed):
+            return exchange
+        return self._play(exchange, placed)
+
+    def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
+        if placed.kind in self._live:
+            self._expect(exchange)
+            return True
+        if self._fork is None:
+            return False
+        if placed.kind == "tool":
+            if self._fork.world and not self._lanes:
+                self._expect(exchange)
+            return self._fork.world
+        if placed.lane not in self._lanes and not self._at_fork(placed):
+            return False
+        self._lanes.add(placed.lane or 0)
+        self.went_live.append(exchange.seq)
+        return True
+
+    def _at_fork(self, placed: Placed) -> bool:
+        """True for the request that carries the struck call's result."""
+        fork = self._fork
+        if fork is None or placed.lane is None:
+            return False
+        call = self._watch.conversations.call(placed.lane, fork.call_id)
+        carried = any(result.call_id == fork.call_id for result in placed.results)
+        return carried and call is not None and call.prefix == fork.prefix
+
+    def _expect(self, exchange: Exchange) -> None:
+        self._compare[exchange.seq] = self._index.find(self._redact(exchange.request))
+
+    def _play(self, exchange: Exchange, placed: Placed) -> Exchange:
+        asked = self._redact(exchange.request)
+        found = self._index.find(asked)
+        if found is not None:
+            if placed.kind == "model":
+                self.saved.append(found)
+            return self._answered(exchange, found)
+        if self._lanes and placed.kind == "model":
+            # Another lane feels the fork: it goes live too, and is known as a cascade.
+            self._lanes.add(placed.lane or 0)
+            self.went_live.append(exchange.seq)
+            return exchange
+        why = explain(asked, self._index.unused() or self._index.exchanges)
+        if self._lanes:
+            self.missed.append(why)
+        else:
+            self.diverged.append(why)
+        return refuse(exchange, why)
+
+    def _answered(self, exchange: Exchange, found: Exchange) -> Exchange:
+        """The recorded answer, its times moved to now and scaled to the speed."""
+
+        def moved(at: float) -> float:
+            ago = (at - found.started) / self._speed if self._speed else 0.0
+            return exchange.started + ago
+
+        answer = found.response
+        if answer is not None:
+            answer = replace(
+                answer,
+                at=moved(answer.at),
+                chunks=tuple(replace(chunk, at=moved(chunk.at)) for chunk in answer.chunks),
+                ended=None if answer.ended is None else moved(answer.ended),
+            )
+        return replace(exchange, response=answer, error=found.error, answered_by="recorded")
+
+    def _other(self, exchange: Exchange) -> Exchange:
+        found = self._index.find(self._redact(exchange.request))
+        if found is not None:
+            return self._answered(exchange, found)
+        status = 204 if noise(exchange.request.url) else 503
+        headers: Headers = () if status == 204 else (("content-length", "0"),)
+        at = exchange.started
+        answer = Response(status=status, headers=headers, at=at, ended=at)
+        return replace(exchange, response=answer, answered_by="simulated")
+
+    def done(self, exchange: Exchange) -> None:
+        """Hold a live answer of the shared prefix against the recorded one."""
+        if exchange.seq not in self._compare:
+            return
+        recorded = self._compare.pop(exchange.seq)
+        if exchange.answered_by == "fault":
+            return
+        if recorded is None:
+            asked = self._redact(exchange.request)
+            self.diverged.append(explain(asked, self._index.unused()))
+        elif (why := drift(recorded, exchange)) is not None:
+            request = exchange.request
+            self.diverged.append(f"live answer to {request.method} {request.url} {why}")
+
+
+def drift(recorded: Exchange, live: Exchange) -> str | None:
+    """How a live answer differs from the recorded one; None where they say the same."""
+    was, now = recorded.response, live.response
+    if live.error != recorded.error or was is None or now is None:
+        if (live.error is None) == (recorded.error is None) and (was is None) == (now is None):
+            return None
+        return f"was {_outcome(recorded)}, is {_outcome(live)}"
+    if was.status != now.status:
+        return f"was {was.status}, is {now.status}"
+    if _said(was) != _said(now):
+        return f"said {_said(was)[:120]!r}, says {_said(now)[:120]!r}"
+    return None
+
+
+def _outcome(exchange: Exchange) -> str:
+    return exchange.error or (str(exchange.response.status) if exchange.response else "no answer")
+
+
+def _said(answer: Response) -> bytes:
+    body = plain(answer.headers, answer.body)
+    try:
+        return canonical(body or b"")
+    except ValueError:
+        return body or answer.body
+
+
+def refuse(exchange: Exchange, why: str) -> Exchange:
+    """The exchange answered by a refusal that carries its explanation and is not retried."""
+    error = {"error": {"type": "diverged", "message": why}}
+    body = json.dumps(error).encode()
+    at = exchange.started
+    answer = Response(
+        status=REFUSED,
+        reason="Not Recorded",
+        headers=(
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("x-should-retry", "false"),
+        ),
+        chunks=(Chunk(at=at, data=body),),
+        at=at,
+        ended=at,
+    )
+    return replace(exchange, response=answer, answered_by="refused")
