@@ -1,0 +1,257 @@
+"""One exchange on its way to the agent: asked, answered, written, and told to the taps.
+
+All that an agent gets goes through here, so what `done` reports is what was written, at the times
+at which it was. Bytes that are due together are written together.
+
+How an exchange that broke off is performed: `eof` is a clean end of the connection before the
+answer is whole; after `timeout`, and after `cancelled` (the agent gave up while it was recorded),
+nothing more comes and the connection is held until the agent gives up; any other error is a
+reset. A `refused` that has a response nevertheless is a refusal of ours and performed whole.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from math import ceil
+from typing import TYPE_CHECKING
+
+from replay.h1 import Asked, Framing, framing
+from traces.model import Chunk, Exchange, Headers, Request, Response, header
+
+if TYPE_CHECKING:
+    from replay.connection import Connection
+    from replay.upstream import Upstream
+
+PIECE = 1 << 16
+"""Bytes written at once, before asking whether the agent reads them."""
+
+
+class Gone(Exception):
+    """The agent has left, so what it was to get cannot be written."""
+
+
+class Performance:
+    """Performs the answer to one request on the connection it came from."""
+
+    def __init__(self, line: "Connection", asked: Asked, url: str, stream: int) -> None:
+        self._line, self._stage, self._asked = line, line.stage, asked
+        self._exchange = Exchange(
+            seq=next(line.stage.seqs),
+            connection=line.number,
+            stream=stream,
+            request=Request(method=asked.method, url=url, headers=asked.headers, body=asked.body),
+            started=asked.started,
+        )
+        self._error: str | None = "cancelled"
+        """How the exchange ends if the agent leaves now."""
+        self._framing = Framing(b"", "none", False)
+        self._answer: Response | None = None
+        """The answer as far as it was written, without its chunks."""
+        self._headed = False
+        self._seen = self._exchange
+        """What taps are shown while the answer is under way: it has a head and no chunks."""
+        self._chunks: list[Chunk] = []
+        self._out: list[bytes] = []
+        self._due: list[bytes] = []
+        """The chunks that are whole once `_out` is written."""
+        self._part: list[bytes] = []
+        """What was written of a chunk that is not whole yet."""
+        self._size = 0
+        self._at = 0.0
+        self._trailers: Headers = ()
+        self._ended: float | None = None
+
+    async def run(self) -> None:
+        """Returns when the agent has its answer or has left; raises what a tap raises."""
+        try:
+            with suppress(Gone):
+                await self._serve()
+        except asyncio.CancelledError:
+            self._done()
+            raise
+        self._done()
+
+    async def _serve(self) -> None:
+        taps, upstream = self._stage.taps, self._stage.upstream
+        self._exchange = exchange = taps.request(self._exchange)
+        held = taps.holds(exchange)
+        if exchange.response is None and exchange.error is None:
+            if (header(self._asked.headers, "upgrade") or "").lower() == "websocket":
+                exchange, held = refused(exchange, 501, "no websockets"), False
+            elif upstream is None:
+                exchange, held = refused(exchange, 502, "no way out"), False
+            elif held:
+                exchange = await upstream.send(exchange, _unseen, _unseen)
+            else:
+                return await self._pass_on(upstream)
+        self._exchange = taps.response(exchange) if held else exchange
+        return await self._perform()
+
+    async def _perform(self) -> None:
+        exchange = self._exchange
+        response, error = exchange.response, exchange.error
+        if response is not None and error is not None and _code(error) == "refused":
+            error = None
+        if response is not None:
+            await self._until(response.at)
+            length = sum([len(chunk.data) for chunk in response.chunks if not chunk.sent])
+            self._open(response, length, error)
+            for chunk in response.chunks:
+                await self._play(chunk)
+        if error is not None:
+            await self._break(error, self._stage.hold)
+        elif response is not None:
+            if response.ended is not None and self._framing.body in ("chunked", "close"):
+                await self._until(response.ended)
+            await self._finish(response.trailers)
+
+    async def _pass_on(self, upstream: "Upstream") -> None:
+        self._exchange = exchange = await upstream.send(self._exchange, self._head, self._chunk)
+        if exchange.error is not None:
+            await self._break(exchange.error, 0.0)
+        elif exchange.response is not None:
+            await self._finish(exchange.response.trailers)
+
+    def _head(self, response: Response) -> None:
+        self._open(response, None, None)
+        self._write()
+
+    def _chunk(self, chunk: Chunk) -> Awaitable[None] | None:
+        self._add(chunk.data)
+        self._write()
+        return self._line.drained() if self._line.paused else None
+
+    async def _until(self, at: float) -> None:
+        """Never early: a timer of the loop may be, by up to a millisecond."""
+        now = self._stage.now
+        if at <= now():
+            return
+        await self._flush()
+        while (wait := at - now()) > 0:
+            await asyncio.sleep(ceil(wait * 1000) / 1000)
+
+    def _open(self, response: Response, length: int | None, error: str | None) -> None:
+        self._framing = framing(self._asked, response, length=length, cut=error is not None)
+        self._answer = response
+        self._out.append(self._framing.head)
+
+    async def _play(self, chunk: Chunk) -> None:
+        data = chunk.data
+        if chunk.sent or not data or self._framing.body == "none":
+            return
+        await self._until(chunk.at)
+        if len(data) <= PIECE:
+            self._add(data)
+            if self._size > PIECE:
+                await self._flush()
+            return
+        self._out.append(self._framing.before(len(data)))
+        for start in range(0, len(data), PIECE):
+            piece = data[start : start + PIECE]
+            self._out.append(piece)
+            self._write()
+            self._part.append(piece)
+            if self._line.paused:
+                await self._line.drained()
+        self._out.append(self._framing.after())
+        self._due.append(data)
+
+    def _add(self, data: bytes) -> None:
+        if data and self._framing.body != "none":
+            self._out += (self._framing.before(len(data)), data, self._framing.after())
+            self._due.append(data)
+            self._size += len(data)
+
+    async def _flush(self) -> None:
+        self._write()
+        if self._line.paused:
+            await self._line.drained()
+
+    def _write(self) -> None:
+        if out := b"".join(self._out):
+            self._line.write(out)
+            self._out.clear()
+            self._size = 0
+        self._at = at = self._stage.now()
+        if self._answer is not None and not self._headed:
+            self._headed = True
+            self._answer = _bare(self._answer, at)
+            self._seen = replace(self._exchange, response=self._answer, error=None)
+            self._stage.taps.head(self._seen)
+        if self._due:
+            self._part.clear()
+            for data in self._due:
+                chunk = Chunk(at=at, data=data)
+                self._chunks.append(chunk)
+                self._stage.taps.chunk(self._seen, chunk)
+            self._due.clear()
+
+    async def _finish(self, trailers: Headers) -> None:
+        """The answer is whole."""
+        self._out.append(self._framing.end(trailers))
+        await self._flush()
+        self._trailers = trailers if self._framing.body == "chunked" else ()
+        self._ended = self._stage.now()
+        self._error = self._exchange.error
+        if not self._framing.stays:
+            self._line.hang_up()
+
+    async def _break(self, error: str, hold: float) -> None:
+        """No (more) answer comes; a timeout is waited for only where `hold` says how long."""
+        await self._flush()
+        code = _code(error)
+        if code in ("timeout", "cancelled") and hold:
+            self._error = error
+            await asyncio.sleep(hold)
+            self._line.hang_up()
+        elif code == "eof":
+            self._line.hang_up()
+        else:
+            await self._line.delivered()
+            self._line.reset()
+        self._error = error
+
+    def _done(self) -> None:
+        if self._stage.failure is not None:
+            return  # the connection went down with the run: that is nothing the agent did
+        answer = self._answer if self._headed else None
+        if answer is not None:
+            if self._part:
+                self._chunks.append(Chunk(at=self._at, data=b"".join(self._part)))
+            answer = replace(
+                answer, chunks=tuple(self._chunks), trailers=self._trailers, ended=self._ended
+            )
+        self._stage.taps.done(replace(self._exchange, response=answer, error=self._error))
+
+
+def refused(exchange: Exchange, status: int, why: str) -> Exchange:
+    """The exchange with a refusal of ours for an answer: nobody else was asked."""
+    body = f"refused: {why}\n".encode()
+    headers = (("content-type", "text/plain"), ("content-length", str(len(body))))
+    response = Response(
+        status=status,
+        reason=HTTPStatus(status).phrase,
+        headers=headers,
+        chunks=(Chunk(at=0.0, data=body),),
+    )
+    return replace(exchange, response=response, error=f"refused: {why}", answered_by="refused")
+
+
+def _code(error: str) -> str:
+    return error.partition(":")[0]
+
+
+def _bare(response: Response, at: float) -> Response:
+    return Response(
+        status=response.status,
+        headers=response.headers,
+        reason=response.reason,
+        version=response.version,
+        at=at,
+    )
+
+
+def _unseen(part: Response | Chunk) -> None:
+    """A held answer is not for the agent yet."""

@@ -1,0 +1,136 @@
+"""The performer: a proxy-shaped server that performs answers and never decides what they are.
+
+    performer = Performer(confdir=Path("~/.stumble/ca").expanduser())
+    taps = Taps([Player(recording)])
+    async with performer.stage(taps, began=time.monotonic(), seqs=count(1)) as stage:
+        await run_the_agent(proxy=stage.url)
+
+Agents reach it as an HTTP proxy (`GET http://host/path`), directly (`GET /path` with a Host), or
+with CONNECT and TLS, HTTP/1.1 in all cases. The taps answer; what they leave unanswered goes to
+the upstream, and without one it is refused: there is no other way out of here. The code that can
+reach anybody stands in `upstream.py`, which nothing here imports while it runs.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from replay.connection import Connection
+from replay.tls import Authority
+from traces.taps import Taps
+
+if TYPE_CHECKING:
+    from replay.upstream import Upstream
+
+HOLD = 600.0
+"""Seconds for which an exchange that timed out is held open when the agent never gives up."""
+
+_CLOSING = 5.0
+
+
+class Performer:
+    """Loads the certificate authority once and serves any number of stages."""
+
+    def __init__(self, *, confdir: Path) -> None:
+        self._authority = Authority(confdir)
+
+    def stage(
+        self,
+        taps: Taps,
+        *,
+        began: float,
+        seqs: Iterator[int],
+        upstream: "Upstream | None" = None,
+        port: int = 0,
+        hold: float = HOLD,
+    ) -> "Stage":
+        """Where one run takes place; enter it to listen on 127.0.0.1, leave it to end everything.
+
+        `began` is the reading of `time.monotonic` that is time 0 of the run.
+        """
+        return Stage(self._authority, taps, began, seqs, upstream, port, hold)
+
+
+class Stage:
+    """A listening performer for one run.
+
+    A tap that raises ends the run: its exception is `failure`, `failed` is set, every connection
+    is reset, no tap is told anything more, and leaving the stage raises it.
+    """
+
+    def __init__(
+        self,
+        authority: Authority,
+        taps: Taps,
+        began: float,
+        seqs: Iterator[int],
+        upstream: "Upstream | None",
+        port: int,
+        hold: float,
+    ) -> None:
+        self.authority, self.taps, self.seqs, self.upstream = authority, taps, seqs, upstream
+        self.port, self.hold = port, hold
+        self.loop: asyncio.AbstractEventLoop
+        self.connections: set[Connection] = set()
+        self.failure: BaseException | None = None
+        self.failed = asyncio.Event()
+        self.over = False
+        """Nobody is served any more."""
+        self.untrusted: dict[str, str] = {}
+        """Why TLS failed, per authority asked for: agents that do not trust us, h2-only ones."""
+        self._began = began
+        self._empty = asyncio.Event()
+        self._server: asyncio.Server
+
+    @property
+    def url(self) -> str:
+        """What the agent's proxy variables are set to."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def now(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._began
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run."""
+        if self.failure is None:
+            self.failure, self.over = error, True
+            self.failed.set()
+        for connection in tuple(self.connections):
+            connection.reset()
+
+    def left(self, connection: Connection) -> None:
+        """A connection is over, and what was performed on it."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
+
+    async def __aenter__(self) -> Self:
+        self.loop, numbers = asyncio.get_running_loop(), count(1)
+        self._server = await self.loop.create_server(
+            lambda: Connection(self, next(numbers)), "127.0.0.1", self.port, backlog=1024
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.over = True
+        self._server.close()
+        async with asyncio.timeout(_CLOSING):
+            while self.connections:
+                self._empty.clear()
+                for connection in tuple(self.connections):
+                    connection.drop()
+                await self._empty.wait()
+            await self._server.wait_closed()
+        if self.failure is not None and (error is None or isinstance(error, Exception)):
+            raise self.failure from error
