@@ -1,0 +1,294 @@
+"""One connection of the agent: mitmproxy's protocol layers with our hands on the ends.
+
+mitmproxy's own server walks a list of addons in a task of its own for each of some ten hooks
+per request, keeps its options in a module global, and shows the agent a page of its own (502)
+where a server did not answer. Here the layers are driven directly: hooks run in line, two of
+mitmproxy's addons (which protocol comes next, TLS) are asked and no other, and what went wrong
+with a server goes wrong with the agent in the same way. The price is the use of names that
+mitmproxy does not promise to keep; its version is locked.
+"""
+
+# mypy: allow-untyped-calls
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+import sys
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal
+
+from h11 import Data, EndOfMessage
+from h11._readers import ChunkedReader
+from h11._receivebuffer import ReceiveBuffer
+from mitmproxy import connection, ctx, http
+from mitmproxy.addons.next_layer import NextLayer
+from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy.options import Options
+from mitmproxy.proxy import commands, events, layer, mode_specs, server
+from mitmproxy.proxy.layers import modes, tcp, tls
+from mitmproxy.proxy.layers.http import HttpStream, _hooks, _http1
+from mitmproxy.tls import TlsData
+
+from recorder.causes import code_of, why
+from recorder.flows import Flows
+
+MODE = mode_specs.ProxyMode.parse("regular")
+# mitmproxy opens at most 5 connections at a time to one address; agents are not so limited.
+MANY = 1000
+
+
+class _Chunked(ChunkedReader):
+    """Drops the trailers of an HTTP/1.1 answer, as a proxy may (RFC 9110 6.5.1).
+
+    mitmproxy raises NotImplementedError on them, which would end the whole run.
+    """
+
+    def __call__(self, buffer: ReceiveBuffer) -> Data | EndOfMessage | None:
+        event = super().__call__(buffer)
+        return EndOfMessage() if isinstance(event, EndOfMessage) else event
+
+
+_http1.ChunkedReader = _Chunked  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What all connections of one proxy share."""
+
+    options: Options
+    tls: TlsConfig
+    next_layer: NextLayer
+    hosts: Mapping[str, tuple[str, int]]
+    inner: bool
+    mistrusted: dict[str, str]
+    """Host to the reason for which the agent broke off the TLS handshake with us."""
+    fail: Callable[[BaseException], None]
+    """Told of a fault of ours; it must stop the run."""
+
+
+class AgentConnection(server.LiveConnectionHandler):
+    """Serves one connection of the agent until it ends."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        wiring: Wiring,
+        flows: Flows,
+    ) -> None:
+        super().__init__(reader, writer, wiring.options, MODE)
+        self.max_conns = defaultdict(lambda: asyncio.Semaphore(MANY))
+        self.wiring = wiring
+        self.flows = flows
+        self._readers: dict[connection.Connection, asyncio.StreamReader] = {self.client: reader}
+        self._tls_errors: dict[str, str] = {}
+        self._tunnels: set[connection.Connection] = set()
+        self._source: connection.Connection | None = None
+        self._top = modes.HttpProxy(self.layer.context)
+        self._hooks: dict[type[commands.StartHook], Callable[..., None]] = {
+            layer.NextLayerHook: self._next_layer,
+            tls.TlsClienthelloHook: wiring.tls.tls_clienthello,
+            tls.TlsStartClientHook: wiring.tls.tls_start_client,
+            tls.TlsStartServerHook: self._start_server_tls,
+            tls.TlsFailedClientHook: self._mistrusted,
+            tls.TlsFailedServerHook: self._server_tls_failed,
+            tcp.TcpStartHook: lambda flow: self._tunnels.add(flow.server_conn),
+            tcp.TcpMessageHook: lambda flow: flow.messages.clear(),
+            _hooks.HttpRequestHook: self._request,
+            _hooks.HttpResponseHeadersHook: flows.answering,
+            _hooks.HttpResponseHook: self._response,
+            _hooks.HttpErrorHook: self._error,
+        }
+        self.layer = self  # type: ignore[assignment]  # asked for nothing but handle_event
+
+    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
+        """mitmproxy's answer to an event, with every hook run in line and none in a task.
+
+        A reply to a blocking hook has to wait until the layers have come to rest, as it would
+        if a task brought it.
+        """
+        if isinstance(event, events.ConnectionEvent):
+            self._source = event.connection
+        elif isinstance(event, events.OpenConnectionCompleted):
+            self._source = event.command.connection
+        if isinstance(event, events.ConnectionClosed):
+            self._cut_tunnel(event.connection)
+        pending = deque([event])
+        while pending:
+            for command in self._top.handle_event(pending.popleft()):
+                if not isinstance(command, commands.StartHook):
+                    yield command
+                    continue
+                self._run(command)
+                if command.blocking:
+                    pending.append(events.HookCompleted(command))
+
+    def _run(self, hook: commands.StartHook) -> None:
+        if isinstance(hook, _hooks.HttpRequestHeadersHook):
+            # The layer that waits for the hook is the only one to know the number of the stream.
+            stream = hook.blocking if hook.flow.request.is_http2 else None
+            self.flows.begin(hook.flow, stream.stream_id if isinstance(stream, HttpStream) else 0)
+        elif run := self._hooks.get(type(hook)):
+            ctx.options = self.wiring.options  # where mitmproxy's addons look for them
+            run(*hook.args())
+
+    async def handle_hook(self, hook: commands.StartHook) -> None:
+        """Hooks about connections, of which we need none."""
+
+    async def open_connection(self, command: commands.OpenConnection) -> None:
+        """Dial a server, wherever it really is, and read from it until it ends."""
+        upstream = command.connection
+        assert isinstance(upstream, connection.Server)
+        try:
+            reader, writer = await self._dial(upstream)
+        except OSError as error:
+            await self.server_event(events.OpenConnectionCompleted(command, code_of(error)))
+            return
+        except asyncio.CancelledError:
+            await self.server_event(events.OpenConnectionCompleted(command, "cancelled"))
+            raise
+        upstream.state = connection.ConnectionState.OPEN
+        upstream.peername = writer.get_extra_info("peername")
+        upstream.sockname = writer.get_extra_info("sockname")
+        self._readers[upstream] = reader
+        task = asyncio.current_task()
+        self.transports[upstream] = server.ConnectionIO(handler=task, reader=reader, writer=writer)
+        await self.server_event(events.OpenConnectionCompleted(command, None))
+        try:
+            await self.handle_connection(upstream)
+        finally:
+            del self._readers[upstream]
+
+    async def _dial(
+        self, upstream: connection.Server
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        assert upstream.address is not None
+        host, port = upstream.address[:2]
+        host, port = self.wiring.hosts.get(host, (host, port))
+        if port == self.client.sockname[1] and host in ("localhost", "127.0.0.1"):
+            raise ConnectionRefusedError("this is the proxy itself")
+        return await asyncio.open_connection(host, port)
+
+    def hang_up(self, *, reset: bool) -> None:
+        """End the connection and everything that hangs on it."""
+        if reset:
+            self._reset()
+        io = self.transports.get(self.client)
+        if io is not None and io.handler is not None:
+            io.handler.cancel("the proxy closes")
+
+    def log(
+        self,
+        message: str,
+        level: int = logging.INFO,
+        exc_info: Literal[True]
+        | tuple[type[BaseException], BaseException, TracebackType | None]
+        | None = None,
+    ) -> None:
+        """Silent, but for an exception: mitmproxy catches those of its layers and of our taps."""
+        error = sys.exception() if exc_info is True else exc_info and exc_info[1]
+        if error is not None:
+            self.wiring.fail(error)
+
+    def _next_layer(self, data: layer.NextLayer) -> None:
+        self.wiring.next_layer.next_layer(data)
+
+    def _start_server_tls(self, data: TlsData) -> None:
+        """Speak to the server what the agent speaks, or HTTP/1.1 where there is no HTTP/2."""
+        if not data.conn.alpn_offers and self.client.alpn == b"h2":
+            data.conn.alpn_offers = (b"h2", b"http/1.1")
+        elif not data.conn.alpn_offers and self.client.alpn is not None:
+            data.conn.alpn_offers = (self.client.alpn,)
+        self.wiring.tls.tls_start_server(data)
+
+    def _mistrusted(self, data: TlsData) -> None:
+        host = data.conn.sni or str((data.context.server.address or ("?",))[0])
+        self.wiring.mistrusted[host] = data.conn.error or "unknown"
+
+    def _server_tls_failed(self, data: TlsData) -> None:
+        said, data.conn.error = data.conn.error or "unknown", None  # an error forbids new attempts
+        broken = self._broken(data.conn)
+        if broken is None and "closed" not in said:
+            self._tls_errors[said] = f"tls: {said}"
+        else:
+            self._tls_errors[said] = f"{broken or 'eof'}: in the TLS handshake"
+
+    def _request(self, flow: http.HTTPFlow) -> None:
+        if not self.flows.asked(flow):
+            self._fail(flow, "")
+
+    def _response(self, flow: http.HTTPFlow) -> None:
+        if not self.flows.answered(flow):
+            self._fail(flow, "")
+
+    def _error(self, flow: http.HTTPFlow) -> None:
+        said = flow.error.msg if flow.error else ""
+        self._fail(flow, self._why(flow, said))
+
+    def _fail(self, flow: http.HTTPFlow, error: str) -> None:
+        """Let the agent see what it would see without us; mitmproxy's own page never goes out."""
+        headless = flow.response is None
+        reason = self.flows.broke(flow, error)
+        if reason is None:
+            return
+        if self.wiring.inner and headless and not self.client.tls:
+            self._tell(reason)
+        elif _resets(reason) and not (flow.request.is_http2 and self.flows.open):
+            self._reset()
+        if flow.killable:
+            flow.kill()
+
+    def _why(self, flow: http.HTTPFlow, said: str) -> str:
+        gone = not self.client.connected or self._source is self.client
+        if gone:
+            return f"cancelled: {self._broken(self.client) or 'eof'} by the agent"
+        if said in self._tls_errors:
+            return self._tls_errors[said]
+        return why(said, broken=self._broken(flow.server_conn))
+
+    def _broken(self, conn: connection.Connection) -> str | None:
+        """The code of the error that ended a connection; None where it ended well or not yet."""
+        reader = self._readers.get(conn)
+        error = reader and reader.exception()
+        return code_of(error).partition(":")[0] if isinstance(error, OSError) else None
+
+    def _cut_tunnel(self, conn: connection.Connection) -> None:
+        """A tunnel (CONNECT without HTTP in it, WebSocket) that the server reset is reset."""
+        if conn in self._tunnels and self._broken(conn):
+            self._reset()
+
+    def _tell(self, reason: str) -> None:
+        """An inner proxy says in a header why no answer came; only HTTP/1.1 in the clear."""
+        writer = self.transports[self.client].writer
+        assert isinstance(writer, asyncio.StreamWriter)
+        said = reason.encode("ascii", "backslashreplace").replace(b"\r", b" ").replace(b"\n", b" ")
+        writer.write(
+            b"HTTP/1.1 502 Bad Gateway\r\nx-stumble-error: %s\r\n"
+            b"content-length: 0\r\nconnection: close\r\n\r\n" % said
+        )
+
+    def _reset(self) -> None:
+        """End the agent's connection by a TCP reset, not by the FIN that mitmproxy would send.
+
+        A socket that lingers for 0 seconds sends RST when it is closed. uvloop's socket objects
+        cannot set options, so it is set through a second descriptor of the same socket; and a
+        transport that is aborted closes at once, where close() would first send what is left.
+        """
+        io = self.transports.get(self.client)
+        if io is None or not isinstance(io.writer, asyncio.StreamWriter) or io.writer.is_closing():
+            return
+        number = io.writer.get_extra_info("socket").fileno()
+        with socket.socket(fileno=os.dup(number)) as same:
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        io.writer.transport.abort()
+
+
+def _resets(reason: str) -> bool:
+    """Whether the agent would see a reset: an end of the stream or its own end it would not."""
+    code, _, detail = reason.partition(":")
+    return code not in ("eof", "protocol", "cancelled") and "stream" not in detail

@@ -1,0 +1,159 @@
+"""The forward proxy that records: mitmproxy's core in this process, on 127.0.0.1 only."""
+
+# mypy: allow-untyped-calls
+
+import asyncio
+import fcntl
+import itertools
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+from mitmproxy import ctx
+from mitmproxy.addonmanager import Loader
+from mitmproxy.addons.next_layer import NextLayer
+from mitmproxy.addons.proxyserver import Proxyserver
+from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy.options import CONF_BASENAME, Options
+
+from recorder.connection import AgentConnection, Wiring
+from recorder.flows import Flows, since
+from traces.taps import Taps
+
+HOST = "127.0.0.1"
+CLOSING = 5.0
+"""Seconds that connections get to end once they were told to."""
+DAY = 86_400
+"""An answer may be silent for long; mitmproxy's own limit of 600 s would cut it."""
+
+# Otherwise Python prints what mitmproxy warns of on standard error.
+logging.getLogger("mitmproxy").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proxy:
+    """A proxy that listens."""
+
+    port: int
+    certificate: Path
+    """The certificate of our CA, as PEM."""
+    mistrusted: Mapping[str, str] = field(default_factory=dict)
+    """Hosts for which the agent did not take our certificate, so nothing was recorded; and why."""
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+
+@asynccontextmanager
+async def proxy(
+    taps: Taps,
+    *,
+    confdir: Path,
+    port: int = 0,
+    began: float,
+    seqs: Iterator[int],
+    hosts: Mapping[str, tuple[str, int]] = {},
+    upstream_ca: Path | None = None,
+    inner: bool = False,
+) -> AsyncIterator[Proxy]:
+    """A proxy that answers, for as long as the block runs; everything it opened is closed then.
+
+    `confdir` holds the CA (made where it is missing, key of mode 0600), `began` is the time of
+    time.monotonic() from which all times count, `hosts` says where a host really is, and
+    `upstream_ca` (PEM) which servers are trusted, by default those of certifi. What a tap raises
+    cancels the block and is raised here; agents see their connections reset.
+
+    An `inner` proxy stands behind a performer: where there is no answer at all, not even a head,
+    it says so with status 502 and why in the header `x-stumble-error`, and does not reset.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    failures: list[BaseException] = []
+
+    def fail(error: BaseException) -> None:
+        failures.append(error)
+        if len(failures) == 1:
+            task.cancel()
+
+    mistrusted: dict[str, str] = {}
+    wiring = _wiring(confdir, upstream_ca, hosts, inner, mistrusted, fail)
+    connections: dict[AgentConnection, asyncio.Task[None]] = {}
+    numbers, clock = itertools.count(1), since(began)
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        flows = Flows(taps, clock, seqs, next(numbers))
+        connection = AgentConnection(reader, writer, wiring, flows)
+        current = asyncio.current_task()
+        assert current is not None
+        connections[connection] = current
+        try:
+            await connection.handle_client()
+        finally:
+            del connections[connection]
+
+    server = await asyncio.start_server(accept, HOST, port)
+    try:
+        yield Proxy(
+            port=server.sockets[0].getsockname()[1],
+            certificate=confdir / f"{CONF_BASENAME}-ca-cert.pem",
+            mistrusted=mistrusted,
+        )
+    except asyncio.CancelledError:
+        if not failures or task.uncancel() > 0:
+            raise
+    finally:
+        server.close()
+        await _close(connections, reset=bool(failures))
+    if failures:
+        raise failures[0]
+
+
+async def _close(connections: Mapping[AgentConnection, asyncio.Task[None]], *, reset: bool) -> None:
+    tasks = list(connections.values())
+    for connection in list(connections):
+        connection.hang_up(reset=reset)
+    if tasks:
+        _, left = await asyncio.wait(tasks, timeout=CLOSING)
+        if left:
+            raise TimeoutError(f"{len(left)} connections of the proxy did not end")
+
+
+def _wiring(
+    confdir: Path,
+    upstream_ca: Path | None,
+    hosts: Mapping[str, tuple[str, int]],
+    inner: bool,
+    mistrusted: dict[str, str],
+    fail: Callable[[BaseException], None],
+) -> Wiring:
+    options, tls = Options(), TlsConfig()
+    loader = Loader(SimpleNamespace(options=options))
+    Proxyserver().load(loader)  # declares options; the server itself is ours
+    tls.load(loader)
+    options.update(
+        confdir=str(confdir),
+        connection_strategy="lazy",
+        upstream_cert=False,
+        # A WebSocket passes as it is, byte for byte, like any other protocol inside a tunnel.
+        websocket=False,
+        tcp_timeout=DAY,
+        ssl_verify_upstream_trusted_ca=str(upstream_ca) if upstream_ca else None,
+    )
+    ctx.options = options
+    confdir.mkdir(parents=True, exist_ok=True)
+    with (confdir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs that start at once must share one CA
+        tls.configure({"confdir"})
+    return Wiring(
+        options=options,
+        tls=tls,
+        next_layer=NextLayer(),
+        hosts=hosts,
+        inner=inner,
+        mistrusted=mistrusted,
+        fail=fail,
+    )
