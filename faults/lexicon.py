@@ -6,7 +6,7 @@ A word from here is evidence only in a sentence that also names the tool, the fi
 
 import re
 
-JUDGE_VERSION = "1"
+JUDGE_VERSION = 1
 
 _NOT_DONE = re.compile(
     r"(?i)\b(not done|could not|couldn't|cannot|can't|unable to|failed|was not completed|"

@@ -27,10 +27,6 @@ REFUSED = 422
 """No SDK retries it; the header says so to those that ask."""
 
 
-class Diverged(Exception):
-    """The agent asked for something the recording does not hold."""
-
-
 @dataclass(frozen=True, slots=True)
 class Fork:
     """Where a replay leaves the recording: the call whose result makes its lane live."""

@@ -90,6 +90,8 @@ class Conversations:
         self._calls: dict[tuple[int, str], Call] = {}
         self._failed: dict[tuple[object, ...], int] = {}
         self.placed: dict[int, Placed] = {}
+        self.last: Answer | None = None
+        """The latest answer of a model, in any lane."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -135,6 +137,7 @@ class Conversations:
         response = exchange.response
         answer = dialect.read(response.headers, response.body) if dialect else None
         if answer is not None and response.status < 400:
+            self.last = answer
             for call in answer.calls:
                 self._open(call, self._lanes[placed.lane], exchange.seq)
         return answer

@@ -199,7 +199,7 @@ class Outcome:
     """
 
     injection_id: str
-    judge_version: str
+    judge_version: int
     twins: tuple[str, ...] = ()
     outcome: Class | None = None
     consumed: bool | None = None

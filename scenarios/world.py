@@ -1,0 +1,62 @@
+"""A world: what tools act on, so that it can be set back before a run and judged after it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+LIMIT = 60.0
+"""Seconds that a reset or a verifier may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verifier said of the final state; `passed` None where it could not say."""
+
+    passed: bool | None
+    detail: str = ""
+
+
+class World(Protocol):
+    """What a fork needs of a world."""
+
+    @property
+    def hosts(self) -> Mapping[str, tuple[str, int]]: ...
+    async def reset(self) -> None: ...
+    async def verify(self) -> Verdict: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWorld:
+    """A world behind two commands: one sets it back, one exits 0 where the end state is right."""
+
+    reset_command: Sequence[str]
+    verify_command: Sequence[str] = ()
+    hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    async def reset(self) -> None:
+        """Set the world back; RuntimeError with its output where the command fails."""
+        code, output = await _run(self.reset_command)
+        if code != 0:
+            raise RuntimeError(f"reset command exited {code}: {output[-500:]}")
+
+    async def verify(self) -> Verdict:
+        """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown."""
+        if not self.verify_command:
+            return Verdict(None, "no verifier")
+        code, output = await _run(self.verify_command)
+        said = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
+        return Verdict({0: True, 1: False}.get(code), said)
+
+
+async def _run(command: Sequence[str]) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), LIMIT)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 124, f"no end after {LIMIT:g} s"
+    return process.returncode or 0, output.decode("utf-8", "replace")

@@ -1,0 +1,105 @@
+"""The front door: `stumble COMMAND`."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import click
+
+from stumble.exits import Exits
+from traces.tape import Unrecordable
+
+
+def _record() -> click.Command:
+    from stumble.commands.record import record
+
+    return record
+
+
+def _show() -> click.Command:
+    from stumble.commands.show import show
+
+    return show
+
+
+def _replay() -> click.Command:
+    from stumble.commands.replay import replay
+
+    return replay
+
+
+def _fork() -> click.Command:
+    from stumble.commands.fork import fork
+
+    return fork
+
+
+def _import() -> click.Command:
+    from stumble.commands.importing import import_
+
+    return import_
+
+
+def _sql() -> click.Command:
+    from stumble.commands.sql import sql
+
+    return sql
+
+
+def _faults() -> click.Command:
+    from stumble.commands.faults import faults
+
+    return faults
+
+
+def _demo() -> click.Command:
+    from stumble.commands.demo import demo
+
+    return demo
+
+
+COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
+    {
+        "record": _record,
+        "show": _show,
+        "replay": _replay,
+        "fork": _fork,
+        "faults": _faults,
+        "import": _import,
+        "sql": _sql,
+        "demo": _demo,
+    }
+)
+
+
+class _Lazy(click.Group):
+    """A group whose commands are loaded when they are needed, in the order of a session."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        load = COMMANDS.get(cmd_name)
+        return load() if load else None
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stumble")
+def cli() -> None:
+    """Record what an agent said and heard, play it back without the network, break one
+    thing, and measure whether the agent gets up again.
+
+    \b
+    stumble record -o refund.tape -- python my_agent.py
+    stumble replay refund.tape
+    stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund
+    stumble sql "select * from recovery"
+    """
+
+
+def main() -> None:
+    """Run the command line; known errors become one line and an exit code."""
+    try:
+        cli(prog_name="stumble")
+    except Unrecordable as error:
+        click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
+        raise SystemExit(Exits.HARNESS) from None

@@ -1,0 +1,1 @@
+"""One small module per command. Nothing heavy is imported before a command really runs."""

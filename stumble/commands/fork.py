@@ -1,0 +1,119 @@
+"""`stumble fork`: follow the recording up to a call, break that call, and go on live."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from stumble import options
+from stumble.exits import Exits
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Exit codes: 0 judged, 3 diverged before the fault, 4 the fault never fired.",
+)
+@options.tape_path
+@options.fault_options(required=True)
+@click.option("--twins", default=3, show_default=True, help="Clean continuations to compare with.")
+@click.option("--reset", metavar="COMMAND", help="Sets the world back before each run.")
+@click.option("--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not.")
+@click.option(
+    "--host",
+    "host_texts",
+    multiple=True,
+    metavar="NAME=HOST:PORT",
+    help="Where a host of this name really is.",
+)
+@click.option(
+    "--budget",
+    type=float,
+    metavar="SECONDS",
+    default=600.0,
+    show_default=True,
+    help="End each run after this long.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.agent_command
+def fork(
+    tape: Path,
+    fault_text: str,
+    where: tuple[str, ...],
+    nth: int,
+    persist: str,
+    place: str | None,
+    seed: int,
+    twins: int,
+    reset: str | None,
+    verify: str | None,
+    host_texts: tuple[str, ...],
+    budget: float,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Replay up to one call, strike it, and let the agent go on live; then judge what it did.
+
+    Up to the strike the model's answers come from the tape. With --reset, tools run live in a
+    world that is set back before each run; without it they come from the tape, and a call that
+    the tape does not hold ends the run as unknown. Clean twins, struck by nothing at the same
+    place, show what the agent does anyway. The agent's own process and files keep the true
+    value; what is struck is what its model is told.
+
+    \b
+    stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund \\
+        --reset "python reset_shop.py" --verify "python check_shop.py" -- python my_agent.py
+    """
+    from recorder import loop
+    from stumble import indexing
+    from stumble.forks import Branch, Forked, branch
+    from stumble.forks import fork as run_fork
+    from stumble.home import authority, store_root
+    from stumble.launch import Cold
+    from stumble.runs import theatre
+    from stumble.tapes import load
+    from stumble.verdicts import report, verdict
+    from stumble.worlds import by_command
+    from traces.model import Condition
+    from traces.store import Store
+
+    fault = options.read_fault(fault_text, where, nth, persist, place)
+    world = by_command(reset, verify)
+    hosts = options.hosts(host_texts)
+    recording = load(tape)
+    command = options.checked(command or recording.trajectory.command)
+    with options.usage_errors():
+        found: Branch = branch(recording, fault)
+    store = Store(store_root())
+    logs = store.root / "logs"
+    logs.mkdir(exist_ok=True)
+    click.echo(f"striking {found.describe()}", err=True)
+
+    def launch(condition: Condition, rep: int) -> Cold:
+        quiet = as_json or condition != "fault"
+        output = logs / f"{tape.stem}-{condition}-{rep}.log" if quiet else None
+        return Cold(command=command, budget=budget, stdout=output)
+
+    async def run() -> Forked:
+        with TemporaryDirectory(prefix="stumble-") as scratch:
+            async with theatre(
+                ca=authority(), scratch=Path(scratch), hosts=hosts, out=True
+            ) as house:
+                return await run_fork(
+                    house,
+                    found,
+                    launch,
+                    indexing.tapes_folder(store),
+                    world=world,
+                    seed=seed,
+                    twins=twins,
+                    progress=lambda what: click.echo(f"  {what}", err=True),
+                )
+
+    forked = loop.run(run())
+    indexing.refresh(store)
+    said = verdict(found, forked)
+    click.echo(json.dumps(said) if as_json else report(said), err=False)
+    if said["diverged"]:
+        raise SystemExit(Exits.DIVERGED)
+    raise SystemExit(Exits.OK if said["fired"] else Exits.NOTHING_FIRED)

@@ -1,0 +1,97 @@
+"""`stumble record`: run an agent and keep what it said and heard."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from stumble import options
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="The exit code is the agent's own; 127 if its command was not found.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The new tape; by default one in the store.",
+)
+@click.option("--agent", help="What to call the agent in the store.")
+@click.option("--model", help="What to call the model, if its own answers do not say.")
+@click.option("--task", help="What to call the task.")
+@click.option(
+    "--host",
+    "host_texts",
+    multiple=True,
+    metavar="NAME=HOST:PORT",
+    help="Where a host of this name really is.",
+)
+@click.option(
+    "--tool",
+    "tool_texts",
+    multiple=True,
+    metavar="NAME=METHOD PATH",
+    help='Which requests a tool makes: --tool issue_refund="POST */refunds".',
+)
+@click.option("--reset", metavar="COMMAND", help="Sets the world back before the run.")
+@click.option("--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not.")
+@click.option("--budget", type=float, metavar="SECONDS", help="End the agent after this long.")
+@options.agent_command
+def record(
+    output: Path | None,
+    agent: str | None,
+    model: str | None,
+    task: str | None,
+    host_texts: tuple[str, ...],
+    tool_texts: tuple[str, ...],
+    reset: str | None,
+    verify: str | None,
+    budget: float | None,
+    command: tuple[str, ...],
+) -> None:
+    """Run an agent, in any language and unchanged, and record all its traffic on a tape.
+
+    \b
+    stumble record -o refund.tape -- python my_agent.py
+    stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
+    """
+    command = options.checked(command)
+    if output is not None and output.exists():
+        raise click.UsageError(f"{output} is there already; a tape is never written over")
+
+    from recorder import loop
+    from stumble import indexing
+    from stumble.home import authority, new_id, store_root
+    from stumble.launch import Cold
+    from stumble.runs import Labels
+    from stumble.runs import record as run
+    from stumble.summary import WARN_NO_MODEL, summary
+    from stumble.worlds import by_command
+    from traces.store import Store
+    from traces.tape import read
+
+    store = Store(store_root())
+    path = output or indexing.tapes_folder(store) / f"{new_id()}.tape"
+    with TemporaryDirectory(prefix="stumble-") as scratch:
+        played = loop.run(
+            run(
+                path,
+                Cold(command=command, budget=budget),
+                ca=authority(),
+                scratch=Path(scratch),
+                hosts=options.hosts(host_texts),
+                world=by_command(reset, verify),
+                labels=Labels(agent=agent, model=model, task=task),
+                tools=options.pairs(tool_texts),
+            )
+        )
+    tape = read(path)
+    indexing.adopt(store, path, tape.trajectory.id)
+    indexing.refresh(store)
+    found = summary(tape)
+    click.echo(f"recorded {path}: {found.line()}", err=True)
+    if found.model == 0:
+        click.echo(f"warning: {WARN_NO_MODEL}", err=True)
+    raise SystemExit(played.exit.code)

@@ -1,0 +1,131 @@
+"""A fork with its controls: one faulted continuation of a prefix, and k clean ones.
+
+The clean twins are shams at the same site, so that all of them are held back, left and made
+live in exactly the same way; what differs is the lie alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from faults.atoms import atoms
+from faults.judge import TWINS
+from faults.operator import OPERATORS, bind
+from faults.site import Site, select
+from replay.player import Fork
+from scenarios.world import World
+from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
+from traces.model import Condition, Fault
+from traces.story import Story, story
+from traces.tape import Tape
+
+SHAM = "sham"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A place in a recording to fork at, and all that its runs have in common."""
+
+    recording: Tape
+    told: Story
+    site: Site
+    fault: Fault
+    background: frozenset[str]
+
+    def describe(self) -> str:
+        """`issue_refund (step 7) at http with http_status(code=503), once`."""
+        use = self.told.use(self.site.call_id)
+        params = ", ".join(f"{key}={value}" for key, value in self.fault.params.items())
+        step = f" (step {use.step})" if use else ""
+        bent = f"{self.fault.name}({params})"
+        return f"{self.site.tool}{step} at {self.site.place} with {bent}, {self.fault.persist}"
+
+
+def branch(recording: Tape, fault: Fault, told: Story | None = None) -> Branch:
+    """The branch that a fault asks for.
+
+    ValueError or LookupError, before anything starts, where the fault or its site is wrong.
+    """
+    operator = bind(fault)
+    told = told or story(recording.exchanges)
+    site = select(told, fault, operator)
+    return Branch(
+        recording=recording,
+        told=told,
+        site=site,
+        fault=fault,
+        background=background(told),
+    )
+
+
+def background(told: Story) -> frozenset[str]:
+    """All atoms of a recording: a wrong value must be none of them, so that it can be traced."""
+    texts = [step.message for step in told.steps]
+    for use in told.uses:
+        texts += [use.arguments, use.result or ""]
+    return frozenset().union(*(atoms(text) for text in texts)) if texts else frozenset()
+
+
+def plan(
+    found: Branch,
+    condition: Condition,
+    *,
+    world: World | None,
+    seed: int,
+    rep: int = 0,
+    labels: Labels | None = None,
+) -> Plan:
+    """The plan of one continuation: faulted, or a sham at the same site."""
+    fault = found.fault
+    if condition != "fault":
+        # A sham stands where the fault stands, once: it has nothing to persist.
+        fault = replace(fault, name=SHAM, params={}, persist="once", max_injections=None)
+    return Plan(
+        source="fork",
+        condition=condition,
+        fork=Fork(found.site.call_id, found.site.prefix, world is not None),
+        strike=Strike(fault=fault, site=found.site, background=found.background),
+        world=world,
+        seed=seed,
+        rep=rep,
+        labels=labels or Labels(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """What a fork with its controls gave."""
+
+    faulted: Played
+    twins: tuple[Played, ...]
+
+
+async def fork(
+    house: Theatre,
+    found: Branch,
+    launch: Callable[[Condition, int], Launch],
+    folder: Path,
+    *,
+    world: World | None = None,
+    seed: int = 0,
+    twins: int = TWINS,
+    labels: Labels | None = None,
+    progress: Callable[[str], object] = lambda what: None,
+) -> Forked:
+    """Run k clean continuations and one faulted one, each onto a tape of its own."""
+    clean = []
+    for rep in range(twins):
+        progress(f"clean twin {rep + 1} of {twins}")
+        each = plan(found, "clean", world=world, seed=seed, rep=rep, labels=labels)
+        clean.append(await play(house, found.recording, folder, each, launch("clean", rep)))
+        if clean[-1].diverged:
+            break
+    progress("faulted run")
+    each = plan(found, "fault", world=world, seed=seed, labels=labels)
+    faulted = await play(house, found.recording, folder, each, launch("fault", 0))
+    return Forked(faulted=faulted, twins=tuple(clean))
+
+
+def operators() -> tuple[str, ...]:
+    """The names of all faults but the sham."""
+    return tuple(name for name in OPERATORS if name != SHAM)

@@ -1,0 +1,206 @@
+"""Tapes to rows: what `traces` derives of each, and the verdicts of `faults` on top.
+
+The index can always be rebuilt from `.stumble/tapes/` (files, or links to tapes that were
+recorded elsewhere) and `.stumble/imports/`; nothing is known only to it.
+"""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from faults.consumption import consumption
+from faults.judge import Run, judge, run
+from faults.notice import turn_after
+from stumble.prices import price
+from traces import formats, index
+from traces.model import Injection, Outcome
+from traces.relations import SCHEMAS, clipped, table
+from traces.store import Store
+from traces.tape import Tape, read
+
+type Tables = dict[str, pa.Table]
+type Group = tuple[str | None, str | None]
+"""Parent and fork point: what a faulted run and its clean twins have in common."""
+
+
+def tapes_folder(store: Store) -> Path:
+    """Where a store's tapes are."""
+    folder = store.root / "tapes"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    return folder
+
+
+def adopt(store: Store, tape: Path, id: str) -> None:
+    """Let the store know of a tape that lies elsewhere, by a link of the run's id."""
+    link = tapes_folder(store) / f"{id}.tape"
+    if tape.resolve().parent != tapes_folder(store).resolve() and not link.is_symlink():
+        link.symlink_to(os.path.relpath(tape.resolve(), link.parent))
+
+
+def missing(store: Store) -> tuple[Path, ...]:
+    """The tapes that have no rows yet, or have changed since."""
+    done = set(store.segments())
+    return tuple(
+        path
+        for path in sorted(tapes_folder(store).glob("*.tape"))
+        if path.exists() and path.stem not in done
+    )
+
+
+def refresh(store: Store, progress: Callable[[int], object] = lambda count: None) -> list[str]:
+    """Write the rows that are missing; returns a line for each tape that could not be read."""
+    refused = []
+    done = set(store.segments())
+    for source in store.imports():
+        if source.parent.name not in done:
+            store.write(source.parent.name, formats.read(source))
+    tapes: list[Tape] = []
+    for path in missing(store):
+        try:
+            tapes.append(read(path))
+        except ValueError as error:
+            refused.append(str(error))
+    for id, tables in tables_of(tapes, store).items():
+        store.write(id, tables)
+        progress(1)
+    store.compact()
+    return refused
+
+
+def tables_of(tapes: Iterable[Tape], store: Store) -> dict[str, Tables]:
+    """The tables of each tape, by trajectory id; verdicts use twins of this batch and older."""
+    runs = {tape.trajectory.id: run(tape) for tape in tapes}
+    twins = _Twins(runs, store)
+    return {id: _tables(each, twins) for id, each in runs.items()}
+
+
+def _tables(each: Run, twins: "_Twins") -> Tables:
+    rows = index.rows(each.tape, each.story, price)
+    tables = {name: table(name, found) for name, found in rows.items() if found}
+    if each.tape.injections:
+        mates = twins.of(each)
+        injections = each.tape.injections
+        tables["injections"] = table("injections", (_row(i, each, mates) for i in injections))
+        if each.tape.trajectory.source == "fork":
+            verdicts = (judge(i, each, mates) for i in injections)
+            tables["outcomes"] = table("outcomes", (_verdict(verdict) for verdict in verdicts))
+    return tables
+
+
+class _Twins:
+    """The clean twins of a group, from this batch, else from the tapes of the store."""
+
+    def __init__(self, runs: Mapping[str, Run], store: Store) -> None:
+        self._store = store
+        self._groups: dict[Group, tuple[Run, ...]] = {}
+        batch: dict[Group, list[Run]] = defaultdict(list)
+        for each in runs.values():
+            if each.tape.trajectory.condition == "clean" and each.tape.trajectory.forked_at:
+                batch[_group(each.tape)].append(each)
+        for group, found in batch.items():
+            self._groups[group] = tuple(found)
+
+    def of(self, each: Run) -> tuple[Run, ...]:
+        group = _group(each.tape)
+        if group not in self._groups:
+            self._groups[group] = self._stored(group) if group[1] else ()
+        return self._groups[group]
+
+    def _stored(self, group: Group) -> tuple[Run, ...]:
+        with self._store.connect() as connection:
+            ids = connection.execute(
+                "select trajectory_id from trajectories"
+                " where parent_id = ? and forked_at = ? and condition = 'clean' order by 1",
+                list(group),
+            ).fetchall()
+        paths = [tapes_folder(self._store) / f"{id}.tape" for (id,) in ids]
+        return tuple(run(read(path)) for path in paths if path.exists())
+
+
+def _group(tape: Tape) -> Group:
+    return tape.trajectory.parent, tape.trajectory.forked_at
+
+
+def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[object, ...]:
+    found = consumption(injection, each.story, each.tape.exchanges)
+    use = each.story.use(injection.call_id or "")
+    return (
+        injection.id,
+        each.tape.trajectory.id,
+        injection.seq,
+        use.step if use else None,
+        injection.tool,
+        injection.op,
+        injection.family,
+        json.dumps(dict(injection.params), sort_keys=True),
+        injection.place,
+        injection.persist,
+        injection.address,
+        _text(injection.original),
+        _text(injection.mutated),
+        injection.error_channel,
+        detect(injection),
+        injection.sham,
+        found.consumed,
+        None if found.consumed else found.why,
+        injection.call_id,
+        injection.rendered,
+        _eligible_after(injection, twins),
+    )
+
+
+def detect(injection: Injection) -> str | None:
+    """D0 where a channel of the protocol says it, D1 where JSON no longer parses, else unknown."""
+    if injection.error_channel in ("http", "jsonrpc", "flag"):
+        return "D0"
+    if _is_json(injection.original) and not _is_json(injection.mutated):
+        return "D1"
+    return None
+
+
+def _is_json(data: bytes | None) -> bool:
+    try:
+        json.loads(data or b"")
+    except ValueError:
+        return False
+    return True
+
+
+def _eligible_after(injection: Injection, twins: tuple[Run, ...]) -> int | None:
+    """Agent steps after the struck result in the first clean twin that has it."""
+    for twin in twins:
+        use = twin.story.use(injection.call_id or "")
+        if use is not None and use.result_seq is not None:
+            at = turn_after(twin.story, use.result_seq)
+            if at is not None:
+                return len(twin.story.turns) - at
+    return None
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else clipped(data.decode("utf-8", "replace"))
+
+
+def _verdict(verdict: Outcome) -> tuple[object, ...]:
+    return (
+        verdict.injection_id,
+        verdict.judge_version,
+        list(verdict.twins),
+        verdict.outcome,
+        verdict.noticed,
+        verdict.recovered,
+        verdict.passed,
+        verdict.claims_success,
+        verdict.first_use_step,
+        json.dumps(verdict.evidence),
+        verdict.baseline_valid,
+    )
+
+
+def relations() -> tuple[str, ...]:
+    """The names of all relations."""
+    return tuple(SCHEMAS)

@@ -1,0 +1,129 @@
+"""How an agent is started: cold, as its own command, or warm, forked from a loaded process."""
+
+import asyncio
+import itertools
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from recorder.process import Ended as Exit
+from recorder.process import run
+
+END = 10.0
+"""Seconds a warm process gets to end after its input was closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cold:
+    """The agent's own command, started anew each time."""
+
+    command: tuple[str, ...]
+    cwd: Path | None = None
+    budget: float | None = None
+    stdout: Path | None = None
+    """Where its output goes; None passes it through."""
+    extra: Mapping[str, str] | None = None
+    warm: bool = False
+
+    async def __call__(self, env: Mapping[str, str]) -> Exit:
+        env = {**env, **(self.extra or {})}
+        return await run(
+            self.command,
+            env=env,
+            cwd=self.cwd,
+            budget=self.budget,
+            stdout=self.stdout,
+            stderr=self.stdout,
+        )
+
+
+class Warm:
+    """A process that has loaded an agent and forks a child per run, by JSON lines on its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[int]] = {}
+        self._reader = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            said = json.loads(line)
+            self._waiting.pop(said["id"]).set_result(said["exit"])
+        for waiting in self._waiting.values():
+            waiting.set_exception(RuntimeError("the warm agent process ended"))
+
+    async def start(
+        self, argv: tuple[str, ...], env: Mapping[str, str], output: Path, budget: float | None
+    ) -> Exit:
+        """One run; its output goes to a file."""
+        assert self._process.stdin is not None
+        id = next(self._ids)
+        self._waiting[id] = asyncio.get_running_loop().create_future()
+        ended = self._waiting[id]
+        order = {
+            "id": id,
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": str(Path.cwd()),
+            "stdout": str(output),
+            "stderr": str(output),
+        }
+        self._write(order)
+        try:
+            return Exit(code=await asyncio.wait_for(asyncio.shield(ended), budget))
+        except TimeoutError:
+            self._write({"kill": id})
+            return Exit(code=await ended, budget=True)
+
+    def _write(self, order: Mapping[str, object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+
+    async def close(self) -> None:
+        """End the process and all its children."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), END)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        await self._reader
+
+
+@asynccontextmanager
+async def warm(module: str) -> AsyncIterator[Warm]:
+    """A warm process of `python -m MODULE --warm`."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        "--warm",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    held = Warm(process)
+    try:
+        yield held
+    finally:
+        await held.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmRun:
+    """One agent command, run by forking the warm process."""
+
+    process: Warm
+    command: tuple[str, ...]
+    argv: tuple[str, ...]
+    output: Path
+    budget: float | None = 60.0
+    warm: bool = True
+
+    async def __call__(self, env: Mapping[str, str]) -> Exit:
+        return await self.process.start(self.argv, env, self.output, self.budget)

@@ -1,0 +1,119 @@
+"""Options that several commands share, and what they mean as values."""
+
+import functools
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from faults.operator import bind, parse
+from stumble.exits import Exits
+from traces.model import Fault
+
+type Command = Callable[..., None]
+
+PLACES = ("http", "model-boundary")
+
+
+def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """The agent's own command, behind `--`."""
+    return click.argument("command", nargs=-1, type=click.UNPROCESSED)(function)
+
+
+def fault_options[**P, R](required: bool) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """What is to go wrong, and where."""
+    options = (
+        click.option("--fault", "fault_text", required=required, metavar="NAME:KEY=VALUE,...",
+                     help="What goes wrong; `stumble faults` lists them."),
+        click.option("--where", "where", multiple=True, metavar="KEY=GLOB",
+                     help="Which calls: tool=issue_refund. Any tool if left out."),
+        click.option("--nth", default=1, show_default=True,
+                     help="Which of these calls, in the order of the recording."),
+        click.option("--persist", type=click.Choice(["once", "same_args", "permanent"]),
+                     default="once", show_default=True, help="Which later calls are struck too."),
+        click.option("--at", "place", type=click.Choice(PLACES), default=None,
+                     help="Where it strikes; by default http where the recording joins the "
+                          "call to its request, else in the model's next request."),
+        click.option("--seed", default=0, show_default=True,
+                     help="Same seed, same strikes, on every machine."),
+    )  # fmt: skip
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        return functools.reduce(lambda f, option: option(f), reversed(options), function)
+
+    return decorate
+
+
+def read_fault(
+    text: str, where: tuple[str, ...], nth: int, persist: str, place: str | None
+) -> Fault:
+    """The fault that the options describe; click.UsageError where they are wrong."""
+    try:
+        name, params = parse(text)
+        fault = Fault(
+            name=name,
+            params=params,
+            where=dict(_pair(each) for each in where),
+            at=place,  # type: ignore[arg-type]
+            nth=nth,
+            persist=persist,  # type: ignore[arg-type]
+        )
+        bind(fault)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return fault
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    """KEY=VALUE options as a mapping; click.UsageError where one is not."""
+    try:
+        return dict(_pair(each) for each in texts)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def hosts(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
+    """`NAME=HOST:PORT` options as a mapping."""
+    found = {}
+    for name, value in pairs(texts).items():
+        address, _, port = value.rpartition(":")
+        if not address or not port.isdecimal():
+            raise click.UsageError(f"--host {name}={value}: not NAME=HOST:PORT")
+        found[name] = (address, int(port))
+    return found
+
+
+def checked(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The agent's command, once it is known to be there; exit 127 or 126 where it is not."""
+    if not command:
+        raise click.UsageError("no agent command: put it behind --, as in: -- python my_agent.py")
+    if shutil.which(command[0]) is None:
+        there = Path(command[0]).exists()
+        why = "is not executable" if there else "command not found"
+        click.echo(f"stumble: {command[0]}: {why}; nothing was recorded", err=True)
+        raise SystemExit(126 if there else Exits.NO_COMMAND)
+    return command
+
+
+def tape_path[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """The recording to work on."""
+    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.argument("tape", type=kind)(function)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """What a fault or a selector gets wrong ends as one line and exit 2."""
+    try:
+        yield
+    except (LookupError, ValueError) as error:
+        raise click.UsageError(str(error)) from None

@@ -1,0 +1,282 @@
+"""The life of a run: one agent, once, against the world or a recording, onto a tape.
+
+    open a tape - start the listener with its taps - build the agent's environment - start the
+    agent and pass its output through - stop everything - ask the verifier - close the tape
+
+Two ways to listen. `record` puts mitmproxy in front of the live world. `play` puts the
+performer in front, with a recording behind it and, only where something may go live, an inner
+mitmproxy as the way out.
+"""
+
+import itertools
+import os
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from faults.nemesis import Nemesis
+from faults.site import Site
+from recorder.environment import bundle, environment
+from recorder.process import Ended as Exit
+from recorder.proxy import proxy
+from replay.performer import Performer
+from replay.player import Fork, Player
+from replay.upstream import InnerProxy
+from scenarios.world import World
+from stumble.home import new_id
+from traces.conversation import Watch
+from traces.kind import Kind
+from traces.model import Condition, Ended, Ending, Fault, Trajectory
+from traces.redact import secrets
+from traces.tape import Tape, Writer
+from traces.taps import Taps
+
+type Hosts = Mapping[str, tuple[str, int]]
+
+
+class Launch(Protocol):
+    """Starts the agent with an environment and returns how it ended."""
+
+    @property
+    def command(self) -> tuple[str, ...]: ...
+    @property
+    def warm(self) -> bool: ...
+    async def __call__(self, env: Mapping[str, str]) -> Exit: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """What a run is called in the store; all of it optional."""
+
+    agent: str | None = None
+    model: str | None = None
+    scenario: str | None = None
+    task: str | None = None
+    trial: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """A fault, bound to a site of the recording."""
+
+    fault: Fault
+    site: Site
+    background: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One replayed run: what comes from the tape, what is live, what is struck."""
+
+    source: str = "replay"
+    condition: Condition = "clean"
+    live: Collection[Kind] = ()
+    fork: Fork | None = None
+    strike: Strike | None = None
+    world: World | None = None
+    seed: int = 0
+    rep: int = 0
+    speed: float = 0
+    labels: Labels = field(default_factory=Labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A run that is over: its tape, how the agent ended, and what the player and nemesis saw."""
+
+    id: str
+    path: Path
+    exit: Exit
+    ending: Ending
+    diverged: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    fired: int = 0
+    no_site: tuple[str, ...] = ()
+    recorded: int = 0
+    upstream: int = 0
+    saved: tuple[int, ...] = ()
+
+
+def ended(exit: Exit, watch: Watch) -> Ended:
+    """How a run ended, from the exit and the last thing a model said.
+
+    An agent that exits with an error after its final answer has ended with a final answer;
+    one that exits with an error while calls were open has crashed.
+    """
+    if exit.budget:
+        return "budget"
+    last = watch.conversations.last
+    final = last is not None and not last.calls and last.finish is not None
+    return "final" if exit.code == 0 or final else "crash"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theatre:
+    """What all replayed runs of a process share: one performer, one way out, one CA bundle."""
+
+    performer: Performer
+    bundle: Path
+    upstream_port: int | None = None
+
+
+@asynccontextmanager
+async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncIterator[Theatre]:
+    """Open a theatre; `out` False builds no way out at all."""
+    performer = Performer(confdir=ca)
+    trusted = bundle(ca / "mitmproxy-ca-cert.pem", scratch / "ca-bundle.pem", os.environ)
+    if not out:
+        yield Theatre(performer=performer, bundle=trusted)
+        return
+    began, seqs = time.monotonic(), itertools.count()
+    async with proxy(Taps(), confdir=ca, began=began, seqs=seqs, hosts=hosts, inner=True) as inner:
+        yield Theatre(performer=performer, bundle=trusted, upstream_port=inner.port)
+
+
+async def record(
+    path: Path,
+    launch: Launch,
+    *,
+    ca: Path,
+    scratch: Path,
+    hosts: Hosts | None = None,
+    world: World | None = None,
+    labels: Labels | None = None,
+    tools: Mapping[str, str] | None = None,
+) -> Played:
+    """Run the agent against the live world and keep what was said; the tape is new."""
+    labels = labels or Labels()
+    if world is not None:
+        await world.reset()
+    began, watch = time.monotonic(), Watch(tools)
+    trajectory = _trajectory(labels, launch, world="fresh" if world else "none", source="record")
+    with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
+        async with proxy(
+            Taps((watch, tape)), confdir=ca, began=began, seqs=itertools.count(), hosts=hosts or {}
+        ) as listening:
+            trusted = bundle(listening.certificate, scratch / "ca-bundle.pem", os.environ)
+            exit = await launch(environment(os.environ, proxy_url=listening.url, bundle=trusted))
+        ending = await _close(tape, watch, exit, world, began)
+    return Played(id=trajectory.id, path=path, exit=exit, ending=ending)
+
+
+async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch) -> Played:
+    """Run the agent once more against a recording, onto a new tape named after its run."""
+    if plan.world is not None:
+        await plan.world.reset()
+    began, watch, run = time.monotonic(), Watch(), new_id()
+    path = folder / f"{run}.tape"
+    out = plan.live or plan.fork
+    if out and house.upstream_port is None:
+        raise ValueError("this plan goes live, but the theatre has no way out")
+    trajectory = _trajectory(
+        plan.labels,
+        launch,
+        id=run,
+        world="fresh" if plan.world else "recorded",
+        source=plan.source,
+        condition=plan.condition,
+        seed=plan.seed,
+        parent=recording.trajectory.id,
+        forked_at=plan.fork.call_id if plan.fork else None,
+    )
+    with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
+        player = Player(
+            recording,
+            watch,
+            live=plan.live,
+            fork=plan.fork,
+            speed=plan.speed,
+            redact=tape.redactor.request,
+        )
+        nemesis = _nemesis(plan, watch, tape, run, recording)
+        taps = Taps(tap for tap in (watch, nemesis, player, tape) if tap is not None)
+        way = InnerProxy("127.0.0.1", house.upstream_port, began) if out else None  # type: ignore[arg-type]
+        counted = itertools.count()
+        async with house.performer.stage(taps, began=began, seqs=counted, upstream=way) as stage:
+            exit = await launch(environment(os.environ, proxy_url=stage.url, bundle=house.bundle))
+        left = (*player.diverged, *player.missed)
+        ending = await _close(tape, watch, exit, plan.world, began, left)
+    return Played(
+        id=run,
+        path=path,
+        exit=exit,
+        ending=ending,
+        diverged=tuple(player.diverged),
+        missed=tuple(player.missed),
+        fired=nemesis.fired if nemesis else 0,
+        no_site=tuple(nemesis.no_site) if nemesis else (),
+        saved=tuple(x.seq for x in player.saved),
+    )
+
+
+def _trajectory(
+    labels: Labels,
+    launch: Launch,
+    *,
+    source: str,
+    world: str,
+    id: str | None = None,
+    condition: Condition = "clean",
+    seed: int | None = None,
+    parent: str | None = None,
+    forked_at: str | None = None,
+) -> Trajectory:
+    return Trajectory(
+        id=id or new_id(),
+        recorded_at=time.time(),
+        agent=labels.agent,
+        model=labels.model,
+        scenario=labels.scenario,
+        task=labels.task,
+        trial=labels.trial,
+        condition=condition,
+        world=world,  # type: ignore[arg-type]
+        seed=seed,
+        parent=parent,
+        forked_at=forked_at,
+        source=source,
+        command=launch.command,
+        warm=launch.warm,
+    )
+
+
+def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str, recording: Tape) -> Nemesis | None:
+    if plan.strike is None:
+        return None
+    return Nemesis(
+        plan.strike.fault,
+        plan.strike.site,
+        watch,
+        tape.injection,
+        run=run,
+        trace=recording.trajectory.id,
+        seed=plan.seed,
+        rep=plan.rep,
+        background=plan.strike.background,
+    )
+
+
+async def _close(
+    tape: Writer,
+    watch: Watch,
+    exit: Exit,
+    world: World | None,
+    began: float,
+    left: Collection[str] = (),
+) -> Ending:
+    """Ask the verifier and write how the run ended; a run that diverged is judged by nobody."""
+    at = time.monotonic() - began
+    verdict = await world.verify() if world is not None and not left else None
+    ending = Ending(
+        ended="diverged" if left else ended(exit, watch),
+        exit_code=exit.code,
+        passed=verdict.passed if verdict else None,
+        verifier=type(world).__name__ if world is not None else None,
+        at=at,
+        detail=next(iter(left), verdict.detail if verdict else None),
+    )
+    tape.ending(ending)
+    return ending

@@ -1,0 +1,197 @@
+"""A tape as rows of the store: pure, so that a better rule improves old tapes.
+
+Injections and outcomes are verdicts of another room and are not made here.
+"""
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+from traces.encoding import plain
+from traces.model import Exchange, Trajectory
+from traces.relations import clipped
+from traces.step import Usage
+from traces.story import Story, over, story
+from traces.tape import Tape
+
+type Rows = dict[str, list[tuple[object, ...]]]
+type Price = Callable[[str, Usage], float | None]
+"""US dollars for this use of this model; None where no price is known."""
+
+READING = ("GET", "HEAD", "OPTIONS")
+
+
+def rows(tape: Tape, told: Story | None = None, price: Price = lambda model, usage: None) -> Rows:
+    """The rows of one tape, by relation, each a tuple in the order of its schema."""
+    told = told or story(tape.exchanges)
+    usage = list(_usage(tape, told, price))
+    return {
+        "trajectories": [_trajectory(tape, told, usage)],
+        "exchanges": list(_exchanges(tape, told)),
+        "steps": list(_steps(tape, told)),
+        "tool_calls": list(_tool_calls(tape, told)),
+        "messages": list(_messages(tape, told)),
+        "usage": usage,
+    }
+
+
+def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tuple[object, ...]:
+    run, ending = tape.trajectory, tape.ending
+    costs = [row[7] for row in usage]
+    counts = [(row[3] or 0) + (row[5] or 0) for row in usage]  # type: ignore[operator]
+    model = run.model or next((turn.model for turn in told.turns if turn.model), None)
+    last = max((over(x) for x in tape.exchanges), default=0.0)
+    return (
+        run.id,
+        agent_name(run),
+        model,
+        run.scenario,
+        run.task,
+        run.trial,
+        run.condition,
+        run.world,
+        run.seed,
+        run.parent,
+        run.forked_at,
+        run.recorded_at,
+        run.source,
+        len(told.turns),
+        ending.passed if ending else None,
+        ending.reward if ending else None,
+        ending.ended if ending else None,
+        sum(costs) if costs and None not in costs else None,  # type: ignore[arg-type]
+        ending.at if ending else last,
+        sum(counts) if counts else None,
+        ending.exit_code if ending else None,
+        ending.verifier if ending else None,
+        None,
+    )
+
+
+def agent_name(run: Trajectory) -> str | None:
+    """What the agent is called: its given name, else the last word of its program and script."""
+    if run.agent or not run.command:
+        return run.agent
+    words = [word.rpartition("/")[2] for word in run.command]
+    script = next((word for word in words[1:3] if not word.startswith("-")), None)
+    plain_python = words[0].startswith(("python", "node", "npx", "uv"))
+    return script if plain_python and script else words[0]
+
+
+def _exchanges(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
+    for exchange in tape.exchanges:
+        placed = told.placed[exchange.seq]
+        answer = exchange.response
+        offset, length = tape.spans[exchange.seq]
+        yield (
+            tape.trajectory.id,
+            exchange.seq,
+            placed.lane,
+            placed.kind,
+            exchange.transport,
+            exchange.request.method,
+            exchange.request.url,
+            answer.status if answer else None,
+            exchange.error,
+            exchange.started,
+            _duration(exchange),
+            answer.at - exchange.started if answer else None,
+            len(exchange.request.body),
+            sum(len(chunk.data) for chunk in answer.chunks) if answer else None,
+            len(answer.chunks) if answer else None,
+            placed.attempt_of,
+            exchange.answered_by,
+            str(tape.path),
+            offset,
+            length,
+        )
+
+
+def _duration(exchange: Exchange) -> float | None:
+    return over(exchange) - exchange.started if exchange.response else None
+
+
+def _steps(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
+    for step in told.steps:
+        yield (
+            tape.trajectory.id,
+            step.number,
+            step.source,
+            clipped(step.message),
+            step.model,
+            list(step.seqs),
+        )
+
+
+def _tool_calls(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
+    by_seq = {exchange.seq: exchange for exchange in tape.exchanges}
+    struck = {injection.call_id for injection in tape.injections if not injection.sham}
+    for use in told.uses:
+        own = [by_seq[seq] for seq in use.seqs]
+        whole = [took for x in own if (took := _duration(x)) is not None]
+        yield (
+            tape.trajectory.id,
+            use.step,
+            use.call_id,
+            use.tool,
+            clipped(use.arguments),
+            None if use.result is None else clipped(use.result),
+            use.is_error,
+            use.place,
+            True if own and all(x.request.method in READING for x in own) else None,
+            use.join,
+            own[0].seq if own else None,
+            sum(whole) if whole else None,
+            use.call_id in struck,
+            len(use.arguments.encode("utf-8", "replace")),
+            None if use.result is None else len(use.result.encode("utf-8", "replace")),
+        )
+
+
+def _messages(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
+    """Each message once per lane, at the exchange where it first stands."""
+    first: dict[tuple[int, int], tuple[int, str, str]] = {}
+    last: dict[tuple[int, int], int] = {}
+    for seq, placed in sorted(told.placed.items()):
+        if placed.lane is None:
+            continue
+        for position, message in enumerate(placed.messages):
+            key = (placed.lane, position)
+            if key not in first:
+                first[key] = (seq, message.role, message.content)
+            last[key] = seq
+    for (lane, position), (seq, role, content) in first.items():
+        size = len(content.encode("utf-8", "replace"))
+        said = clipped(content)
+        yield tape.trajectory.id, seq, position, last[lane, position], role, said, size, lane
+
+
+def _usage(tape: Tape, told: Story, price: Price) -> Iterator[tuple[object, ...]]:
+    for seq, answer in sorted(told.answers.items()):
+        usage = answer.usage
+        if usage is None:
+            continue
+        yield (
+            tape.trajectory.id,
+            seq,
+            answer.model,
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.completion_tokens,
+            usage.reasoning_tokens,
+            price(answer.model, usage) if answer.model else None,
+            None,
+        )
+
+
+def host(url: str) -> str:
+    """The host of a URL, for people."""
+    return urlsplit(url).hostname or url
+
+
+def text_of(exchange: Exchange) -> str | None:
+    """The answer as text for people; None where there is none or it is not text."""
+    answer = exchange.response
+    if answer is None:
+        return None
+    data = plain(answer.headers, answer.body)
+    return None if data is None else data.decode("utf-8", "replace")
