@@ -1,0 +1,131 @@
+"""`stumble sql`: ask the store."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    import duckdb
+
+FORMATS = ("table", "json", "csv")
+
+
+@click.command(epilog="Any DuckDB client can open .stumble/store.duckdb, read-only, as well.")
+@click.argument("query", required=False)
+@click.argument("parameters", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--list", "listing", is_flag=True, help="List named questions, views and relations.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--rebuild", is_flag=True, help="Make the whole index anew from the tapes first.")
+def sql(
+    query: str | None,
+    parameters: tuple[str, ...],
+    listing: bool,
+    form: str,
+    as_json: bool,
+    rebuild: bool,
+) -> None:
+    """Run SQL, or a named question, over everything that was recorded.
+
+    \b
+    stumble sql --list
+    stumble sql "select op, consumed, recovery_rate, lo, hi from recovery"
+    stumble sql survival_table e=0.02
+    """
+    if not listing and query is None and not rebuild:
+        raise click.UsageError(
+            "what to ask? Give SQL or a name; stumble sql --list shows the names"
+        )
+
+    import duckdb
+
+    from stumble import indexing
+    from stumble.home import store_root
+    from stumble.options import pairs
+    from traces.sql import ask, questions, views
+    from traces.store import Store
+
+    if listing:
+        _list(
+            [(q.name, _with_defaults(q.help, q.defaults)) for q in questions()],
+            list(views().items()),
+            indexing.relations(),
+        )
+        return
+    store = Store(store_root())
+    if rebuild:
+        for segment in store.segments():
+            store.drop(segment)
+    for refused in indexing.refresh(store):
+        click.echo(f"warning: not indexed: {refused}", err=True)
+    if query is None:
+        return
+    given = pairs(parameters)
+    try:
+        with store.connect() as connection:
+            named = query in {question.name for question in questions()}
+            answer = (
+                ask(connection, query, **given)
+                if named
+                else connection.execute(query, given or None)
+            )
+            names = [column[0] for column in answer.description or ()]
+            _print(names, answer.fetchall(), "json" if as_json else form)
+    except (duckdb.Error, ValueError) as error:
+        hint = "" if " " in query else "; stumble sql --list shows the names"
+        raise click.UsageError(f"{error}{hint}") from None
+
+
+def _with_defaults(help: str, defaults: object) -> str:
+    assert isinstance(defaults, dict)
+    said = ", ".join(f"{key}={json.dumps(value)}" for key, value in defaults.items())
+    return f"{help} [{said}]" if said else help
+
+
+def _list(
+    named: Sequence[tuple[str, str]], seen: Sequence[tuple[str, str]], relations: Iterable[str]
+) -> None:
+    width = max(len(name) for name, _ in (*named, *seen)) + 2
+    for title, rows in (("questions (stumble sql NAME key=value)", named), ("views", seen)):
+        click.echo(title)
+        for name, help in rows:
+            click.echo(f"  {name:{width}}{help}")
+    click.echo("relations")
+    click.echo(f"  {', '.join(relations)}")
+
+
+def _print(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) -> None:
+    if form == "json":
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+        click.echo(json.dumps(records, default=str, ensure_ascii=False, indent=2))
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+    else:
+        _table(names, rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(names):
+        numeric = any(isinstance(row[index], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
