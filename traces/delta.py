@@ -14,6 +14,7 @@ import zstandard
 KEY_EVERY = 64
 _PARENTS = 8
 _MIDDLE = 2_000
+_SMALL = 500
 _SHARE = 0.02
 _MAX_WINDOW = 1 << 27
 
@@ -90,8 +91,9 @@ def _codec(parent: bytes, size: int) -> zstandard.ZstdCompressor:
 class Bodies:
     """The bodies a writer may refer back to: the last few, each with its distance to a key.
 
-    Any body may be the parent of any other; the nearest by common prefix is taken, which finds
-    the right lane without knowing of lanes.
+    Any body may be the parent of any other. The one with the longest common prefix is of the
+    same lane; where something moved at the front, the latest one may serve better, so both
+    are tried. Neither needs to know of lanes.
     """
 
     def __init__(self) -> None:
@@ -99,24 +101,27 @@ class Bodies:
 
     def encode(self, seq: int, body: bytes) -> Delta | bytes:
         """The shortest cheap way to say this body; bytes where there is no use in a parent."""
-        said: Delta | bytes = body
-        parent = self._parent(body)
-        depth = 0
-        if parent is not None:
-            text, distance = self._recent[parent]
-            delta = between(body, text, parent)
-            if len(delta.middle) < len(body) // 2:
-                said, depth = delta, distance + 1
-        if len(body) > _MIDDLE // 4:
-            self._recent[seq] = (body, depth)
+        if len(body) <= _SMALL:
+            return body
+        tried = [between(body, self._recent[parent][0], parent) for parent in self._parents(body)]
+        best = min(tried, key=lambda delta: len(delta.middle), default=None)
+        if best is None or len(best.middle) >= len(body) // 2:
+            best = None
+        depth = 0 if best is None else self._recent[best.parent][1] + 1
+        self._recent[seq] = (body, depth)
         while len(self._recent) > _PARENTS:
             del self._recent[next(iter(self._recent))]
-        return said
+        return body if best is None else best
 
-    def _parent(self, body: bytes) -> int | None:
-        near = [
-            (_common_prefix(body, text), seq)
+    def _parents(self, body: bytes) -> list[int]:
+        near = {
+            seq: _common_prefix(body, text)
             for seq, (text, depth) in self._recent.items()
             if depth + 1 < KEY_EVERY
-        ]
-        return max(near)[1] if near and len(body) > _MIDDLE // 4 else None
+        }
+        if not near:
+            return []
+        longest, latest = max(near, key=lambda seq: (near[seq], seq)), max(near)
+        return (
+            [longest] if longest == latest or near[longest] > len(body) * 0.9 else [longest, latest]
+        )

@@ -4,12 +4,9 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    import duckdb
 
 FORMATS = ("table", "json", "csv")
 
