@@ -27,6 +27,7 @@ OUR_UV = TOOLS / "uv" / "bin" / "uv"
 STAMP = VENV / "installed"
 PYTHON = VENV / "bin" / "python"
 NEEDED = (3, 13)
+LIMIT = 1800  # seconds that one step of an installation may take
 
 PROBE = """
 import os, sys, sysconfig
@@ -165,18 +166,20 @@ def version(python: str | Path) -> tuple[tuple[int, ...], str] | None:
     """What an interpreter says it is, and where it really stands; None where it will not do."""
     if not os.access(python, os.X_OK):
         return None
-    asked = subprocess.run(
-        [python, "-c", PROBE], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    words = asked.stdout.split(maxsplit=3)
-    if asked.returncode or len(words) < 4:
+    ask = [python, "-c", PROBE]
+    try:
+        answer = subprocess.check_output(ask, stderr=subprocess.DEVNULL, text=True, timeout=20)
+    except subprocess.SubprocessError:
+        return None
+    words = answer.split(maxsplit=3)
+    if len(words) < 4:
         return None
     numbers = tuple(map(int, words[:3]))
     return (numbers, words[3].strip()) if numbers >= NEEDED else None
 
 
 def works(*command: str | Path) -> bool:
-    return subprocess.run(command, cwd=ROOT, env=environment()).returncode == 0
+    return subprocess.run(command, cwd=ROOT, env=environment(), timeout=LIMIT).returncode == 0
 
 
 def run(*command: str | Path) -> None:

@@ -1,12 +1,13 @@
 """How the interpreter is found where shims stand in the way."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import bootstrap
 
-FIND = "import bootstrap; print(bootstrap.find_python('/bin/false'))"
+FIND = f"import bootstrap; print(bootstrap.find_python({shutil.which('false')!r}))"
 
 
 def find(path: str, home: Path) -> subprocess.CompletedProcess[str]:

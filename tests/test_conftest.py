@@ -25,8 +25,8 @@ def run(folder: Path, text: str, ci: str) -> str:
     folder.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("conftest.py"), folder)
     (folder / "test_it.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
-    environment = {**os.environ, "CI": ci}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "."]
+    environment = {**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ran = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60
     )
