@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _WHEN = pa.timestamp("us")
@@ -106,6 +107,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "role": _TEXT,
                 "content": _TEXT,
                 "content_bytes": _INT,
+                "lane": _INT,
             }
         ),
         "usage": pa.schema(
@@ -140,7 +142,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "detect": _TEXT,  # D0 to D4
                 "sham": _BOOL,
                 "consumed": _BOOL,
-                "unreached_reason": _TEXT,  # not_fired, absorbed, ended_before, no_site, undecidable
+                "unreached_reason": _TEXT,  # not_fired, absorbed, ended_before, no_site, ...
                 "call_id": _TEXT,
                 "rendered": _BOOL,
                 "eligible_after": _INT,  # steps of the agent after it in the clean twin
@@ -193,9 +195,15 @@ def table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:
 
 def _column(values: tuple[object, ...], kind: pa.DataType) -> pa.Array:
     if kind == _WHEN:
-        micros = pa.array(values, _REAL).to_pylist()
-        values = tuple(None if each is None else round(each * 1e6) for each in micros)
-    return pa.array(values, kind)
+        return pc.round(pc.multiply(pa.array(values, _REAL), 1e6)).cast(_INT).cast(_WHEN)
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # JSON may hold half a surrogate pair, UTF-8 may not
+        return pa.array([_sound(value) for value in values], kind)
+
+
+def _sound(value: object) -> object:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def clipped(text: str) -> str:

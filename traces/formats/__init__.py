@@ -1,0 +1,51 @@
+"""Runs that others recorded, as tables of the store's relations.
+
+A format is a module with `NAME`, `fits(path)` (by content, never by name) and `tables(path)`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from traces.formats import ramp, tau
+from traces.store import Store
+
+
+class Format(Protocol):
+    """What a module of this package provides, as module-level names."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802
+    def fits(self, path: Path) -> bool: ...
+    def tables(self, path: Path) -> Mapping[str, pa.Table]: ...
+
+
+FORMATS: tuple[Format, ...] = (tau, ramp)
+
+
+def read(path: Path) -> Mapping[str, pa.Table]:
+    """All rows of a file, by the first format it fits; ValueError if it fits none."""
+    for each in FORMATS:
+        if each.fits(path):
+            return each.tables(path)
+    looked_for = "; ".join(each.NAME for each in FORMATS)
+    raise ValueError(f"{path}: none of the formats known here: {looked_for}")
+
+
+def bring(store: Store, path: Path) -> str:
+    """Import a file: its source is kept, its rows are written; the segment it is in."""
+    tables = read(path)
+    segment = store.keep(path).parent.name
+    store.write(segment, tables)
+    return segment
+
+
+def restore(store: Store) -> tuple[str, ...]:
+    """Write the rows of every kept import that the index lacks; the segments written."""
+    present = set(store.segments())
+    lost = [kept for kept in store.imports() if kept.parent.name not in present]
+    for kept in lost:
+        store.write(kept.parent.name, read(kept))
+    return tuple(kept.parent.name for kept in lost)

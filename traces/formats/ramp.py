@@ -1,0 +1,103 @@
+"""RAMP score files: a cohort of pipeline runs with a score per stage, as its boards publish them.
+
+A board is a JSON list of rows, or an object with that list under `models`; its rows have `model`,
+`task0` to `task5` (0 to 100) and, depending on the board, time, cost and tokens. Its published
+means are not read: they are views here. The cohort is the name of the file without `.json`.
+Cost 0 or a missing cost is unknown. Where somebody put a sum instead of a number into a file it
+is not JSON; that number is taken as unknown, since its currency is not stated.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+
+from traces.formats.files import content, head
+from traces.relations import SCHEMAS, table
+
+NAME = "RAMP score files (JSON objects with model and task0 to task5)"
+
+PASSED = 60
+"""The score from which a stage is passed."""
+
+type Row = tuple[object, ...]
+type Entry = Mapping[str, object]
+
+_SUM = re.compile(rb'(": )[\d.]+[-+*/(][-+*/().\d]*(?=,?\s*\n)')
+
+
+def fits(path: Path) -> bool:
+    """Whether a file begins like a board."""
+    start = head(path)
+    return start.lstrip()[:1] in (b"[", b"{") and all(
+        key in start for key in (b'"model"', b'"task0"', b'"task5"')
+    )
+
+
+def tables(path: Path) -> Mapping[str, pa.Table]:
+    """The runs as trajectories and stages."""
+    board = orjson.loads(_SUM.sub(rb"\1null", content(path)))
+    entries: list[Entry] = board["models"] if isinstance(board, dict) else board
+    cohort = path.name.split(".json")[0]
+    named = [(_name(cohort, entry), entry) for entry in entries]
+    return {
+        "trajectories": table("trajectories", (_trajectory(*each, cohort) for each in named)),
+        "stages": table("stages", (stage for each in named for stage in _stages(*each))),
+    }
+
+
+def _name(cohort: str, entry: Entry) -> str:
+    whole = orjson.dumps([cohort, entry], option=orjson.OPT_SORT_KEYS)
+    return f"ramp-{hashlib.sha256(whole).hexdigest()[:16]}"
+
+
+def _trajectory(trajectory: str, entry: Entry, cohort: str) -> Row:
+    scores = [score for k in range(6) if (score := _number(entry.get(f"task{k}"))) is not None]
+    known = {
+        "trajectory_id": trajectory,
+        "agent": entry.get("backend"),
+        "model": entry["model"],
+        "scenario": "ramp",
+        "task": cohort,
+        "condition": "clean",
+        "world": "fresh",
+        "recorded_at": _when(entry.get("started_at")),
+        "source": "ramp",
+        "passed": all(score >= PASSED for score in scores) if len(scores) == 6 else None,
+        "ended": _ended(entry.get("termination_status")),
+        "cost_usd": _number(entry.get("run_llm_cost_usd")) or None,
+        "seconds": _number(entry.get("elapsed_seconds", entry.get("elapsed"))),
+        "tokens": entry.get("run_llm_total_tokens"),
+        "cohort": cohort,
+    }
+    return tuple(known.get(name) for name in SCHEMAS["trajectories"].names)
+
+
+def _stages(trajectory: str, entry: Entry) -> list[Row]:
+    flags = entry.get("resurrected")
+    resurrected = flags if isinstance(flags, list) else [None] * 6
+    return [
+        (trajectory, f"T{k}", score, score >= PASSED, None, flag, None, None, None, None)
+        for k, flag in enumerate(resurrected)
+        if (score := _number(entry.get(f"task{k}"))) is not None
+    ]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _when(value: object) -> float | None:
+    return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
+
+
+def _ended(status: object) -> str | None:
+    if not isinstance(status, str):
+        return None
+    if status == "success_model_finished":
+        return "final"
+    return "budget" if status == "error_container_timeout" else "crash"

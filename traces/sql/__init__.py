@@ -1,0 +1,99 @@
+"""SQL in files: macros, views and named questions; a file's name is the name of what it defines.
+
+The first comment line of a file is its help. A question's parameters are written `$name`, and
+`-- default: n = 20, model = null` gives their values, as JSON, where the asker gives none.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+type Value = str | int | float | bool | None
+
+_HERE = Path(__file__).parent
+_DEFAULT = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
+
+MACROS = ("t975", "wilson", "binomial", "mcnemar", "pass_hat_k", "clustered", "conversation")
+VIEWS = (
+    "strikes",
+    "strike_rates",
+    "recovery",
+    "recovery_by_site",
+    "sham",
+    "unforced_runs",
+    "km",
+    "survival",
+    "telemetry",
+    "leaderboard",
+)
+"""All macros and views, each after those it is made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A named question to a store."""
+
+    name: str
+    help: str
+    sql: str
+    defaults: Mapping[str, Value]
+
+
+@functools.cache
+def definitions() -> str:
+    """The statements that define all macros and views over the relations."""
+    macros = [_text("macros", name) for name in MACROS]
+    views = [f'CREATE VIEW "{name}" AS\n{_text("views", name)}' for name in VIEWS]
+    return "\n".join([*macros, *views])
+
+
+@functools.cache
+def questions() -> tuple[Question, ...]:
+    """All named questions, by name."""
+    return tuple(_question(path.stem) for path in sorted((_HERE / "questions").glob("*.sql")))
+
+
+@functools.cache
+def views() -> Mapping[str, str]:
+    """The help of every view, by name."""
+    return {name: _help(_text("views", name)) for name in VIEWS}
+
+
+def ask(
+    connection: duckdb.DuckDBPyConnection, name: str, **params: Value
+) -> duckdb.DuckDBPyConnection:
+    """The connection with the answer ready to fetch; text is read as what the default is."""
+    known = {question.name: question for question in questions()}
+    if name not in known:
+        raise ValueError(f"no question {name}; there are {', '.join(known)}")
+    defaults = known[name].defaults
+    for unknown in params.keys() - defaults.keys():
+        raise ValueError(f"{name} takes {', '.join(defaults) or 'no parameters'}, not {unknown}")
+    given = {key: _like(defaults[key], value) for key, value in params.items()}
+    return connection.execute(known[name].sql, {**defaults, **given} or None)
+
+
+def _like(default: Value, value: Value) -> Value:
+    if not isinstance(value, str) or default is None or isinstance(default, str):
+        return value
+    return type(default)(json.loads(value))
+
+
+def _question(name: str) -> Question:
+    sql = _text("questions", name)
+    line = next((line for line in sql.splitlines() if line.startswith("-- default:")), "")
+    defaults = {key: json.loads(value) for key, value in _DEFAULT.findall(line)}
+    return Question(name=name, help=_help(sql), sql=sql, defaults=defaults)
+
+
+def _text(folder: str, name: str) -> str:
+    return (_HERE / folder / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _help(sql: str) -> str:
+    return sql.splitlines()[0].removeprefix("--").strip()

@@ -1,0 +1,40 @@
+-- Do unforced runs with a tool error pass less often? An association, not an effect: hard tasks have both.
+WITH per_task AS (
+    SELECT
+        u.agent,
+        u.model,
+        u.error_steps > 0 AS with_error,
+        u.task,
+        count(*) AS k_runs,
+        count(*) FILTER (t.passed) AS k_passed
+    FROM unforced_runs AS u
+    JOIN trajectories AS t USING (trajectory_id)
+    WHERE u.error_steps IS NOT NULL AND t.passed IS NOT NULL
+    GROUP BY u.agent, u.model, with_error, u.task
+),
+
+rates AS (
+    SELECT
+        agent,
+        model,
+        with_error,
+        sum(k_runs)::BIGINT AS runs,
+        sum(k_passed)::BIGINT AS passed,
+        clustered(list(k_passed::DOUBLE), list(k_runs::DOUBLE)) AS pass
+    FROM per_task
+    GROUP BY agent, model, with_error
+)
+
+SELECT
+    agent,
+    model,
+    with_error,
+    runs,
+    passed,
+    pass.clusters AS tasks,
+    pass.rate AS pass_rate,
+    pass.lo AS lo,
+    pass.hi AS hi,
+    pass.reason AS reason
+FROM rates
+ORDER BY agent, model, with_error;

@@ -1,0 +1,21 @@
+-- What was injected where, and what came of it?
+-- default: trajectory = null, n = 100
+SELECT
+    trajectory_id,
+    injection_id,
+    step,
+    tool,
+    op,
+    place,
+    persist,
+    sham,
+    state,
+    unreached_reason,
+    class,
+    noticed,
+    passed,
+    baseline_valid
+FROM strikes
+WHERE $trajectory IS NULL OR trajectory_id = $trajectory
+ORDER BY trajectory_id, seq, injection_id
+LIMIT $n;

@@ -1,0 +1,23 @@
+-- Where did the agent deliver something wrong with confidence, and never noticed?
+-- default: op = null, n = 20
+SELECT
+    strikes.trajectory_id,
+    strikes.injection_id,
+    strikes.op,
+    strikes.tool,
+    strikes.step,
+    verdict.first_use_step,
+    strikes.detect,
+    strikes.original,
+    strikes.mutated,
+    verdict.evidence
+FROM strikes
+JOIN outcomes AS verdict USING (injection_id)
+WHERE
+    strikes.class = 'silent_wrong'
+    AND NOT strikes.sham
+    AND verdict.class = strikes.class
+    AND ($op IS NULL OR strikes.op = $op)
+QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY verdict.judge_version DESC) = 1
+ORDER BY strikes.op, strikes.trajectory_id, strikes.step
+LIMIT $n;

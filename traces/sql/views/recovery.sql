@@ -1,0 +1,56 @@
+-- What faults did, per op, agent, model and world: recovery, silent failure, handled, with intervals.
+--
+-- Two estimands. Agent: of the faults it consumed whose baseline is valid and whose outcome is
+-- known (judged), recovery_rate, silent_rate, and of those noticed recovery_given_notice.
+-- System: of all that fired and whose outcome is known (settled = judged + absorbed +
+-- ended_before), handled_rate = absorbed, recovered, masked or honestly failed. Where nothing
+-- was excluded, judged is consumed and settled is fired. lo and hi belong to recovery_rate.
+-- Places, persistence and detectability are pooled and listed; recovery_by_site keeps them apart.
+SELECT
+    op,
+    family,
+    agent,
+    model,
+    world,
+    fired,
+    absorbed,
+    consumed,
+    judged,
+    recovery.n_eff AS n_eff,
+    recovery.clusters AS traces,
+    recovery.rate AS recovery_rate,
+    recovery.lo AS lo,
+    recovery.hi AS hi,
+    recovery.lo AS recovery_rate_lo,
+    recovery.hi AS recovery_rate_hi,
+    given_notice.rate AS recovery_given_notice,
+    given_notice.lo AS recovery_given_notice_lo,
+    given_notice.hi AS recovery_given_notice_hi,
+    silent.rate AS silent_rate,
+    silent.lo AS silent_rate_lo,
+    silent.hi AS silent_rate_hi,
+    handled.rate AS handled_rate,
+    handled.lo AS handled_rate_lo,
+    handled.hi AS handled_rate_hi,
+    CASE
+        WHEN consumed = 0 THEN 'nothing_consumed'
+        WHEN judged = 0 THEN 'nothing_judged'
+        ELSE recovery.reason
+    END AS reason,
+    noticed,
+    recovered,
+    masked,
+    honest_fail,
+    noticed_wrong,
+    silent_wrong,
+    crashed,
+    ended_before,
+    undecided,
+    excluded,
+    settled,
+    places,
+    persists,
+    detects,
+    scenarios
+FROM strike_rates
+WHERE counted_by = 'op';

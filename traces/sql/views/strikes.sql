@@ -1,0 +1,55 @@
+-- One row per injection with what became of it: the facts that every rate counts.
+--
+-- trace is what repeats are clustered by: the run that was forked, else the task. state is
+-- unfired, absorbed (the client's retry hid it), ended_before (the run was over before the agent
+-- could see it), undecided, or consumed. judged: consumed, the clean twins pass, the class is
+-- known. settled: judged, or it never reached the agent. Runs that ended by our own fault
+-- (harness) or outside the recording (diverged) are neither.
+WITH verdicts AS (
+    SELECT *
+    FROM outcomes
+    QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY judge_version DESC) = 1
+),
+
+facts AS (
+    SELECT
+        i.*,
+        t.agent,
+        t.model,
+        t.scenario,
+        t.world,
+        coalesce(t.parent_id, t.task, t.trajectory_id) AS trace,
+        coalesce(i.sham, false) OR coalesce(t.condition = 'sham', false) AS is_sham,
+        coalesce(t.ended IN ('harness', 'diverged'), false) AS broken,
+        v.class,
+        v.noticed,
+        v.passed,
+        v.claims_success,
+        v.baseline_valid,
+        CASE
+            WHEN i.unreached_reason IN ('not_fired', 'no_site') THEN 'unfired'
+            WHEN i.consumed THEN 'consumed'
+            WHEN i.unreached_reason IN ('absorbed', 'ended_before') THEN i.unreached_reason
+            ELSE 'undecided'
+        END AS state
+    FROM injections AS i
+    JOIN trajectories AS t USING (trajectory_id)
+    LEFT JOIN verdicts AS v USING (injection_id)
+)
+
+SELECT
+    * EXCLUDE (sham, is_sham),
+    is_sham AS sham,
+    coalesce(
+        state = 'consumed' AND baseline_valid AND NOT broken
+        AND class IN (
+            'recovered', 'masked', 'honest_fail', 'noticed_wrong', 'silent_wrong', 'crashed'
+        ),
+        false
+    ) AS judged,
+    judged OR (
+        state IN ('absorbed', 'ended_before')
+        AND NOT broken
+        AND coalesce(baseline_valid, true)
+    ) AS settled
+FROM facts;
