@@ -117,13 +117,13 @@ def bind(fault: Fault) -> Operator:
 
 def _check(fault: str, parameter: inspect.Parameter, value: Scalar) -> None:
     wanted = type(parameter.default)
-    if wanted is float and type(value) is int:
+    names = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+    if type(value) is wanted or (wanted is float and type(value) is int):
         return
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise ValueError(
-            f"{fault}: {parameter.name} is {value!r}, not a {wanted.__name__} "
-            f"(default {parameter.default!r})"
-        )
+    raise ValueError(
+        f"{fault}: {parameter.name} is {value!r}, not a {names[wanted]} "
+        f"(default {parameter.default!r})"
+    )
 
 
 def parse(text: str) -> tuple[str, dict[str, Scalar]]:

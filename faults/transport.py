@@ -7,7 +7,9 @@ from traces.model import Exchange
 
 
 @operator("T1", places=("http",))
-def delay(exchange: Exchange, rng: Random, *, ms: float = 1000, jitter_ms: float = 0.0) -> Exchange:
+def delay(
+    exchange: Exchange, rng: Random, *, ms: float = 1000.0, jitter_ms: float = 0.0
+) -> Exchange:
     """Hold the whole answer back by `ms`, give or take `jitter_ms`.
 
     Incident: a cold start, a garbage collection pause, a queue that filled up.

@@ -1,0 +1,203 @@
+"""The nemesis strikes the call it was told to, once, and writes down what it did."""
+
+import json
+from itertools import count
+
+import pytest
+
+from faults.nemesis import Nemesis
+from faults.operator import bind
+from faults.site import Site, select
+from traces.conversation import Watch
+from traces.dialects import openai_chat
+from traces.model import Chunk, Exchange, Fault, Injection, Request, Response
+from traces.step import Answer, ToolCall
+from traces.story import story
+from traces.taps import Taps
+
+GO = [{"role": "user", "content": "refund ord-7314"}]
+ORDER = ToolCall(id="c1", name="get_order", arguments='{"id": "ord-7314"}')
+REFUND = ToolCall(id="c2", name="issue_refund", arguments='{"id": "ord-7314", "amount": 1250.4}')
+RESULT = '{"id": "ord-7314", "total": 1250.4}'
+
+
+class Agent:
+    """Drives taps by hand with the traffic of one small run; tools and model always answer."""
+
+    def __init__(self, taps: Taps) -> None:
+        self.taps, self.seqs, self.now = taps, count(), count(1)
+        self.seen: list[Exchange] = []
+
+    def exchange(self, url: str, body: object, answer: Response) -> Exchange:
+        request = Request(method="POST", url=url, body=json.dumps(body).encode())
+        at = float(next(self.now))
+        x = self.taps.request(Exchange(seq=next(self.seqs), request=request, started=at))
+        if x.response is None:
+            chunks = tuple(Chunk(at=at, data=chunk.data) for chunk in answer.chunks)
+            answer = Response(status=200, headers=answer.headers, chunks=chunks, at=at, ended=at)
+            whole = Exchange(**{n: getattr(x, n) for n in x.__slots__} | {"response": answer})
+            x = self.taps.response(whole) if self.taps.holds(x) else whole
+        self.taps.done(x)
+        self.seen.append(x)
+        return x
+
+    def model(self, messages: list[dict[str, object]], *calls: ToolCall) -> Exchange:
+        answer = Answer(message="" if calls else "done", calls=calls, model="m")
+        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        body = {"model": "m", "messages": messages}
+        url = "http://m/v1/chat/completions"
+        return self.exchange(url, body, Response(status=200, headers=headers, chunks=chunks))
+
+    def tool(self, path: str, said: str) -> Exchange:
+        chunks = (Chunk(at=0.0, data=said.encode()),)
+        return self.exchange(f"http://shop/{path}", {}, Response(status=200, chunks=chunks))
+
+    def run(self, *, local: bool = False) -> "Agent":
+        told: list[dict[str, object]] = list(GO)
+        for call in (ORDER, REFUND):
+            self.model(told, call)
+            said = RESULT if local else self.tool(call.name, RESULT).response.body.decode()
+            function = {"name": call.name, "arguments": call.arguments}
+            told += [
+                {"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]},
+                {"role": "tool", "tool_call_id": call.id, "content": said},
+            ]
+        self.model(told)
+        return self
+
+
+def recorded(*, local: bool = False) -> list[Exchange]:
+    return Agent(Taps([Watch()])).run(local=local).seen
+
+
+def struck(
+    fault: Fault, *, local: bool = False, seed: int = 0, background: frozenset[str] = frozenset()
+) -> tuple[Agent, list[Injection], Nemesis]:
+    told = story(recorded(local=local))
+    injections: list[Injection] = []
+    watch = Watch()
+    nemesis = Nemesis(
+        fault,
+        select(told, fault, bind(fault)),
+        watch,
+        injections.append,
+        run="r",
+        trace="t",
+        seed=seed,
+        background=background,
+    )
+    agent = Agent(Taps([watch, nemesis])).run(local=local)
+    return agent, injections, nemesis
+
+
+def fault(name: str, tool: str = "get_order", **rest) -> Fault:
+    return Fault(name=name, where={"tool": tool}, **rest)
+
+
+def test_a_status_is_answered_before_the_tool_sees_the_request() -> None:
+    agent, (injection,), _ = struck(fault("http_status", "issue_refund"))
+
+    assert [x.answered_by for x in agent.seen] == ["live", "live", "live", "fault", "live"]
+    assert (injection.tool, injection.call_id, injection.seq) == ("issue_refund", "c2", 3)
+    assert (injection.place, injection.error_channel) == ("http", "http")
+    assert injection.original == RESULT.encode()
+
+
+def test_a_wrong_digit_is_in_the_answer_and_in_the_record() -> None:
+    agent, (injection,), _ = struck(fault("digit"))
+
+    assert agent.seen[1].response is not None
+    assert agent.seen[1].response.body == injection.mutated != injection.original
+    assert agent.seen[3].response is not None
+    assert agent.seen[3].response.body == RESULT.encode()
+
+
+def test_the_same_seed_strikes_the_same_value_and_another_seed_another() -> None:
+    lies = {seed: struck(fault("digit"), seed=seed)[1][0].mutated for seed in range(8)}
+    assert lies == {seed: struck(fault("digit"), seed=seed)[1][0].mutated for seed in range(8)}
+    assert len(set(lies.values())) > 2
+
+
+def test_a_local_result_is_rewritten_in_every_later_request_with_the_same_bytes() -> None:
+    agent, (injection,), nemesis = struck(fault("digit"), local=True)
+    asked = [x for x in agent.seen if b"c1" in x.request.body]
+
+    assert (injection.place, injection.side) == ("model-boundary", "request")
+    assert len(asked) == 2
+    for x in asked:
+        (result, *_) = openai_chat.results(x.forwarded.body)
+        assert result.text.encode() == injection.mutated
+        assert openai_chat.results(x.request.body)[0].text == RESULT
+    assert nemesis.fired == 1
+
+
+def test_a_status_at_the_model_boundary_is_the_text_a_client_would_show() -> None:
+    agent, (injection,), _ = struck(fault("http_status", at="model-boundary", params={"code": 500}))
+
+    (result, *_) = openai_chat.results(agent.seen[2].forwarded.body)
+    assert result.text.startswith("HTTP 500: {")
+    assert injection.rendered
+    assert injection.error_channel == "text"
+
+
+@pytest.mark.parametrize(("persist", "times"), [("once", 1), ("permanent", 2)])
+def test_persistence_says_which_later_calls_are_struck(persist, times: int) -> None:
+    _, injections, _ = struck(Fault(name="http_status", persist=persist))
+    assert len(injections) == times
+
+
+def test_a_sham_is_held_back_like_a_fault_and_changes_no_byte() -> None:
+    agent, (injection,), _ = struck(fault("sham"))
+    clean = recorded()
+
+    assert [x.response for x in agent.seen] == [x.response for x in clean]
+    assert [x.edits for x in agent.seen] == [x.edits for x in clean]
+    assert injection.sham
+    assert injection.original == injection.mutated
+
+
+def test_a_value_that_stands_elsewhere_is_drawn_again() -> None:
+    first = struck(fault("digit"))[1][0].mutated
+    assert first is not None
+    from faults.atoms import atoms
+
+    taken = atoms(first.decode()) - atoms(RESULT)
+    again = struck(fault("digit"), background=taken)[1][0].mutated
+    assert again not in (first, RESULT.encode(), None)
+
+
+def test_no_value_left_is_no_site_and_not_half_a_fault() -> None:
+    from faults.atoms import number
+
+    taken = frozenset(number(f"{n / 10}") for n in range(100_000))
+    agent, injections, nemesis = struck(fault("digit"), background=taken)
+    assert injections == []
+    assert nemesis.fired == 0
+    assert "occurs nowhere else" in nemesis.no_site[0]
+    assert agent.seen[1].response.body == RESULT.encode()
+
+
+def site(fault: Fault, *, local: bool = False) -> Site:
+    return select(story(recorded(local=local)), fault, bind(fault))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "local", "says"),
+    [
+        (fault("digit", "isue_refund"), False, "did you mean issue_refund"),
+        (fault("digit", nth=3), False, "has 1 calls of tool 'get_order': --nth 3 is too many"),
+        (fault("digit", at="http"), True, "made no request of its own; try --at model-boundary"),
+        (fault("delay"), True, "delay strikes at http only"),
+    ],
+)
+def test_a_site_that_is_not_there_is_named_before_anything_runs(
+    wanted: Fault, local: bool, says: str
+) -> None:
+    with pytest.raises(LookupError, match=says):
+        site(wanted, local=local)
+
+
+def test_the_place_is_where_the_recording_reaches() -> None:
+    assert site(fault("digit")).place == "http"
+    assert site(fault("digit"), local=True).place == "model-boundary"
+    assert site(fault("digit", at="model-boundary")).place == "model-boundary"

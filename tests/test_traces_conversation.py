@@ -1,0 +1,219 @@
+"""Lanes, attempts and joins come out the same while recording and while reading."""
+
+import json
+from itertools import count
+
+import pytest
+
+from traces.conversation import Watch
+from traces.dialects import openai_chat
+from traces.model import Chunk, Exchange, Request, Response
+from traces.step import Answer, ToolCall
+from traces.story import Story, story
+from traces.taps import Taps
+
+type Message = dict[str, object]
+
+
+class Play:
+    """Writes exchanges the way an agent makes them."""
+
+    def __init__(self) -> None:
+        self.seqs, self.now = count(), count(1)
+        self.exchanges: list[Exchange] = []
+
+    def model(
+        self, messages: list[Message], *calls: ToolCall, text: str = "", status: int = 200
+    ) -> list[Message]:
+        body = json.dumps({"model": "m", "messages": messages}).encode()
+        answer = Answer(message=text, calls=calls, model="m")
+        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        if status >= 400:
+            headers, chunks = (), (Chunk(at=0, data=b'{"error":{}}'),)
+        self._add(
+            Request(method="POST", url="http://m/v1/chat/completions", body=body),
+            status,
+            headers,
+            chunks,
+        )
+        said: Message = {"role": "assistant", "content": text or None}
+        if calls:
+            said["tool_calls"] = [
+                {"id": c.id, "function": {"name": c.name, "arguments": c.arguments}} for c in calls
+            ]
+        return [*messages, said]
+
+    def tool(self, path: str, body: bytes = b"{}", said: bytes = b"{}", status: int = 200) -> None:
+        request = Request(method="POST", url=f"http://shop/{path}", body=body)
+        self._add(request, status, (), (Chunk(at=0, data=said),))
+
+    def _add(self, request: Request, status: int, headers, chunks) -> None:
+        started = float(next(self.now))
+        at = started + 0.5
+        chunks = tuple(Chunk(at=at, data=chunk.data) for chunk in chunks)
+        answer = Response(status=status, headers=headers, chunks=chunks, at=at, ended=at)
+        self.exchanges.append(
+            Exchange(seq=next(self.seqs), request=request, response=answer, started=started)
+        )
+
+    def story(self, **tools: str) -> Story:
+        return story(self.exchanges, tools)
+
+
+def result(call: str, text: str) -> Message:
+    return {"role": "tool", "tool_call_id": call, "content": text}
+
+
+ORDER = ToolCall(id="c1", name="get_order", arguments='{"id": "ord-7314"}')
+RATE = ToolCall(id="c2", name="get_rate", arguments='{"pair": "EURUSD-2026"}')
+GO: list[Message] = [{"role": "system", "content": "s"}, {"role": "user", "content": "go"}]
+
+
+def test_a_tool_request_between_a_call_and_its_result_is_that_call() -> None:
+    play = Play()
+    told = play.model(GO, ORDER)
+    play.tool("orders", said=b'{"total": 1250}')
+    play.model([*told, result("c1", '{"total": 1250}')], text="done")
+
+    (use,) = play.story().uses
+    assert (use.tool, use.join, use.place, use.seqs) == ("get_order", "window", "http", (1,))
+    assert use.result == '{"total": 1250}'
+    assert use.result_seq == 2
+    assert use.is_error is False
+
+
+def test_steps_are_what_was_said_and_answered_each_with_its_proof() -> None:
+    play = Play()
+    told = play.model(GO, ORDER)
+    play.tool("orders")
+    play.model([*told, result("c1", "{}")], text="done")
+
+    steps = play.story().steps
+    assert [(s.number, s.source, s.seqs) for s in steps] == [
+        (1, "system", (0,)),
+        (2, "user", (0,)),
+        (3, "agent", (0,)),
+        (4, "agent", (2,)),
+    ]
+
+
+def test_two_open_calls_are_told_apart_by_an_id_like_word() -> None:
+    play = Play()
+    told = play.model(GO, ORDER, RATE)
+    play.tool("orders", b'{"id":"ord-7314"}')
+    play.tool("anything")
+    play.model([*told, result("c1", "1"), result("c2", "2")], text="done")
+
+    order, rate = play.story().uses
+    assert (order.join, order.seqs) == ("args", (1,))
+    assert (rate.join, rate.place) == (None, "local")
+    assert not order.strong
+
+
+def test_a_map_is_stronger_than_the_window() -> None:
+    play = Play()
+    told = play.model(GO, ORDER, RATE)
+    play.tool("v1/rates", b"{}")
+    play.model([*told, result("c1", "1"), result("c2", "2")], text="done")
+
+    rate = play.story(get_rate="POST */rates").uses[1]
+    assert (rate.join, rate.seqs) == ("map", (1,))
+
+
+def test_the_same_request_after_a_failure_is_an_attempt_and_not_a_step() -> None:
+    play = Play()
+    play.model(GO, status=429)
+    told = play.model(GO, ORDER)
+    play.tool("orders", status=503)
+    play.tool("orders")
+    play.model([*told, result("c1", "{}")], text="done")
+
+    told_story = play.story()
+    assert told_story.placed[1].attempt_of == 0
+    assert told_story.placed[3].attempt_of == 2
+    assert [turn.seqs for turn in told_story.turns] == [(0, 1), (4,)]
+    assert told_story.uses[0].seqs == (2, 3)
+
+
+def test_the_same_request_after_a_success_is_asked_anew() -> None:
+    play = Play()
+    told = play.model(GO, ORDER)
+    play.tool("orders")
+    play.tool("orders")
+    play.model([*told, result("c1", "{}")], text="done")
+    assert play.story().placed[2].attempt_of is None
+
+
+def test_conversations_that_grow_apart_are_lanes() -> None:
+    play = Play()
+    title: list[Message] = [{"role": "user", "content": "a title, please"}]
+    told = play.model(GO, ORDER)
+    play.model(title, text="Title")
+    play.model([*told, result("c1", "{}")], text="done")
+
+    placed = play.story().placed
+    assert [placed[seq].lane for seq in (0, 1, 2)] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_error"),
+    [
+        ("Error: no such order", True),
+        ('{"error": {"code": 404}}', True),
+        ('{"returncode": 2, "output": ""}', True),
+        ('{"returncode": 0, "output": "x"}', False),
+        ('{"total": 3}', False),
+        ("just words", None),
+    ],
+)
+def test_a_local_result_says_of_itself_whether_it_is_an_error(
+    said: str, is_error: bool | None
+) -> None:
+    play = Play()
+    told = play.model(GO, ORDER)
+    play.model([*told, result("c1", said)], text="done")
+    assert play.story().uses[0].is_error is is_error
+
+
+def test_while_it_happens_the_same_comes_out_as_afterwards() -> None:
+    play = Play()
+    play.model(GO, status=500)
+    told = play.model(GO, ORDER)
+    play.tool("orders", status=503)
+    play.tool("orders")
+    play.model([*told, result("c1", "{}")], text="done")
+
+    watch = Watch()
+    taps = Taps([watch])
+    for exchange in play.exchanges:
+        taps.request(exchange)
+        taps.done(exchange)
+
+    after = play.story()
+    for exchange in play.exchanges:
+        live = watch.placed(exchange)
+        told_after = after.placed[exchange.seq]
+        assert (live.kind, live.lane, live.attempt_of, live.join) == (
+            told_after.kind, told_after.lane, told_after.attempt_of, told_after.join,
+        )  # fmt: skip
+
+
+def test_a_client_may_act_before_the_stream_is_over() -> None:
+    play = Play()
+    play.model(GO, ORDER)
+    play.tool("orders")
+    asked, tool = play.exchanges
+    assert asked.response is not None
+    head = Response(status=200, headers=asked.response.headers, at=1.0)
+
+    watch = Watch()
+    taps = Taps([watch])
+    taps.request(asked)
+    taps.head(Exchange(seq=0, request=asked.request, response=head, started=1.0))
+    for chunk in asked.response.chunks:
+        taps.chunk(asked, chunk)
+    taps.request(tool)  # before done(asked)
+    taps.done(asked)
+
+    assert watch.placed(tool).join == "window"
+    assert len(watch.conversations.calls) == 1
