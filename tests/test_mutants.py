@@ -26,9 +26,11 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def plant(tree: Path, name: str, was: str, becomes: str, test: str) -> None:
+def plant(
+    tree: Path, name: str, was: str, becomes: str, test: str, *, file: str = "sums.py"
+) -> None:
     (tree / "tests" / "mutants" / f"{name}.toml").write_text(
-        f'file = "sums.py"\nwas = "{was}"\nbecomes = "{becomes}"\n'
+        f'file = "{file}"\nwas = "{was}"\nbecomes = "{becomes}"\n'
         f'tests = ["tests/test_sums.py::{test}"]\nwhy = "sums would be wrong"\n'
     )
 
@@ -82,3 +84,13 @@ def test_a_mistake_that_stops_the_tests_from_running_is_not_noticed_by_them(tree
     code, said = run(tree)
     assert code == 1
     assert said[0] == "ERROR     broken: its tests did not run"
+
+
+def test_the_copy_comes_before_the_checkout_that_is_installed(tree: Path) -> None:
+    (tree / "traces").mkdir()
+    (tree / "traces" / "__init__.py").write_text("FLOOR = 1\n")
+    (tree / "tests" / "test_sums.py").write_text(
+        "import traces\n\ndef test_floor():\n    assert traces.FLOOR == 1\n"
+    )
+    plant(tree, "sunk", "FLOOR = 1", "FLOOR = 0", "test_floor", file="traces/__init__.py")
+    assert run(tree)[1][-1] == "mutants killed 1/1"
