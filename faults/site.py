@@ -45,8 +45,9 @@ def select(story: Story, fault: Fault, operator: Operator) -> Site:
         has = nearest(wanted, tools) if tools else "; it has no tool calls at all"
         raise LookupError(f"the recording has no call of tool {wanted!r}{has}")
     if len(uses) < fault.nth:
+        count = f"{len(uses)} call{'' if len(uses) == 1 else 's'}"
         raise LookupError(
-            f"the recording has {len(uses)} calls of tool {wanted!r}, no {fault.nth}."
+            f"the recording has {count} of tool {wanted!r}: --nth {fault.nth} is too many"
         )
     use = uses[fault.nth - 1]
     return Site(

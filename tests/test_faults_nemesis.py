@@ -185,7 +185,7 @@ def site(fault: Fault, *, local: bool = False) -> Site:
     ("wanted", "local", "says"),
     [
         (fault("digit", "isue_refund"), False, "did you mean issue_refund"),
-        (fault("digit", nth=3), False, "has 1 calls of tool 'get_order': --nth 3 is too many"),
+        (fault("digit", nth=3), False, "has 1 call of tool 'get_order': --nth 3 is too many"),
         (fault("digit", at="http"), True, "made no request of its own; try --at model-boundary"),
         (fault("delay"), True, "delay strikes at http only"),
     ],
