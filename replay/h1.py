@@ -132,11 +132,9 @@ class Requests:
     def on_headers_complete(self) -> None:
         # What comes through on_header from here on are trailers, which a Request does not have.
         self._headers, self._fields = tuple(self._fields), []
-        self.waits = self._parser.get_http_version() != "1.0" and any(
-            value.lower() == "100-continue"
-            for name, value in self._headers
-            if name.lower() == "expect"
-        )
+        for name, value in self._headers:
+            if len(name) == 6 and name.lower() == "expect" and value.lower() == "100-continue":
+                self.waits = self._parser.get_http_version() != "1.0"
 
     def on_body(self, data: bytes) -> None:
         self._body.append(data)
@@ -179,8 +177,11 @@ def absolute(scheme: str, authority: str, path: str) -> str:
 def normal(url: str) -> str:
     """An absolute URL of a request line, written as `absolute` writes it."""
     scheme, _, rest = url.partition("://")
-    end = next((at for at, letter in enumerate(rest) if letter in "/?#"), len(rest))
-    return absolute(scheme.lower(), rest[:end], rest[end:])
+    authority, slash, path = rest.partition("/")
+    if "?" in authority or "#" in authority:
+        end = min(at for mark in "?#" if (at := authority.find(mark)) >= 0)
+        authority, path = authority[:end], authority[end:] + slash + path
+    return absolute(scheme.lower(), authority, "/" + path)
 
 
 def host(authority: str) -> str:

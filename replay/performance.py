@@ -10,7 +10,7 @@ reset. A `refused` that has a response nevertheless is a refusal of ours and per
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -177,8 +177,8 @@ class Performance:
         self._at = at = self._stage.now()
         if self._answer is not None and not self._headed:
             self._headed = True
-            self._answer = _bare(self._answer, at)
-            self._seen = replace(self._exchange, response=self._answer, error=None)
+            self._answer = _answer(self._answer, at)
+            self._seen = got(self._exchange, self._answer, None)
             self._stage.taps.head(self._seen)
         if self._due:
             self._part.clear()
@@ -220,10 +220,8 @@ class Performance:
         if answer is not None:
             if self._part:
                 self._chunks.append(Chunk(at=self._at, data=b"".join(self._part)))
-            answer = replace(
-                answer, chunks=tuple(self._chunks), trailers=self._trailers, ended=self._ended
-            )
-        self._stage.taps.done(replace(self._exchange, response=answer, error=self._error))
+            answer = _answer(answer, answer.at, self._chunks, self._trailers, self._ended)
+        self._stage.taps.done(got(self._exchange, answer, self._error))
 
 
 def refused(exchange: Exchange, status: int, why: str) -> Exchange:
@@ -243,13 +241,39 @@ def _code(error: str) -> str:
     return error.partition(":")[0]
 
 
-def _bare(response: Response, at: float) -> Response:
+def got(exchange: Exchange, response: Response | None, error: str | None) -> Exchange:
+    """The exchange with what the agent got: `replace` in a third of its time, twice per request."""
+    return Exchange(
+        seq=exchange.seq,
+        request=exchange.request,
+        response=response,
+        error=error,
+        started=exchange.started,
+        connection=exchange.connection,
+        stream=exchange.stream,
+        transport=exchange.transport,
+        answered_by=exchange.answered_by,
+        edits=exchange.edits,
+        redacted=exchange.redacted,
+    )
+
+
+def _answer(
+    planned: Response,
+    at: float,
+    chunks: Iterable[Chunk] = (),
+    trailers: Headers = (),
+    ended: float | None = None,
+) -> Response:
     return Response(
-        status=response.status,
-        headers=response.headers,
-        reason=response.reason,
-        version=response.version,
+        status=planned.status,
+        headers=planned.headers,
+        chunks=tuple(chunks),
+        trailers=trailers,
+        reason=planned.reason,
+        version=planned.version,
         at=at,
+        ended=ended,
     )
 
 

@@ -1,0 +1,461 @@
+"""What an agent reads: bytes, chunks, times and cuts, over real sockets and real TLS."""
+
+import os
+import select
+import socket
+import statistics
+import time
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from pathlib import Path
+
+import h11
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from replay.performance import got
+from replay.performer import Performer, Stage
+from tests.on_stage import (
+    GET,
+    WAIT,
+    Script,
+    dial,
+    ending,
+    fail,
+    heard,
+    on_stage,
+    plain_and_tls,
+    reach,
+    rest,
+    say,
+)
+from traces.model import Chunk, Edit, Exchange, Headers, Request, Response
+
+
+@pytest.fixture(scope="module")
+def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ca")
+
+
+@pytest.fixture(scope="module")
+def performer(confdir: Path) -> Performer:
+    return Performer(confdir=confdir)
+
+
+@plain_and_tls
+def test_a_head_keeps_its_order_case_and_reason(
+    performer: Performer, confdir: Path, tls: bool
+) -> None:
+    headers = (
+        ("X-B", "2"),
+        ("content-TYPE", "text/plain; q=\xe9"),
+        ("x-a", "1"),
+        ("X-B", "1"),
+        ("Content-Length", "5"),
+        ("Empty", ""),
+    )
+    script = Script(say(b"hello", headers=headers))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            end.sendall(request)
+            answer = heard(end, b"hello")
+    assert answer == (
+        b"HTTP/1.1 200 OK\r\nX-B: 2\r\ncontent-TYPE: text/plain; q=\xe9\r\nx-a: 1\r\nX-B: 1\r\n"
+        b"Content-Length: 5\r\nEmpty: \r\n\r\nhello"
+    )
+    [got] = script.got
+    assert got.response is not None
+    assert (got.response.headers, got.response.body, got.error) == (headers, b"hello", None)
+
+
+@plain_and_tls
+def test_a_chunk_of_the_recording_is_a_chunk_of_the_answer(
+    performer: Performer, confdir: Path, tls: bool
+) -> None:
+    script = Script(say(b"one", b"", b"twelve bytes", trailers=(("X-Sum", "ab"),)))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            end.sendall(request)
+            answer = heard(end, b"ab\r\n\r\n")
+    assert answer.partition(b"\r\n\r\n")[2] == (
+        b"3\r\none\r\nc\r\ntwelve bytes\r\n0\r\nX-Sum: ab\r\n\r\n"
+    )
+    [got] = script.got
+    assert got.response is not None
+    assert [chunk.data for chunk in got.response.chunks] == [b"one", b"twelve bytes"]
+    assert got.response.trailers == (("X-Sum", "ab"),)
+    assert script.chunks == list(got.response.chunks)
+    assert [x.response for x in script.heads] == [
+        replace(got.response, chunks=(), trailers=(), ended=None)
+    ]
+
+
+def test_an_answer_of_http2_goes_out_as_http1_and_the_connection_stays(
+    performer: Performer,
+) -> None:
+    script = Script(say(b"hi", headers=(("content-type", "a/b"),), version="HTTP/2.0"))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        for _ in range(2):
+            end.sendall(GET)
+            assert heard(end, b"0\r\n\r\n") == (
+                b"HTTP/1.1 200 OK\r\ncontent-type: a/b\r\ntransfer-encoding: chunked\r\n\r\n"
+                b"2\r\nhi\r\n0\r\n\r\n"
+            )
+
+
+def test_an_answer_whose_end_was_the_end_of_the_connection_is_that_again(
+    performer: Performer,
+) -> None:
+    headers = (("Connection", "close"),)
+    with on_stage(performer, Script(say(b"hi", headers=headers))) as stage, dial(stage) as end:
+        end.sendall(GET)
+        assert rest(end) == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi"
+
+
+def test_an_http10_agent_gets_no_chunks(performer: Performer) -> None:
+    with on_stage(performer, Script(say(b"one", b"two"))) as stage, dial(stage) as end:
+        end.sendall(b"GET http://a.example/ HTTP/1.0\r\n\r\n")
+        assert rest(end) == b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nonetwo"
+
+
+def test_a_wrong_length_is_put_right_unless_the_answer_breaks_off(performer: Performer) -> None:
+    headers = (("A", "1"), ("content-length", "3"), ("B", "2"))
+    with on_stage(performer, Script(say(b"hello", headers=headers))) as stage, dial(stage) as end:
+        end.sendall(GET)
+        assert heard(end, b"hello").splitlines()[1:4] == [b"A: 1", b"content-length: 5", b"B: 2"]
+    cut = Script(say(b"hello", headers=(("content-length", "50"),), error="eof"))
+    with on_stage(performer, cut) as stage, dial(stage) as end:
+        end.sendall(GET)
+        assert rest(end).endswith(b"content-length: 50\r\n\r\nhello")
+
+
+@pytest.mark.parametrize(
+    ("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("DELETE", 204)]
+)
+def test_an_answer_without_a_body_ends_with_its_head(
+    performer: Performer, method: str, status: int
+) -> None:
+    script = Script(say(status=status, headers=(("Content-Length", "5"),)))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        for _ in range(2):
+            end.sendall(GET.replace(b"GET", method.encode()))
+            assert heard(end, b"\r\n\r\n").endswith(b" OK\r\nContent-Length: 5\r\n\r\n")
+    assert [x.response.ended is not None for x in script.got if x.response] == [True, True]
+
+
+texts = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="\x7f"))
+names = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-", min_size=1, max_size=20)
+FRAMING = {"content-length", "transfer-encoding", "connection", "upgrade", "keep-alive"}
+plain_fields = st.tuples(
+    names.filter(lambda name: name.lower() not in FRAMING),
+    texts.filter(lambda text: not any(0x7F <= ord(letter) < 0xA1 for letter in text)),
+)
+
+
+@st.composite
+def responses(draw: st.DrawFn) -> Response:
+    chunks = tuple(
+        Chunk(at=0.0, data=draw(st.binary(min_size=1, max_size=300)) * draw(st.integers(1, 400)))
+        for _ in range(draw(st.integers(0, 6)))
+    )
+    headers: Headers = tuple(draw(st.lists(plain_fields, max_size=5)))
+    length = sum(len(chunk.data) for chunk in chunks)
+    framings: list[Headers] = [
+        (("Content-Length", str(length)),),
+        (("Transfer-Encoding", "chunked"),),
+        (("Connection", "close"),),
+        (),
+    ]
+    framing = draw(st.sampled_from(framings))
+    return Response(
+        status=draw(st.sampled_from([200, 201, 400, 404, 429, 500, 529])),
+        reason=draw(st.sampled_from(["", "OK", "Not Found", "caf\xe9"])),
+        headers=headers + framing,
+        chunks=chunks,
+        trailers=tuple(draw(st.lists(plain_fields, max_size=2)))
+        if "chunked" in str(framing)
+        else (),
+        version=draw(st.sampled_from(["HTTP/1.1", "HTTP/2.0"])),
+    )
+
+
+@plain_and_tls
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_every_answer_is_read_as_it_was_recorded(
+    performer: Performer, confdir: Path, tls: bool, data: st.DataObject
+) -> None:
+    many = data.draw(st.lists(responses(), min_size=1, max_size=4))
+    left = iter(many)
+    script = Script(lambda x: replace(x, response=next(left)))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        for response in many:
+            end.sendall(request)
+            status, reason, headers, body, trailers, stays = read(end)
+            added = (("transfer-encoding", "chunked"),)
+            assert (status, reason) == (response.status, response.reason)
+            assert headers in (response.headers, response.headers + added)
+            assert body == response.body
+            assert trailers == response.trailers
+            if not stays:
+                end.close()
+                end, request = reach(stage, confdir, tls)
+        end.close()
+    assert [x.response and x.response.body for x in script.got] == [r.body for r in many]
+
+
+def read(end: socket.socket) -> tuple[int, str, Headers, bytes, Headers, bool]:
+    """One answer as h11, a parser that is not ours, reads it."""
+    agent = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 24)
+    agent.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
+    agent.send(h11.EndOfMessage())
+    body = b""
+    head: h11.Response | None = None
+    while True:
+        event = agent.next_event()
+        if event is h11.NEED_DATA:
+            agent.receive_data(end.recv(1 << 16))
+        elif isinstance(event, h11.Response):
+            head = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+        elif isinstance(event, h11.EndOfMessage):
+            assert head is not None
+            return (
+                head.status_code,
+                head.reason.decode("latin-1"),
+                latin(head.headers.raw_items()),
+                body,
+                latin(event.headers.raw_items()),
+                agent.their_state is h11.DONE,
+            )
+
+
+def latin(items: list[tuple[bytes, bytes]]) -> Headers:
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in items)
+
+
+def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
+    exchange = Exchange(
+        seq=7,
+        request=Request(method="GET", url="http://a/"),
+        response=Response(status=200),
+        error="reset",
+        started=1.0,
+        connection=2,
+        stream=3,
+        transport="stdio",
+        answered_by="fault",
+        edits=(Edit(start=0, stop=0, data=b""),),
+        redacted=True,
+    )
+    untold = [
+        field.name for field in fields(Exchange) if getattr(exchange, field.name) == field.default
+    ]
+    assert untold == []
+    response = Response(status=201)
+    assert got(exchange, response, None) == replace(exchange, response=response, error=None)
+
+
+@plain_and_tls
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        ("reset", "reset"),
+        ("reset: by peer", "reset"),
+        ("refused", "reset"),
+        ("protocol: x", "reset"),
+        ("eof", "end"),
+    ],
+)
+def test_no_answer_at_all(
+    performer: Performer, confdir: Path, tls: bool, error: str, end: str
+) -> None:
+    script = Script(fail(error))
+    with on_stage(performer, script) as stage:
+        line, request = reach(stage, confdir, tls)
+        with line:
+            line.sendall(request)
+            assert ending(line) == (b"", end)
+    assert [(x.response, x.error) for x in script.got] == [(None, error)]
+
+
+@plain_and_tls
+@pytest.mark.parametrize(("error", "end"), [("reset", "reset"), ("eof", "end")])
+def test_an_answer_breaks_off_after_its_last_byte(
+    performer: Performer, confdir: Path, tls: bool, error: str, end: str
+) -> None:
+    script = Script(say(b"one", b"two", gap=0.01, error=error))
+    with on_stage(performer, script) as stage:
+        line, request = reach(stage, confdir, tls)
+        with line:
+            line.sendall(request)
+            data, how = ending(line)
+    assert how == end
+    assert data.endswith(b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n")
+    [got] = script.got
+    assert got.error == error
+    assert got.response is not None
+    assert (got.response.body, got.response.ended) == (b"onetwo", None)
+
+
+@plain_and_tls
+@pytest.mark.parametrize(("error", "how"), [("reset", "reset"), ("eof", "end")])
+def test_a_cut_loses_nothing_of_what_came_before_it(
+    performer: Performer, confdir: Path, tls: bool, error: str, how: str
+) -> None:
+    """3 MB, which no buffer on the way holds, read by an agent that begins late."""
+    body = os.urandom(3_000_000)
+    with on_stage(performer, Script(say(body, error=error))) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            end.sendall(request)
+            select.select([end], [], [], WAIT)
+            time.sleep(0.2)
+            data, ended = ending(end)
+    assert ended == how
+    assert data.endswith(body + b"\r\n")
+
+
+@pytest.mark.parametrize("error", ["timeout", "timeout: 30 s", "cancelled"])
+def test_a_silent_answer_stays_silent_until_the_agent_gives_up(
+    performer: Performer, error: str
+) -> None:
+    script = Script(say(b"one", error=error))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        end.sendall(GET)
+        heard(end, b"one\r\n")
+        assert select.select([end], [], [], 0.3)[0] == []
+    assert [x.error for x in script.got] == [error]
+
+
+def test_silence_has_a_bound(performer: Performer) -> None:
+    script = Script(fail("timeout"))
+    with on_stage(performer, script, hold=0.2) as stage, dial(stage) as end:
+        end.sendall(GET)
+        assert ending(end) == (b"", "end")
+    assert [x.error for x in script.got] == ["timeout"]
+
+
+@plain_and_tls
+@pytest.mark.parametrize("rude", [False, True], ids=["fin", "rst"])
+def test_an_agent_that_leaves_has_cancelled(
+    performer: Performer, confdir: Path, tls: bool, rude: bool
+) -> None:
+    script = Script(say(b"one", b"two", gap=0.4))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            end.sendall(request)
+            heard(end, b"one\r\n")
+            if rude:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        with dial(stage) as other:
+            other.sendall(GET)
+            heard(other, b"0\r\n\r\n")
+    cancelled, whole = script.got
+    assert (cancelled.error, whole.error) == ("cancelled", None)
+    assert cancelled.response is not None
+    assert (cancelled.response.body, cancelled.response.ended) == (b"one", None)
+
+
+def test_an_agent_that_leaves_before_the_head_got_nothing(performer: Performer) -> None:
+    script = Script(lambda x: say(b"one")(x).later(60))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        end.sendall(GET)
+        assert select.select([end], [], [], 0.1)[0] == []
+    assert [(x.response, x.error) for x in script.got] == [(None, "cancelled")]
+
+
+@plain_and_tls
+def test_chunks_keep_their_gaps(performer: Performer, confdir: Path, tls: bool) -> None:
+    """The bound of 2 ms on the median is a requirement; no chunk is early."""
+    script = Script(say(*[b"data: x\n\n"] * 50, gap=0.02))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            end.sendall(request)
+            heard(end, b"\r\n\r\n")
+            seen = []
+            for _ in range(50):
+                assert end.recv(1 << 16).startswith(b"9\r\ndata: x\n\n\r\n")
+                seen.append(time.monotonic())
+    gaps = [later - sooner for sooner, later in zip(seen, seen[1:], strict=False)]
+    assert statistics.median(abs(gap - 0.02) for gap in gaps) < 0.002
+    [got] = script.got
+    assert got.response is not None
+    assert got.response.ended is not None
+    late = [chunk.at - (got.started + 0.02 * n) for n, chunk in enumerate(got.response.chunks, 1)]
+    assert min(late) >= 0
+    assert got.started <= got.response.at <= got.response.chunks[0].at
+    assert got.response.ended >= got.response.chunks[-1].at
+
+
+def test_a_head_may_come_long_before_its_body(performer: Performer) -> None:
+    with on_stage(performer, Script(say(b"late", gap=0.2))) as stage, dial(stage) as end:
+        end.sendall(GET)
+        heard(end, b"\r\n\r\n")
+        assert select.select([end], [], [], 0.1)[0] == []
+        assert heard(end, b"0\r\n\r\n") == b"4\r\nlate\r\n0\r\n\r\n"
+
+
+def test_fifty_agents_at_once_do_not_wait_for_one_another(
+    performer: Performer, confdir: Path
+) -> None:
+    script = Script(say(*[b"x"] * 10, gap=0.02))
+
+    def ask(stage: Stage, n: int) -> float:
+        end, request = reach(stage, confdir, n % 2 == 0)
+        with end:
+            end.sendall(request)
+            heard(end, b"0\r\n\r\n")
+        return time.monotonic()
+
+    with on_stage(performer, script) as stage, ThreadPoolExecutor(50) as pool:
+        list(pool.map(lambda n: ask(stage, n), range(50)))
+    spans = [(x.started, x.response.ended or 0) for x in script.got if x.response]
+    assert len(spans) == 50
+    assert sum(end - start for start, end in spans) > 50 * 0.2
+    assert sorted(x.connection for x in script.got) == list(range(1, 51))
+
+
+@plain_and_tls
+def test_an_answer_waits_in_small_pieces_for_an_agent_that_does_not_read(
+    performer: Performer, confdir: Path, tls: bool
+) -> None:
+    body = os.urandom(30_000_000)
+    script = Script(say(body, headers=(("Content-Length", str(len(body))),)))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            tracemalloc.start()
+            end.sendall(request)
+            select.select([end], [], [], WAIT)
+            time.sleep(0.3)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert script.got == []
+            heard(end, b"\r\n\r\n")
+            read = bytearray()
+            while len(read) < len(body) and (piece := end.recv(1 << 20)):
+                read += piece
+    assert read == body
+    # What went into the kernel is counted by nobody; the pieces of the body written are kept.
+    assert peak < 16_000_000
+    assert [x.response and x.response.body == body for x in script.got] == [True]
+
+
+def test_an_agent_that_asks_and_never_reads_is_no_longer_read(performer: Performer) -> None:
+    script = Script(say(b"x" * 50_000))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        end.settimeout(1)
+        with pytest.raises(TimeoutError):
+            end.sendall(GET * 1_000_000)
+    assert len(script.asked) < 1000
