@@ -1,0 +1,264 @@
+"""The model: what it answers is a pure function of the conversation, and skill lives here.
+
+It plays its task from the beginning on every request. Each call it would make is looked up in
+the conversation; where the results of that call are used up, this call is the answer. So it
+finds its place again after retries, errors and calls it never asked for, and two requests with
+the same conversation get the same answer, ids included.
+"""
+
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from scenarios.practice import conversation, results
+from scenarios.practice.plan import Seen, Step, Task
+from scenarios.practice.proofs import Proof, proof
+from scenarios.practice.results import Call, Reading, differences
+from scenarios.practice.schema import Row
+from scenarios.practice.shell import BASH, SHELL_TASKS, SUBMIT, ShellTask
+from scenarios.practice.tasks import TASKS
+from scenarios.practice.tools import TOOLS
+from traces.step import Answer, ToolCall
+
+TRIES = 3
+"""How often a call is made before the model gives up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """How careful the model is."""
+
+    retries: bool = False
+    """Repeats a call whose result is no use, and gives up honestly; else it guesses."""
+    verifies: bool = False
+    """Reads every value twice, and reads back after each write."""
+    p: float = 1.0
+    """The probability with which it acts on a trouble; else that trouble is ignored."""
+
+
+def skill(model: str) -> Skill | None:
+    """The skill a model name stands for; None where no such model is served."""
+    name = model.removeprefix("openai/").removeprefix("practice/")
+    if name.startswith("p="):
+        try:
+            p = float(name.removeprefix("p="))
+        except ValueError:
+            return None
+        return Skill(retries=True, verifies=True, p=p) if 0 <= p <= 1 else None
+    return SKILLS.get(name)
+
+
+SKILLS = {
+    "naive": Skill(),
+    "retries": Skill(retries=True),
+    "verifies": Skill(retries=True, verifies=True),
+}
+
+
+def next_answer(
+    messages: Sequence[Row], tools: Sequence[Row], skill: Skill
+) -> tuple[Answer, tuple[str, ...]]:
+    """What the model says next, and what it has noticed since it spoke last."""
+    offered = conversation.names(tools, (*TOOLS, BASH))
+    talk = conversation.read(messages, offered)
+    task = TASKS.get(talk.task or "") or SHELL_TASKS.get(talk.task or "")
+    if task is None or not tools:
+        return Answer(message="NOT DONE: there is no task I know in this conversation."), ()
+    player = _Player(task, skill)
+    play, left = player.play(), {call: iter(texts) for call, texts in talk.results.items()}
+    try:
+        ask = next(play)
+        while (text := next(left.get(ask.call.key, iter(())), None)) is not None:
+            ask = play.send(text)
+    except StopIteration as stop:
+        final: str = stop.value
+        return _final(final, task, talk, offered), player.said()
+    if ask.call.tool not in offered:
+        return Answer(message=f"NOT DONE: there is no tool {ask.call.tool} here."), player.said()
+    call = ToolCall(id=_id(talk), name=offered[ask.call.tool], arguments=ask.call.written)
+    return Answer(message=ask.text, calls=(call,)), player.said()
+
+
+def _id(talk: conversation.Talk) -> str:
+    return f"call_{talk.digest[:24]}"
+
+
+def _final(
+    text: str, task: Task | ShellTask, talk: conversation.Talk, offered: dict[str, str]
+) -> Answer:
+    """The last answer. In a shell the agent must be told by a command; after it, in words."""
+    arguments = json.dumps({"command": SUBMIT})
+    if isinstance(task, Task) or conversation.key(BASH, arguments) in talk.results:
+        return Answer(message=text)
+    call = ToolCall(id=_id(talk), name=offered[BASH], arguments=arguments)
+    return Answer(message=text, calls=(call,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    call: Call
+    text: str
+
+
+type _Play[R] = Generator[_Ask, str, R]
+
+
+class _Player:
+    """One playing of a task: yields what to ask, is sent the result's text."""
+
+    def __init__(self, task: Task | ShellTask, skill: Skill) -> None:
+        self._task = task
+        self._skill = skill
+        self._heard = blake2b(task.id.encode())
+        self._made = 0
+        self._failure = ""
+        self._noticed: list[str] = []
+        self._acts: dict[str, bool] = {}
+        self._latest: dict[str, Row] = {}
+
+    def said(self) -> tuple[str, ...]:
+        """What was noticed since the last ask."""
+        return tuple(self._noticed)
+
+    def play(self) -> _Play[str]:
+        """Follow the plan; returns the final answer."""
+        seen = Seen()
+        for step in self._task.plan:
+            reading = yield from self._perform(step, seen)
+            if reading is None:
+                stopped = f"I stopped after {self._made} calls and changed nothing after that."
+                return f"NOT DONE: {self._failure}\n{stopped}"
+            seen = seen.plus(step.name, reading.row)
+        return f"DONE: {self._task.final(seen)}"
+
+    def _perform(self, step: Step, seen: Seen) -> _Play[Reading | None]:
+        call = Call(
+            tool=step.tool,
+            arguments=step.arguments(seen),
+            why=step.why,
+            rows=step.rows,
+            pick=step.pick,
+        )
+        evidence = proof(call) if self._skill.verifies else None
+        if evidence is not None:
+            return (yield from self._write(call, evidence))
+        if self._skill.verifies and _reads(call):
+            return (yield from self._read(call))
+        return (yield from self._usable(call))
+
+    def _once(self, call: Call, text: str) -> _Play[Reading]:
+        noticed = [notice for notice in self._noticed if not notice.startswith(_IGNORED)]
+        result = yield _Ask(call=call, text=" ".join([*noticed, text]))
+        self._noticed.clear()
+        self._made += 1
+        self._heard.update(f"{call.key}\n{result}\n".encode("utf-8", "replace"))
+        return results.read(call, result)
+
+    def _acts_on(self, call: Call, notice: str) -> bool:
+        """Whether the model does something about a trouble: drawn once for each call."""
+        key = call.key
+        if key not in self._acts:
+            draw = int.from_bytes(self._heard.digest()[:8]) / 2**64
+            self._acts[key] = draw < self._skill.p
+        self._noticed.append(notice if self._acts[key] else f"{_IGNORED}{notice}")
+        return self._acts[key]
+
+    def _usable(self, call: Call, text: str = "") -> _Play[Reading | None]:
+        """A usable result, a guess where the skill does not mind, None after three tries."""
+        text = text or f"Next I {call.why} with {call.tool}."
+        for _ in range(TRIES):
+            reading = yield from self._once(call, text)
+            if reading.problem is None:
+                self._latest[call.tool] = reading.row
+                return reading
+            trouble = f"{call.tool} failed: {reading.problem}."
+            if not self._skill.retries or not self._acts_on(call, trouble):
+                return results.guess(call, self._latest.get(call.tool, {}))
+            text = f"I try {call.tool} again."
+        self._failure = trouble
+        return None
+
+    def _read(self, call: Call) -> _Play[Reading | None]:
+        """A value read twice, and a third time where the two readings differ."""
+        one = yield from self._usable(call)
+        if one is None or one.guessed:
+            return one
+        two = yield from self._usable(call, f"I read {call.tool} again to be sure of it.")
+        if two is None or two.guessed:
+            return one if two else None
+        if (trouble := _differing(call.tool, one.whole, two.whole)) is None:
+            return one
+        if not self._acts_on(call, trouble):
+            return one
+        three = yield from self._usable(call, f"I read {call.tool} a third time.")
+        if three is None or three.whole in (one.whole, two.whole):
+            return three
+        self._failure = f"{call.tool} failed: it gave three different results."
+        return None
+
+    def _write(self, call: Call, evidence: Proof) -> _Play[Reading | None]:
+        """A write, read back; repeated only where the book shows that it had no effect."""
+        text = f"Next I {call.why} with {call.tool}."
+        for _ in range(TRIES):
+            done = yield from self._once(call, text)
+            trouble = f"{call.tool} failed: {done.problem}."
+            if done.problem and not self._acts_on(call, trouble):
+                return results.guess(call, self._latest.get(call.tool, {}))
+            shown = yield from self._shown(call, evidence)
+            if shown is None:
+                return None
+            if shown.guessed:
+                return results.guess(call, {}) if done.problem else done
+            if shown.row:
+                return (yield from self._settled(call, evidence, done, shown.row))
+            trouble = f"{call.tool} has had no effect: {evidence.call.tool} does not show it."
+            if not self._acts_on(call, trouble):
+                return done
+            text = f"I repeat {call.tool}."
+        why = done.problem or f"{evidence.call.tool} does not show it"
+        self._failure = f"{call.tool} failed: {why}."
+        return None
+
+    def _shown(self, call: Call, evidence: Proof) -> _Play[Reading | None]:
+        """The row that proves a write, empty if two readings do not have it."""
+        found: Row | None = None
+        text = f"I read it back with {evidence.call.tool}."
+        for _ in range(2):
+            reading = yield from self._usable(evidence.call, text)
+            if reading is None or reading.guessed:
+                return reading
+            found = evidence.find(reading.whole)
+            if found is not None:
+                break
+            text = f"{evidence.call.tool} does not show it yet, I look again."
+        return Reading(row=found or {})
+
+    def _settled(
+        self, call: Call, evidence: Proof, done: Reading, shown: Row
+    ) -> _Play[Reading | None]:
+        """What a write gave, where its answer and the reading back may contradict each other."""
+        if done.problem is not None:
+            return Reading(row=shown)
+        both: Row = {name: shown.get(name, value) for name, value in done.row.items()}
+        trouble = _differing(call.tool, done.row, both)
+        if trouble is None or not self._acts_on(call, trouble):
+            return done
+        again = yield from self._usable(evidence.call, f"I read {evidence.call.tool} once more.")
+        if again is None or again.guessed:
+            return done if again else None
+        return Reading(row=both) if evidence.find(again.whole) == shown else done
+
+
+_IGNORED = "ignored: "
+
+
+def _reads(call: Call) -> bool:
+    if call.tool == BASH:
+        return str(call.arguments["command"]).startswith("cat ")
+    return not TOOLS[call.tool].writes
+
+
+def _differing(tool: str, one: Row, two: Row) -> str | None:
+    found = "; ".join(differences(dict(one), dict(two)))
+    return f"The results of {tool} differ in {found}." if found else None

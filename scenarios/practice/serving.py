@@ -1,0 +1,52 @@
+"""How both practice servers listen: on loopback, in-process or as a program that says its port."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+
+@asynccontextmanager
+async def listening(app: web.Application, port: int = 0) -> AsyncIterator[int]:
+    """Serve on 127.0.0.1 until the block ends; port 0 lets the system choose one."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def until_told(app: web.Application, port: int) -> None:
+    """Serve, say `listening PORT`, and end on SIGTERM, SIGINT or the end of stdin."""
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    async with listening(app, port) as chosen, _watched(told):
+        print(f"listening {chosen}", flush=True)
+        await told.wait()
+
+
+@asynccontextmanager
+async def _watched(told: asyncio.Event) -> AsyncIterator[None]:
+    """Set the event when stdin ends. /dev/null and files cannot be watched, and never end it."""
+    loop = asyncio.get_running_loop()
+
+    def readable() -> None:
+        if not os.read(0, 4096):
+            told.set()
+
+    try:
+        loop.add_reader(0, readable)
+    except (OSError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_reader(0)

@@ -1,0 +1,14 @@
+"""All tasks on the order book, by id: four kinds, three of each, about twelve steps long."""
+
+from collections.abc import Mapping
+from itertools import chain
+
+from scenarios.practice.addresses import addresses
+from scenarios.practice.plan import Task
+from scenarios.practice.prices import prices
+from scenarios.practice.refunds import refunds
+from scenarios.practice.reorders import reorders
+
+TASKS: Mapping[str, Task] = {
+    task.id: task for task in chain(refunds(), reorders(), prices(), addresses())
+}
