@@ -78,20 +78,19 @@ def client_hello(data: bytes) -> Hello | None:
     Layout: RFC 8446 5.1 (records), 4.1.2 (ClientHello), RFC 6066 3 (SNI), RFC 7301 3.1 (ALPN).
     ValueError if the bytes are something else.
     """
-    message = b""
-    at = 0
-    while at + 5 <= len(data):
-        if data[at] != HANDSHAKE or data[at + 1] != 3:
-            raise ValueError("not a TLS handshake")
+    message, at = b"", 0
+    while len(message) < 4 or len(message) < 4 + int.from_bytes(message[1:4]):
+        if at + 5 > len(data):
+            return None
+        if data[at] != HANDSHAKE or data[at + 1] != 3 or message[:1] not in (b"", b"\x01"):
+            raise ValueError("no TLS ClientHello")
+        if len(message) > _HELLO_LIMIT:
+            raise ValueError(f"a ClientHello of more than {_HELLO_LIMIT} bytes")
         size = int.from_bytes(data[at + 3 : at + 5])
         message += data[at + 5 : at + 5 + size]
         at += 5 + size
-    if message and message[0] != 1:
-        raise ValueError("a TLS handshake that does not begin with a ClientHello")
-    if len(message) < 4 or len(message) < 4 + int.from_bytes(message[1:4]):
-        if len(data) > _HELLO_LIMIT:
-            raise ValueError(f"a ClientHello of more than {_HELLO_LIMIT} bytes")
-        return None
+    if message[0] != 1:
+        raise ValueError("no TLS ClientHello")
     # version, random, session id, cipher suites, compression methods, extensions
     fields = _Fields(message[4 : 4 + int.from_bytes(message[1:4])])
     fields.take(34)

@@ -1,0 +1,126 @@
+"""HTTP/1.1 as bytes, without sockets."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replay.h1 import Asked, Requests, absolute, framing, host, normal
+from traces.model import Headers, Response
+
+STREAM = (
+    b"GET http://a.example/1 HTTP/1.1\r\nHost: a\r\n\r\n"
+    b"POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+    b"POST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n"
+    b"Trailer: x\r\n\r\n"
+    b"PUT /4 HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: upgrade\r\n"
+    b"Content-Length: 2\r\n\r\nhi"
+    b"PUT /5 HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: upgrade\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
+    b"DELETE /6 HTTP/1.1\r\nHost: a\r\n\r\n"
+    b"CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\n\r\n\x16\x03\x01 and what follows"
+)
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=30))
+def test_requests_do_not_depend_on_where_segments_end(cuts: list[int]) -> None:
+    requests = Requests(time.monotonic)
+    for start, stop in pairwise(sorted([0, *cuts, len(STREAM)])):
+        requests.feed(STREAM[start:stop])
+    asked = [item for item in requests.ready if isinstance(item, Asked)]
+    assert [(x.method, x.target, x.body) for x in asked] == [
+        ("GET", "http://a.example/1", b""),
+        ("POST", "/2", b"hello"),
+        ("POST", "/3", b"abcde"),
+        ("PUT", "/4", b"hi"),
+        ("PUT", "/5", b"a"),
+        ("DELETE", "/6", b""),
+        ("CONNECT", "a.example:443", b""),
+    ]
+    assert len(asked) == len(requests.ready)
+    assert asked[2].headers == (("Host", "a"), ("Transfer-Encoding", "chunked"))
+    assert [x.started for x in asked] == sorted(x.started for x in asked)
+    assert requests.rest == b"\x16\x03\x01 and what follows"
+
+
+@given(st.binary(max_size=200), st.integers(0, 200))
+def test_no_bytes_are_worse_than_a_refusal(junk: bytes, at: int) -> None:
+    requests = Requests(time.monotonic)
+    requests.feed(STREAM[:at] + junk)
+    requests.feed(STREAM[at:])
+    assert all(isinstance(item, Asked) or item in (400, 431) for item in requests.ready)
+
+
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("http://a.example", "http://a.example/"),
+        ("http://a.example:80", "http://a.example/"),
+        ("HTTPS://a.example:443/x", "https://a.example/x"),
+        ("https://a.example:80/x", "https://a.example:80/x"),
+        ("http://a.example:8080/x", "http://a.example:8080/x"),
+        ("http://a.example?q=/x", "http://a.example/?q=/x"),
+        ("http://a.example#a?b", "http://a.example/#a?b"),
+        ("http://[::80]:80/x", "http://[::80]/x"),
+        ("http://a.example/?next=http://b/", "http://a.example/?next=http://b/"),
+    ],
+)
+def test_urls_are_written_as_they_are_recorded(url: str, written: str) -> None:
+    assert normal(url) == written
+
+
+def test_options_for_the_whole_server_has_no_path() -> None:
+    assert absolute("http", "a.example:80", "*") == "http://a.example"
+
+
+@pytest.mark.parametrize(
+    ("authority", "name"),
+    [("a.example:443", "a.example"), ("[::1]:443", "::1"), ("[::1]", "::1"), ("a", "a")],
+)
+def test_the_host_of_an_authority(authority: str, name: str) -> None:
+    assert host(authority) == name
+
+
+LENGTH = ("Content-Length", "5")
+CHUNKED = ("Transfer-Encoding", "gzip, chunked")
+CLOSE = ("Connection", "close")
+ADDED = ("transfer-encoding", "chunked")
+
+
+@pytest.mark.parametrize(
+    ("headers", "version", "agent", "body", "sent", "stays"),
+    [
+        ((LENGTH,), "HTTP/1.1", "1.1", "length", (LENGTH,), True),
+        ((LENGTH, CLOSE), "HTTP/1.1", "1.1", "length", (LENGTH, CLOSE), False),
+        ((LENGTH,), "HTTP/1.1", "1.0", "length", (LENGTH,), False),
+        ((LENGTH,), "HTTP/1.0", "1.1", "length", (LENGTH,), False),
+        ((CHUNKED,), "HTTP/1.1", "1.1", "chunked", (CHUNKED,), True),
+        ((LENGTH, CHUNKED), "HTTP/1.1", "1.1", "chunked", (CHUNKED,), True),
+        ((CHUNKED,), "HTTP/1.1", "1.0", "close", (), False),
+        ((), "HTTP/1.1", "1.1", "chunked", (ADDED,), True),
+        ((), "HTTP/2.0", "1.1", "chunked", (ADDED,), True),
+        ((CLOSE,), "HTTP/1.1", "1.1", "close", (CLOSE,), False),
+        ((), "HTTP/1.0", "1.1", "close", (), False),
+        ((), "HTTP/2.0", "1.0", "close", (), False),
+    ],
+)
+def test_how_a_body_is_framed(
+    headers: Headers, version: str, agent: str, body: str, sent: Headers, stays: bool
+) -> None:
+    asked = Asked(
+        method="GET",
+        target="/",
+        headers=(),
+        body=b"",
+        started=0.0,
+        version=agent,
+        stays=agent == "1.1",
+        upgrade=False,
+    )
+    response = Response(status=200, reason="OK", headers=headers, version=version)
+    frame = framing(asked, response, length=5)
+    assert (frame.body, frame.stays) == (body, stays)
+    assert frame.head.split(b"\r\n")[1:-2] == [f"{k}: {v}".encode() for k, v in sent]
+    assert frame.head.startswith(b"HTTP/1.0 " if version == "HTTP/1.0" else b"HTTP/1.1 ")
