@@ -12,16 +12,21 @@ _NUMBER = re.compile(r"(?<![\w.\-:/#+])\d+(?:\.\d+)?(?![\w\-:/]|\.\d)")
 
 
 @operator("V1")
-def digit(exchange: Exchange, rng: Random, *, min_digits: int = 3) -> Exchange:
+def digit(exchange: Exchange, rng: Random, *, min_digits: int = 3, field: str = "") -> Exchange:
     """Change one digit of one number of at least `min_digits` digits; never the first digit.
 
     Incident: a typing error, a misread scan. The number keeps its digit count and its place.
-    Numbers inside ids, dates and times are left alone.
+    Numbers inside ids, dates and times are left alone. `field` names the JSON member to strike.
     """
     whole = text(exchange)
-    sites = [found for found in _NUMBER.finditer(whole) if _digits(found[0]) >= min_digits]
+    sites = [
+        found
+        for found in _NUMBER.finditer(whole)
+        if _digits(found[0]) >= min_digits and (not field or _member(whole, found.start(), field))
+    ]
     if not sites:
-        raise NoSite(f"no number of {min_digits} digits in the result")
+        of = f" in {field}" if field else ""
+        raise NoSite(f"no number of {min_digits} digits{of} in the result")
     most = max(_digits(found[0]) for found in sites)
     # A longer number is less likely to turn up elsewhere by chance, so its fate can be told.
     found = rng.choice([found for found in sites if _digits(found[0]) >= min(4, most)])
@@ -36,3 +41,8 @@ def _digits(number: str) -> int:
     """Significant digits: leading zeros and trailing zeros behind the point do not count."""
     plain = number.rstrip("0") if "." in number else number
     return len(plain.replace(".", "").lstrip("0"))
+
+
+def _member(text: str, start: int, field: str) -> bool:
+    """True if the value that begins at `start` is the JSON member of this name."""
+    return re.search(rf'"{re.escape(field)}"\s*:\s*"?$', text[:start]) is not None

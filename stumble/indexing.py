@@ -7,7 +7,7 @@ recorded elsewhere) and `.stumble/imports/`; nothing is known only to it.
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,23 +42,21 @@ def adopt(store: Store, tape: Path, id: str) -> None:
 
 
 def missing(store: Store) -> tuple[Path, ...]:
-    """The tapes that have no rows yet, or have changed since."""
-    done = set(store.segments())
-    return tuple(
-        path
-        for path in sorted(tapes_folder(store).glob("*.tape"))
-        if path.exists() and path.stem not in done
-    )
+    """The tapes that have no rows yet, or had none to say how they ended."""
+    with store.connect() as connection:
+        ended = "select trajectory_id from trajectories where ended is not null"
+        done = {id for (id,) in connection.execute(ended).fetchall()}
+    paths = sorted(tapes_folder(store).glob("*.tape"))
+    return tuple(path for path in paths if path.exists() and path.stem not in done)
 
 
-def refresh(store: Store, progress: Callable[[int], object] = lambda count: None) -> list[str]:
+def refresh(store: Store) -> list[str]:
     """Write the rows that are missing; returns a line for each tape that could not be read."""
-    refused = []
-    done = set(store.segments())
+    segments = set(store.segments())
     for source in store.imports():
-        if source.parent.name not in done:
+        if source.parent.name not in segments:
             store.write(source.parent.name, formats.read(source))
-    tapes: list[Tape] = []
+    tapes, refused = [], []
     for path in missing(store):
         try:
             tapes.append(read(path))
@@ -66,9 +64,21 @@ def refresh(store: Store, progress: Callable[[int], object] = lambda count: None
             refused.append(str(error))
     for id, tables in tables_of(tapes, store).items():
         store.write(id, tables)
-        progress(1)
     store.compact()
     return refused
+
+
+def write_batch(store: Store, segment: str, tapes: Iterable[Tape]) -> None:
+    """Write the rows of tapes that have ended, and know each other's twins, as one segment."""
+    parts = list(tables_of(tapes, store).values())
+    names = {name for tables in parts for name in tables}
+    store.write(
+        segment,
+        {
+            name: pa.concat_tables([tables[name] for tables in parts if name in tables])
+            for name in names
+        },
+    )
 
 
 def tables_of(tapes: Iterable[Tape], store: Store) -> dict[str, Tables]:

@@ -121,6 +121,12 @@ def test_digit_changes_one_digit_of_one_number_and_keeps_the_schema(draw: int) -
     assert len(atoms(bent) - atoms(ORDER)) == 1
 
 
+@given(st.integers(0, 500))
+def test_digit_strikes_the_field_it_is_told_to(draw: int) -> None:
+    bent = json.loads(text(bend("digit", answered(ORDER), str(draw), field="rate")))
+    assert {key for key, value in json.loads(ORDER).items() if bent[key] != value} == {"rate"}
+
+
 @pytest.mark.parametrize(
     "said", ["", "no numbers here", "ord-7314 of 2026-11-21 at 10:30:45", '{"n": 12}', "v1.234.5"]
 )

@@ -1,0 +1,5 @@
+"""`python -m stumble`."""
+
+from stumble.cli import main
+
+main()

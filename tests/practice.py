@@ -1,0 +1,159 @@
+"""A shop, and a loop that leads the practice model through a task without any network."""
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from scenarios.practice import book, model, tools, world
+from scenarios.practice.plan import Task
+from scenarios.practice.schema import Json, Row
+
+type Really = Callable[[], tuple[int, dict[str, Json]]]
+"""Makes the call in the shop."""
+type Bend = Callable[[str, int, Really], str | None]
+"""(tool, how many calls of it so far, the real call) -> the text of the result, or None."""
+
+OFFERED: tuple[Row, ...] = tuple(
+    {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
+    for tool in tools.TOOLS.values()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of a task."""
+
+    final: str
+    steps: int
+    noticed: tuple[str, ...]
+    said: tuple[str, ...]
+    calls: tuple[str, ...]
+    verdict: world.Verdict
+    messages: tuple[Row, ...]
+
+
+def straight(tool: str, nth: int, really: Really) -> None:
+    """Bends nothing."""
+
+
+def run(folder: Path, task: Task, skill: str, bend: Bend = straight, most: int = 90) -> Run:
+    """Lead the model through a task on a fresh shop, bending results on the way."""
+    found = model.skill(skill)
+    assert found is not None
+    path = folder / "shop.db"
+    world.setup(path, task)
+    messages: list[Row] = [{"role": "user", "content": task.prompt}]
+    noticed: list[str] = []
+    said: list[str] = []
+    calls: list[str] = []
+    with closing(book.connect(path)) as shop:
+        for step in range(1, most):
+            answer, seen = model.next_answer(messages, OFFERED, found)
+            noticed += seen
+            said.append(answer.message)
+            if not answer.calls:
+                break
+            messages.append(asked(answer.message, answer.calls))
+            for call in answer.calls:
+                calls.append(call.name)
+                text = told(shop, call.name, call.arguments, Counter(calls)[call.name], bend)
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+    return Run(
+        final=said[-1],
+        steps=step,
+        noticed=tuple(noticed),
+        said=tuple(said),
+        calls=tuple(calls),
+        verdict=world.verify(path, task),
+        messages=tuple(messages),
+    )
+
+
+def asked(text: str, calls: Sequence[model.ToolCall]) -> Row:
+    """The assistant's message as an agent sends it back."""
+    made: list[Json] = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+def told(shop: sqlite3.Connection, name: str, arguments: str, nth: int, bend: Bend) -> str:
+    """What the agent says of a call, as over HTTP."""
+
+    def really() -> tuple[int, dict[str, Json]]:
+        return tools.call(shop, name, json.loads(arguments))
+
+    text = bend(name, nth, really)
+    if text is not None:
+        return text
+    status, result = really()
+    return json.dumps(result) if status == 200 else f"HTTP {status}: {json.dumps(result)}"
+
+
+def once(tool: str, bent: Callable[[Really], str], nth: int = 1) -> Bend:
+    """Bend the nth call of a tool."""
+    return lambda name, count, really: bent(really) if (name, count) == (tool, nth) else None
+
+
+def always(tool: str, bent: Callable[[Really], str]) -> Bend:
+    """Bend every call of a tool."""
+    return lambda name, _, really: bent(really) if name == tool else None
+
+
+def refused(_: Really) -> str:
+    """An error without an effect."""
+    return 'HTTP 503: {"error":"upstream connect error"}'
+
+
+def lost(really: Really) -> str:
+    """The effect without its acknowledgement."""
+    really()
+    return "error: ReadTimeout: timed out"
+
+
+def cut(really: Really) -> str:
+    """The first half of the result."""
+    text = json.dumps(really()[1])
+    return text[: len(text) // 2]
+
+
+def wrong(field: str) -> Callable[[Really], str]:
+    """The result with another value in one field, just as plausible."""
+
+    def bent(really: Really) -> str:
+        return json.dumps(_other(really()[1], field))
+
+    return bent
+
+
+def _other(value: Json, field: str) -> Json:
+    if isinstance(value, list):
+        return [_other(item, field) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _plausible(inner) if key == field else _other(inner, field)
+            for key, inner in value.items()
+        }
+    return value
+
+
+def _plausible(value: Json) -> Json:
+    match value:
+        case int():
+            return value + 4321 if value > 999 else value + 1
+        case float():
+            return round(value + 90.27, 2)
+        case str():
+            return re.sub(r"\d(?=\D*$)", lambda digit: str((int(digit[0]) + 1) % 10), value)
+        case _:
+            return value
