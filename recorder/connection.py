@@ -1,11 +1,10 @@
 """One connection of the agent: mitmproxy's protocol layers with our hands on the ends.
 
 mitmproxy's own server walks a list of addons in a task of its own for each of some ten hooks
-per request, keeps its options in a module global, and shows the agent a page of its own (502)
-where a server did not answer. Here the layers are driven directly: hooks run in line, two of
-mitmproxy's addons (which protocol comes next, TLS) are asked and no other, and what went wrong
-with a server goes wrong with the agent in the same way. The price is the use of names that
-mitmproxy does not promise to keep; its version is locked.
+per request, keeps its options in a module global (one proxy per process), and shows the agent a
+page of its own (502) where a server did not answer. Here the layers are driven directly: hooks
+run in line, and what went wrong with a server goes wrong with the agent in the same way. The
+price is the use of names that mitmproxy does not promise to keep; its version is locked.
 """
 
 # mypy: allow-untyped-calls
@@ -13,30 +12,51 @@ mitmproxy does not promise to keep; its version is locked.
 import asyncio
 import logging
 import os
+import re
 import socket
 import struct
 import sys
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Literal
+from types import SimpleNamespace, TracebackType
+from typing import Literal, cast
 
 from h11 import Data, EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
-from mitmproxy import connection, ctx, http
-from mitmproxy.addons.next_layer import NextLayer
-from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy import connection, http
+from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer, mode_specs, server
-from mitmproxy.proxy.layers import modes, tcp, tls
-from mitmproxy.proxy.layers.http import HttpStream, _hooks, _http1
+from mitmproxy.proxy.layers import HttpLayer, modes, tcp, tls
+from mitmproxy.proxy.layers.http import HTTPMode, HttpStream, _hooks, _http1
 from mitmproxy.tls import TlsData
 
 from recorder.causes import code_of, why
 from recorder.flows import Flows
+from recorder.tls import SPOKEN, Tls
 
+# What the layers ask for; anything else would be an AttributeError, which stops the run.
+OPTIONS = cast(
+    Options,
+    SimpleNamespace(
+        connection_strategy="lazy",  # nothing is dialled before a request is whole
+        validate_inbound_headers=True,
+        normalize_outbound_headers=True,
+        store_streamed_bodies=False,
+        stream_large_bodies=None,
+        body_size_limit=None,
+        keep_host_header=False,
+        http2_ping_keepalive=58,
+        # A WebSocket passes byte for byte, like any protocol that is not HTTP.
+        websocket=False,
+        rawtcp=True,
+        # Seconds. A model may think for longer than the 600 after which mitmproxy hangs up.
+        tcp_timeout=86_400,
+    ),
+)
 MODE = mode_specs.ProxyMode.parse("regular")
 # mitmproxy opens at most 5 connections at a time to one address; agents are not so limited.
 MANY = 1000
@@ -60,9 +80,7 @@ _http1.ChunkedReader = _Chunked  # type: ignore[attr-defined]
 class Wiring:
     """What all connections of one proxy share."""
 
-    options: Options
-    tls: TlsConfig
-    next_layer: NextLayer
+    tls: Tls
     hosts: Mapping[str, tuple[str, int]]
     inner: bool
     mistrusted: dict[str, str]
@@ -81,7 +99,7 @@ class AgentConnection(server.LiveConnectionHandler):
         wiring: Wiring,
         flows: Flows,
     ) -> None:
-        super().__init__(reader, writer, wiring.options, MODE)
+        super().__init__(reader, writer, OPTIONS, MODE)
         self.max_conns = defaultdict(lambda: asyncio.Semaphore(MANY))
         self.wiring = wiring
         self.flows = flows
@@ -91,10 +109,9 @@ class AgentConnection(server.LiveConnectionHandler):
         self._source: connection.Connection | None = None
         self._top = modes.HttpProxy(self.layer.context)
         self._hooks: dict[type[commands.StartHook], Callable[..., None]] = {
-            layer.NextLayerHook: self._next_layer,
-            tls.TlsClienthelloHook: wiring.tls.tls_clienthello,
-            tls.TlsStartClientHook: wiring.tls.tls_start_client,
-            tls.TlsStartServerHook: self._start_server_tls,
+            layer.NextLayerHook: _next_layer,
+            tls.TlsStartClientHook: wiring.tls.meet_agent,
+            tls.TlsStartServerHook: wiring.tls.meet_server,
             tls.TlsFailedClientHook: self._mistrusted,
             tls.TlsFailedServerHook: self._server_tls_failed,
             tcp.TcpStartHook: lambda flow: self._tunnels.add(flow.server_conn),
@@ -134,7 +151,6 @@ class AgentConnection(server.LiveConnectionHandler):
             stream = hook.blocking if hook.flow.request.is_http2 else None
             self.flows.begin(hook.flow, stream.stream_id if isinstance(stream, HttpStream) else 0)
         elif run := self._hooks.get(type(hook)):
-            ctx.options = self.wiring.options  # where mitmproxy's addons look for them
             run(*hook.args())
 
     async def handle_hook(self, hook: commands.StartHook) -> None:
@@ -152,6 +168,7 @@ class AgentConnection(server.LiveConnectionHandler):
         except asyncio.CancelledError:
             await self.server_event(events.OpenConnectionCompleted(command, "cancelled"))
             raise
+        upstream.timestamp_start = time.time()  # or a tunnel would dial again
         upstream.state = connection.ConnectionState.OPEN
         upstream.peername = writer.get_extra_info("peername")
         upstream.sockname = writer.get_extra_info("sockname")
@@ -194,17 +211,6 @@ class AgentConnection(server.LiveConnectionHandler):
         error = sys.exception() if exc_info is True else exc_info and exc_info[1]
         if error is not None:
             self.wiring.fail(error)
-
-    def _next_layer(self, data: layer.NextLayer) -> None:
-        self.wiring.next_layer.next_layer(data)
-
-    def _start_server_tls(self, data: TlsData) -> None:
-        """Speak to the server what the agent speaks, or HTTP/1.1 where there is no HTTP/2."""
-        if not data.conn.alpn_offers and self.client.alpn == b"h2":
-            data.conn.alpn_offers = (b"h2", b"http/1.1")
-        elif not data.conn.alpn_offers and self.client.alpn is not None:
-            data.conn.alpn_offers = (self.client.alpn,)
-        self.wiring.tls.tls_start_server(data)
 
     def _mistrusted(self, data: TlsData) -> None:
         host = data.conn.sni or str((data.context.server.address or ("?",))[0])
@@ -292,3 +298,18 @@ def _resets(reason: str) -> bool:
     """Whether the agent would see a reset: an end of the stream or its own end it would not."""
     code, _, detail = reason.partition(":")
     return code not in ("eof", "protocol", "cancelled") and "stream" not in detail
+
+
+def _next_layer(data: layer.NextLayer) -> None:
+    """What the agent speaks, as far as its first bytes tell: TLS, HTTP, or anything else."""
+    context, said = data.context, bytes(data.data_client())
+    if len(context.layers) == 1:
+        data.layer = HttpLayer(context, HTTPMode.regular)
+    elif starts_like_tls_record(said):
+        to_server = tls.ServerTLSLayer(context)
+        to_server.child_layer = tls.ClientTLSLayer(context)
+        data.layer = to_server
+    elif context.client.alpn in SPOKEN or re.match(rb"[A-Za-z]+ [^\n]", said):
+        data.layer = HttpLayer(context, HTTPMode.transparent)
+    elif not re.fullmatch(rb"\x16|\x16\x03|[A-Za-z]{,20} ?", said):  # may yet become one of them
+        data.layer = tcp.TCPLayer(context)

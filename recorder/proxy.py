@@ -1,33 +1,21 @@
 """The forward proxy that records: mitmproxy's core in this process, on 127.0.0.1 only."""
 
-# mypy: allow-untyped-calls
-
 import asyncio
-import fcntl
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-
-from mitmproxy import ctx
-from mitmproxy.addonmanager import Loader
-from mitmproxy.addons.next_layer import NextLayer
-from mitmproxy.addons.proxyserver import Proxyserver
-from mitmproxy.addons.tlsconfig import TlsConfig
-from mitmproxy.options import CONF_BASENAME, Options
 
 from recorder.connection import AgentConnection, Wiring
 from recorder.flows import Flows, since
+from recorder.tls import Tls
 from traces.taps import Taps
 
 HOST = "127.0.0.1"
 CLOSING = 5.0
 """Seconds that connections get to end once they were told to."""
-DAY = 86_400
-"""An answer may be silent for long; mitmproxy's own limit of 600 s would cut it."""
 
 # Otherwise Python prints what mitmproxy warns of on standard error.
 logging.getLogger("mitmproxy").addHandler(logging.NullHandler())
@@ -80,7 +68,8 @@ async def proxy(
             task.cancel()
 
     mistrusted: dict[str, str] = {}
-    wiring = _wiring(confdir, upstream_ca, hosts, inner, mistrusted, fail)
+    tls = Tls(confdir, upstream_ca)
+    wiring = Wiring(tls=tls, hosts=hosts, inner=inner, mistrusted=mistrusted, fail=fail)
     connections: dict[AgentConnection, asyncio.Task[None]] = {}
     numbers, clock = itertools.count(1), since(began)
 
@@ -99,7 +88,7 @@ async def proxy(
     try:
         yield Proxy(
             port=server.sockets[0].getsockname()[1],
-            certificate=confdir / f"{CONF_BASENAME}-ca-cert.pem",
+            certificate=tls.certificate,
             mistrusted=mistrusted,
         )
     except asyncio.CancelledError:
@@ -120,40 +109,3 @@ async def _close(connections: Mapping[AgentConnection, asyncio.Task[None]], *, r
         _, left = await asyncio.wait(tasks, timeout=CLOSING)
         if left:
             raise TimeoutError(f"{len(left)} connections of the proxy did not end")
-
-
-def _wiring(
-    confdir: Path,
-    upstream_ca: Path | None,
-    hosts: Mapping[str, tuple[str, int]],
-    inner: bool,
-    mistrusted: dict[str, str],
-    fail: Callable[[BaseException], None],
-) -> Wiring:
-    options, tls = Options(), TlsConfig()
-    loader = Loader(SimpleNamespace(options=options))
-    Proxyserver().load(loader)  # declares options; the server itself is ours
-    tls.load(loader)
-    options.update(
-        confdir=str(confdir),
-        connection_strategy="lazy",
-        upstream_cert=False,
-        # A WebSocket passes as it is, byte for byte, like any other protocol inside a tunnel.
-        websocket=False,
-        tcp_timeout=DAY,
-        ssl_verify_upstream_trusted_ca=str(upstream_ca) if upstream_ca else None,
-    )
-    ctx.options = options
-    confdir.mkdir(parents=True, exist_ok=True)
-    with (confdir / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs that start at once must share one CA
-        tls.configure({"confdir"})
-    return Wiring(
-        options=options,
-        tls=tls,
-        next_layer=NextLayer(),
-        hosts=hosts,
-        inner=inner,
-        mistrusted=mistrusted,
-        fail=fail,
-    )

@@ -1,0 +1,298 @@
+"""What goes wrong with a server goes wrong with the agent in the same way, and is recorded."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from recorder.loop import run
+from tests.recorder_wire import (
+    Answer,
+    Notes,
+    converse,
+    curl,
+    listening,
+    recording,
+    reset,
+    says,
+    server_tls,
+    serving,
+)
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+EVENT = b"9\r\ndata: a\n\n\r\n"
+PARTIAL = HEAD + EVENT * 3
+END: dict[str, Callable[[asyncio.StreamWriter], None]] = {
+    "reset": reset,
+    "fin": lambda writer: writer.close(),
+}
+CODE = {"reset": "reset", "fin": "eof"}
+
+
+def cut(sent: bytes, end: str) -> Answer:
+    """Sends so much of an answer and ends the connection so."""
+
+    async def answer(request: bytes, writer: asyncio.StreamWriter) -> None:
+        if sent:
+            writer.write(sent)
+            await writer.drain()
+            await asyncio.sleep(0.05)  # a reset at once may destroy what was not read yet
+        END[end](writer)
+
+    return answer
+
+
+def asks(port: int, *, through: bool) -> bytes:
+    origin = f"http://127.0.0.1:{port}" if through else ""
+    return f"GET {origin}/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("end", END)
+@pytest.mark.parametrize("sent", [b"", PARTIAL], ids=["before the head", "in the middle"])
+def test_a_cut_is_the_same_cut(sent: bytes, end: str) -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with serving(cut(sent, end)) as server, recording(notes) as proxy:
+            direct = await converse(server.port, asks(server.port, through=False))
+            proxied = await converse(proxy.port, asks(server.port, through=True))
+            exchange = await notes.only()
+        assert proxied == direct == (sent, end)
+        assert (exchange.error or "").partition(":")[0] == CODE[end]
+        if sent:
+            assert exchange.response is not None
+            assert exchange.response.body == b"data: a\n\n" * 3
+            assert exchange.response.ended is None
+            assert exchange.response.chunks == tuple(notes.chunks)
+        else:
+            assert exchange.response is None
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", END)
+@pytest.mark.parametrize("sent", [b"", PARTIAL], ids=["before the head", "in the middle"])
+def test_curl_gives_the_same_exit_code_over_tls(sent: bytes, end: str) -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with (
+            serving(cut(sent, end), tls=server_tls()) as server,
+            recording(notes) as proxy,
+        ):
+            url = f"https://localhost:{server.port}/"
+            direct = await curl(url)
+            assert await curl(url, through=proxy) == direct
+            assert direct[0] != 0
+            assert ((await notes.only()).error or "").partition(":")[0] == CODE[end]
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", END)
+def test_a_body_cut_short_of_its_length(end: str) -> None:
+    sent = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
+
+    async def main() -> None:
+        notes = Notes()
+        async with serving(cut(sent, end)) as server, recording(notes) as proxy:
+            assert await converse(proxy.port, asks(server.port, through=True)) == (sent, end)
+            exchange = await notes.only()
+        assert (exchange.error or "").partition(":")[0] == CODE[end]
+        assert exchange.response is not None
+        assert exchange.response.body == b"half"
+
+    run(main())
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number: int = taken.getsockname()[1]
+        return number
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_refused_connection_is_a_reset_one(scheme: str) -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with recording(notes) as proxy:
+            code, got = await curl(f"{scheme}://127.0.0.1:{free_port()}/", through=proxy)
+            exchange = await notes.only()
+        assert (code, got) == (56, b"")
+        assert exchange.error == "refused: Connection refused"
+        assert exchange.response is None
+
+    run(main())
+
+
+def test_a_name_that_nobody_knows() -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with recording(notes, hosts={"a.test": ("no such host", 80)}) as proxy:
+            code, _ = await curl("http://a.test/", through=proxy)
+            exchange = await notes.only()
+        assert code == 56
+        assert (exchange.error or "").startswith("dns: ")
+
+    run(main())
+
+
+def test_a_server_that_does_not_speak_tls() -> None:
+    async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example.test ESMTP\r\n")
+        await reader.read()
+
+    async def main() -> None:
+        notes = Notes()
+        async with listening(hello) as server, recording(notes) as proxy:
+            code, _ = await curl(f"https://localhost:{server.port}/", through=proxy)
+            exchange = await notes.only()
+        assert code == 56
+        assert exchange.error == "tls: The remote server does not speak TLS."
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", END)
+def test_a_server_that_ends_in_the_tls_handshake(end: str) -> None:
+    async def vanish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        END[end](writer)
+
+    async def main() -> None:
+        notes = Notes()
+        async with listening(vanish) as server, recording(notes) as proxy:
+            await curl(f"https://localhost:{server.port}/", through=proxy)
+            exchange = await notes.only()
+        assert exchange.error == f"{CODE[end]}: in the TLS handshake"
+
+    run(main())
+
+
+def test_a_certificate_for_another_name_is_not_taken() -> None:
+    async def main() -> None:
+        notes = Notes()
+        hosts = {}
+        async with serving(says(PARTIAL), tls=server_tls()) as server:
+            hosts["other.test"] = ("127.0.0.1", server.port)
+            async with recording(notes, hosts=hosts) as proxy:
+                assert await curl("https://other.test/", through=proxy) == (56, b"")
+                exchange = await notes.only()
+        assert exchange.error == "tls: Certificate verify failed: hostname mismatch"
+        assert server.requests == []
+
+    run(main())
+
+
+def test_words_that_are_no_http() -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with serving(says(b"what?\r\n\r\n")) as server, recording(notes) as proxy:
+            got, end = await converse(proxy.port, asks(server.port, through=True))
+            exchange = await notes.only()
+        assert (got, end) == (b"", "fin")
+        assert (exchange.error or "").startswith("protocol: ")
+
+    run(main())
+
+
+@pytest.mark.parametrize("sent", [b"", PARTIAL], ids=["before the head", "in the middle"])
+@pytest.mark.parametrize("end", END)
+def test_an_agent_that_hangs_up_has_cancelled(sent: bytes, end: str) -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with serving(says(sent)) as server, recording(notes) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            writer.write(asks(server.port, through=True))
+            await reader.readexactly(len(sent))
+            while not server.requests:
+                await asyncio.sleep(0.001)
+            END[end](writer)
+            exchange = await notes.only()
+            await server.gone.wait()
+        assert exchange.error == f"cancelled: {CODE[end]} by the agent"
+        if sent:
+            assert exchange.response is not None
+            assert exchange.response.body == b"data: a\n\n" * 3
+        else:
+            assert exchange.response is None
+
+    run(main())
+
+
+def test_an_agent_that_hangs_up_while_the_server_is_dialled_has_cancelled() -> None:
+    async def main() -> None:
+        # A queue of length 0 that is full: the kernel lets the next one wait for its answer.
+        with socket.socket() as deaf, socket.socket() as first:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            first.connect(deaf.getsockname())
+            notes = Notes()
+            async with recording(notes) as proxy:
+                _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+                writer.write(asks(deaf.getsockname()[1], through=True))
+                while not notes.asked:
+                    await asyncio.sleep(0.001)
+                writer.close()
+                exchange = await notes.only()
+        assert exchange.error == "cancelled: eof by the agent"
+
+    run(main())
+
+
+def test_a_request_that_never_became_whole_is_nobodys() -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with serving(says(PARTIAL)) as server, recording(notes) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            head = asks(server.port, through=True)[:-2]
+            writer.write(head + b"Content-Length: 10\r\n\r\nhalf")
+            writer.write_eof()
+            got = await reader.read()
+            writer.close()
+        assert (got, notes.asked, notes.over, server.accepts) == (b"", [], [], 0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", END)
+def test_a_websocket_is_cut_as_it_was(end: str) -> None:
+    switching = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
+
+    async def main() -> None:
+        notes = Notes()
+        sent = switching + b"\x81\x02hi"
+        async with serving(cut(sent, end)) as server, recording(notes) as proxy:
+            request = asks(server.port, through=True)[:-2] + upgrade
+            assert await converse(proxy.port, request) == (sent, end)
+
+    run(main())
+
+
+@pytest.mark.parametrize("inner", [True, False])
+def test_an_inner_proxy_says_why_there_is_no_answer(inner: bool) -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with recording(notes, inner=inner) as proxy:
+            request = f"GET https://127.0.0.1:{free_port()}/ HTTP/1.1\r\nHost: x\r\n\r\n"
+            got, end = await converse(proxy.port, request.encode())
+        if inner:
+            head = got.split(b"\r\n")
+            assert (head[0], end) == (b"HTTP/1.1 502 Bad Gateway", "fin")
+            assert b"x-stumble-error: refused: Connection refused" in head
+        else:
+            assert (got, end) == (b"", "reset")
+        assert (await notes.only()).error == "refused: Connection refused"
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", END)
+def test_an_inner_proxy_passes_a_cut_in_the_middle_on(end: str) -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with serving(cut(PARTIAL, end)) as server, recording(notes, inner=True) as proxy:
+            assert await converse(proxy.port, asks(server.port, through=True)) == (PARTIAL, end)
+
+    run(main())
