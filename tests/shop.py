@@ -1,0 +1,122 @@
+"""The practice world as programs of its own, and `stumble` as a user runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+TASK = "refund-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a command said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(slots=True, kw_only=True)
+class Shop:
+    """A served order book and model, and a folder in which `stumble` is run."""
+
+    folder: Path
+    book: Path
+    log: Path
+    hosts: tuple[str, ...]
+    task: str
+    servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def agent(self, model: str = "practice/retries", *more: str) -> tuple[str, ...]:
+        module = ("-m", "scenarios.practice.agent", self.task, "--model", model)
+        return (sys.executable, *module, *more)
+
+    def world(self) -> tuple[str, ...]:
+        """Options that reset and verify the order book."""
+        script = f"{sys.executable} {Path(__file__).with_name('shop_world.py')}"
+        where = f"{self.book} {self.task}"
+        return ("--reset", f"{script} reset {where}", "--verify", f"{script} verify {where}")
+
+    def reset(self) -> None:
+        subprocess.run(self.world()[1].split(), check=True, timeout=30)
+
+    def passed(self) -> bool:
+        return subprocess.run(self.world()[3].split(), timeout=30).returncode == 0
+
+    def stumble(
+        self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 90
+    ) -> Said:
+        done = subprocess.run(
+            [sys.executable, "-m", "stumble", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment() | dict(env or {}),
+            timeout=timeout,
+        )
+        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def environment(self) -> dict[str, str]:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "STUMBLE"))}
+        return kept | {"HOME": str(home), "OPENAI_API_KEY": "sk-test-0123456789"}
+
+    def host_options(self) -> tuple[str, ...]:
+        return tuple(word for host in self.hosts for word in ("--host", host))
+
+    def record(self, name: str = "a.tape", model: str = "practice/retries", *more: str) -> Said:
+        self.reset()
+        return self.stumble(
+            "record", "-o", name, *self.host_options(), "--", *self.agent(model, *more)
+        )
+
+    def stop(self, name: str) -> None:
+        _end(self.servers.pop(name))
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What the model server was asked so far."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+@contextmanager
+def shop(folder: Path, task: str = TASK, *provider: str) -> Iterator[Shop]:
+    """Serve the practice world; both servers are ended with the block."""
+    book, log = folder / "shop.db", folder / "model.jsonl"
+    log.touch()
+    tools = ("scenarios.practice.server", "--db", str(book), "--task", task)
+    model = ("scenarios.practice.provider", "--log", str(log), *provider)
+    with ExitStack() as stack:
+        servers, hosts = {}, []
+        for name, (module, *options) in {"shop": tools, "model": model}.items():
+            server = subprocess.Popen(
+                [sys.executable, "-m", module, *options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            stack.callback(_end, server)
+            assert server.stdout is not None
+            port = server.stdout.readline().split()[-1].decode()
+            servers[name] = server
+            hosts.append(f"{name}.practice=127.0.0.1:{port}")
+        yield Shop(
+            folder=folder, book=book, log=log, hosts=tuple(hosts), task=task, servers=servers
+        )
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.kill()
+    server.wait(timeout=10)
+    for pipe in (server.stdin, server.stdout):
+        if pipe is not None:
+            pipe.close()
