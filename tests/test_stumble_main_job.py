@@ -1,0 +1,367 @@
+"""The main job on real processes: record, replay, fork, judge, ask."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shop import Shop, shop
+from traces.tape import read
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Shop]:
+    with shop(tmp_path) as open_shop:
+        yield open_shop
+
+
+def answers(tape: Path) -> list[tuple[int, bytes]]:
+    """Status and body of each answer, in the order in which they were asked for."""
+    return [
+        (x.response.status, x.response.body) for x in read(tape).exchanges if x.response is not None
+    ]
+
+
+def test_a_run_is_recorded_whole_and_replays_byte_for_byte_without_the_network(
+    world: Shop,
+) -> None:
+    said = world.record(model="practice/verifies")
+    assert said.code == 0, said.err
+    assert said.out.startswith("DONE")
+    assert world.passed()
+    logged = world.asked()
+    tape = read(world.folder / "a.tape")
+    models = [x for x in tape.exchanges if "model.practice" in x.request.url]
+    assert len(models) == len(logged)
+    assert f"{len(tape.exchanges)} exchanges ({len(models)} model" in said.err
+
+    world.stop("shop")
+    world.stop("model")
+    again = world.stumble("replay", "a.tape", "--json", "--", *world.agent("practice/verifies"))
+
+    assert again.code == 0, again.err
+    *_, found = again.out.splitlines()
+    result = json.loads(found)
+    assert result["upstream"] == 0
+    assert result["diverged"] == []
+    assert answers(Path(result["tape"])) == answers(world.folder / "a.tape")
+    assert again.out.startswith(said.out)
+
+
+def test_streams_are_recorded_chunk_by_chunk_and_replay_the_same(tmp_path: Path) -> None:
+    with shop(tmp_path, "refund-1", "--gap-ms", "3") as world:
+        assert world.record("a.tape", "practice/retries", "--stream").code == 0
+        streams = [
+            x.response.chunks
+            for x in read(tmp_path / "a.tape").exchanges
+            if x.response and len(x.response.chunks) > 3
+        ]
+        assert streams
+        agent = world.agent("practice/retries", "--stream")
+        result = json.loads(
+            world.stumble("replay", "a.tape", "--json", "--", *agent).out.splitlines()[-1]
+        )
+        replayed = read(Path(result["tape"])).exchanges
+        assert [
+            [chunk.data for chunk in x.response.chunks]
+            for x in replayed
+            if x.response and len(x.response.chunks) > 3
+        ] == [[chunk.data for chunk in chunks] for chunks in streams]
+
+
+# What a strict replay proves: three truths that hold on any player that does not guess.
+
+
+def test_truth_1_with_the_tools_stopped_a_strict_replay_says_nothing_about_recovery(
+    world: Shop,
+) -> None:
+    recorded = world.record()
+    world.stop("shop")
+    said = world.stumble("replay", "a.tape", "--", *world.agent())
+
+    assert said.code == 0
+    assert said.out == recorded.out
+    assert "tools were not contacted: this says nothing about recovery" in said.err
+    assert "0 upstream, 0 diverged" in said.err
+    rows = world.stumble("sql", "--json", "select * from outcomes").json
+    assert rows == []
+    passed = world.stumble("sql", "--json", "select passed from trajectories where source='replay'")
+    assert passed.json == [{"passed": None}]
+
+
+def test_truth_2_with_live_tools_that_are_down_the_recorded_answer_is_never_reached(
+    world: Shop,
+) -> None:
+    recorded = world.record()
+    world.stop("shop")
+    said = world.stumble(
+        "replay", "a.tape", "--live", "tools", *world.host_options(), "--", *world.agent()
+    )
+
+    assert said.code == 3
+    assert recorded.out not in said.out
+    assert "diverged: " in said.err
+
+
+def test_truth_3_a_permanent_503_without_a_fork_diverges(world: Shop) -> None:
+    recorded = world.record()
+    said = world.stumble(
+        "replay", "a.tape", "--fault", "http_status:code=503", "--persist", "permanent",
+        "--", *world.agent(),
+    )  # fmt: skip
+
+    assert said.code == 3
+    assert recorded.out not in said.out
+    assert "HTTP 503" in said.err
+    assert "nearest is exchange" in said.err
+
+
+def fork(world: Shop, *options: str, agent: tuple[str, ...] = ()) -> tuple[int, dict[str, object]]:
+    said = world.stumble(
+        "fork", "a.tape", *options, *world.world(), *world.host_options(), "--json",
+        "--", *(agent or world.agent()),
+    )  # fmt: skip
+    assert said.out, said.err
+    result: dict[str, object] = json.loads(said.out.splitlines()[-1])
+    return said.code, result
+
+
+LATE = ("--fault", "http_status:code=503", "--where", "tool=update_order")
+
+
+def test_a_fork_whose_prefix_holds_a_write_passes_on_a_fresh_world(world: Shop) -> None:
+    world.record()
+    tools = [use["tool_calls"] for use in world.stumble("show", "a.tape", "--json").json]
+    called = [call["tool"] for calls in tools for call in calls]
+    assert called.index("issue_refund") < called.index("update_order")
+
+    code, result = fork(world, *LATE)
+
+    assert code == 0
+    assert result["outcome"] == "recovered"
+    assert result["passed"] is True
+    assert result["baseline_valid"] is True
+    assert result["saved_model_calls"] == called.index("update_order") + 1
+    assert "N1" in str(result["evidence"])
+
+
+def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(world: Shop) -> None:
+    world.record()
+    used = [word if "shop_world.py reset" not in word else "true" for word in world.world()]
+    said = world.stumble(
+        "fork", "a.tape", *LATE, *used, *world.host_options(), "--json", "--", *world.agent()
+    )
+    result = json.loads(said.out.splitlines()[-1])
+
+    assert said.code == 3
+    assert result["diverged"]
+    assert result["outcome"] is None
+    assert result["baseline_valid"] is not True
+
+
+def test_a_wrong_digit_is_delivered_by_who_believes_it_and_caught_by_who_reads_twice(
+    world: Shop,
+) -> None:
+    strike = ("--fault", "digit:field=amount", "--where", "tool=get_order", "--seed", "7")
+    for skill, outcome in (("retries", "silent_wrong"), ("verifies", "recovered")):
+        agent = world.agent(f"practice/{skill}")
+        (world.folder / "a.tape").unlink(missing_ok=True)
+        world.record(model=f"practice/{skill}")
+        code, result = fork(world, *strike, agent=agent)
+        assert (code, result["outcome"]) == (0, outcome)
+
+    rows = world.stumble(
+        "sql", "--json", "select model, op, consumed, recovery_rate, lo, reason from recovery"
+    ).json
+    assert {(row["model"], row["recovery_rate"]) for row in rows} == {
+        ("practice/retries", 0.0),
+        ("practice/verifies", 1.0),
+    }
+    assert {(row["lo"], row["reason"]) for row in rows} == {(None, "few_traces")}
+
+
+def test_a_sham_fork_is_a_clean_one(world: Shop) -> None:
+    world.record()
+    code, result = fork(world, "--fault", "sham", "--where", "tool=get_order")
+    runs = [Path(str(result["tape"]))]
+    runs += [runs[0].with_name(f"{twin['run']}.tape") for twin in result["twins"]]
+
+    assert code == 0
+    assert result["outcome"] == "masked"
+    assert result["noticed"] is False
+    asked = [[x.forwarded.body for x in read(run).exchanges] for run in runs]
+    assert all(each == asked[0] for each in asked)
+    assert all(answers(run) == answers(runs[0]) for run in runs)
+
+
+def test_a_plan_that_never_fires_gives_exit_4_and_no_rate(world: Shop) -> None:
+    world.record()
+    code, result = fork(world, "--fault", "digit:min_digits=30", "--where", "tool=get_order")
+    assert code == 4
+    assert result["fired"] == 0
+    assert result["outcome"] is None
+    assert world.stumble("sql", "--json", "select recovery_rate from recovery").json == []
+
+
+def test_without_a_world_the_end_state_is_unknown(world: Shop) -> None:
+    world.record()
+    said = world.stumble(
+        "fork", "a.tape", *LATE, *world.host_options(), "--json", "--", *world.agent()
+    )
+    result = json.loads(said.out.splitlines()[-1])
+    assert result["passed"] is None
+    assert result["outcome"] is None
+
+
+def test_the_same_seed_makes_the_same_lie(world: Shop) -> None:
+    world.record()
+    strike = ("--fault", "digit", "--where", "tool=get_order", "--twins", "0", "--seed")
+    lies = []
+    for seed in ("7", "7", "8"):
+        _, result = fork(world, *strike, seed)
+        lies.append(read(Path(str(result["tape"]))).injections[0].mutated)
+    assert lies[0] == lies[1] != lies[2]
+
+
+# Bad input and faults of the world.
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--fault", "htp_status"), "did you mean http_status?"),
+        (("--fault", "delay:mss=3"), "did you mean ms?"),
+        (("--fault", "digit", "--where", "toll=x"), "did you mean tool?"),
+        (("--fault", "digit", "--where", "tool=get_ordr"), "did you mean get_order?"),
+        (("--fault", "digit", "--nth", "99"), "is too many"),
+    ],
+)
+def test_a_wrong_fault_is_one_line_before_anything_starts(
+    recorded: Shop, options: tuple[str, ...], says: str
+) -> None:
+    said = recorded.stumble("fork", "a.tape", *options, "--", "touch", "started")
+    assert said.code == 2
+    assert says in said.err
+    assert "Traceback" not in said.err
+    assert not (recorded.folder / "started").exists()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with shop(tmp_path_factory.mktemp("shop")) as open_shop:
+        assert open_shop.record().code == 0
+        yield open_shop
+
+
+def test_a_command_that_is_not_there_is_127_and_leaves_no_tape(world: Shop) -> None:
+    said = world.stumble("record", "-o", "x.tape", "--", "no-such-agent")
+    assert (said.code, "command not found" in said.err) == (127, True)
+    assert not (world.folder / "x.tape").exists()
+    assert not list((world.folder).glob(".stumble/tapes/*"))
+
+
+def test_record_returns_the_agents_own_code_and_passes_its_output_through(world: Shop) -> None:
+    said = world.stumble(
+        "record", "-o", "x.tape", "--", sys.executable, "-c", "print('hi'); raise SystemExit(5)"
+    )
+    assert (said.code, said.out) == (5, "hi\n")
+    assert "no model traffic was seen" in said.err
+
+
+@pytest.mark.parametrize("bad", ["cut", "flipped", "other"])
+def test_a_damaged_tape_is_read_as_far_as_it_goes_and_the_rest_is_named(
+    recorded: Shop, bad: str
+) -> None:
+    data = bytearray((recorded.folder / "a.tape").read_bytes())
+    path = recorded.folder / f"{bad}.tape"
+    if bad == "flipped":
+        data[len(data) // 2] ^= 8
+    path.write_bytes({"cut": data[:-100], "flipped": data, "other": b"hello"}[bad])
+
+    said = recorded.stumble("show", str(path))
+
+    assert "Traceback" not in said.err
+    if bad == "other":
+        assert (said.code, "not a tape" in said.err) == (2, True)
+    else:
+        assert said.code == 0
+        assert "could not be read" in said.err or "was not closed" in said.err
+        assert "agent" in said.out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_agent_and_keeps_what_was_seen(
+    world: Shop, number: signal.Signals, code: int
+) -> None:
+    slow = "import time, sys, urllib.request as u; " + (
+        "u.urlopen('http://shop.practice/tools').read(); print('asked', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-m", "stumble", "record", "-o", "x.tape", *world.host_options()]
+    running = subprocess.Popen(
+        [*command, "--", sys.executable, "-c", slow],
+        cwd=world.folder,
+        env=world.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"asked\n"
+    running.send_signal(number)
+    running.communicate(timeout=20)
+
+    assert running.returncode == code
+    tape = read(world.folder / "x.tape")
+    assert len(tape.exchanges) == 1
+    assert tape.ending is not None
+    assert not _left("time.sleep(60)")
+
+
+def _left(words: str) -> list[str]:
+    """Command lines of processes that still run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if words in line and folder.name != str(os.getpid()) and "pytest" not in line:
+            found.append(line)
+    return found
+
+
+def test_killed_while_recording_every_answer_the_agent_had_is_on_the_tape(tmp_path: Path) -> None:
+    asks = (
+        "import urllib.request as u\n"
+        "for n in range(10_000):\n"
+        "    u.urlopen('http://shop.practice/tools').read(); print(n, flush=True)\n"
+    )
+    chance = random.Random(5)
+    with shop(tmp_path) as world:
+        for round in range(6):
+            name = f"{round}.tape"
+            command = [sys.executable, "-m", "stumble", "record", "-o", name, *world.host_options()]
+            running = subprocess.Popen(
+                [*command, "--", sys.executable, "-c", asks],
+                cwd=tmp_path,
+                env=world.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            assert running.stdout is not None
+            running.stdout.readline()
+            time.sleep(chance.random() * 0.2)
+            running.kill()
+            rest, _ = running.communicate(timeout=20)
+            had = int(rest.split()[-1]) if rest.split() else 0
+
+            tape = read(tmp_path / name)
+            over = [x for x in tape.exchanges if x.response is not None and x.response.ended]
+            assert len(over) >= had + 1
+    assert not _left("range(10_000)")
