@@ -1,0 +1,79 @@
+"""A long conversation as clients send it: everything again with each request.
+
+12 tools, 1.2 KB of new text per step from the standard library's own sources, a cache marker
+that moves with the last message and a reminder that is put in at the front. Seeded.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import traces.dialects
+from traces.model import Chunk, Exchange, Request, Response
+from traces.step import Answer, ToolCall, Usage
+
+SEED = 7
+
+
+def _texts() -> str:
+    library = Path(json.__file__).parent.parent
+    names = ("argparse.py", "typing.py", "inspect.py", "tarfile.py", "subprocess.py", "ast.py")
+    return "".join((library / name).read_text() for name in names)
+
+
+def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
+    """`steps` model exchanges, each with the whole history and one tool call and result more."""
+    text, chance = _texts(), Random(seed)
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": f"tool_{i}",
+                "description": text[i * 400 :][:400],
+                "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+            },
+        }
+        for i in range(12)
+    ]
+    messages: list[dict[str, object]] = [{"role": "user", "content": text[9000:10200]}]
+    for step in range(steps):
+        reminder = {"role": "system", "content": f"reminder {chance.randrange(9)}: keep a list"}
+        sent = [reminder, *messages[:-1], messages[-1] | {"cache_control": {"type": "ephemeral"}}]
+        body = json.dumps({"model": "m", "tools": tools, "messages": sent}).encode()
+        call = ToolCall(
+            id=f"call_{chance.getrandbits(64):x}",
+            name=f"tool_{step % 12}",
+            arguments=json.dumps({"path": f"/src/{chance.getrandbits(32):x}.py"}),
+        )
+        at = chance.randrange(len(text) - 1200)
+        answer = Answer(
+            message=text[at : at + 200],
+            calls=(call,),
+            model="m",
+            usage=Usage(prompt_tokens=len(body) // 4, completion_tokens=60),
+        )
+        yield _exchange(step, body, answer)
+        function = {"name": call.name, "arguments": call.arguments}
+        calls = [{"id": call.id, "type": "function", "function": function}]
+        messages += [
+            {"role": "assistant", "content": answer.message, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": call.id, "content": text[at + 200 : at + 1200]},
+        ]
+
+
+def _exchange(step: int, body: bytes, answer: Answer) -> Exchange:
+    started = step * 2.0
+    (lens,) = traces.dialects.LENSES
+    headers, chunks = lens.write(answer, stream=False, id=f"x{step}", created=0)
+    chunks = tuple(Chunk(at=started + 1, data=chunk.data) for chunk in chunks)
+    url = "https://api.example/v1/chat/completions"
+    fields = (("content-type", "application/json"), ("content-length", str(len(body))))
+    return Exchange(
+        seq=step,
+        started=started,
+        request=Request(method="POST", url=url, headers=fields, body=body),
+        response=Response(
+            status=200, headers=headers, chunks=chunks, at=started + 1, ended=started + 1
+        ),
+    )
