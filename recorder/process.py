@@ -1,0 +1,132 @@
+"""The agent's process: started with our terminal, told our signals, ended with all it started."""
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL for what the agent left, or for the agent out of budget."""
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the agent ended."""
+
+    code: int
+    """Its exit code, or 128 + n where signal n ended it."""
+    budget: bool = False
+    """It had not ended by itself when its time was up."""
+    signal: int | None = None
+    """The first signal that we were sent and passed on."""
+
+
+async def run(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    budget: float | None = None,
+    stdout: int | IO[bytes] | None = None,
+    stderr: int | IO[bytes] | None = None,
+    grace: float = GRACE,
+) -> Ended:
+    """Run the agent to its end, at most `budget` seconds; nothing that it started is left then.
+
+    Standard input, output and error are ours unless given. FileNotFoundError where there is no
+    such command on the PATH of `env`, PermissionError where it is no program, both before
+    anything was started. Cancelling ends the agent.
+    """
+    program = _program(command[0], env, cwd)
+    theirs, ours = os.pipe()
+    orders = _Orders(ours)
+    minder = [sys.executable, "-I", "-S", str(Path(__file__).with_name("minder.py"))]
+    try:
+        process = subprocess.Popen(
+            [*minder, str(theirs), str(grace), program, *command],
+            env=env,
+            cwd=cwd,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=(theirs,),
+            process_group=0,
+        )
+    except BaseException:
+        orders.end()
+        raise
+    finally:
+        os.close(theirs)
+    ended = asyncio.get_running_loop().run_in_executor(None, process.wait)
+    late = False
+    with _forwarding(orders):
+        try:
+            async with asyncio.timeout(budget):
+                await asyncio.shield(ended)
+        except TimeoutError:
+            late = True
+        finally:
+            orders.end()
+            await asyncio.wait([ended])  # at most the grace and what the minder adds to it
+    code = process.returncode
+    return Ended(
+        code=code if code >= 0 else 128 - code,
+        budget=late,
+        signal=orders.given[0] if orders.given else None,
+    )
+
+
+class _Orders:
+    """Our end of the minder's pipe: signals for the agent, and its end."""
+
+    def __init__(self, pipe: int) -> None:
+        self.pipe: int | None = pipe
+        self.given: list[int] = []
+
+    def tell(self, number: int) -> None:
+        self.given.append(number)
+        if self.pipe is not None:
+            with suppress(BrokenPipeError):  # all has just ended
+                os.write(self.pipe, bytes((number,)))
+
+    def end(self) -> None:
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None
+
+
+@contextmanager
+def _forwarding(orders: _Orders) -> Iterator[None]:
+    """Pass on the signals we get, as far as we can get any: in the main thread, not ignored."""
+    loop, kept = asyncio.get_running_loop(), {}
+    if threading.current_thread() is threading.main_thread():
+        kept = {number: signal.getsignal(number) for number in FORWARDED}
+    kept = {number: handler for number, handler in kept.items() if handler != signal.SIG_IGN}
+    for number in kept:
+        loop.add_signal_handler(number, orders.tell, number)
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+
+def _program(name: str, env: Mapping[str, str], cwd: Path | None) -> str:
+    """What to execute; FileNotFoundError or PermissionError where it cannot be."""
+    there = str((cwd or Path()) / name) if os.sep in name else name
+    path = env.get("PATH", os.defpath)
+    if found := shutil.which(there, path=path):
+        return name if os.sep in name else str(Path(found).absolute())
+    if shutil.which(there, mode=os.F_OK, path=path) or Path(there).is_dir():
+        raise PermissionError(errno.EACCES, "not a program", name)
+    raise FileNotFoundError(errno.ENOENT, "no such command", name)
