@@ -1,22 +1,30 @@
-"""A shop, and a loop that leads the practice model through a task without any network."""
+"""A loop that leads the practice model without any network, and the real programs."""
 
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.practice import book, model, tools, world
 from scenarios.practice.plan import Task
 from scenarios.practice.schema import Json, Row
+from traces.step import ToolCall
+
+ROOT = Path(__file__).resolve().parent.parent
 
 type Really = Callable[[], tuple[int, dict[str, Json]]]
 """Makes the call in the shop."""
 type Bend = Callable[[str, int, Really], str | None]
 """(tool, how many calls of it so far, the real call) -> the text of the result, or None."""
+
+type Bent = Callable[[Really], str]
+"""Makes the text of a result."""
 
 OFFERED: tuple[Row, ...] = tuple(
     {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
@@ -52,7 +60,7 @@ def run(folder: Path, task: Task, skill: str, bend: Bend = straight, most: int =
     said: list[str] = []
     calls: list[str] = []
     with closing(book.connect(path)) as shop:
-        for step in range(1, most):
+        for _ in range(most):
             answer, seen = model.next_answer(messages, OFFERED, found)
             noticed += seen
             said.append(answer.message)
@@ -65,7 +73,7 @@ def run(folder: Path, task: Task, skill: str, bend: Bend = straight, most: int =
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
     return Run(
         final=said[-1],
-        steps=step,
+        steps=len(said),
         noticed=tuple(noticed),
         said=tuple(said),
         calls=tuple(calls),
@@ -74,7 +82,7 @@ def run(folder: Path, task: Task, skill: str, bend: Bend = straight, most: int =
     )
 
 
-def asked(text: str, calls: Sequence[model.ToolCall]) -> Row:
+def asked(text: str, calls: Sequence[ToolCall]) -> Row:
     """The assistant's message as an agent sends it back."""
     made: list[Json] = [
         {
@@ -100,12 +108,12 @@ def told(shop: sqlite3.Connection, name: str, arguments: str, nth: int, bend: Be
     return json.dumps(result) if status == 200 else f"HTTP {status}: {json.dumps(result)}"
 
 
-def once(tool: str, bent: Callable[[Really], str], nth: int = 1) -> Bend:
+def once(tool: str, bent: Bent, nth: int = 1) -> Bend:
     """Bend the nth call of a tool."""
     return lambda name, count, really: bent(really) if (name, count) == (tool, nth) else None
 
 
-def always(tool: str, bent: Callable[[Really], str]) -> Bend:
+def always(tool: str, bent: Bent) -> Bend:
     """Bend every call of a tool."""
     return lambda name, _, really: bent(really) if name == tool else None
 
@@ -127,7 +135,12 @@ def cut(really: Really) -> str:
     return text[: len(text) // 2]
 
 
-def wrong(field: str) -> Callable[[Really], str]:
+def saying(text: str) -> Bent:
+    """This text, and no effect."""
+    return lambda _: text
+
+
+def wrong(field: str) -> Bent:
     """The result with another value in one field, just as plausible."""
 
     def bent(really: Really) -> str:
@@ -157,3 +170,48 @@ def _plausible(value: Json) -> Json:
             return re.sub(r"\d(?=\D*$)", lambda digit: str((int(digit[0]) + 1) % 10), value)
         case _:
             return value
+
+
+@contextmanager
+def program(module: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A program of the practice world; it ends when its stdin does."""
+    command = (sys.executable, "-m", f"scenarios.practice.{module}", *arguments)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=pipe, stdout=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def port(process: subprocess.Popen[str]) -> int:
+    """The port that a server says it listens on."""
+    assert process.stdout is not None
+    word, number = process.stdout.readline().split()
+    assert word == "listening"
+    return int(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Both servers, running, and the shop's file."""
+
+    shop: Path
+    log: Path
+    env: dict[str, str]
+
+
+@contextmanager
+def place(folder: Path) -> Iterator[Place]:
+    """The whole practice world, as the programs a user would start."""
+    shop, log = folder / "shop.db", folder / "model.jsonl"
+    with (
+        program("server", "--db", shop, "--task", "refund-1") as tool_server,
+        program("provider", "--log", log) as provider,
+    ):
+        env = {
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{port(provider)}/v1",
+            "TOOLS_URL": f"http://127.0.0.1:{port(tool_server)}",
+            "NO_PROXY": "127.0.0.1",
+        }
+        yield Place(shop=shop, log=log, env=env)

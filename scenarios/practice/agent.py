@@ -43,6 +43,8 @@ def main(arguments: Sequence[str]) -> int:
         return warm.serve(main)
     if options.task is None:
         parser.error("which task?")
+    if options.tools == "local" and options.db is None:
+        parser.error("local tools need --db")
     model_url = os.environ.get("OPENAI_BASE_URL", "http://model.practice/v1")
     tools_url = os.environ.get("TOOLS_URL", "http://shop.practice")
     with ExitStack() as stack:

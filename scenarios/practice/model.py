@@ -34,7 +34,7 @@ class Skill:
     verifies: bool = False
     """Reads every value twice, and reads back after each write."""
     p: float = 1.0
-    """The probability with which it acts on a trouble; else that trouble is ignored."""
+    """The probability with which it acts on a trouble; else it goes on as if it had no skill."""
 
 
 def skill(model: str) -> Skill | None:
@@ -114,7 +114,7 @@ class _Player:
         self._made = 0
         self._failure = ""
         self._noticed: list[str] = []
-        self._acts: dict[str, bool] = {}
+        self._acted: set[str] = set()
         self._latest: dict[str, Row] = {}
 
     def said(self) -> tuple[str, ...]:
@@ -155,14 +155,19 @@ class _Player:
         self._heard.update(f"{call.key}\n{result}\n".encode("utf-8", "replace"))
         return results.read(call, result)
 
-    def _acts_on(self, call: Call, notice: str) -> bool:
-        """Whether the model does something about a trouble: drawn once for each call."""
-        key = call.key
-        if key not in self._acts:
-            draw = int.from_bytes(self._heard.digest()[:8]) / 2**64
-            self._acts[key] = draw < self._skill.p
-        self._noticed.append(notice if self._acts[key] else f"{_IGNORED}{notice}")
-        return self._acts[key]
+    def _acts_on(self, call: Call, trouble: str) -> bool:
+        """Whether the model does something about a trouble, drawn once for each call.
+
+        Who lets one pass is careless from then on, so that one fault meets one decision.
+        """
+        draw = int.from_bytes(self._heard.digest()[:8]) / 2**64
+        if call.key not in self._acted and draw >= self._skill.p:
+            self._skill = SKILLS["naive"]
+            self._noticed.append(f"{_IGNORED}{trouble}")
+            return False
+        self._acted.add(call.key)
+        self._noticed.append(trouble)
+        return True
 
     def _usable(self, call: Call, text: str = "") -> _Play[Reading | None]:
         """A usable result, a guess where the skill does not mind, None after three tries."""

@@ -105,4 +105,4 @@ def moment(value: str) -> datetime:
 
 def text(value: datetime) -> str:
     """A moment as the shop writes it, to the second."""
-    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{value.replace(tzinfo=None).isoformat(timespec='seconds')}Z"

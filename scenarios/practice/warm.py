@@ -74,12 +74,13 @@ def _obey(asked: Asked, main: Main, running: dict[int, object]) -> None:
             if id == asked["kill"]:
                 _kill(pid)
         return
+    id = asked["id"]
     pid = os.fork()
     if pid == 0:
         _run(asked, main)
+    running[pid] = id
     with suppress(ProcessLookupError, PermissionError):  # the child may have done so, or be gone
         os.setpgid(pid, pid)
-    running[pid] = asked["id"]
 
 
 def _reap(running: dict[int, object]) -> None:
@@ -99,7 +100,8 @@ def _end(running: Mapping[int, object]) -> None:
 
 def _kill(pid: int) -> None:
     """End a run and what it started; it is not reaped yet, so the id is still its own."""
-    os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):  # macOS refuses where all have ended
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _run(asked: Asked, main: Main) -> Never:
