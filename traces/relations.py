@@ -181,6 +181,14 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
 )
 
 
+def row(name: str, known: Mapping[str, object]) -> tuple[object, ...]:
+    """One row of a relation from what is known of it; the other columns are NULL."""
+    names = SCHEMAS[name].names
+    for column in known.keys() - set(names):
+        raise ValueError(f"{name} has no column {column}; it has {', '.join(names)}")
+    return tuple(known.get(column) for column in names)
+
+
 def table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:
     """The rows, each a tuple in the order of the schema, as a table of that relation."""
     schema = SCHEMAS[name]

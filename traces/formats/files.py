@@ -1,6 +1,7 @@
 """Reading files that may be gzipped, whatever they are called."""
 
 import gzip
+import zlib
 from pathlib import Path
 
 _GZIP = b"\x1f\x8b"
@@ -14,11 +15,14 @@ def content(path: Path) -> bytes:
 
 
 def head(path: Path) -> bytes:
-    """The first 64 KB of a file, unpacked."""
+    """The first 64 KB of a file, unpacked; nothing if it cannot be unpacked."""
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
         file.seek(0)
         if not packed:
             return file.read(_HEAD)
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            return unpacked.read(_HEAD)
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                return unpacked.read(_HEAD)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return b""

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 
 from traces.formats.files import content, head
-from traces.relations import SCHEMAS, table
+from traces.relations import row, table
 
 NAME = "RAMP score files (JSON objects with model and task0 to task5)"
 
@@ -74,7 +74,7 @@ def _trajectory(trajectory: str, entry: Entry, cohort: str) -> Row:
         "tokens": entry.get("run_llm_total_tokens"),
         "cohort": cohort,
     }
-    return tuple(known.get(name) for name in SCHEMAS["trajectories"].names)
+    return row("trajectories", known)
 
 
 def _stages(trajectory: str, entry: Entry) -> list[Row]:

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 
 from traces.formats.files import content, head
-from traces.relations import SCHEMAS, clipped, table
+from traces.relations import clipped, row, table
 
 NAME = "tau-bench runs (a JSON list of objects with task_id, reward, traj, trial)"
 
@@ -174,4 +174,4 @@ def _trajectory(
         "ended": "final" if over else "budget",
         "verifier": "tau-bench reward",
     }
-    return tuple(known.get(name) for name in SCHEMAS["trajectories"].names)
+    return row("trajectories", known)

@@ -32,7 +32,8 @@ WITH per_trace AS (
         count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent_wrong,
         count(*) FILTER (judged AND class = 'crashed') AS k_crashed,
         count(*) FILTER (
-            settled AND (state = 'absorbed' OR class IN ('recovered', 'masked', 'honest_fail'))
+            settled AND state = 'absorbed'
+            OR judged AND class IN ('recovered', 'masked', 'honest_fail')
         ) AS k_handled
     FROM strikes
     WHERE NOT sham

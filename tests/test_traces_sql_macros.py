@@ -1,0 +1,159 @@
+"""The numbers that all rates are made of, against other people's implementations."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import comb
+from scipy.stats import binom, binomtest, t
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
+
+from tests.stored import Sql, empty, near
+
+CLUSTERED = "SELECT unnest(clustered($hits::DOUBLE[], $cases::DOUBLE[]))"
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+def values(sql: Sql, expression: str) -> tuple[object, ...]:
+    found = sql.execute(f"SELECT {expression}").fetchone()
+    assert found is not None
+    return found
+
+
+def clustered(sql: Sql, hits: list[int], cases: list[int]) -> dict[str, float | str | None]:
+    answer = sql.execute(CLUSTERED, {"hits": hits, "cases": cases})
+    names = [column[0] for column in answer.description or ()]
+    return dict(zip(names, answer.fetchall()[0], strict=True))
+
+
+@pytest.mark.parametrize("k", range(31))
+def test_wilson_is_the_score_interval(sql: Sql, k: int) -> None:
+    z = 1.959963984540054
+    low, high = proportion_confint(k, 30, method="wilson")
+    assert values(sql, f"wilson_lo({k}, 30, {z}), wilson_hi({k}, 30, {z})") == (
+        near(low),
+        near(high),
+    )
+
+
+def test_wilson_of_nothing_is_nothing(sql: Sql) -> None:
+    assert values(sql, "wilson_lo(0, 0, 2), wilson_hi(0, 0, 2)") == (None, None)
+    assert values(sql, "wilson_lo(NULL, 3, 2), wilson_hi(1, NULL, 2)") == (None, None)
+
+
+@pytest.mark.parametrize("df", [*range(1, 31), 40, 60, 120])
+def test_t_is_the_quantile_to_three_places(sql: Sql, df: int) -> None:
+    [quantile] = values(sql, f"t975({df})")
+    assert quantile == pytest.approx(t.ppf(0.975, df), abs=5e-4)
+    assert isinstance(quantile, float)
+    assert quantile >= t.ppf(0.975, df) - 1e-6 or df == 120
+
+
+@pytest.mark.parametrize("df", [31, 39, 41, 59, 61, 119, 121, 5000])
+def test_t_between_the_rows_is_never_too_narrow(sql: Sql, df: int) -> None:
+    [quantile] = values(sql, f"t975({df})")
+    assert isinstance(quantile, float)
+    assert t.ppf(0.975, df) <= quantile <= t.ppf(0.975, df) + 0.03
+
+
+def test_t_has_no_quantile_without_freedom(sql: Sql) -> None:
+    assert values(sql, "t975(0), t975(NULL), t975('inf'::DOUBLE)") == (None, None, near(1.959964))
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(8, 5, 3), (4, 4, 4), (4, 0, 1), (10, 3, 4), (7, 1, 1)])
+def test_pass_hat_k_counts_subsets(sql: Sql, n: int, c: int, k: int) -> None:
+    hat, at = values(sql, f"pass_hat_k({n}, {c}, {k}), pass_at_k({n}, {c}, {k})")
+    assert hat == near(comb(c, k) / comb(n, k))
+    assert at == near(1 - comb(n - c, k) / comb(n, k))
+
+
+def test_pass_hat_k_of_more_than_there_is_is_unknown(sql: Sql) -> None:
+    assert values(sql, "pass_hat_k(1, 1, 2), pass_at_k(1, 0, 2)") == (None, None)
+
+
+@pytest.mark.parametrize(("b", "c"), [(0, 0), (5, 1), (3, 3), (12, 4), (0, 7)])
+def test_mcnemar_is_exact(sql: Sql, b: int, c: int) -> None:
+    exact, midp = values(sql, f"mcnemar_exact({b}, {c}), mcnemar_midp({b}, {c})")
+    assert exact == near(mcnemar([[0, b], [c, 0]], exact=True).pvalue if b + c else 1.0)
+    if b + c:
+        least = binomtest(min(b, c), b + c).pvalue
+        assert midp == near(least - binom.pmf(min(b, c), b + c, 0.5))
+
+
+@pytest.mark.parametrize(("k", "p"), [(0, 0.3), (4, 0.3), (9, 0.9), (10, 0.2), (3, 0.0), (3, 1.0)])
+def test_the_binomial_distribution(sql: Sql, k: int, p: float) -> None:
+    assert values(sql, f"binom_cdf({k}, 10, {p}::DOUBLE)") == (near(binom.cdf(k, 10, p)),)
+
+
+def test_a_clustered_rate_has_the_error_of_its_clusters(sql: Sql) -> None:
+    hits, cases = [3, 0, 5, 1, 4, 0, 2], [5, 5, 6, 4, 5, 3, 5]
+    rate, n, k = sum(hits) / sum(cases), sum(cases), len(cases)
+    residuals = np.array(hits) - rate * np.array(cases)
+    variance = k / (k - 1) * (residuals**2).sum() / n**2
+    n_eff = n / (variance / (rate * (1 - rate) / n))
+    assert n_eff < n
+    low, high = wilson(rate, n_eff, t.ppf(0.975, k - 1))
+    found = clustered(sql, hits, cases)
+    assert (found["rate"], found["n_eff"]) == (near(rate), near(n_eff))
+    assert found["lo"] == pytest.approx(low, abs=1e-4)
+    assert found["hi"] == pytest.approx(high, abs=1e-4)
+
+
+def wilson(rate: float, n: float, z: float) -> tuple[float, float]:
+    middle = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return middle - half, middle + half
+
+
+def test_clusters_that_are_more_alike_than_chance_gain_nothing(
+    sql: Sql,
+) -> None:
+    found = clustered(sql, [1] * 10, [2] * 10)
+    assert found["n_eff"] == 20
+
+
+@pytest.mark.parametrize("hits", [0, 4])
+def test_where_all_agree_a_cluster_is_one_case(sql: Sql, hits: int) -> None:
+    found = clustered(sql, [hits] * 6, [4] * 6)
+    bound = 0.05 ** (1 / 6)
+    assert (found["lo"], found["hi"]) == ((0, near(1 - bound)) if not hits else (near(bound), 1))
+    assert found["n_eff"] == 6
+
+
+def test_four_clusters_have_a_rate_and_no_interval(sql: Sql) -> None:
+    found = clustered(sql, [1, 2, 0, 3, 0], [3, 3, 3, 3, 0])
+    assert (found["rate"], found["lo"], found["hi"]) == (0.5, None, None)
+    assert (found["clusters"], found["reason"]) == (4, "few_traces")
+
+
+@pytest.mark.parametrize("cases", [[], [0, 0, 0, 0, 0, 0]])
+def test_no_cases_have_no_rate(sql: Sql, cases: list[int]) -> None:
+    found = clustered(sql, [0] * len(cases), cases)
+    assert (found["rate"], found["lo"], found["hi"]) == (None, None, None)
+
+
+CLUSTER = st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters=st.lists(CLUSTER, min_size=1, max_size=30))
+def test_an_interval_holds_its_rate(sql: Sql, clusters: list[tuple[int, int]]) -> None:
+    found = clustered(sql, [hits for hits, _ in clusters], [cases for _, cases in clusters])
+    numbers = [each for each in found.values() if isinstance(each, float)]
+    assert not any(math.isnan(each) or math.isinf(each) for each in numbers)
+    if found["lo"] is not None:
+        low, rate, high = (found[name] for name in ("lo", "rate", "hi"))
+        assert isinstance(low, float)
+        assert isinstance(rate, float)
+        assert isinstance(high, float)
+        assert 0 <= low <= rate + 1e-12
+        assert rate - 1e-12 <= high <= 1

@@ -1,0 +1,277 @@
+"""`recovery` and `sham`: what faults did, counted twice and compared."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.stored import Sql, answers, empty, fill, near, one
+
+SIX = ("recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed")
+RATES = ("recovery_rate", "recovery_given_notice", "silent_rate", "handled_rate")
+
+type Strike = dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+def strike(**told: object) -> Strike:
+    """A fault that was consumed and recovered from, but for what is told."""
+    usual = {"op": "e1", "trace": "a", "model": "m", "world": "fresh", "consumed": True}
+    usual |= {"class": "recovered", "noticed": True, "baseline_valid": True, "ended": "final"}
+    return usual | told
+
+
+def absorbed(**told: object) -> Strike:
+    return strike(consumed=False, unreached_reason="absorbed", **{"class": "unreached"}) | told
+
+
+def store(sql: Sql, strikes: list[Strike]) -> None:
+    """One faulted run per strike."""
+    ids = [{"injection_id": f"i{k}", "trajectory_id": f"t{k}"} for k in range(len(strikes))]
+    told = [each | ids[k] for k, each in enumerate(strikes)]
+    injection = ("injection_id", "trajectory_id", "op", "place", "persist", "detect", "sham")
+    fate = ("consumed", "unreached_reason")
+    outcome = ("injection_id", "class", "noticed", "baseline_valid")
+    run = ("trajectory_id", "model", "world", "ended")
+    fill(sql, "injections", [only(each, injection + fate) for each in told])
+    fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])
+    fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])
+
+
+def only(told: Strike, names: tuple[str, ...]) -> Strike:
+    return {name: told[name] for name in names if name in told}
+
+
+def test_ten_faults_in_five_traces(sql: Sql) -> None:
+    silent = {"class": "silent_wrong", "noticed": False}
+    store(
+        sql,
+        [strike(trace=trace) for trace in "abcde"]
+        + [strike(trace=trace, **silent) for trace in "abc"]
+        + [absorbed(trace=trace) for trace in "de"],
+    )
+    found = one(sql, "FROM recovery")
+    assert [found[name] for name in ("fired", "absorbed", "consumed", "traces")] == [10, 2, 8, 5]
+    assert found["recovery_rate"] == near(5 / 8)
+    assert found["silent_rate"] == near(3 / 8)
+    assert found["handled_rate"] == near(7 / 10)
+    assert found["recovery_given_notice"] == 1
+    assert (found["lo"], found["hi"]) == (found["recovery_rate_lo"], found["recovery_rate_hi"])
+    assert found["reason"] is None
+
+
+def test_a_plan_that_never_fires_has_no_rates(sql: Sql) -> None:
+    store(sql, [strike(consumed=False, unreached_reason="not_fired") for _ in range(9)])
+    found = one(sql, "FROM recovery")
+    assert [found[name] for name in RATES] == [None] * 4
+    assert (found["fired"], found["reason"]) == (0, "nothing_consumed")
+
+
+def test_four_traces_have_no_interval(sql: Sql) -> None:
+    store(sql, [strike(trace=trace) for trace in "abcd" * 9])
+    found = one(sql, "FROM recovery")
+    assert (found["recovery_rate"], found["lo"], found["hi"]) == (1, None, None)
+    assert found["reason"] == "few_traces"
+
+
+def test_full_recovery_is_bounded_by_its_traces_not_by_its_repeats(sql: Sql) -> None:
+    store(sql, [strike(trace=trace) for trace in "abcdefghij" * 20])
+    found = one(sql, "FROM recovery")
+    assert (found["consumed"], found["n_eff"]) == (200, 10)
+    assert (found["lo"], found["hi"]) == (near(0.05 ** (1 / 10)), 1)
+
+
+def test_a_failing_baseline_counts_for_nothing(sql: Sql) -> None:
+    sound = [strike(trace=trace) for trace in "abcdef"]
+    store(sql, sound + [strike(baseline_valid=False, **{"class": "crashed"}), strike()])
+    found = one(sql, "FROM recovery")
+    assert (found["consumed"], found["judged"], found["excluded"]) == (8, 7, 1)
+    assert found["recovery_rate"] == 1
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"class": None, "noticed": None},
+        {"baseline_valid": None},
+        {"consumed": None, "unreached_reason": "undecidable", "class": None},
+        {"ended": "harness"},
+        {"ended": "diverged"},
+    ],
+)
+def test_what_is_unknown_is_neither_a_pass_nor_a_failure(sql: Sql, unknown: Strike) -> None:
+    store(sql, [strike(trace=trace) for trace in "abcdef"] + [strike() | unknown])
+    found = one(sql, "FROM recovery")
+    assert (found["fired"], found["judged"], found["settled"], found["excluded"]) == (7, 6, 6, 1)
+    assert (found["recovery_rate"], found["handled_rate"]) == (1, 1)
+
+
+def test_a_run_that_ended_before_it_could_see_the_fault_was_not_handled(sql: Sql) -> None:
+    store(sql, [strike(), strike(consumed=False, unreached_reason="ended_before")])
+    found = one(sql, "FROM recovery")
+    assert (found["recovery_rate"], found["handled_rate"]) == (1, 0.5)
+
+
+def test_models_and_worlds_are_never_pooled(sql: Sql) -> None:
+    store(sql, [strike(), strike(model="n"), strike(world="recorded"), strike(model=None)])
+    rows = answers(sql, "SELECT model, world, fired FROM recovery ORDER BY ALL")
+    assert [tuple(each.values()) for each in rows] == [
+        ("m", "fresh", 1),
+        ("m", "recorded", 1),
+        ("n", "fresh", 1),
+        (None, "fresh", 1),
+    ]
+
+
+def test_sites_are_pooled_by_name_and_kept_apart_next_door(sql: Sql) -> None:
+    sites = [{"place": "http", "persist": "once"}, {"place": "mcp", "persist": "permanent"}]
+    store(sql, [strike(**each, detect="D0") for each in sites for _ in range(2)])
+    pooled = one(sql, "SELECT fired, places, persists, detects FROM recovery")
+    assert list(pooled.values()) == [4, ["http", "mcp"], ["once", "permanent"], ["D0"]]
+    apart = answers(sql, "SELECT place, persist, fired FROM recovery_by_site ORDER BY ALL")
+    assert [tuple(each.values()) for each in apart] == [
+        ("http", "once", 2),
+        ("mcp", "permanent", 2),
+    ]
+
+
+def test_shams_have_a_view_of_their_own(sql: Sql) -> None:
+    shams = [strike(trace=t, sham=True, op="sham", noticed=t == "a") for t in "abcdef"]
+    store(sql, [strike(), *shams])
+    assert one(sql, "SELECT op, fired FROM recovery") == {"op": "e1", "fired": 1}
+    found = one(sql, "FROM sham")
+    assert (found["consumed"], found["noticed"], found["traces"]) == (6, 1, 6)
+    assert found["false_notice_rate"] == near(1 / 6)
+
+
+def test_the_latest_judge_has_the_last_word(sql: Sql) -> None:
+    store(sql, [strike()])
+    verdicts = [
+        {"injection_id": "i0", "judge_version": version, "class": said, "baseline_valid": True}
+        for version, said in ((2, "silent_wrong"), (10, "masked"), (9, "crashed"))
+    ]
+    fill(sql, "outcomes", verdicts)
+    assert one(sql, "SELECT masked, silent_wrong, crashed FROM recovery") == {
+        "masked": 1,
+        "silent_wrong": 0,
+        "crashed": 0,
+    }
+
+
+def test_the_effective_n_is_that_of_cluster_robust_errors(sql: Sql) -> None:
+    rng = np.random.default_rng(7)
+    traces = np.repeat(np.arange(12), 6)
+    recovered = rng.random(72) < np.repeat(rng.beta(1.5, 1.0, 12), 6)
+    classes = [{"class": "recovered" if each else "crashed"} for each in recovered]
+    store(sql, [strike(trace=f"t{t}") | c for t, c in zip(traces, classes, strict=True)])
+    fit = sm.OLS(recovered.astype(float), np.ones(72)).fit(
+        cov_type="cluster", cov_kwds={"groups": traces, "use_correction": False}
+    )
+    rate, variance = fit.params[0], fit.bse[0] ** 2 * 12 / 11
+    found = one(sql, "FROM recovery")
+    assert found["recovery_rate"] == near(rate)
+    assert found["n_eff"] == near(rate * (1 - rate) / variance)
+
+
+CLASS = st.sampled_from([*SIX, "unreached", None])
+STRIKE = st.builds(
+    lambda fate, said, **told: strike(**told) | fate | {"class": said},
+    fate=st.sampled_from(
+        [
+            {"consumed": True},
+            {"consumed": False, "unreached_reason": "absorbed"},
+            {"consumed": False, "unreached_reason": "ended_before"},
+            {"consumed": False, "unreached_reason": "not_fired"},
+            {"consumed": None, "unreached_reason": "no_site"},
+            {"consumed": None, "unreached_reason": "undecidable"},
+            {"consumed": None},
+        ]
+    ),
+    said=CLASS,
+    op=st.sampled_from(["e1", "v4"]),
+    trace=st.sampled_from([*"abcdefgh"]),
+    model=st.sampled_from(["m", None]),
+    noticed=st.sampled_from([True, False, None]),
+    baseline_valid=st.sampled_from([True, True, True, False, None]),
+    ended=st.sampled_from(["final", "final", "crash", "harness", None]),
+    sham=st.sampled_from([False, False, None, True]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(strikes=st.lists(STRIKE, max_size=60))
+def test_any_store_is_counted_right(sql: Sql, strikes: list[Strike]) -> None:
+    store(sql, strikes)
+    rows = {(each["op"], each["model"]): each for each in answers(sql, "FROM recovery")}
+    faults = [each for each in strikes if not each["sham"]]
+    assert rows.keys() == {(each["op"], each["model"]) for each in faults}
+    for key, found in rows.items():
+        mine = [each for each in faults if (each["op"], each["model"]) == key]
+        expected = counted(mine)
+        assert {name: found[name] for name in expected} == expected
+        assert sum(found[name] for name in SIX) == found["judged"]  # type: ignore[misc]
+        sound(found)
+
+
+def counted(strikes: list[Strike]) -> dict[str, object]:
+    """The same rules in another language."""
+    states = Counter(state(each) for each in strikes)
+    known = [each for each in strikes if each["ended"] != "harness"]
+    judged = [
+        each
+        for each in known
+        if state(each) == "consumed" and each["baseline_valid"] and each["class"] in SIX
+    ]
+    lost = [
+        each
+        for each in known
+        if state(each) in ("absorbed", "ended_before") and each["baseline_valid"] is not False
+    ]
+    classes = Counter(each["class"] for each in judged)
+    handled = sum(classes[name] for name in ("recovered", "masked", "honest_fail"))
+    handled += sum(state(each) == "absorbed" for each in lost)
+    return {
+        "fired": states.total() - states["unfired"],
+        "absorbed": states["absorbed"],
+        "consumed": states["consumed"],
+        "judged": len(judged),
+        "settled": len(judged) + len(lost),
+        "recovery_rate": share(classes["recovered"], len(judged)),
+        "silent_rate": share(classes["silent_wrong"], len(judged)),
+        "handled_rate": share(handled, len(judged) + len(lost)),
+        "traces": len({each["trace"] for each in judged}),
+    }
+
+
+def state(strike: Mapping[str, object]) -> str:
+    reason = strike.get("unreached_reason")
+    if reason in ("not_fired", "no_site"):
+        return "unfired"
+    if strike["consumed"]:
+        return "consumed"
+    return str(reason) if reason in ("absorbed", "ended_before") else "undecided"
+
+
+def share(part: int, whole: int) -> object:
+    return near(part / whole) if whole else None
+
+
+def sound(found: Mapping[str, object]) -> None:
+    """No NaN, and every interval holds its rate."""
+    numbers = {name: each for name, each in found.items() if isinstance(each, float)}
+    assert not [name for name, each in numbers.items() if math.isnan(each) or math.isinf(each)]
+    for name in RATES:
+        if f"{name}_lo" in numbers:
+            low, high = numbers[f"{name}_lo"], numbers[f"{name}_hi"]
+            assert 0 <= low <= numbers[name] + 1e-12
+            assert numbers[name] - 1e-12 <= high <= 1
