@@ -105,6 +105,8 @@ class Nemesis:
                 return self._reached and fnmatchcase(call.tool, wanted)
 
     def _address(self, call: Call) -> str:
+        """What persists for the same arguments tells the same lie: its occurrence is the site's."""
+        persists = self._fault.persist == "same_args"
         return address(
             seed=self._seed,
             trace=self._trace,
@@ -112,7 +114,7 @@ class Nemesis:
             fault=self._fault.name,
             tool=call.tool,
             arguments=canonical_arguments(call.arguments),
-            occurrence=call.ordinal,
+            occurrence=self._site.ordinal if persists else call.ordinal,
         )
 
     def _bend(self, exchange: Exchange, strike: _Strike) -> Exchange:
@@ -206,6 +208,7 @@ class Nemesis:
             persist=self._fault.persist,
             error_channel=self._operator.channel,
             sham=self._operator.family == "sham",
+            repeat_of=f"{self._run}/1" if self.fired > 1 else None,
         )
 
 

@@ -8,7 +8,7 @@ from faults.operator import operator
 from traces.model import Exchange
 
 # A number that stands alone: not part of an id, a date, a time, a version or a longer word.
-_NUMBER = re.compile(r"(?<![\w.\-:/#+])\d+(?:\.\d+)?(?![\w\-:/]|\.\d)")
+_NUMBER = re.compile(r"(?<![\w.\-/#+])(?<!\d:)\d+(?:\.\d+)?(?![\w\-/]|[:.]\d)")
 
 
 @operator("V1")

@@ -91,12 +91,13 @@ def tables_of(tapes: Iterable[Tape], store: Store) -> dict[str, Tables]:
 def _tables(each: Run, twins: "_Twins") -> Tables:
     rows = index.rows(each.tape, each.story, price)
     tables = {name: table(name, found) for name, found in rows.items() if found}
-    if each.tape.injections:
+    # A clean twin is a control: the sham in it is what others are compared with.
+    if each.tape.injections and each.tape.trajectory.condition != "clean":
         mates = twins.of(each)
         injections = each.tape.injections
         tables["injections"] = table("injections", (_row(i, each, mates) for i in injections))
         if each.tape.trajectory.source == "fork":
-            verdicts = (judge(i, each, mates) for i in injections)
+            verdicts = (judge(i, each, mates) for i in injections if i.repeat_of is None)
             tables["outcomes"] = table("outcomes", (_verdict(verdict) for verdict in verdicts))
     return tables
 

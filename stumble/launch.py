@@ -5,7 +5,7 @@ import itertools
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,21 +23,16 @@ class Cold:
     command: tuple[str, ...]
     cwd: Path | None = None
     budget: float | None = None
-    stdout: Path | None = None
-    """Where its output goes; None passes it through."""
-    extra: Mapping[str, str] | None = None
+    output: Path | None = None
+    """A file for what it prints; None passes it through."""
     warm: bool = False
 
     async def __call__(self, env: Mapping[str, str]) -> Exit:
-        env = {**env, **(self.extra or {})}
-        return await run(
-            self.command,
-            env=env,
-            cwd=self.cwd,
-            budget=self.budget,
-            stdout=self.stdout,
-            stderr=self.stdout,
-        )
+        with ExitStack() as files:
+            out = files.enter_context(self.output.open("ab")) if self.output else None
+            return await run(
+                self.command, env=env, cwd=self.cwd, budget=self.budget, stdout=out, stderr=out
+            )
 
 
 class Warm:

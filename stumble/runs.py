@@ -8,11 +8,12 @@ performer in front, with a recording behind it and, only where something may go 
 mitmproxy as the way out.
 """
 
+import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,7 @@ from replay.performer import Performer
 from replay.player import Fork, Player
 from replay.upstream import InnerProxy
 from scenarios.world import World
+from stumble.exits import Exits
 from stumble.home import new_id
 from traces.conversation import Watch
 from traces.kind import Kind
@@ -44,7 +46,7 @@ class Launch(Protocol):
     def command(self) -> tuple[str, ...]: ...
     @property
     def warm(self) -> bool: ...
-    async def __call__(self, env: Mapping[str, str]) -> Exit: ...
+    def __call__(self, env: Mapping[str, str]) -> Coroutine[None, None, Exit]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,9 @@ async def record(
             Taps((watch, tape)), confdir=ca, began=began, seqs=itertools.count(), hosts=hosts or {}
         ) as listening:
             trusted = bundle(listening.certificate, scratch / "ca-bundle.pem", os.environ)
-            exit = await launch(environment(os.environ, proxy_url=listening.url, bundle=trusted))
+            exit = await launch(
+                environment(os.environ, proxy_url=listening.url, bundle=trusted, node_hook=None)
+            )
         ending = await _close(tape, watch, exit, world, began)
     return Played(id=trajectory.id, path=path, exit=exit, ending=ending)
 
@@ -193,10 +197,17 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         )
         nemesis = _nemesis(plan, watch, tape, run, recording)
         taps = Taps(tap for tap in (watch, nemesis, player, tape) if tap is not None)
-        way = InnerProxy("127.0.0.1", house.upstream_port, began) if out else None  # type: ignore[arg-type]
-        counted = itertools.count()
-        async with house.performer.stage(taps, began=began, seqs=counted, upstream=way) as stage:
-            exit = await launch(environment(os.environ, proxy_url=stage.url, bundle=house.bundle))
+        async with AsyncExitStack() as stack:
+            way = None
+            if out and house.upstream_port is not None:
+                inner = InnerProxy("127.0.0.1", house.upstream_port, began)
+                way = await stack.enter_async_context(inner)
+            counted = itertools.count()
+            stage = await stack.enter_async_context(
+                house.performer.stage(taps, began=began, seqs=counted, upstream=way)
+            )
+            env = environment(os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=None)
+            exit = await _unless(stage.failed, launch(env))
         left = (*player.diverged, *player.missed)
         ending = await _close(tape, watch, exit, plan.world, began, left)
     return Played(
@@ -210,6 +221,19 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         no_site=tuple(nemesis.no_site) if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
     )
+
+
+async def _unless(failed: asyncio.Event, running: Coroutine[None, None, Exit]) -> Exit:
+    """How the agent ended; where a tap failed it is ended at once, and the stage raises why."""
+    agent, failure = asyncio.create_task(running), asyncio.create_task(failed.wait())
+    try:
+        await asyncio.wait((agent, failure), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        failure.cancel()
+        if not agent.done():
+            agent.cancel()
+            await asyncio.wait((agent,))
+    return Exit(code=Exits.HARNESS) if agent.cancelled() else agent.result()
 
 
 def _trajectory(

@@ -70,7 +70,9 @@ class Shop:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "STUMBLE"))}
-        return kept | {"HOME": str(home), "OPENAI_API_KEY": "sk-test-0123456789"}
+        store = str(self.folder / ".stumble")
+        key = "sk-test-0123456789"
+        return kept | {"HOME": str(home), "OPENAI_API_KEY": key, "STUMBLE_STORE": store}
 
     def host_options(self) -> tuple[str, ...]:
         return tuple(word for host in self.hosts for word in ("--host", host))

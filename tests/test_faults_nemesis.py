@@ -144,6 +144,7 @@ def test_a_status_at_the_model_boundary_is_the_text_a_client_would_show() -> Non
 def test_persistence_says_which_later_calls_are_struck(persist, times: int) -> None:
     _, injections, _ = struck(Fault(name="http_status", persist=persist))
     assert len(injections) == times
+    assert [i.repeat_of for i in injections[1:]] == [injections[0].id] * (times - 1)
 
 
 def test_a_sham_is_held_back_like_a_fault_and_changes_no_byte() -> None:

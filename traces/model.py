@@ -178,6 +178,8 @@ class Injection:
     rendered: bool = False
     """True where a transport fault had to be shown as the text a client would show."""
     sham: bool = False
+    repeat_of: str | None = None
+    """The first injection of this fault in the run, where it persists and struck again."""
 
 
 type Class = Literal[

@@ -11,7 +11,6 @@ from stumble.exits import Exits
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Exit codes: 0 judged, 3 diverged before the fault, 4 the fault never fired.",
 )
 @options.tape_path
@@ -92,7 +91,7 @@ def fork(
     def launch(condition: Condition, rep: int) -> Cold:
         quiet = as_json or condition != "fault"
         output = logs / f"{tape.stem}-{condition}-{rep}.log" if quiet else None
-        return Cold(command=command, budget=budget, stdout=output)
+        return Cold(command=command, budget=budget, output=output)
 
     async def run() -> Forked:
         with TemporaryDirectory(prefix="stumble-") as scratch:

@@ -9,7 +9,7 @@ from stumble import options
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog="The exit code is the agent's own; 127 if its command was not found.",
 )
 @click.option(

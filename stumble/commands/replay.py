@@ -18,7 +18,6 @@ LIVE = {"model": ("model",), "tools": ("tool",), "all": ("model", "tool")}
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Exit codes: 0 followed the recording, 3 diverged from it, 4 the fault never fired.",
 )
 @options.tape_path
