@@ -11,16 +11,13 @@ who waits for an answer keeps the connection open.
 """
 
 import asyncio
-import fcntl
-import os
-import socket
 import ssl
-import struct
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from replay import tcp
 from replay.h1 import CONTINUE, ESTABLISHED, REFUSALS, Asked, Requests, absolute, host, normal
 from replay.performance import Gone, Performance
 from replay.tls import HANDSHAKE, NO_APPLICATION_PROTOCOL, Hello, Tls, client_hello
@@ -37,9 +34,6 @@ LINGER = 2.0
 
 _DELIVERY = 5.0
 """Seconds an agent that does not read can delay a reset."""
-
-_SIOCOUTQNSD = 0x894B
-"""Linux: how many bytes of a TCP socket were not sent yet (linux/sockios.h)."""
 
 
 class Connection(asyncio.Protocol):
@@ -166,6 +160,7 @@ class Connection(asyncio.Protocol):
         self._authority = authority
         self.write(ESTABLISHED)
         self._receive = self._sniff
+        self._read(True)
         if rest:
             self._sniff(rest)
         return None
@@ -188,7 +183,7 @@ class Connection(asyncio.Protocol):
         except ValueError as error:
             return self._untrusted(str(error))
         self._tls = Tls(context)
-        return self._inside("https", self._encrypted)
+        return self._inside("https", partial(self._encrypted, self._tls))
 
     def _splice(self, hello: Hello) -> None:
         """An agent that speaks only other protocols (HTTP/2) is refused by alert.
@@ -205,14 +200,11 @@ class Connection(asyncio.Protocol):
         data, self._hello = self._hello, b""
         receive(data)
 
-    def _encrypted(self, data: bytes) -> None:
-        tls = self._tls
-        assert tls is not None
+    def _encrypted(self, tls: Tls, data: bytes) -> None:
         try:
             plain = tls.receive(data)
         except ssl.SSLError as error:
             self._transport.write(tls.outgoing())
-            self._tls = None
             return self._untrusted(error.reason or str(error))
         if out := tls.outgoing():
             self._transport.write(out)
@@ -245,13 +237,8 @@ class Connection(asyncio.Protocol):
     async def delivered(self) -> None:
         """The kernel has sent what it took, unless the agent does not read: a reset drops it."""
         deadline = time.monotonic() + _DELIVERY
-        while time.monotonic() < deadline and self._unsent():
+        while not self._closed and tcp.unsent(self._transport) and time.monotonic() < deadline:
             await asyncio.sleep(0.001)
-
-    def _unsent(self) -> int:
-        if sys.platform != "linux" or self._closed:
-            return 0
-        return int.from_bytes(fcntl.ioctl(self._fd(), _SIOCOUTQNSD, bytes(4)), sys.byteorder)
 
     def hang_up(self) -> None:
         """A clean end: after what was written close_notify and FIN, and the agent may answer it."""
@@ -267,12 +254,9 @@ class Connection(asyncio.Protocol):
 
     def reset(self) -> None:
         """An RST, also in the middle of TLS."""
-        if self._transport.is_closing():
-            return
-        self._ending = True
-        with socket.socket(fileno=os.dup(self._fd())) as end:
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self._transport.abort()
+        if not self._transport.is_closing():
+            self._ending = True
+            tcp.reset(self._transport)
 
     def drop(self) -> None:
         """The stage is over."""
@@ -284,10 +268,6 @@ class Connection(asyncio.Protocol):
     @property
     def _closed(self) -> bool:
         return self._ending or self._transport.is_closing()
-
-    def _fd(self) -> int:
-        end: socket.socket = self._transport.get_extra_info("socket")
-        return end.fileno()
 
     def _read(self, wanted: bool) -> None:
         if wanted != self._reading:

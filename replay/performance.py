@@ -56,8 +56,8 @@ class Performance:
         self._out: list[bytes] = []
         self._due: list[bytes] = []
         """The chunks that are whole once `_out` is written."""
-        self._part: list[bytes] = []
-        """What was written of a chunk that is not whole yet."""
+        self._part = b"", 0
+        """A chunk that is not whole yet, and how much of it was written."""
         self._size = 0
         self._at = 0.0
         self._trailers: Headers = ()
@@ -149,10 +149,9 @@ class Performance:
             return
         self._out.append(self._framing.before(len(data)))
         for start in range(0, len(data), PIECE):
-            piece = data[start : start + PIECE]
-            self._out.append(piece)
+            self._out.append(data[start : start + PIECE])
             self._write()
-            self._part.append(piece)
+            self._part = data, start + PIECE
             if self._line.paused:
                 await self._line.drained()
         self._out.append(self._framing.after())
@@ -181,7 +180,7 @@ class Performance:
             self._seen = got(self._exchange, self._answer, None)
             self._stage.taps.head(self._seen)
         if self._due:
-            self._part.clear()
+            self._part = b"", 0
             for data in self._due:
                 chunk = Chunk(at=at, data=data)
                 self._chunks.append(chunk)
@@ -218,8 +217,9 @@ class Performance:
             return  # the connection went down with the run: that is nothing the agent did
         answer = self._answer if self._headed else None
         if answer is not None:
-            if self._part:
-                self._chunks.append(Chunk(at=self._at, data=b"".join(self._part)))
+            data, written = self._part
+            if written:
+                self._chunks.append(Chunk(at=self._at, data=data[:written]))
             answer = _answer(answer, answer.at, self._chunks, self._trailers, self._ended)
         self._stage.taps.done(got(self._exchange, answer, self._error))
 

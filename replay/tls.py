@@ -136,7 +136,7 @@ class Tls:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.open = False
-        """The handshake is done."""
+        """The handshake is done, and nothing went wrong since."""
         self.over = False
         """The other side said close_notify: no more plaintext will come."""
 
@@ -147,7 +147,7 @@ class Tls:
         """
         self._incoming.write(data)
         plain = []
-        with suppress(ssl.SSLWantReadError):
+        try:
             if not self.open:
                 self._ssl.do_handshake()
                 self.open = True
@@ -156,6 +156,11 @@ class Tls:
                     self.over = True
                     break
                 plain.append(piece)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError:
+            self.open = False
+            raise
         return plain[0] if len(plain) == 1 else b"".join(plain)
 
     def send(self, data: bytes) -> bytes:

@@ -220,7 +220,6 @@ class _Wire(asyncio.Protocol):
         self._end(None if self._to_eof else "eof: the inner proxy closed the connection")
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._keeps = False
         self._end(f"reset: {error}" if error else "eof: the inner proxy closed the connection")
         self._wires.discard(self)
         self.lost.set()

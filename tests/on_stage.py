@@ -101,6 +101,7 @@ def on_stage(
 
     async def perform() -> None:
         began, over = time.monotonic(), asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(unforeseen)
         way = upstream(began) if upstream else None
         async with contextlib.AsyncExitStack() as stack:
             if isinstance(way, contextlib.AbstractAsyncContextManager):
@@ -110,6 +111,9 @@ def on_stage(
             told.append((stage, over))
             ready.set()
             await over.wait()
+
+    def unforeseen(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        raised.append(RuntimeError(context))
 
     def run() -> None:
         try:

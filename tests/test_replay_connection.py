@@ -1,6 +1,7 @@
 """How agents come in: proxy form, direct form, CONNECT, TLS, pipelines, and nonsense."""
 
 import os
+import socket
 import ssl
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from replay.performer import Performer
 from tests.on_stage import (
     GET,
     INSIDE,
+    WAIT,
     Script,
     dial,
     eventually,
@@ -144,6 +146,39 @@ def test_pipelined_requests_are_answered_in_their_order(
     assert [x.stream for x in script.got] == list(range(1, 101))
 
 
+def test_a_tunnel_waits_for_the_answer_before_it(performer: Performer) -> None:
+    script = Script(say(b"hi", gap=0.05))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        end.sendall(GET + b"CONNECT b.example:80 HTTP/1.1\r\n\r\n" + INSIDE)
+        heard(end, b"0\r\n\r\n")
+        assert heard(end, b"\r\n\r\n").startswith(b"HTTP/1.1 200 Connection established")
+        heard(end, b"0\r\n\r\n")
+        end.sendall(INSIDE + b"CONNECT c.example:80 HTTP/1.1\r\n\r\n")
+        heard(end, b"0\r\n\r\n")
+        assert rest(end).startswith(b"HTTP/1.1 400 Bad Request")
+    assert [x.request.url for x in script.got] == [
+        "http://a.example/x",
+        "http://b.example/x",
+        "http://b.example/x",
+    ]
+
+
+def test_half_a_client_hello_may_come_while_an_answer_is_under_way(
+    performer: Performer, confdir: Path
+) -> None:
+    outgoing = ssl.MemoryBIO()
+    agent = trusting(confdir).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="a.example")
+    with suppress(ssl.SSLWantReadError):
+        agent.do_handshake()
+    hello = outgoing.read()
+    with on_stage(performer, Script(say(b"hi", gap=0.05))) as stage, dial(stage) as end:
+        end.sendall(GET + b"CONNECT a.example:443 HTTP/1.1\r\n\r\n" + hello[:10])
+        heard(end, b"0\r\n\r\n")
+        heard(end, b"established\r\n\r\n")
+        end.sendall(hello[10:])
+        assert end.recv(1) == b"\x16"
+
+
 @plain_and_tls
 def test_an_agent_that_waits_for_leave_to_send_its_body_gets_it(
     performer: Performer, confdir: Path, tls: bool
@@ -260,3 +295,17 @@ def test_an_agent_that_does_not_trust_us_is_known(performer: Performer) -> None:
             ssl.create_default_context().wrap_socket(end, server_hostname="a.example")
         assert eventually(lambda: stage.untrusted)
     assert "UNKNOWN_CA" in stage.untrusted["a.example:443"].upper().replace(" ", "_")
+
+
+def test_bytes_that_are_no_tls_end_the_tunnel(performer: Performer, confdir: Path) -> None:
+    script = Script(say(b"one", b"two", gap=60))
+    with on_stage(performer, script) as stage:
+        tunnel = secure(stage, confdir)
+        tunnel.sendall(INSIDE)
+        heard(tunnel, b"\r\n\r\n")
+        with socket.socket(fileno=tunnel.detach()) as end:
+            end.settimeout(WAIT)
+            end.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+            rest(end)
+    assert [x.error for x in script.got] == ["cancelled"]
+    assert list(stage.untrusted) == ["a.example:443"]

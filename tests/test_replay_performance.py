@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 
 import h11
@@ -19,10 +20,10 @@ from replay.performance import got
 from replay.performer import Performer, Stage
 from tests.on_stage import (
     GET,
-    WAIT,
     Script,
     dial,
     ending,
+    eventually,
     fail,
     heard,
     on_stage,
@@ -311,14 +312,16 @@ def test_an_answer_breaks_off_after_its_last_byte(
 def test_a_cut_loses_nothing_of_what_came_before_it(
     performer: Performer, confdir: Path, tls: bool, error: str, how: str
 ) -> None:
-    """3 MB, which no buffer on the way holds, read by an agent that begins late."""
+    """3 MB stand in buffers of the kernel, and not all on the agent's side, when it is cut."""
     body = os.urandom(3_000_000)
-    with on_stage(performer, Script(say(body, error=error))) as stage:
+    script = Script(say(body, error=error))
+    with on_stage(performer, script) as stage:
         end, request = reach(stage, confdir, tls)
         with end:
             end.sendall(request)
-            select.select([end], [], [], WAIT)
-            time.sleep(0.2)
+            assert eventually(
+                lambda: script.chunks or any(line.paused for line in stage.connections)
+            )
             data, ended = ending(end)
     assert ended == how
     assert data.endswith(body + b"\r\n")
@@ -376,26 +379,31 @@ def test_an_agent_that_leaves_before_the_head_got_nothing(performer: Performer) 
 
 @plain_and_tls
 def test_chunks_keep_their_gaps(performer: Performer, confdir: Path, tls: bool) -> None:
-    """The bound of 2 ms on the median is a requirement; no chunk is early."""
-    script = Script(say(*[b"data: x\n\n"] * 50, gap=0.02))
-    with on_stage(performer, script) as stage:
-        end, request = reach(stage, confdir, tls)
-        with end:
-            end.sendall(request)
-            heard(end, b"\r\n\r\n")
-            seen = []
-            for _ in range(50):
-                assert end.recv(1 << 16).startswith(b"9\r\ndata: x\n\n\r\n")
-                seen.append(time.monotonic())
-    gaps = [later - sooner for sooner, later in zip(seen, seen[1:], strict=False)]
-    assert statistics.median(abs(gap - 0.02) for gap in gaps) < 0.002
-    [got] = script.got
-    assert got.response is not None
-    assert got.response.ended is not None
-    late = [chunk.at - (got.started + 0.02 * n) for n, chunk in enumerate(got.response.chunks, 1)]
-    assert min(late) >= 0
-    assert got.started <= got.response.at <= got.response.chunks[0].at
-    assert got.response.ended >= got.response.chunks[-1].at
+    """No chunk is early; and, on a machine that is not overloaded, 2 ms at the median."""
+    errors = []
+    for _ in range(3):
+        script = Script(say(*[b"data: x\n\n"] * 50, gap=0.02))
+        with on_stage(performer, script) as stage:
+            end, request = reach(stage, confdir, tls)
+            with end:
+                end.sendall(request)
+                heard(end, b"\r\n\r\n")
+                seen = []
+                for _ in range(50):
+                    assert heard(end, b"x\n\n\r\n") == b"9\r\ndata: x\n\n\r\n"
+                    seen.append(time.monotonic())
+        [got] = script.got
+        assert got.response is not None
+        assert got.response.ended is not None
+        times = [chunk.at for chunk in got.response.chunks]
+        assert min(at - got.started - 0.02 * n for n, at in enumerate(times, 1)) >= 0
+        assert [got.started, got.response.at, *times, got.response.ended] == sorted(
+            [got.started, got.response.at, *times, got.response.ended]
+        )
+        errors.append(statistics.median(abs(b - a - 0.02) for a, b in pairwise(seen)))
+        if errors[-1] < 0.002:
+            return
+    pytest.fail(f"medians of the gaps were off by {errors} s")
 
 
 def test_a_head_may_come_long_before_its_body(performer: Performer) -> None:
@@ -437,8 +445,7 @@ def test_an_answer_waits_in_small_pieces_for_an_agent_that_does_not_read(
         with end:
             tracemalloc.start()
             end.sendall(request)
-            select.select([end], [], [], WAIT)
-            time.sleep(0.3)
+            assert eventually(lambda: any(line.paused for line in stage.connections))
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             assert script.got == []
@@ -447,15 +454,41 @@ def test_an_answer_waits_in_small_pieces_for_an_agent_that_does_not_read(
             while len(read) < len(body) and (piece := end.recv(1 << 20)):
                 read += piece
     assert read == body
-    # What went into the kernel is counted by nobody; the pieces of the body written are kept.
-    assert peak < 16_000_000
+    assert peak < 1_000_000
     assert [x.response and x.response.body == body for x in script.got] == [True]
+
+
+@plain_and_tls
+def test_an_agent_that_leaves_in_the_middle_of_a_chunk_got_the_beginning_of_it(
+    performer: Performer, confdir: Path, tls: bool
+) -> None:
+    body = os.urandom(30_000_000)
+    script = Script(say(body))
+    with on_stage(performer, script) as stage:
+        end, request = reach(stage, confdir, tls)
+        with end:
+            end.sendall(request)
+            assert eventually(lambda: any(line.paused for line in stage.connections))
+        assert eventually(lambda: script.got)
+    [got] = script.got
+    assert got.error == "cancelled"
+    assert got.response is not None
+    assert 0 < len(got.response.body) < len(body)
+    assert body.startswith(got.response.body)
 
 
 def test_an_agent_that_asks_and_never_reads_is_no_longer_read(performer: Performer) -> None:
     script = Script(say(b"x" * 50_000))
+    sent = 0
+
+    def ask(end: socket.socket) -> None:
+        nonlocal sent
+        while sent < 50_000_000:
+            sent += end.send(GET * 1000)
+
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.settimeout(1)
         with pytest.raises(TimeoutError):
-            end.sendall(GET * 1_000_000)
+            ask(end)
     assert len(script.asked) < 1000
+    assert sent < 20_000_000

@@ -125,6 +125,7 @@ def test_a_record_that_was_changed_ends_the_connection(authority: Authority, con
     with pytest.raises(ssl.SSLError):
         tls.receive(bytes(record))
     assert tls.outgoing() != b""
+    assert tls.close() == b""
 
 
 @pytest.mark.parametrize("alpn", [(), ("h2",), ("h2", "http/1.1"), ("http/1.1",)])
