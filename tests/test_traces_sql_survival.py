@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 
 from tests.stored import Sql, answers, empty, fill, near, one
+from traces.sql import ask
 
 type Known = dict[str, object]
 
@@ -235,3 +236,13 @@ def test_no_figure_is_not_a_number(filled: Sql, told: list[Known], said: list[st
         if found["lo"] is not None and found["survival"] is not None:
             assert 0 <= found["lo"] <= found["survival"] + 1e-12  # type: ignore[operator]
             assert found["survival"] <= found["hi"] + 1e-12 <= 1 + 1e-9  # type: ignore[operator]
+
+
+def test_an_error_rate_may_be_given(sql: Sql) -> None:
+    runs(sql, [{"passed": k % 4 > 0} for k in range(20)])
+    struck(sql, {"e1": ["recovered", "crashed"]})
+    known = one(sql, "FROM survival WHERE e_from = 'assumed' AND e = 0.05 AND n = 20")
+    given = [each for each in ask(sql, "survival_table", e=0.05).fetchall() if each[3] == 20]
+    assert [each[4:11] for each in given] == [
+        ("model", "given", 0.05, *(near(known[name]) for name in ("survival", "lo", "hi", "naive")))
+    ]

@@ -13,7 +13,8 @@ The views of generation n read the loose files and the packs of generation n. Pa
 generation n+1 aside, renames it into place, removes generation n and then the loose files that
 were packed. While that lasts, and for a connection made before it, a query either still reads
 the old files or fails because they are gone; it never sees a row missing or twice. Connecting
-again helps. The lock file keeps `compact` apart from `write` and `connect`, which share it.
+again helps. The lock file keeps whoever packs apart from those who write and connect, who
+share it. DuckDB's own limit: no `?` in the path.
 """
 
 import fcntl
@@ -104,13 +105,14 @@ class Store:
         """A copy of an imported file under `imports/`, in a folder named after its content."""
         with source.open("rb") as file:
             name = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        kept = self.root / "imports" / name / source.name
-        if not kept.parent.is_dir() or not any(kept.parent.iterdir()):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            aside = _aside(kept)
-            shutil.copyfile(source, aside)
-            aside.replace(kept)
-        return next(path for path in kept.parent.iterdir() if not path.name.startswith("."))
+        folder = self.root / "imports" / name
+        for kept in folder.glob("[!.]*"):
+            return kept
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = folder / source.name
+        aside = _aside(kept)
+        shutil.copyfile(source, aside)
+        return aside.replace(kept)
 
     def imports(self) -> tuple[Path, ...]:
         """The kept sources of all imports; the name of its folder is the segment of each."""

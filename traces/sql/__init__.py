@@ -18,7 +18,16 @@ type Value = str | int | float | bool | None
 _HERE = Path(__file__).parent
 _DEFAULT = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
 
-MACROS = ("t975", "wilson", "binomial", "mcnemar", "pass_hat_k", "clustered", "conversation")
+MACROS = (
+    "t975",
+    "wilson",
+    "binomial",
+    "mcnemar",
+    "pass_hat_k",
+    "clustered",
+    "implied",
+    "conversation",
+)
 VIEWS = (
     "strikes",
     "strike_rates",

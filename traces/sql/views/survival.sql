@@ -85,25 +85,6 @@ wild AS (
     FROM rates
 ),
 
-implied AS (
-    SELECT
-        agent,
-        model,
-        world,
-        unnest([10, 20, 50]) AS n,
-        'model' AS basis,
-        e_from,
-        e,
-        1 - e * (1 - h) - u AS step,
-        1 - e_hi * (1 - h_lo) - u_hi AS step_lo,
-        1 - e_lo * (1 - h_hi) - u_lo AS step_hi,
-        h,
-        u,
-        ops,
-        scenarios
-    FROM wild
-),
-
 reach AS (
     SELECT agent, model, max(step) AS last_step
     FROM km
@@ -136,24 +117,29 @@ SELECT
     model,
     world,
     n,
-    basis,
+    'model' AS basis,
     e_from,
     e,
-    CASE WHEN step < 0 THEN 0 ELSE pow(step, n) END AS survival,
-    CASE WHEN step_lo < 0 THEN 0 ELSE pow(step_lo, n) END AS lo,
-    CASE WHEN step_hi < 0 THEN 0 ELSE pow(step_hi, n) END AS hi,
+    implied(e, h, u, n) AS survival,
+    implied(e_hi, h_lo, u_hi, n) AS lo,
+    implied(e_lo, h_hi, u_lo, n) AS hi,
     pow(1 - e, n) AS naive,
     h,
+    h_lo,
+    h_hi,
     u,
+    u_lo,
+    u_hi,
     ops,
     CASE
         WHEN h IS NULL THEN 'no_faults'
         WHEN u IS NULL THEN 'no_clean_runs'
         WHEN e IS NULL THEN 'no_error_rate'
-        WHEN step_lo IS NULL OR step_hi IS NULL THEN 'few_traces'
+        WHEN lo IS NULL OR hi IS NULL THEN 'few_traces'
     END AS reason,
     scenarios
-FROM implied
+FROM wild
+CROSS JOIN (SELECT unnest([10, 20, 50]) AS n)
 UNION ALL
 SELECT
     observed.agent,
@@ -168,7 +154,11 @@ SELECT
     observed.reached.hi AS hi,
     pow(1 - hazards.error.rate, observed.n) AS naive,
     NULL AS h,
+    NULL AS h_lo,
+    NULL AS h_hi,
     NULL AS u,
+    NULL AS u_lo,
+    NULL AS u_hi,
     NULL AS ops,
     NULL AS reason,
     hazards.scenarios
