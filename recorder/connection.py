@@ -1,79 +1,36 @@
-"""One connection of the agent: mitmproxy's protocol layers with our hands on the ends.
+"""One connection of the agent: what goes wrong with a server goes wrong with the agent alike.
 
-mitmproxy's own server walks a list of addons in a task of its own for each of some ten hooks
-per request, keeps its options in a module global (one proxy per process), and shows the agent a
-page of its own (502) where a server did not answer. Here the layers are driven directly: hooks
-run in line, and what went wrong with a server goes wrong with the agent in the same way. The
-price is the use of names that mitmproxy does not promise to keep; its version is locked.
+mitmproxy shows an agent a page of its own (502) where a server did not answer, and a FIN where
+the server sent a reset. Both would be behaviour that no server ever had.
 """
-
-# mypy: allow-untyped-calls
 
 import asyncio
 import logging
 import os
-import re
 import socket
 import struct
 import sys
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace, TracebackType
-from typing import Literal, cast
+from types import TracebackType
+from typing import Literal
 
-from h11 import Data, EndOfMessage
-from h11._readers import ChunkedReader
-from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import connection, http
-from mitmproxy.net.tls import starts_like_tls_record
-from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer, mode_specs, server
-from mitmproxy.proxy.layers import HttpLayer, modes, tcp, tls
-from mitmproxy.proxy.layers.http import HTTPMode, HttpStream, _hooks, _http1
+from mitmproxy.proxy.layers import modes, tcp, tls
+from mitmproxy.proxy.layers.http import HttpStream, _hooks
 from mitmproxy.tls import TlsData
 
 from recorder.causes import code_of, why
 from recorder.flows import Flows
-from recorder.tls import SPOKEN, Tls
+from recorder.layers import OPTIONS, Layers, next_layer
+from recorder.tls import Tls
 
-# What the layers ask for; anything else would be an AttributeError, which stops the run.
-OPTIONS = cast(
-    Options,
-    SimpleNamespace(
-        connection_strategy="lazy",  # nothing is dialled before a request is whole
-        validate_inbound_headers=True,
-        normalize_outbound_headers=True,
-        store_streamed_bodies=False,
-        stream_large_bodies=None,
-        body_size_limit=None,
-        keep_host_header=False,
-        http2_ping_keepalive=58,
-        # A WebSocket passes byte for byte, like any protocol that is not HTTP.
-        websocket=False,
-        rawtcp=True,
-        # Seconds. A model may think for longer than the 600 after which mitmproxy hangs up.
-        tcp_timeout=86_400,
-    ),
-)
 MODE = mode_specs.ProxyMode.parse("regular")
 # mitmproxy opens at most 5 connections at a time to one address; agents are not so limited.
 MANY = 1000
-
-
-class _Chunked(ChunkedReader):
-    """Drops the trailers of an HTTP/1.1 answer, as a proxy may (RFC 9110 6.5.1).
-
-    mitmproxy raises NotImplementedError on them, which would end the whole run.
-    """
-
-    def __call__(self, buffer: ReceiveBuffer) -> Data | EndOfMessage | None:
-        event = super().__call__(buffer)
-        return EndOfMessage() if isinstance(event, EndOfMessage) else event
-
-
-_http1.ChunkedReader = _Chunked  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +64,8 @@ class AgentConnection(server.LiveConnectionHandler):
         self._tls_errors: dict[str, str] = {}
         self._tunnels: set[connection.Connection] = set()
         self._source: connection.Connection | None = None
-        self._top = modes.HttpProxy(self.layer.context)
         self._hooks: dict[type[commands.StartHook], Callable[..., None]] = {
-            layer.NextLayerHook: _next_layer,
+            layer.NextLayerHook: next_layer,
             tls.TlsStartClientHook: wiring.tls.meet_agent,
             tls.TlsStartServerHook: wiring.tls.meet_server,
             tls.TlsFailedClientHook: self._mistrusted,
@@ -121,29 +77,16 @@ class AgentConnection(server.LiveConnectionHandler):
             _hooks.HttpResponseHook: self._response,
             _hooks.HttpErrorHook: self._error,
         }
-        self.layer = self  # type: ignore[assignment]  # asked for nothing but handle_event
+        layers = Layers(modes.HttpProxy(self.layer.context), self._seen, self._run)
+        self.layer = layers  # type: ignore[assignment]  # asked for nothing but handle_event
 
-    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
-        """mitmproxy's answer to an event, with every hook run in line and none in a task.
-
-        A reply to a blocking hook has to wait until the layers have come to rest, as it would
-        if a task brought it.
-        """
+    def _seen(self, event: events.Event) -> None:
         if isinstance(event, events.ConnectionEvent):
             self._source = event.connection
         elif isinstance(event, events.OpenConnectionCompleted):
             self._source = event.command.connection
         if isinstance(event, events.ConnectionClosed):
             self._cut_tunnel(event.connection)
-        pending = deque([event])
-        while pending:
-            for command in self._top.handle_event(pending.popleft()):
-                if not isinstance(command, commands.StartHook):
-                    yield command
-                    continue
-                self._run(command)
-                if command.blocking:
-                    pending.append(events.HookCompleted(command))
 
     def _run(self, hook: commands.StartHook) -> None:
         if isinstance(hook, _hooks.HttpRequestHeadersHook):
@@ -247,7 +190,7 @@ class AgentConnection(server.LiveConnectionHandler):
         elif _resets(reason) and not (flow.request.is_http2 and self.flows.open):
             self._reset()
         if flow.killable:
-            flow.kill()
+            flow.kill()  # type: ignore[no-untyped-call]
 
     def _why(self, flow: http.HTTPFlow, said: str) -> str:
         gone = not self.client.connected or self._source is self.client
@@ -298,18 +241,3 @@ def _resets(reason: str) -> bool:
     """Whether the agent would see a reset: an end of the stream or its own end it would not."""
     code, _, detail = reason.partition(":")
     return code not in ("eof", "protocol", "cancelled") and "stream" not in detail
-
-
-def _next_layer(data: layer.NextLayer) -> None:
-    """What the agent speaks, as far as its first bytes tell: TLS, HTTP, or anything else."""
-    context, said = data.context, bytes(data.data_client())
-    if len(context.layers) == 1:
-        data.layer = HttpLayer(context, HTTPMode.regular)
-    elif starts_like_tls_record(said):
-        to_server = tls.ServerTLSLayer(context)
-        to_server.child_layer = tls.ClientTLSLayer(context)
-        data.layer = to_server
-    elif context.client.alpn in SPOKEN or re.match(rb"[A-Za-z]+ [^\n]", said):
-        data.layer = HttpLayer(context, HTTPMode.transparent)
-    elif not re.fullmatch(rb"\x16|\x16\x03|[A-Za-z]{,20} ?", said):  # may yet become one of them
-        data.layer = tcp.TCPLayer(context)

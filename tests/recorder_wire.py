@@ -171,7 +171,9 @@ def says(raw: bytes) -> Answer:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection by RST."""
+    """End a connection by RST, if it has not ended."""
+    if writer.is_closing():
+        return
     number = writer.get_extra_info("socket").fileno()
     with socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as same:
         same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -294,5 +296,63 @@ def test_an_inner_proxy_passes_a_cut_in_the_middle_on(end: str) -> None:
         notes = Notes()
         async with serving(cut(PARTIAL, end)) as server, recording(notes, inner=True) as proxy:
             assert await converse(proxy.port, asks(server.port, through=True)) == (PARTIAL, end)
+
+    run(main())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_whatever_happens_each_exchange_is_told_once_and_whole(scheme: str) -> None:
+    """80 agents and servers that vanish when they like, by a seed."""
+
+    async def main() -> None:
+        chance = Random(7)
+        notes = Notes()
+        whole = HEAD + EVENT * 6 + b"0\r\n\r\n"
+
+        async def answer(request: bytes, writer: asyncio.StreamWriter) -> None:
+            for start in range(0, len(whole), 40):
+                writer.write(whole[start : start + 40])
+                await asyncio.sleep(0)
+                if chance.random() < 0.1:
+                    END[chance.choice(list(END))](writer)
+                    return
+
+        async def agent(port: int, to: int) -> None:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                if scheme == "https":
+                    writer.write(b"CONNECT localhost:%d HTTP/1.1\r\n\r\n" % to)
+                    await reader.readuntil(b"\r\n\r\n")
+                    await writer.start_tls(trust, server_hostname="localhost")
+                for _ in range(3):
+                    request = asks(to, through=scheme == "http")
+                    if chance.random() < 0.1:
+                        writer.write(request[:20])
+                        return
+                    writer.write(request)
+                    for _ in range(chance.randrange(8)):
+                        await reader.readexactly(chance.choice([1, 10]))
+            except (ConnectionError, asyncio.IncompleteReadError):
+                return
+            finally:
+                END[chance.choice(list(END))](writer)
+
+        tls = server_tls() if scheme == "https" else None
+        async with serving(answer, tls=tls) as server, recording(notes) as proxy:
+            trust = ssl.create_default_context(cafile=proxy.certificate)
+            async with asyncio.TaskGroup() as agents:
+                for _ in range(80):
+                    agents.create_task(agent(proxy.port, server.port))
+        assert len(notes.asked) > 80
+        assert {each.seq for each in notes.asked} == {each.seq for each in notes.over}
+        assert len(notes.over) == len(notes.asked)
+        for exchange in notes.over:
+            answered = exchange.response is not None and exchange.response.ended is not None
+            assert answered is (exchange.error is None)
+            if answered:
+                assert exchange.response is not None
+                assert exchange.response.body == b"data: a\n\n" * 6
+        codes = {(exchange.error or "whole").partition(":")[0] for exchange in notes.over}
+        assert codes == {"whole", "cancelled", "reset", "eof"}
 
     run(main())

@@ -1,0 +1,129 @@
+"""mitmproxy's protocol layers, driven without its server and its addons.
+
+mitmproxy's own server walks a list of addons in a task of its own for each of some ten hooks
+per request, keeps its options in a module global (one proxy per process), and writes each piece
+of a message by itself. Here hooks run in line and pieces that go the same way at the same time
+are written together, as a server writes them. The price is the use of names that mitmproxy does
+not promise to keep; its version is locked.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import cast
+
+from h11 import Data, EndOfMessage
+from h11._readers import ChunkedReader
+from h11._receivebuffer import ReceiveBuffer
+from mitmproxy.net.tls import starts_like_tls_record
+from mitmproxy.options import Options
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.layers import HttpLayer, tcp, tls
+from mitmproxy.proxy.layers.http import HTTPMode, _http1
+
+from recorder.tls import SPOKEN
+
+# What the layers ask for; anything else would be an AttributeError, which stops the run.
+OPTIONS = cast(
+    Options,
+    SimpleNamespace(
+        connection_strategy="lazy",  # nothing is dialled before a request is whole
+        validate_inbound_headers=True,
+        normalize_outbound_headers=True,
+        store_streamed_bodies=False,
+        stream_large_bodies=None,
+        body_size_limit=None,
+        keep_host_header=False,
+        http2_ping_keepalive=58,
+        # A WebSocket passes byte for byte, like any protocol that is not HTTP.
+        websocket=False,
+        rawtcp=True,
+        # Seconds. A model may think for longer than the 600 after which mitmproxy hangs up.
+        tcp_timeout=86_400,
+    ),
+)
+TOGETHER = 1 << 16
+"""Bytes up to which pieces are joined; beyond, copying costs more than another write."""
+
+
+class _Chunked(ChunkedReader):
+    """Drops the trailers of an HTTP/1.1 answer, as a proxy may (RFC 9110 6.5.1).
+
+    mitmproxy raises NotImplementedError on them, which would end the whole run.
+    """
+
+    def __call__(self, buffer: ReceiveBuffer) -> Data | EndOfMessage | None:
+        event = super().__call__(buffer)
+        return EndOfMessage() if isinstance(event, EndOfMessage) else event
+
+
+_http1.ChunkedReader = _Chunked  # type: ignore[attr-defined]
+
+
+class Layers:
+    """The stack of layers of one connection, with `top` as its uppermost.
+
+    `seen` is told of every event before the layers are, `run` runs every hook.
+    """
+
+    def __init__(
+        self,
+        top: layer.Layer,
+        seen: Callable[[events.Event], None],
+        run: Callable[[commands.StartHook], None],
+    ) -> None:
+        self.top, self.seen, self.run = top, seen, run
+
+    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
+        """What is to be sent, opened and closed because of an event."""
+        self.seen(event)
+        send: commands.SendData | None = None
+        for command in self._commands(event):
+            if isinstance(command, commands.SendData):
+                if send is None:
+                    send = command
+                elif send.connection is command.connection and len(send.data) < TOGETHER:
+                    send.data += command.data
+                else:
+                    yield send
+                    send = command
+                continue
+            if send is not None:
+                yield send
+                send = None
+            if isinstance(command, commands.StartHook):
+                self.run(command)
+            else:
+                yield command
+        if send is not None:
+            yield send
+
+    def _commands(self, event: events.Event) -> Iterator[commands.Command]:
+        """All commands that follow from an event, logs aside.
+
+        A reply to a blocking hook has to wait until the layers have come to rest, as it would
+        if a task brought it.
+        """
+        waiting = deque([event])
+        while waiting:
+            for command in self.top.handle_event(waiting.popleft()):
+                if not isinstance(command, commands.Log):
+                    yield command
+                if isinstance(command, commands.StartHook) and command.blocking:
+                    waiting.append(events.HookCompleted(command))
+
+
+def next_layer(data: layer.NextLayer) -> None:
+    """What the agent speaks, as far as its first bytes tell: TLS, HTTP, or anything else."""
+    context, said = data.context, bytes(data.data_client())  # type: ignore[no-untyped-call]
+    if len(context.layers) == 1:
+        data.layer = HttpLayer(context, HTTPMode.regular)
+    elif starts_like_tls_record(said):
+        to_server = tls.ServerTLSLayer(context)
+        to_server.child_layer = tls.ClientTLSLayer(context)
+        data.layer = to_server
+    elif context.client.alpn in SPOKEN or re.match(rb"[A-Za-z]+ [^\n]", said):
+        data.layer = HttpLayer(context, HTTPMode.transparent)
+    elif not re.fullmatch(rb"\x16|\x16\x03|[A-Za-z]{,20} ?", said):  # may yet become one of them
+        data.layer = tcp.TCPLayer(context)
