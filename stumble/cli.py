@@ -57,6 +57,12 @@ def _demo() -> click.Command:
     return demo
 
 
+def _practice() -> click.Command:
+    from stumble.commands.practice import practice
+
+    return practice
+
+
 COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
     {
         "record": _record,
@@ -66,6 +72,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "faults": _faults,
         "import": _import,
         "sql": _sql,
+        "practice": _practice,
         "demo": _demo,
     }
 )

@@ -52,10 +52,7 @@ def missing(store: Store) -> tuple[Path, ...]:
 
 def refresh(store: Store) -> list[str]:
     """Write the rows that are missing; returns a line for each tape that could not be read."""
-    segments = set(store.segments())
-    for source in store.imports():
-        if source.parent.name not in segments:
-            store.write(source.parent.name, formats.read(source))
+    formats.restore(store)
     tapes, refused = [], []
     for path in missing(store):
         try:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-
 FORMATS = ("table", "json", "csv")
 
 

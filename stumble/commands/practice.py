@@ -1,0 +1,126 @@
+"""`stumble practice`: a shop, a model of known skill and an agent to try everything on."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from scenarios.practice.plan import Task
+
+SHOP, MODEL = 8902, 8901
+
+
+@click.group()
+def practice() -> None:
+    """A small world to practise on, without network or key.
+
+    \b
+    stumble practice serve refund-1 &
+    stumble record -o refund.tape -- stumble practice agent refund-1
+    """
+
+
+@practice.command()
+@click.argument("task")
+@click.option(
+    "--db",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Where to keep the order book; a new temporary file by default.",
+)
+def serve(task: str, db: Path | None) -> None:
+    """Serve the shop on port 8902 and the model on port 8901 until told to end."""
+    from tempfile import TemporaryDirectory
+
+    from recorder import loop
+    from scenarios.practice import provider, server, world
+
+    found = _task(task)
+    with TemporaryDirectory(prefix="stumble-practice-") as folder:
+        book = db or Path(folder) / "shop.db"
+        world.setup(book, found)
+
+        async def run() -> None:
+            import asyncio
+            import signal
+
+            told, here = asyncio.Event(), asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                here.add_signal_handler(number, told.set)
+            async with server.serving(book, SHOP), provider.serving(port=MODEL):
+                click.echo(f"shop on port {SHOP}, model on port {MODEL}, task {task}")
+                await told.wait()
+
+        try:
+            loop.run(run())
+        except OSError as error:
+            raise click.ClickException(f"{error.strerror}: is another practice served?") from None
+
+
+@practice.command(context_settings={"ignore_unknown_options": True})
+@click.argument("task")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def agent(task: str, options: tuple[str, ...]) -> None:
+    """Let the practice agent work on a task: --model practice/naive, retries, verifies, p=0.7."""
+    from scenarios.practice import agent as practising
+
+    _task(task)
+    os.environ.setdefault("OPENAI_BASE_URL", f"http://127.0.0.1:{MODEL}/v1")
+    os.environ.setdefault("TOOLS_URL", f"http://127.0.0.1:{SHOP}")
+    os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
+    sys.exit(practising.main([task, *options]))
+
+
+@practice.command()
+@click.argument("task")
+def reset(task: str) -> None:
+    """Bring the shop into the task's start state."""
+    _ask("POST", "/reset", task)
+
+
+@practice.command()
+@click.argument("task")
+def verify(task: str) -> None:
+    """Exit 0 if the shop is as the task demands, 1 if not, 2 if that cannot be said."""
+    said = _ask("GET", f"/verify?task={task}", None)
+    click.echo(said["detail"] or "as the task demands")
+    sys.exit(2 if said["passed"] is None else not said["passed"])
+
+
+@practice.command("tasks")
+def tasks_() -> None:
+    """List the tasks."""
+    from scenarios.practice.tasks import TASKS
+
+    for task in TASKS.values():
+        click.echo(f"{task.id:10} {task.prompt.strip().splitlines()[0]}")
+
+
+def _task(name: str) -> "Task":
+    from faults.operator import nearest
+    from scenarios.practice.tasks import TASKS
+
+    if name not in TASKS:
+        raise click.UsageError(f"no task is called {name!r}{nearest(name, TASKS)}")
+    return TASKS[name]
+
+
+def _ask(method: str, path: str, task: str | None) -> dict[str, object]:
+    import httpx
+
+    url = f"http://127.0.0.1:{SHOP}{path}"
+    try:
+        with httpx.Client(trust_env=False, timeout=10) as client:
+            body = None if task is None else {"task": task}
+            answer = client.request(method, url, json=body)
+    except httpx.ConnectError:
+        raise click.ClickException(
+            "no shop is served here; start one with: stumble practice serve TASK"
+        ) from None
+    if answer.is_error:
+        raise click.ClickException(f"the shop answered {answer.status_code}: {answer.text}")
+    found: dict[str, object] = answer.json()
+    return found
