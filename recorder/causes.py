@@ -5,6 +5,7 @@ import socket
 
 _RESET = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
 _TIMEOUT = frozenset({errno.ETIMEDOUT, errno.EAGAIN})
+STREAM_RESET = "reset: the server reset the stream"
 CODES = ("refused", "reset", "eof", "timeout", "dns", "tls", "protocol", "cancelled")
 
 
@@ -32,7 +33,7 @@ def why(said: str, *, broken: str | None) -> str:
     if said.partition(":")[0] in CODES:
         return said
     if said.startswith("stream reset"):  # HTTP/2; mitmproxy always says "by client"
-        return f"reset: the server reset the stream {said.partition('(')[2].rstrip(')')}".rstrip()
+        return f"{STREAM_RESET} {said.partition('(')[2].rstrip(')')}"
     if broken is not None:
         return f"{broken}: {said}"
     if "closed connection" in said or "unexpected server response" in said:

@@ -23,7 +23,7 @@ from mitmproxy.proxy.layers import modes, tcp, tls
 from mitmproxy.proxy.layers.http import HttpStream, _hooks
 from mitmproxy.tls import TlsData
 
-from recorder.causes import code_of, why
+from recorder.causes import STREAM_RESET, code_of, why
 from recorder.flows import Flows
 from recorder.layers import OPTIONS, Layers, next_layer
 from recorder.tls import Tls
@@ -238,6 +238,6 @@ class AgentConnection(server.LiveConnectionHandler):
 
 
 def _resets(reason: str) -> bool:
-    """Whether the agent would see a reset: an end of the stream or its own end it would not."""
-    code, _, detail = reason.partition(":")
-    return code not in ("eof", "protocol", "cancelled") and "stream" not in detail
+    """Whether a whole connection would be reset; of HTTP/2 it may be one stream only."""
+    code = reason.partition(":")[0]
+    return code not in ("eof", "protocol", "cancelled") and not reason.startswith(STREAM_RESET)

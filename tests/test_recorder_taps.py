@@ -57,7 +57,7 @@ def test_a_tap_that_answers_leaves_the_server_alone() -> None:
 def test_a_tap_that_says_reset_resets() -> None:
     async def main() -> None:
         notes = Notes()
-        player = Player(error="reset: as recorded")
+        player = Player(error="reset: upstream, as recorded")
         async with serving(says(REAL)) as server, recording(player, notes) as proxy:
             assert await converse(proxy.port, asks(server.port)) == (b"", "reset")
             exchange = await notes.only()
