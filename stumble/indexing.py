@@ -158,6 +158,7 @@ def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[objec
         injection.call_id,
         injection.rendered,
         _eligible_after(injection, twins),
+        injection.repeat_of,
     )
 
 

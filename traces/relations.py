@@ -146,6 +146,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "call_id": _TEXT,
                 "rendered": _BOOL,
                 "eligible_after": _INT,  # steps of the agent after it in the clean twin
+                "repeat_of": _TEXT,  # the first strike of the same fault in the run
             }
         ),
         "outcomes": pa.schema(

@@ -1,6 +1,7 @@
 """`stumble demo`: the main job on the practice world, without network or key."""
 
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +56,7 @@ def demo(store: Path | None) -> None:
             click.echo(f"diverged: {why}", err=True)
         raise SystemExit(Exits.DIVERGED)
     with Store(root).connect() as connection:
-        report(connection, Console())
+        report(connection, Console(width=None if sys.stdout.isatty() else 110))
     took = time.monotonic() - began
     click.echo(f"\n{demonstration.total()} runs in {took:.0f} s. Ask more of them:")
     click.echo(f'  STUMBLE_STORE={_near(root)} stumble sql "select * from recovery_by_site"')

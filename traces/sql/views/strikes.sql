@@ -4,7 +4,8 @@
 -- unfired, absorbed (the client's retry hid it), ended_before (the run was over before the agent
 -- could see it), undecided, or consumed. judged: consumed, the clean twins pass, the class is
 -- known. settled: judged, or it never reached the agent. Runs that ended by our own fault
--- (harness) or outside the recording (diverged) are neither.
+-- (harness) or outside the recording (diverged) are neither. A fault that persists and strikes
+-- again in the same run is one row. A replay without a fork says nothing of recovery: left out.
 WITH verdicts AS (
     SELECT *
     FROM outcomes
@@ -35,6 +36,7 @@ facts AS (
     FROM injections AS i
     JOIN trajectories AS t USING (trajectory_id)
     LEFT JOIN verdicts AS v USING (injection_id)
+    WHERE i.repeat_of IS NULL AND coalesce(t.source, '') != 'replay'
 )
 
 SELECT
