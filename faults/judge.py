@@ -10,7 +10,7 @@ from faults.consumption import consumption
 from faults.lexicon import JUDGE_VERSION
 from faults.notice import claims_success, signals
 from traces.model import Class, Injection, Outcome
-from traces.story import Story, story
+from traces.story import Story, tell
 from traces.tape import Tape
 
 TWINS = 3
@@ -28,7 +28,7 @@ class Run:
 
 def run(tape: Tape) -> Run:
     """The run a tape holds."""
-    return Run(tape, story(tape.exchanges))
+    return Run(tape, tell(tape))
 
 
 def classify(

@@ -28,7 +28,7 @@ from stumble.launch import Warm, WarmRun, warm
 from stumble.runs import Hosts, Labels, Plan, Played, Theatre, play, record, theatre
 from traces.model import Condition, Fault
 from traces.store import Store
-from traces.story import Story, story
+from traces.story import Story, tell
 from traces.tape import Tape, read
 
 SKILLS = ("naive", "retries", "verifies")
@@ -125,7 +125,7 @@ class Worker:
         return await self._play(house, recording, plan, job)
 
     async def fork(self, house: Theatre, job: Job, recording: Tape) -> list[Played]:
-        told = story(recording.exchanges)
+        told = tell(recording)
         tool, nth, field = site(job, told)
         wanted = [
             replace(fault, where={"tool": tool}, nth=nth, at="http") for fault in faults(field)

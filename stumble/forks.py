@@ -16,7 +16,7 @@ from replay.player import Fork
 from scenarios.world import World
 from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
 from traces.model import Condition, Fault
-from traces.story import Story, story
+from traces.story import Story, tell
 from traces.tape import Tape
 
 SHAM = "sham"
@@ -47,7 +47,7 @@ def branch(recording: Tape, fault: Fault, told: Story | None = None) -> Branch:
     ValueError or LookupError, before anything starts, where the fault or its site is wrong.
     """
     operator = bind(fault)
-    told = told or story(recording.exchanges)
+    told = told or tell(recording)
     site = select(told, fault, operator)
     return Branch(
         recording=recording,

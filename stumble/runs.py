@@ -20,12 +20,10 @@ from typing import Protocol
 
 from faults.nemesis import Nemesis
 from faults.site import Site
-from recorder.environment import bundle, environment
+from recorder.environment import NODE_HOOK, bundle, environment
 from recorder.process import Ended as Exit
-from recorder.proxy import proxy
 from replay.performer import Performer
 from replay.player import Fork, Player
-from replay.upstream import InnerProxy
 from scenarios.world import World
 from stumble.exits import Exits
 from stumble.home import new_id
@@ -58,6 +56,16 @@ class Labels:
     scenario: str | None = None
     task: str | None = None
     trial: int | None = None
+
+    def over(self, parent: Trajectory) -> "Labels":
+        """These, and the parent's where these say nothing."""
+        return Labels(
+            agent=self.agent or parent.agent,
+            model=self.model or parent.model,
+            scenario=self.scenario or parent.scenario,
+            task=self.task or parent.task,
+            trial=self.trial if self.trial is not None else parent.trial,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +105,9 @@ class Played:
     missed: tuple[str, ...] = ()
     fired: int = 0
     no_site: tuple[str, ...] = ()
-    recorded: int = 0
-    upstream: int = 0
     saved: tuple[int, ...] = ()
+    untrusted: Mapping[str, str] = field(default_factory=dict)
+    """Hosts for which the agent did not take our certificate, and why: nothing was seen there."""
 
 
 def ended(exit: Exit, watch: Watch) -> Ended:
@@ -126,12 +134,14 @@ class Theatre:
 
 @asynccontextmanager
 async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncIterator[Theatre]:
-    """Open a theatre; `out` False builds no way out at all."""
+    """Open a theatre; where `out` is False, no code that could reach anybody is even loaded."""
     performer = Performer(confdir=ca)
-    trusted = bundle(ca / "mitmproxy-ca-cert.pem", scratch / "ca-bundle.pem", os.environ)
+    trusted = bundle(ca / "mitmproxy-ca-cert.pem", scratch, os.environ)
     if not out:
         yield Theatre(performer=performer, bundle=trusted)
         return
+    from recorder.proxy import proxy
+
     began, seqs = time.monotonic(), itertools.count()
     async with proxy(Taps(), confdir=ca, began=began, seqs=seqs, hosts=hosts, inner=True) as inner:
         yield Theatre(performer=performer, bundle=trusted, upstream_port=inner.port)
@@ -149,34 +159,45 @@ async def record(
     tools: Mapping[str, str] | None = None,
 ) -> Played:
     """Run the agent against the live world and keep what was said; the tape is new."""
-    labels = labels or Labels()
+    from recorder.proxy import proxy
+
     if world is not None:
         await world.reset()
     began, watch = time.monotonic(), Watch(tools)
-    trajectory = _trajectory(labels, launch, world="fresh" if world else "none", source="record")
+    trajectory = _trajectory(
+        labels or Labels(),
+        launch,
+        world="fresh" if world else "none",
+        source="record",
+        tools=tools,
+    )
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         async with proxy(
             Taps((watch, tape)), confdir=ca, began=began, seqs=itertools.count(), hosts=hosts or {}
         ) as listening:
-            trusted = bundle(listening.certificate, scratch / "ca-bundle.pem", os.environ)
+            trusted = bundle(listening.certificate, scratch, os.environ)
             exit = await launch(
-                environment(os.environ, proxy_url=listening.url, bundle=trusted, node_hook=None)
+                environment(
+                    os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
+                )
             )
         ending = await _close(tape, watch, exit, world, began)
-    return Played(id=trajectory.id, path=path, exit=exit, ending=ending)
+    untrusted = dict(listening.mistrusted)
+    return Played(id=trajectory.id, path=path, exit=exit, ending=ending, untrusted=untrusted)
 
 
 async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch) -> Played:
     """Run the agent once more against a recording, onto a new tape named after its run."""
     if plan.world is not None:
         await plan.world.reset()
-    began, watch, run = time.monotonic(), Watch(), new_id()
+    began, run = time.monotonic(), new_id()
+    watch = Watch(recording.trajectory.tools)
     path = folder / f"{run}.tape"
     out = plan.live or plan.fork
     if out and house.upstream_port is None:
         raise ValueError("this plan goes live, but the theatre has no way out")
     trajectory = _trajectory(
-        plan.labels,
+        plan.labels.over(recording.trajectory),
         launch,
         id=run,
         world="fresh" if plan.world else "recorded",
@@ -185,6 +206,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         seed=plan.seed,
         parent=recording.trajectory.id,
         forked_at=plan.fork.call_id if plan.fork else None,
+        tools=recording.trajectory.tools,
     )
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         player = Player(
@@ -200,13 +222,17 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         async with AsyncExitStack() as stack:
             way = None
             if out and house.upstream_port is not None:
+                from replay.upstream import InnerProxy
+
                 inner = InnerProxy("127.0.0.1", house.upstream_port, began)
                 way = await stack.enter_async_context(inner)
             counted = itertools.count()
             stage = await stack.enter_async_context(
                 house.performer.stage(taps, began=began, seqs=counted, upstream=way)
             )
-            env = environment(os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=None)
+            env = environment(
+                os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
+            )
             exit = await _unless(stage.failed, launch(env))
         left = (*player.diverged, *player.missed)
         ending = await _close(tape, watch, exit, plan.world, began, left)
@@ -220,6 +246,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         fired=nemesis.fired if nemesis else 0,
         no_site=tuple(nemesis.no_site) if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
+        untrusted=dict(stage.untrusted),
     )
 
 
@@ -247,6 +274,7 @@ def _trajectory(
     seed: int | None = None,
     parent: str | None = None,
     forked_at: str | None = None,
+    tools: Mapping[str, str] | None = None,
 ) -> Trajectory:
     return Trajectory(
         id=id or new_id(),
@@ -264,6 +292,7 @@ def _trajectory(
         source=source,
         command=launch.command,
         warm=launch.warm,
+        tools=tools or {},
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stumble.prices import price
 from traces.index import rows
-from traces.story import Story, story
+from traces.story import Story, tell
 from traces.tape import Tape
 
 
@@ -40,7 +40,7 @@ def _s(count: int) -> str:
 
 def summary(tape: Tape, told: Story | None = None) -> Summary:
     """The counts of a tape."""
-    told = told or story(tape.exchanges)
+    told = told or tell(tape)
     kinds = [placed.kind for placed in told.placed.values()]
     cost = rows(tape, told, price)["trajectories"][0][17]
     return Summary(

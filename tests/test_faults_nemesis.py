@@ -15,7 +15,7 @@ from traces.step import Answer, ToolCall
 from traces.story import story
 from traces.taps import Taps
 
-GO = [{"role": "user", "content": "refund ord-7314"}]
+GO: list[dict[str, object]] = [{"role": "user", "content": "refund ord-7314"}]
 ORDER = ToolCall(id="c1", name="get_order", arguments='{"id": "ord-7314"}')
 REFUND = ToolCall(id="c2", name="issue_refund", arguments='{"id": "ord-7314", "amount": 1250.4}')
 RESULT = '{"id": "ord-7314", "total": 1250.4}'
@@ -56,7 +56,7 @@ class Agent:
         told: list[dict[str, object]] = list(GO)
         for call in (ORDER, REFUND):
             self.model(told, call)
-            said = RESULT if local else self.tool(call.name, RESULT).response.body.decode()
+            said = RESULT if local else body(self.tool(call.name, RESULT)).decode()
             function = {"name": call.name, "arguments": call.arguments}
             told += [
                 {"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]},
@@ -64,6 +64,11 @@ class Agent:
             ]
         self.model(told)
         return self
+
+
+def body(exchange: Exchange) -> bytes:
+    assert exchange.response is not None
+    return exchange.response.body
 
 
 def recorded(*, local: bool = False) -> list[Exchange]:
@@ -175,7 +180,7 @@ def test_no_value_left_is_no_site_and_not_half_a_fault() -> None:
     assert injections == []
     assert nemesis.fired == 0
     assert "occurs nowhere else" in nemesis.no_site[0]
-    assert agent.seen[1].response.body == RESULT.encode()
+    assert body(agent.seen[1]) == RESULT.encode()
 
 
 def site(fault: Fault, *, local: bool = False) -> Site:

@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -174,7 +175,7 @@ def test_a_fault_on_the_command_line() -> None:
 
 
 def test_an_address_depends_on_every_part_of_it() -> None:
-    base = {
+    base: dict[str, Any] = {
         "seed": 7, "trace": "t", "rep": 0, "fault": "digit", "tool": "x", "arguments": "{}",
         "occurrence": 0,
     }  # fmt: skip

@@ -20,7 +20,7 @@ from traces.tape import Tape
 from traces.taps import Taps
 
 MODEL = "http://m/v1/chat/completions"
-GO = [{"role": "user", "content": "go"}]
+GO: list[dict[str, object]] = [{"role": "user", "content": "go"}]
 CALL = ToolCall(id="c1", name="get_order", arguments="{}")
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,14 +125,13 @@ def test_truth_3_a_permanent_503_without_a_fork_diverges(world: Shop) -> None:
     assert "nearest is exchange" in said.err
 
 
-def fork(world: Shop, *options: str, agent: tuple[str, ...] = ()) -> tuple[int, dict[str, object]]:
+def fork(world: Shop, *options: str, agent: tuple[str, ...] = ()) -> tuple[int, dict[str, Any]]:
     said = world.stumble(
         "fork", "a.tape", *options, *world.world(), *world.host_options(), "--json",
         "--", *(agent or world.agent()),
     )  # fmt: skip
     assert said.out, said.err
-    result: dict[str, object] = json.loads(said.out.splitlines()[-1])
-    return said.code, result
+    return said.code, json.loads(said.out.splitlines()[-1])
 
 
 LATE = ("--fault", "http_status:code=503", "--where", "tool=update_order")
@@ -284,7 +284,7 @@ def test_a_damaged_tape_is_read_as_far_as_it_goes_and_the_rest_is_named(
     path = recorded.folder / f"{bad}.tape"
     if bad == "flipped":
         data[len(data) // 2] ^= 8
-    path.write_bytes({"cut": data[:-100], "flipped": data, "other": b"hello"}[bad])
+    path.write_bytes(bytes({"cut": data[:-100], "flipped": data, "other": b"hello"}[bad]))
 
     said = recorded.stumble("show", str(path))
 

@@ -10,7 +10,7 @@ from traces.encoding import plain
 from traces.model import Exchange, Trajectory
 from traces.relations import clipped
 from traces.step import Usage
-from traces.story import Story, over, story
+from traces.story import Story, over, tell
 from traces.tape import Tape
 
 type Rows = dict[str, list[tuple[object, ...]]]
@@ -22,7 +22,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 def rows(tape: Tape, told: Story | None = None, price: Price = lambda model, usage: None) -> Rows:
     """The rows of one tape, by relation, each a tuple in the order of its schema."""
-    told = told or story(tape.exchanges)
+    told = told or tell(tape)
     usage = list(_usage(tape, told, price))
     return {
         "trajectories": [_trajectory(tape, told, usage)],

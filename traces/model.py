@@ -252,3 +252,5 @@ class Trajectory:
     source: str = "record"
     command: tuple[str, ...] = ()
     warm: bool = False
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Which requests a tool makes, as the user said: name to `METHOD path-glob`."""

@@ -13,6 +13,7 @@ import orjson
 from traces.conversation import STRONG, Call, Conversations, Join, Placed
 from traces.model import Exchange
 from traces.step import Answer, Message, Usage
+from traces.tape import Tape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,11 @@ class Story:
     def use(self, call_id: str) -> ToolUse | None:
         """The call of that id."""
         return next((use for use in self.uses if use.call_id == call_id), None)
+
+
+def tell(tape: Tape) -> Story:
+    """What a tape means, with what its user said of its tools."""
+    return story(tape.exchanges, tape.trajectory.tools)
 
 
 def story(exchanges: Iterable[Exchange], tools: Mapping[str, str] | None = None) -> Story:

@@ -92,6 +92,8 @@ def record(
     indexing.refresh(store)
     found = summary(tape)
     click.echo(f"recorded {path}: {found.line()}", err=True)
+    for host, why in played.untrusted.items():
+        click.echo(f"warning: nothing was seen of {host}: {why}", err=True)
     if found.model == 0:
         click.echo(f"warning: {WARN_NO_MODEL}", err=True)
     raise SystemExit(played.exit.code)

@@ -32,10 +32,10 @@ def show(tape: Path, exchanges: bool, number: int | None, as_json: bool) -> None
     """
     from stumble.summary import summary
     from stumble.tapes import load
-    from traces.story import story
+    from traces.story import tell
 
     found = load(tape)
-    told = story(found.exchanges)
+    told = tell(found)
     if number is not None and number not in {step.number for step in told.steps}:
         raise click.UsageError(f"{tape} has steps 1 to {len(told.steps)}, no {number}")
     if as_json:
