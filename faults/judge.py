@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from faults.consumption import consumption
 from faults.lexicon import JUDGE_VERSION
-from faults.notice import claims_success, signals
+from faults.notice import change, claims_success, signals
 from traces.model import Class, Injection, Outcome
 from traces.story import Story, tell
 from traces.tape import Tape
@@ -85,7 +85,11 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         passed=passed,
         claims_success=claims,
         baseline_valid=baseline_valid(twins),
-        evidence=(found.why, *(f"{one.code} step {one.step}: {one.quote}" for one in told)),
+        evidence=(
+            *filter(None, [change(injection)]),
+            found.why,
+            *(f"{one.code} step {one.step}: {one.quote}" for one in told),
+        ),
     )
 
 

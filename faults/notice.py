@@ -106,14 +106,30 @@ def anchors(injection: Injection) -> tuple[str, ...]:
 
 
 def changed_fields(original: bytes | None, mutated: bytes | None) -> tuple[str, ...]:
-    """The top-level fields of a JSON result that are not what they were."""
+    """The top-level fields of a JSON result that are not what they were, its shape kept."""
     try:
         before, after = orjson.loads(original or b""), orjson.loads(mutated or b"")
     except ValueError:
         return ()
     if not isinstance(before, dict) or not isinstance(after, dict):
         return ()
-    return tuple(key for key in before if before[key] != after.get(key))
+    if before.keys() != after.keys():
+        return ()
+    return tuple(key for key in before if before[key] != after[key])
+
+
+def change(injection: Injection) -> str | None:
+    """What was done to the result, in a few words; None where it says nothing simple."""
+    before, after = injection.original, injection.mutated
+    if before is None or after is None or before == after:
+        return None
+    fields = changed_fields(before, after)
+    if fields:
+        was, now = orjson.loads(before), orjson.loads(after)
+        return ", ".join(f"{field}: {was[field]} -> {now[field]}" for field in fields[:3])
+    if before.startswith(after):
+        return f"cut to {len(after)} of {len(before)} bytes"
+    return None
 
 
 def claims_success(injection: Injection, story: Story) -> bool | None:

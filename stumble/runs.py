@@ -217,7 +217,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
             speed=plan.speed,
             redact=tape.redactor.request,
         )
-        nemesis = _nemesis(plan, watch, tape, run, recording)
+        nemesis = _nemesis(plan, watch, tape, run)
         taps = Taps(tap for tap in (watch, nemesis, player, tape) if tap is not None)
         async with AsyncExitStack() as stack:
             way = None
@@ -296,7 +296,7 @@ def _trajectory(
     )
 
 
-def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str, recording: Tape) -> Nemesis | None:
+def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str) -> Nemesis | None:
     if plan.strike is None:
         return None
     return Nemesis(
@@ -305,7 +305,9 @@ def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str, recording: Tape) 
         watch,
         tape.injection,
         run=run,
-        trace=recording.trajectory.id,
+        # What was said before the call names the trace: two recordings of the same conversation
+        # are struck alike, on any machine.
+        trace=plan.strike.site.prefix,
         seed=plan.seed,
         rep=plan.rep,
         background=plan.strike.background,

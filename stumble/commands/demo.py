@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     pass
 
 
-@click.command()
+@click.command(short_help="See the whole job done on the practice world.")
 @click.option(
     "--store",
     type=click.Path(file_okay=False, path_type=Path),

@@ -11,6 +11,7 @@ from stumble.exits import Exits
 
 
 @click.command(
+    short_help="Follow a recording, break one call, go on live, and judge.",
     epilog="Exit codes: 0 judged, 3 diverged before the fault, 4 the fault never fired.",
 )
 @options.tape_path

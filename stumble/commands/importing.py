@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command("import")
+@click.command("import", short_help="Bring in runs that others recorded.")
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )

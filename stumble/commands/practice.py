@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SHOP, MODEL = 8902, 8901
 
 
-@click.group()
+@click.group(short_help="A shop, a model of known skill and an agent to try it all on.")
 def practice() -> None:
     """A small world to practise on, without network or key.
 
@@ -74,7 +74,7 @@ def agent(task: str, options: tuple[str, ...]) -> None:
     sys.exit(practising.main([task, *options]))
 
 
-@practice.command()
+@practice.command(short_help="Bring the shop into the task's start state.")
 @click.argument("task")
 def reset(task: str) -> None:
     """Bring the shop into the task's start state."""

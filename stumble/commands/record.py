@@ -9,6 +9,7 @@ from stumble import options
 
 
 @click.command(
+    short_help="Run an agent and keep what it said and heard.",
     context_settings={"allow_interspersed_args": False},
     epilog="The exit code is the agent's own; 127 if its command was not found.",
 )

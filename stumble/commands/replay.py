@@ -18,6 +18,7 @@ LIVE = {"model": ("model",), "tools": ("tool",), "all": ("model", "tool")}
 
 
 @click.command(
+    short_help="Run an agent against its recording, without the network.",
     epilog="Exit codes: 0 followed the recording, 3 diverged from it, 4 the fault never fired.",
 )
 @options.tape_path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-@click.command()
+@click.command(short_help="Show the steps of a recording.")
 @options.tape_path
 @click.option("--exchanges", is_flag=True, help="What crossed the wire instead of what it means.")
 @click.option("--step", "number", type=int, help="One step, in full.")

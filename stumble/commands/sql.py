@@ -10,7 +10,10 @@ import click
 FORMATS = ("table", "json", "csv")
 
 
-@click.command(epilog="Any DuckDB client can open .stumble/store.duckdb, read-only, as well.")
+@click.command(
+    short_help="Ask everything that was recorded.",
+    epilog="Any DuckDB client can open .stumble/store.duckdb, read-only, as well.",
+)
 @click.argument("query", required=False)
 @click.argument("parameters", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--list", "listing", is_flag=True, help="List named questions, views and relations.")
