@@ -24,6 +24,7 @@ from scenarios.practice.tasks import TASKS
 from scenarios.world import Verdict
 from stumble import indexing
 from stumble.forks import Branch, branch, plan
+from stumble.home import new_id
 from stumble.launch import Warm, WarmRun, warm
 from stumble.runs import Hosts, Labels, Plan, Played, Theatre, play, record, theatre
 from traces.model import Condition, Fault
@@ -107,10 +108,12 @@ class Worker:
         )
 
     async def record(self, job: Job, ca: Path) -> Tape:
-        path = self._tapes / f"{job.task}-{job.skill}.tape"
+        id = new_id()
+        path = self._tapes / f"{id}.tape"
         await record(
             path,
             self.launch(job),
+            id=id,
             ca=ca,
             scratch=self._folder,
             hosts=self._hosts,

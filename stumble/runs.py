@@ -151,6 +151,7 @@ async def record(
     path: Path,
     launch: Launch,
     *,
+    id: str,
     ca: Path,
     scratch: Path,
     hosts: Hosts | None = None,
@@ -158,7 +159,10 @@ async def record(
     labels: Labels | None = None,
     tools: Mapping[str, str] | None = None,
 ) -> Played:
-    """Run the agent against the live world and keep what was said; the tape is new."""
+    """Run the agent against the live world and keep what was said, on a new tape.
+
+    A tape that lies in a store is named after `id`, by which the store finds it again.
+    """
     from recorder.proxy import proxy
 
     if world is not None:
@@ -167,6 +171,7 @@ async def record(
     trajectory = _trajectory(
         labels or Labels(),
         launch,
+        id=id,
         world="fresh" if world else "none",
         source="record",
         tools=tools,
@@ -267,9 +272,9 @@ def _trajectory(
     labels: Labels,
     launch: Launch,
     *,
+    id: str,
     source: str,
     world: str,
-    id: str | None = None,
     condition: Condition = "clean",
     seed: int | None = None,
     parent: str | None = None,
@@ -277,7 +282,7 @@ def _trajectory(
     tools: Mapping[str, str] | None = None,
 ) -> Trajectory:
     return Trajectory(
-        id=id or new_id(),
+        id=id,
         recorded_at=time.time(),
         agent=labels.agent,
         model=labels.model,

@@ -371,3 +371,17 @@ def test_killed_while_recording_every_answer_the_agent_had_is_on_the_tape(tmp_pa
             whole = [x for x in tape.exchanges if x.response is not None and _whole(x.response)]
             assert len(whole) >= had + 1
     assert not _left("range(10_000)")
+
+
+def test_every_run_is_in_the_store_once_and_asking_again_reads_nothing_anew(world: Shop) -> None:
+    assert world.stumble("record", *world.host_options(), "--", *world.agent()).code == 0
+    ask = (
+        "sql",
+        "--json",
+        "select count(*) runs, count(distinct trajectory_id) ids from trajectories",
+    )
+    assert world.stumble(*ask).json == [{"runs": 1, "ids": 1}]
+    (rows,) = (world.folder / ".stumble" / "index" / "trajectories").glob("2*.parquet")
+    written = rows.stat().st_mtime_ns
+    assert world.stumble(*ask).json == [{"runs": 1, "ids": 1}]
+    assert rows.stat().st_mtime_ns == written

@@ -73,13 +73,14 @@ def record(
     from traces.store import Store
     from traces.tape import read
 
-    store = Store(store_root())
-    path = output or indexing.tapes_folder(store) / f"{new_id()}.tape"
+    store, id = Store(store_root()), new_id()
+    path = output or indexing.tapes_folder(store) / f"{id}.tape"
     with TemporaryDirectory(prefix="stumble-") as scratch:
         played = loop.run(
             run(
                 path,
                 Cold(command=command, budget=budget),
+                id=id,
                 ca=authority(),
                 scratch=Path(scratch),
                 hosts=options.hosts(host_texts),
@@ -89,7 +90,7 @@ def record(
             )
         )
     tape = read(path)
-    indexing.adopt(store, path, tape.trajectory.id)
+    indexing.adopt(store, path, id)
     indexing.refresh(store)
     found = summary(tape)
     click.echo(f"recorded {path}: {found.line()}", err=True)
