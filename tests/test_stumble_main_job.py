@@ -3,11 +3,13 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,26 @@ from traces.tape import read
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Shop]:
+    """A shop of a test's own, whose servers it may stop."""
     with shop(tmp_path) as open_shop:
         yield open_shop
+
+
+@pytest.fixture(scope="module")
+def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with shop(tmp_path_factory.mktemp("shop")) as found:
+        assert found.record().code == 0
+        yield found
+
+
+@pytest.fixture
+def recorded(open_shop: Shop, tmp_path: Path) -> Shop:
+    """The shop that tests share, and a folder of a test's own with a recording in it."""
+    shutil.copy(open_shop.folder / "a.tape", tmp_path)
+    return replace(open_shop, folder=tmp_path)
+
+
+DONE = "DONE: refund"
 
 
 def answers(tape: Path) -> list[tuple[int, bytes]]:
@@ -112,15 +132,14 @@ def test_truth_2_with_live_tools_that_are_down_the_recorded_answer_is_never_reac
     assert "diverged: " in said.err
 
 
-def test_truth_3_a_permanent_503_without_a_fork_diverges(world: Shop) -> None:
-    recorded = world.record()
-    said = world.stumble(
+def test_truth_3_a_permanent_503_without_a_fork_diverges(recorded: Shop) -> None:
+    said = recorded.stumble(
         "replay", "a.tape", "--fault", "http_status:code=503", "--persist", "permanent",
-        "--", *world.agent(),
+        "--", *recorded.agent(),
     )  # fmt: skip
 
     assert said.code == 3
-    assert recorded.out not in said.out
+    assert DONE not in said.out
     assert "HTTP 503" in said.err
     assert "nearest is exchange" in said.err
 
@@ -137,13 +156,12 @@ def fork(world: Shop, *options: str, agent: tuple[str, ...] = ()) -> tuple[int, 
 LATE = ("--fault", "http_status:code=503", "--where", "tool=update_order")
 
 
-def test_a_fork_whose_prefix_holds_a_write_passes_on_a_fresh_world(world: Shop) -> None:
-    world.record()
-    tools = [use["tool_calls"] for use in world.stumble("show", "a.tape", "--json").json]
+def test_a_fork_whose_prefix_holds_a_write_passes_on_a_fresh_world(recorded: Shop) -> None:
+    tools = [use["tool_calls"] for use in recorded.stumble("show", "a.tape", "--json").json]
     called = [call["tool"] for calls in tools for call in calls]
     assert called.index("issue_refund") < called.index("update_order")
 
-    code, result = fork(world, *LATE)
+    code, result = fork(recorded, *LATE)
 
     assert code == 0
     assert result["outcome"] == "recovered"
@@ -153,11 +171,10 @@ def test_a_fork_whose_prefix_holds_a_write_passes_on_a_fresh_world(world: Shop) 
     assert "N1" in str(result["evidence"])
 
 
-def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(world: Shop) -> None:
-    world.record()
-    used = [word if "shop_world.py reset" not in word else "true" for word in world.world()]
-    said = world.stumble(
-        "fork", "a.tape", *LATE, *used, *world.host_options(), "--json", "--", *world.agent()
+def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(recorded: Shop) -> None:
+    used = [word if "shop_recorded.py reset" not in word else "true" for word in recorded.world()]
+    said = recorded.stumble(
+        "fork", "a.tape", *LATE, *used, *recorded.host_options(), "--json", "--", *recorded.agent()
     )
     result = json.loads(said.out.splitlines()[-1])
 
@@ -168,17 +185,18 @@ def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(world: Shop) -> None
 
 
 def test_a_wrong_digit_is_delivered_by_who_believes_it_and_caught_by_who_reads_twice(
-    world: Shop,
+    recorded: Shop,
 ) -> None:
     strike = ("--fault", "digit:field=amount", "--where", "tool=get_order", "--seed", "7")
-    for skill, outcome in (("retries", "silent_wrong"), ("verifies", "recovered")):
-        agent = world.agent(f"practice/{skill}")
-        (world.folder / "a.tape").unlink(missing_ok=True)
-        world.record(model=f"practice/{skill}")
-        code, result = fork(world, *strike, agent=agent)
-        assert (code, result["outcome"]) == (0, outcome)
+    code, result = fork(recorded, *strike)
+    assert (code, result["outcome"]) == (0, "silent_wrong")
 
-    rows = world.stumble(
+    (recorded.folder / "a.tape").unlink()
+    recorded.record(model="practice/verifies")
+    code, result = fork(recorded, *strike, agent=recorded.agent("practice/verifies"))
+    assert (code, result["outcome"]) == (0, "recovered")
+
+    rows = recorded.stumble(
         "sql", "--json", "select model, op, consumed, recovery_rate, lo, reason from recovery"
     ).json
     assert {(row["model"], row["recovery_rate"]) for row in rows} == {
@@ -188,9 +206,8 @@ def test_a_wrong_digit_is_delivered_by_who_believes_it_and_caught_by_who_reads_t
     assert {(row["lo"], row["reason"]) for row in rows} == {(None, "few_traces")}
 
 
-def test_a_sham_fork_is_a_clean_one(world: Shop) -> None:
-    world.record()
-    code, result = fork(world, "--fault", "sham", "--where", "tool=get_order")
+def test_a_sham_fork_is_a_clean_one(recorded: Shop) -> None:
+    code, result = fork(recorded, "--fault", "sham", "--where", "tool=get_order")
     runs = [Path(str(result["tape"]))]
     runs += [runs[0].with_name(f"{twin['run']}.tape") for twin in result["twins"]]
 
@@ -202,31 +219,28 @@ def test_a_sham_fork_is_a_clean_one(world: Shop) -> None:
     assert all(answers(run) == answers(runs[0]) for run in runs)
 
 
-def test_a_plan_that_never_fires_gives_exit_4_and_no_rate(world: Shop) -> None:
-    world.record()
-    code, result = fork(world, "--fault", "digit:min_digits=30", "--where", "tool=get_order")
+def test_a_plan_that_never_fires_gives_exit_4_and_no_rate(recorded: Shop) -> None:
+    code, result = fork(recorded, "--fault", "digit:min_digits=30", "--where", "tool=get_order")
     assert code == 4
     assert result["fired"] == 0
     assert result["outcome"] is None
-    assert world.stumble("sql", "--json", "select recovery_rate from recovery").json == []
+    assert recorded.stumble("sql", "--json", "select recovery_rate from recovery").json == []
 
 
-def test_without_a_world_the_end_state_is_unknown(world: Shop) -> None:
-    world.record()
-    said = world.stumble(
-        "fork", "a.tape", *LATE, *world.host_options(), "--json", "--", *world.agent()
+def test_without_a_world_the_end_state_is_unknown(recorded: Shop) -> None:
+    said = recorded.stumble(
+        "fork", "a.tape", *LATE, *recorded.host_options(), "--json", "--", *recorded.agent()
     )
     result = json.loads(said.out.splitlines()[-1])
     assert result["passed"] is None
     assert result["outcome"] is None
 
 
-def test_the_same_seed_makes_the_same_lie(world: Shop) -> None:
-    world.record()
+def test_the_same_seed_makes_the_same_lie(recorded: Shop) -> None:
     strike = ("--fault", "digit", "--where", "tool=get_order", "--twins", "0", "--seed")
     lies = []
     for seed in ("7", "7", "8"):
-        _, result = fork(world, *strike, seed)
+        _, result = fork(recorded, *strike, seed)
         lies.append(read(Path(str(result["tape"]))).injections[0].mutated)
     assert lies[0] == lies[1] != lies[2]
 
@@ -252,13 +266,6 @@ def test_a_wrong_fault_is_one_line_before_anything_starts(
     assert says in said.err
     assert "Traceback" not in said.err
     assert not (recorded.folder / "started").exists()
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with shop(tmp_path_factory.mktemp("shop")) as open_shop:
-        assert open_shop.record().code == 0
-        yield open_shop
 
 
 def test_a_command_that_is_not_there_is_127_and_leaves_no_tape(world: Shop) -> None:
