@@ -1,11 +1,13 @@
 """The front door: `stumble COMMAND`."""
 
+import signal
+import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import click
 
-from stumble.exits import Exits
+from stumble.exits import Exits, interrupted
 from traces.tape import Unrecordable
 
 
@@ -106,7 +108,13 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; known errors become one line and an exit code."""
     try:
-        cli(prog_name="stumble")
+        code = cli.main(prog_name="stumble", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        code = interrupted(signal.SIGINT)
     except Unrecordable as error:
         click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
-        raise SystemExit(Exits.HARNESS) from None
+        code = Exits.HARNESS
+    sys.exit(code)

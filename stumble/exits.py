@@ -1,6 +1,9 @@
 """Exit codes, the same for every command; `record` returns the agent's own."""
 
 from enum import IntEnum
+from typing import IO, Any
+
+import click
 
 
 class Exits(IntEnum):
@@ -15,3 +18,17 @@ class Exits(IntEnum):
     HARNESS = 6
     BUDGET = 124
     NO_COMMAND = 127
+
+
+class Wrong(click.ClickException):
+    """What was asked for makes no sense; said in one line before anything starts."""
+
+    exit_code = Exits.USAGE
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"stumble: {self.message}", file=file, err=file is None)
+
+
+def interrupted(number: int) -> int:
+    """The exit code of a command that was ended by a signal."""
+    return 128 + number

@@ -96,8 +96,14 @@ def plan(
 class Forked:
     """What a fork with its controls gave."""
 
-    faulted: Played
+    faulted: Played | None
+    """None where a clean twin already left the recording, or we were told to stop."""
     twins: tuple[Played, ...]
+
+    @property
+    def runs(self) -> tuple[Played, ...]:
+        """All of them, in the order in which they were run."""
+        return self.twins if self.faulted is None else (*self.twins, self.faulted)
 
 
 async def fork(
@@ -118,8 +124,8 @@ async def fork(
         progress(f"clean twin {rep + 1} of {twins}")
         each = plan(found, "clean", world=world, seed=seed, rep=rep, labels=labels)
         clean.append(await play(house, found.recording, folder, each, launch("clean", rep)))
-        if clean[-1].diverged:
-            break
+        if clean[-1].diverged or clean[-1].exit.signal:
+            return Forked(faulted=None, twins=tuple(clean))
     progress("faulted run")
     each = plan(found, "fault", world=world, seed=seed, labels=labels)
     faulted = await play(house, found.recording, folder, each, launch("fault", 0))

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from faults.operator import bind, parse
-from stumble.exits import Exits
+from stumble.exits import Exits, Wrong
 from traces.model import Fault
 
 type Command = Callable[..., None]
@@ -49,7 +49,7 @@ def fault_options[**P, R](required: bool) -> Callable[[Callable[P, R]], Callable
 def read_fault(
     text: str, where: tuple[str, ...], nth: int, persist: str, place: str | None
 ) -> Fault:
-    """The fault that the options describe; click.UsageError where they are wrong."""
+    """The fault that the options describe; Wrong where they are wrong."""
     try:
         name, params = parse(text)
         fault = Fault(
@@ -62,7 +62,7 @@ def read_fault(
         )
         bind(fault)
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise Wrong(str(error)) from None
     return fault
 
 
@@ -74,11 +74,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """KEY=VALUE options as a mapping; click.UsageError where one is not."""
+    """KEY=VALUE options as a mapping; Wrong where one is not."""
     try:
         return dict(_pair(each) for each in texts)
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise Wrong(str(error)) from None
 
 
 def hosts(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
@@ -87,7 +87,7 @@ def hosts(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
     for name, value in pairs(texts).items():
         address, _, port = value.rpartition(":")
         if not address or not port.isdecimal():
-            raise click.UsageError(f"--host {name}={value}: not NAME=HOST:PORT")
+            raise Wrong(f"--host {name}={value}: not NAME=HOST:PORT")
         found[name] = (address, int(port))
     return found
 
@@ -95,7 +95,7 @@ def hosts(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
 def checked(command: tuple[str, ...]) -> tuple[str, ...]:
     """The agent's command, once it is known to be there; exit 127 or 126 where it is not."""
     if not command:
-        raise click.UsageError("no agent command: put it behind --, as in: -- python my_agent.py")
+        raise Wrong("no agent command: put it behind --, as in: -- python my_agent.py")
     if shutil.which(command[0]) is None:
         there = Path(command[0]).exists()
         why = "is not executable" if there else "command not found"
@@ -116,4 +116,4 @@ def usage_errors() -> Iterator[None]:
     try:
         yield
     except (LookupError, ValueError) as error:
-        raise click.UsageError(str(error)) from None
+        raise Wrong(str(error)) from None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from stumble.exits import Wrong
 from traces.tape import Tape, read
 
 
@@ -12,7 +13,7 @@ def load(path: Path) -> Tape:
     try:
         tape = read(path)
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise Wrong(str(error)) from None
     for damage in tape.damage:
         click.echo(
             f"warning: {path}: {damage.length} bytes at {damage.offset} could not be read "

@@ -4,6 +4,7 @@ from faults.judge import judge, run
 from stumble.forks import Branch, Forked
 from stumble.prices import price
 from traces.index import rows
+from traces.model import Outcome
 from traces.tape import read
 
 MEANING = {
@@ -19,21 +20,19 @@ MEANING = {
 
 
 def verdict(found: Branch, forked: Forked) -> dict[str, object]:
-    """The fork as plain data."""
-    faulted = run(read(forked.faulted.path))
-    twins = tuple(run(read(twin.path)) for twin in forked.twins)
-    outcomes = [judge(injection, faulted, twins) for injection in faulted.tape.injections]
-    first = outcomes[0] if outcomes else None
+    """The fork as plain data; what is not known is None."""
+    ran = forked.faulted
+    first = _judged(forked)
     return {
         "recording": found.recording.trajectory.id,
         "strike": found.describe(),
-        "run": forked.faulted.id,
-        "tape": str(forked.faulted.path),
-        "agent_exit": forked.faulted.exit.code,
-        "fired": forked.faulted.fired,
-        "no_site": list(forked.faulted.no_site),
-        "diverged": [why for each in (*forked.twins, forked.faulted) for why in each.diverged],
-        "missed": list(forked.faulted.missed),
+        "run": ran.id if ran else None,
+        "tape": str(ran.path) if ran else None,
+        "agent_exit": ran.exit.code if ran else None,
+        "fired": ran.fired if ran else 0,
+        "no_site": list(ran.no_site) if ran else [],
+        "diverged": [why for each in forked.runs for why in each.diverged],
+        "missed": list(ran.missed) if ran else [],
         "outcome": first.outcome if first else None,
         "consumed": first.consumed if first else None,
         "unreached_reason": first.unreached_reason if first else None,
@@ -43,15 +42,24 @@ def verdict(found: Branch, forked: Forked) -> dict[str, object]:
         "baseline_valid": first.baseline_valid if first else None,
         "evidence": list(first.evidence) if first else [],
         "twins": [{"run": t.id, "passed": t.ending.passed} for t in forked.twins],
-        "saved_model_calls": len(forked.faulted.saved),
-        "saved_usd": _saved(found, forked),
+        "saved_model_calls": len(ran.saved) if ran else 0,
+        "saved_usd": _saved(found, ran.saved) if ran else None,
     }
 
 
-def _saved(found: Branch, forked: Forked) -> float | None:
+def _judged(forked: Forked) -> Outcome | None:
+    if forked.faulted is None:
+        return None
+    faulted = run(read(forked.faulted.path))
+    twins = tuple(run(read(twin.path)) for twin in forked.twins)
+    injections = faulted.tape.injections
+    return judge(injections[0], faulted, twins) if injections else None
+
+
+def _saved(found: Branch, seqs: tuple[int, ...]) -> float | None:
     """Dollars of the model calls that came from the tape; None where a price is unknown."""
     usage = rows(found.recording, found.told, price)["usage"]
-    costs = [row[7] for row in usage if row[1] in forked.faulted.saved]
+    costs = [row[7] for row in usage if row[1] in seqs]
     known = [cost for cost in costs if isinstance(cost, float)]
     return sum(known) if costs and len(known) == len(costs) else None
 
@@ -60,8 +68,9 @@ def report(said: dict[str, object]) -> str:
     """The fork in words."""
     lines = []
     if not said["fired"]:
-        why = f": {said['no_site']}" if said["no_site"] else ": the call was never reached"
-        lines.append(f"nothing fired{why}; nothing can be said about recovery")
+        assert isinstance(said["no_site"], list)
+        why = said["no_site"][0] if said["no_site"] else "the call was not reached"
+        lines.append(f"nothing fired ({why}), so nothing can be said about recovery")
     else:
         outcome = said["outcome"]
         assert outcome is None or isinstance(outcome, str)

@@ -2,9 +2,8 @@
 
 import shlex
 
-import click
-
 from scenarios.world import CommandWorld, World
+from stumble.exits import Wrong
 
 
 def by_command(reset: str | None, verify: str | None) -> World | None:
@@ -12,5 +11,5 @@ def by_command(reset: str | None, verify: str | None) -> World | None:
     if reset is None and verify is None:
         return None
     if reset is None:
-        raise click.UsageError("--verify needs --reset: a verdict means nothing on a used world")
+        raise Wrong("--verify needs --reset: a verdict means nothing on a used world")
     return CommandWorld(tuple(shlex.split(reset)), tuple(shlex.split(verify or "")))

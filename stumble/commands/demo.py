@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.exits import Exits
+from stumble.exits import Exits, Wrong
 
 if TYPE_CHECKING:
     pass
@@ -39,7 +39,7 @@ def demo(store: Path | None) -> None:
     if store is None and root.exists():
         shutil.rmtree(root)
     if store is not None and (store / "tapes").exists():
-        raise click.UsageError(f"{store} holds tapes already; name a new folder")
+        raise Wrong(f"{store} holds tapes already; name a new folder")
     console, began = Console(stderr=True), time.monotonic()
     bar = Progress(
         TextColumn("{task.description}"),

@@ -4,6 +4,8 @@ import json
 
 import click
 
+from stumble.exits import Wrong
+
 
 @click.command(short_help="List what can go wrong, or explain one.")
 @click.argument("name", required=False)
@@ -19,7 +21,7 @@ def faults(name: str | None, as_json: bool) -> None:
     from faults.operator import nearest
 
     if name is not None and name not in OPERATORS:
-        raise click.UsageError(f"no fault is called {name!r}{nearest(name, OPERATORS)}")
+        raise Wrong(f"no fault is called {name!r}{nearest(name, OPERATORS)}")
     chosen = [OPERATORS[name]] if name else list(OPERATORS.values())
     if as_json:
         said = [

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from stumble import options
-from stumble.exits import Exits
+from stumble.exits import Exits, interrupted
 
 
 @click.command(
@@ -114,6 +114,9 @@ def fork(
     indexing.refresh(store)
     said = verdict(found, forked)
     click.echo(json.dumps(said) if as_json else report(said), err=False)
+    told = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
+    if told is not None:
+        raise SystemExit(interrupted(told))
     if said["diverged"]:
         raise SystemExit(Exits.DIVERGED)
     raise SystemExit(Exits.OK if said["fired"] else Exits.NOTHING_FIRED)

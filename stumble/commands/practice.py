@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stumble.exits import Wrong
+
 if TYPE_CHECKING:
     from scenarios.practice.plan import Task
 
@@ -104,7 +106,7 @@ def _task(name: str) -> "Task":
     from scenarios.practice.tasks import TASKS
 
     if name not in TASKS:
-        raise click.UsageError(f"no task is called {name!r}{nearest(name, TASKS)}")
+        raise Wrong(f"no task is called {name!r}{nearest(name, TASKS)}")
     return TASKS[name]
 
 

@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from stumble import options
+from stumble.exits import Exits, Wrong, interrupted
 
 
 @click.command(
@@ -60,7 +61,7 @@ def record(
     """
     command = options.checked(command)
     if output is not None and output.exists():
-        raise click.UsageError(f"{output} is there already; a tape is never written over")
+        raise Wrong(f"{output} is there already; a tape is never written over")
 
     from recorder import loop
     from stumble import indexing
@@ -98,4 +99,6 @@ def record(
         click.echo(f"warning: nothing was seen of {host}: {why}", err=True)
     if found.model == 0:
         click.echo(f"warning: {WARN_NO_MODEL}", err=True)
-    raise SystemExit(played.exit.code)
+    if played.exit.signal is not None:
+        raise SystemExit(interrupted(played.exit.signal))
+    raise SystemExit(Exits.BUDGET if played.exit.budget else played.exit.code)

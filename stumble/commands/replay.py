@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from stumble import options
-from stumble.exits import Exits
+from stumble.exits import Exits, interrupted
 
 NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"
 NOT_ISOLATED = (
@@ -143,6 +143,8 @@ def replay(
         if not contacted:
             click.echo(NOT_CONTACTED, err=True)
         click.echo(NOT_ISOLATED, err=True)
+    if played.exit.signal is not None:
+        raise SystemExit(interrupted(played.exit.signal))
     raise SystemExit(_exit(played.diverged, played.exit.budget, strike, played.fired))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import options
+from stumble.exits import Wrong
 
 if TYPE_CHECKING:
     from traces.model import Exchange
@@ -37,7 +38,7 @@ def show(tape: Path, exchanges: bool, number: int | None, as_json: bool) -> None
     found = load(tape)
     told = tell(found)
     if number is not None and number not in {step.number for step in told.steps}:
-        raise click.UsageError(f"{tape} has steps 1 to {len(told.steps)}, no {number}")
+        raise Wrong(f"{tape} has steps 1 to {len(told.steps)}, no {number}")
     if as_json:
         lines = _exchange_rows(found, told) if exchanges else _step_rows(told, number)
         click.echo(json.dumps(list(lines), indent=2, ensure_ascii=False))

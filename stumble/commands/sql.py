@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from stumble.exits import Wrong
+
 FORMATS = ("table", "json", "csv")
 
 
@@ -36,9 +38,7 @@ def sql(
     stumble sql survival_table e=0.02
     """
     if not listing and query is None and not rebuild:
-        raise click.UsageError(
-            "what to ask? Give SQL or a name; stumble sql --list shows the names"
-        )
+        raise Wrong("what to ask? Give SQL or a name; stumble sql --list shows the names")
 
     import duckdb
 
@@ -76,7 +76,7 @@ def sql(
             _print(names, answer.fetchall(), "json" if as_json else form)
     except (duckdb.Error, ValueError) as error:
         hint = "" if " " in query else "; stumble sql --list shows the names"
-        raise click.UsageError(f"{error}{hint}") from None
+        raise Wrong(f"{error}{hint}") from None
 
 
 def _with_defaults(help: str, defaults: object) -> str:
