@@ -1,0 +1,30 @@
+"""A body is said by way of another one and comes back byte for byte."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from traces.delta import Bodies, Delta, between, restore
+
+TOOLS = b'],"tools":[{"name":"get_order"}]}'
+few = st.binary(max_size=40)
+
+
+@given(head=few, was=few, now=few, tail=few)
+@example(head=b"[1,", was=b"", now=b"2,", tail=TOOLS)
+@example(head=b"aa", was=b"", now=b"a", tail=b"aa")
+@example(head=b"", was=b"x" * 3_000, now=b"y" * 3_000, tail=b"z")
+def test_a_body_comes_back_byte_for_byte_from_any_parent(
+    head: bytes, was: bytes, now: bytes, tail: bytes
+) -> None:
+    parent, body = head + was + tail, head + now + tail
+    assert restore(between(body, parent, 0), parent) == body
+
+
+def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> None:
+    bodies, parent = Bodies(), b'{"messages":[' + b'{"content":"x"},' * 40 + TOOLS
+    body = parent.replace(TOOLS, b'{"content":"new"},' + TOOLS)
+    assert bodies.encode(0, parent) == parent
+    said = bodies.encode(1, body)
+    assert isinstance(said, Delta)
+    assert len(said.middle) <= len(b'{"content":"new"},')
+    assert restore(said, parent) == body

@@ -1,0 +1,37 @@
+"""No byte of a secret is ever in the file of a tape, and a whole tape replays without it."""
+
+from pathlib import Path
+
+from traces.model import Chunk, Edit, Exchange, Injection, Request, Response, Trajectory
+from traces.tape import Writer, read
+
+KEY, SEEN = "sk-live-0123456789abcdef", "tok-fedcba9876543210"
+
+
+def test_secrets_that_are_known_or_were_seen_are_not_in_the_file(tmp_path: Path) -> None:
+    both = f'{{"mine": "{KEY}", "yours": "{SEEN}"}}'.encode()
+    headers = (("Authorization", f"Bearer {SEEN}"), ("X-Echo", KEY), ("Cookie", f"id={SEEN}"))
+    answer = Response(
+        status=200,
+        headers=(("Set-Cookie", f"id={SEEN}"), ("X-Echo", KEY)),
+        chunks=(Chunk(at=0.1, data=both),),
+        trailers=(("X-Api-Key", SEEN), ("X-Echo", KEY)),
+        ended=0.2,
+    )
+    asked = Request(method="POST", url=f"http://h/?key={KEY}", headers=headers, body=both)
+    edits = (Edit(start=0, stop=1, data=both),)
+    struck = Injection(
+        id="r/1", seq=0, side="response", op="digit", place="http", address="",
+        original=both, mutated=both, edits=edits,
+    )  # fmt: skip
+    path = tmp_path / "a.tape"
+    with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.exchange(Exchange(seq=0, request=asked, response=answer, edits=edits))
+        tape.injection(struck)
+
+    data = path.read_bytes()
+    assert KEY.encode() not in data
+    assert SEEN.encode() not in data
+    (exchange,) = read(path).exchanges
+    assert len(exchange.request.body) == len(both)
+    assert exchange.redacted
