@@ -67,6 +67,7 @@ class Nemesis:
         """Why a site that was reached could not be struck."""
 
     def request(self, exchange: Exchange) -> Exchange:
+        """Strike at the request: rewrite results in it, answer it, or note it to be held back."""
         placed = self._watch.placed(exchange)
         if self._site.place == "model-boundary" and placed.kind == "model":
             return self._rewrite(exchange, placed.results, placed.lane or 0)
@@ -79,9 +80,11 @@ class Nemesis:
         return exchange
 
     def holds(self, exchange: Exchange) -> bool:
+        """True for an exchange whose answer is to be bent."""
         return exchange.seq in self._held
 
     def response(self, exchange: Exchange) -> Exchange:
+        """Bend an answer that was held back."""
         strike = self._held.pop(exchange.seq, None)
         return exchange if strike is None else self._bend(exchange, strike)
 

@@ -169,11 +169,13 @@ def descendants() -> list[int]:
 
 
 def prctl(option: int, value: int) -> None:
+    """Tell the kernel how to treat this process; nothing where there is no such call."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def main() -> None:
+    """Start the agent and see to its end."""
     orders, grace, program, *command = sys.argv[1:]
     os.set_inheritable(int(orders), False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -33,6 +33,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
+        """What the agent's proxy variables are set to."""
         return f"http://{HOST}:{self.port}"
 
 

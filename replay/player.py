@@ -64,6 +64,7 @@ class Player:
         """Model exchanges of the recording that did not have to be paid for again."""
 
     def request(self, exchange: Exchange) -> Exchange:
+        """Answer from the recording, let it go live, or refuse it with an explanation."""
         if exchange.response is not None or exchange.error is not None:
             return exchange
         placed = self._watch.placed(exchange)

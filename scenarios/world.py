@@ -1,8 +1,8 @@
 """A world: what tools act on, so that it can be set back before a run and judged after it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 LIMIT = 60.0
@@ -20,10 +20,13 @@ class Verdict:
 class World(Protocol):
     """What a fork needs of a world."""
 
-    @property
-    def hosts(self) -> Mapping[str, tuple[str, int]]: ...
-    async def reset(self) -> None: ...
-    async def verify(self) -> Verdict: ...
+    async def reset(self) -> None:
+        """Bring it into the start state; RuntimeError where that fails."""
+        ...
+
+    async def verify(self) -> Verdict:
+        """What the final state says; never raises for a wrong state."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,6 @@ class CommandWorld:
 
     reset_command: Sequence[str]
     verify_command: Sequence[str] = ()
-    hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     async def reset(self) -> None:
         """Set the world back; RuntimeError with its output where the command fails."""

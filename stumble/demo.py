@@ -68,9 +68,11 @@ class PracticeWorld:
     hosts: Hosts
 
     async def reset(self) -> None:
+        """Bring the book into the task's start state."""
         world.reset(self.path, TASKS[self.task])
 
     async def verify(self) -> Verdict:
+        """Whether the book holds what the task demands."""
         said = world.verify(self.path, TASKS[self.task])
         return Verdict(said.passed, said.detail)
 
@@ -91,9 +93,11 @@ class Worker:
         self._tapes = indexing.tapes_folder(store)
 
     def world(self, job: Job) -> PracticeWorld:
+        """The shop, for this job's task."""
         return PracticeWorld(self._folder / "shop.db", job.task, self._hosts)
 
     def launch(self, job: Job) -> WarmRun:
+        """The warm agent, on this job's task and skill."""
         argv = (job.task, "--model", f"practice/{job.skill}")
         return WarmRun(
             process=self._agent,
@@ -103,11 +107,13 @@ class Worker:
         )
 
     def labels(self, job: Job) -> Labels:
+        """What the job's runs are called."""
         return Labels(
             agent="practice", model=f"practice/{job.skill}", scenario="demo", task=job.task
         )
 
     async def record(self, job: Job, ca: Path) -> Tape:
+        """The job done once against the live world."""
         id = new_id()
         path = self._tapes / f"{id}.tape"
         await record(
@@ -124,10 +130,12 @@ class Worker:
         return read(path)
 
     async def replay(self, house: Theatre, job: Job, recording: Tape) -> Played:
+        """The job done again, every answer from the tape."""
         plan = Plan(labels=self.labels(job))
         return await self._play(house, recording, plan, job)
 
     async def fork(self, house: Theatre, job: Job, recording: Tape) -> list[Played]:
+        """Clean twins, a sham and all faults at one call of the recording."""
         told = tell(recording)
         tool, nth, field = site(job, told)
         wanted = [
@@ -152,6 +160,7 @@ class Worker:
         return played
 
     def index(self, job: Job, recording: Tape, runs: Sequence[Played]) -> None:
+        """The rows of all runs of a job, as one segment."""
         tapes = [recording, *(read(run.path) for run in runs)]
         indexing.write_batch(self._store, f"{job.task}-{job.skill}-runs", tapes)
 

@@ -26,6 +26,7 @@ class Wrong(click.ClickException):
     exit_code = Exits.USAGE
 
     def show(self, file: IO[Any] | None = None) -> None:
+        """Print the line to standard error."""
         click.echo(f"stumble: {self.message}", file=file, err=file is None)
 
 

@@ -25,7 +25,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "format": (*PYTHON, "ruff", "format", "--check"),
     "types": (*PYTHON, "mypy"),
     "agents": (*PYTHON, "tests.agents"),
-    "tests": (*PYTHON, "pytest", "-n", "2"),
+    "alone": (*PYTHON, "pytest", "-m", "alone"),
+    "tests": (*PYTHON, "pytest", "-m", "not alone", "-n", "2"),
     "mutants": (sys.executable, "tests/mutants/run.py"),
 }
 

@@ -110,3 +110,21 @@ def test_what_is_forbidden_would_be_found(text: str) -> None:
 @pytest.mark.parametrize("text", ["GET /workers", "/usr/local/work", "see ~/work", "a/root/b"])
 def test_what_only_looks_alike_is_not(text: str) -> None:
     assert not any(re.search(pattern, text) for pattern in FORBIDDEN.values())
+
+
+def undocumented(path: Path) -> Iterator[str]:
+    """What of a file says nothing of itself: the module, and its public functions."""
+    tree = ast.parse(path.read_text())
+    if not ast.get_docstring(tree):
+        yield f"{path.relative_to(ROOT)}"
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not node.name.startswith("_") and not ast.get_docstring(node):
+            yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+
+
+@pytest.mark.parametrize("package", sorted(HOUSE))
+def test_what_is_public_says_what_it_is(package: str) -> None:
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert [what for path in files for what in undocumented(path)] == []

@@ -72,6 +72,7 @@ def test_an_exchange_is_recorded_byte_for_byte(scheme: str, capfd) -> None:
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.alone
 def test_every_piece_of_a_stream_is_passed_on_at_once_and_timed() -> None:
     sent: list[float] = []
 

@@ -377,6 +377,7 @@ def test_an_agent_that_leaves_before_the_head_got_nothing(performer: Performer) 
     assert [(x.response, x.error) for x in script.got] == [(None, "cancelled")]
 
 
+@pytest.mark.alone
 @plain_and_tls
 def test_chunks_keep_their_gaps(performer: Performer, confdir: Path, tls: bool) -> None:
     """No chunk is early; and, on a machine that is not overloaded, 2 ms at the median."""
