@@ -217,3 +217,46 @@ def test_a_client_may_act_before_the_stream_is_over() -> None:
 
     assert watch.placed(tool).join == "window"
     assert len(watch.conversations.calls) == 1
+
+
+def test_who_rewrites_what_was_said_stays_in_the_lane_by_answering_its_call() -> None:
+    play = Play()
+    title: list[Message] = [{"role": "user", "content": "a title, please"}]
+    play.model(title, text="Orders")
+    _, asked, said = play.model(GO, ORDER)
+    now: Message = {"role": "system", "content": "s, and it is ten past nine"}
+    play.model([now, asked, said, result("c1", "{}")], text="done")
+
+    told = play.story()
+    assert [turn.lane for turn in told.turns] == [0, 1, 1]
+    assert told.uses[0].result == "{}"
+
+
+def test_who_answers_what_two_lanes_wait_for_is_a_lane_of_its_own() -> None:
+    play = Play()
+    other: Message = {"role": "system", "content": "another"}
+    play.model(GO, ORDER)
+    play.model([other, *GO], ORDER)
+    play.model([{"role": "user", "content": "new"}, result("c1", "{}")], text="done")
+    assert [turn.lane for turn in play.story().turns] == [0, 1, 2]
+
+
+def test_an_id_that_comes_again_after_its_result_is_another_call() -> None:
+    play = Play()
+    told = play.model(GO, ORDER)
+    told = play.model([*told, result("c1", "one")], ORDER)
+    play.tool("orders")
+    play.model([*told, result("c1", "two")], text="done")
+
+    first, second = play.story().uses
+    assert (first.call_id, first.result, first.seqs) == ("c1", "one", ())
+    assert (second.call_id, second.result, second.seqs) == ("c1#2", "two", (2,))
+
+
+def test_cache_marks_that_move_leave_a_conversation_whole() -> None:
+    play = Play()
+    mark = {"cache_control": {"type": "ephemeral"}}
+    marked: Message = {"role": "user", "content": [{"type": "text", "text": "go", **mark}]}
+    play.model([GO[0], marked], text="what?")
+    play.model([*GO, {"role": "user", "content": "go on"}], text="done")
+    assert [turn.lane for turn in play.story().turns] == [0, 0]

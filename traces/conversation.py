@@ -3,13 +3,17 @@
 Exchanges are fed in the order in which things happened, while recording and while reading, by
 the same code: `asked` when a request is whole, `answered` when its answer is over. A lane is
 one growing conversation: a request belongs to the lane whose last request is the longest
-prefix of it, else it begins a new lane. Everything here is derived and can improve.
+prefix of it, else to the lane whose open call it answers (clients rewrite what was said before:
+reminders, dates, dropped thoughts), else it begins a new lane. Everything here is derived and
+can improve.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import chain, count
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -147,30 +151,41 @@ class Conversations:
         assert dialect is not None
         messages = dialect.messages(exchange.request.body)
         results = dialect.results(exchange.request.body)
-        lane = self._lane(messages)
+        lane = self._lane(messages, results)
         lane.seqs.append(exchange.seq)
-        for result in results:
-            call = self._calls.get((lane.number, result.call_id))
+        for name, result in zip(_numbered(results), results, strict=True):
+            call = self._calls.get((lane.number, name))
             if call is not None and call.open:
                 call.result, call.result_seq = result, exchange.seq
         placed = Placed("model", lane.number, None, None, None, messages, results)
         attempt = self._failed.get(self._key(exchange, placed))
         return Placed("model", lane.number, attempt, None, None, messages, results)
 
-    def _lane(self, messages: tuple[Message, ...]) -> _Lane:
+    def _lane(self, messages: tuple[Message, ...], results: tuple[Result, ...]) -> _Lane:
         prefixes = list(_prefixes(messages))
-        for count in range(len(messages), 0, -1):
-            lane = self._by_prefix.get((count, prefixes[count - 1]))
-            if lane is not None:
-                self._by_prefix.pop((lane.messages, lane.prefix), None)
-                break
-        else:
+        lane = self._continued(prefixes) or self._answering(results)
+        if lane is None:
             lane = _Lane(len(self._lanes))
             self._lanes.append(lane)
+        else:
+            self._by_prefix.pop((lane.messages, lane.prefix), None)
         lane.messages = len(messages)
         lane.prefix = prefixes[-1] if prefixes else ""
         self._by_prefix[lane.messages, lane.prefix] = lane
         return lane
+
+    def _continued(self, prefixes: list[str]) -> _Lane | None:
+        known = (
+            self._by_prefix.get((count, prefixes[count - 1]))
+            for count in range(len(prefixes), 0, -1)
+        )
+        return next((lane for lane in known if lane is not None), None)
+
+    def _answering(self, results: tuple[Result, ...]) -> _Lane | None:
+        """The one lane that waits for some of these results."""
+        given = {result.call_id for result in results}
+        waiting = {call.lane for call in self.open_calls() if call.id in given}
+        return self._lanes[waiting.pop()] if len(waiting) == 1 else None
 
     def _open(self, call: ToolCall, lane: _Lane, seq: int) -> None:
         arguments = canonical_arguments(call.arguments)
@@ -179,10 +194,19 @@ class Conversations:
             for (number, _), other in self._calls.items()
             if number == lane.number
         )
+        id = self._unused(lane.number, call.id)
         self._calls.setdefault(
-            (lane.number, call.id),
-            Call(call.id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal),
+            (lane.number, id),
+            Call(id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal),
         )
+
+    def _unused(self, lane: int, id: str) -> str:
+        """An id whose call was answered names another call when it comes again: `id#2`."""
+        for name in chain([id], (f"{id}#{number}" for number in count(2))):
+            call = self._calls.get((lane, name))
+            if call is None or call.open:
+                return name
+        raise AssertionError("count never ends")
 
     def _tool(self, exchange: Exchange) -> Placed:
         call, join = self._joined(exchange.request)
@@ -273,6 +297,15 @@ def failed(exchange: Exchange) -> bool:
         or (answer.ended is None and exchange.transport == "http")
         or answer.status >= 400
     )
+
+
+def _numbered(results: tuple[Result, ...]) -> Iterator[str]:
+    """The names of the calls these results answer, where ids may come again (see `_unused`)."""
+    seen = Counter[str]()
+    for result in results:
+        seen[result.call_id] += 1
+        again = seen[result.call_id]
+        yield result.call_id if again == 1 else f"{result.call_id}#{again}"
 
 
 def _prefixes(messages: tuple[Message, ...]) -> list[str]:

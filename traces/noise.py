@@ -13,12 +13,19 @@ NOISE: tuple[tuple[str, str, bool], ...] = (
     ("raw.githubusercontent.com", "*/model_prices_and_context_window_backup.json", False),
     ("models.opencode.ai", "*", False),  # opencode
     ("models.dev", "*", False),  # opencode
+    ("*", "/@opencode-ai[%]2[fF]plugin", False),  # opencode
     ("ab.chatgpt.com", "*", True),  # codex
     ("chatgpt.com", "*/plugins*", False),  # codex
-    ("api.anthropic.com", "/api/event_logging*", True),  # claude-code
-    ("api.anthropic.com", "/api/claude_*", False),  # claude-code settings
-    ("api.anthropic.com", "/mcp-registry*", False),  # claude-code
+    ("*", "/backend-api/plugins/*", False),  # codex
+    ("*", "/backend-api/codex/models", False),  # codex
+    ("api.github.com", "/repos/openai/plugins*", False),  # codex
+    # Claude Code asks all of these of whatever host stands in for the model's.
+    ("*", "/api/event_logging*", True),  # claude-code
+    ("*", "/api/claude_*", False),  # claude-code settings
+    ("*", "/api/eval/sdk-*", False),  # claude-code
+    ("*", "/mcp-registry/*", False),  # claude-code
     ("statsig.anthropic.com", "*", True),
+    ("*", "*/messages/count_tokens", False),  # how long a prompt is, before it is sent
     ("*.ingest.sentry.io", "*", True),
     ("*.posthog.com", "*", True),
     ("*", "*/v1/models", False),  # every client that lists models

@@ -68,6 +68,15 @@ def members(text: bytes, start: int) -> dict[bytes, tuple[int, int]]:
     return found
 
 
+def objects(text: bytes, span: tuple[int, int] | None) -> Iterator[dict[bytes, tuple[int, int]]]:
+    """`members` of each object in the array at `span`; none where no array stands there."""
+    if span is None or text[span[0] : span[0] + 1] != b"[":
+        return
+    for at, _ in items(text, span[0]):
+        if text[at : at + 1] == b"{":
+            yield members(text, at)
+
+
 def root(text: bytes) -> int:
     """The offset of the outermost value."""
     return _skip(text, 0)

@@ -8,11 +8,12 @@ Azure, localhost and renamed endpoints are model traffic too.
 Law, held by a property test: replacing a result by its own text changes no byte.
 """
 
-from traces.dialects import openai_chat
+from traces.dialects import anthropic_messages, openai_chat, openai_responses, text_history
 from traces.model import Request
 from traces.step import Lens
 
-LENSES: tuple[Lens, ...] = (openai_chat,)
+LENSES: tuple[Lens, ...] = (text_history, openai_chat, anthropic_messages, openai_responses)
+"""The first that fits; a text history looks like chat completions, and is a narrower thing."""
 
 
 def lens(request: Request) -> Lens | None:

@@ -15,6 +15,7 @@ import orjson
 
 from traces import spans, sse
 from traces.canonical import canonical_value
+from traces.dialects import wire
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
 from traces.step import Answer, Message, Result, ToolCall, Usage
@@ -31,68 +32,50 @@ def fits(request: Request) -> bool:
     )
 
 
-def _load(body: bytes) -> dict[str, object]:
-    try:
-        value = json.loads(body) if b"\\ud" in body.lower() else orjson.loads(body)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def model(body: bytes) -> str | None:
     """The model that was asked for."""
-    name = _load(body).get("model")
+    name = wire.load(body).get("model")
     return name if isinstance(name, str) else None
 
 
 def messages(body: bytes) -> tuple[Message, ...]:
     """The conversation in the request; empty where the body cannot be read."""
-    found = _load(body).get("messages")
+    found = wire.load(body).get("messages")
     return tuple(
         Message(
             role=str(message.get("role")),
-            content=_text(message.get("content")),
-            canonical=canonical_value(message).decode("utf-8", "surrogatepass"),
+            content=wire.text(message.get("content")),
+            canonical=_canonical(message),
         )
-        for message in (found if isinstance(found, list) else ())
-        if isinstance(message, dict)
+        for message in wire.tables(found)
     )
 
 
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(
-            part["text"]
-            for part in content
-            if isinstance(part, dict) and isinstance(part.get("text"), str)
-        )
-    return ""
+def _canonical(message: dict[str, object]) -> str:
+    said = message | {"content": wire.bare(message.get("content"))}
+    return canonical_value(said if "content" in message else message).decode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def _contents(body: bytes) -> Iterator[tuple[str, int, int]]:
     """(call id, start, stop of the content value) of each tool message."""
-    if not _load(body):
+    if not wire.load(body):
         return
     top = spans.members(body, spans.root(body))
-    start, _ = top.get(b"messages", (0, 0))
-    if body[start : start + 1] != b"[":
-        return
-    for at, _ in spans.items(body, start):
-        if body[at : at + 1] != b"{":
-            continue
-        message = spans.members(body, at)
-        if b"content" in message and b"tool_call_id" in message:
-            role, key = (body[slice(*message[name])] for name in (b"role", b"tool_call_id"))
-            if json.loads(role) == "tool":
-                yield str(json.loads(key)), *message[b"content"]
+    for message in spans.objects(body, top.get(b"messages")):
+        if (
+            b"content" in message
+            and b"tool_call_id" in message
+            and wire.value(body, message, b"role") == "tool"
+        ):
+            yield str(wire.value(body, message, b"tool_call_id")), *message[b"content"]
 
 
 def results(body: bytes) -> tuple[Result, ...]:
     """The tool results in the request, in order; offsets are those of an identity-coded body."""
     return tuple(
-        Result(call_id=key, text=_text(json.loads(body[start:stop])), start=start, stop=stop)
+        Result(call_id=key, text=wire.text(json.loads(body[start:stop])), start=start, stop=stop)
         for key, start, stop in _contents(body)
     )
 
@@ -105,22 +88,10 @@ def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
     """
     edits: list[Edit] = []
     for key, start, stop in _contents(body):
-        if key == call_id and _text(json.loads(body[start:stop])) != text:
-            for index, (at, end) in enumerate(_strings(body, start, stop)):
-                edits.append(Edit(start=at, stop=end, data=_dump(body, "" if index else text)))
+        if key == call_id and wire.text(json.loads(body[start:stop])) != text:
+            places = wire.strings(body, (start, stop)) or [(start, stop)]
+            edits += wire.put(body, places, text)
     return tuple(edits)
-
-
-def _strings(body: bytes, start: int, stop: int) -> list[tuple[int, int]]:
-    if body[start : start + 1] != b"[":
-        return [(start, stop)]
-    parts = [spans.members(body, at) for at, _ in spans.items(body, start)]
-    return [part[b"text"] for part in parts if b"text" in part] or [(start, stop)]
-
-
-def _dump(body: bytes, text: str) -> bytes:
-    """A JSON string in the client's own style: raw UTF-8 if it sends any, else escapes."""
-    return json.dumps(text, ensure_ascii=body.isascii()).encode("utf-8", "surrogatepass")
 
 
 def read(headers: Headers, body: bytes) -> Answer | None:
@@ -129,7 +100,7 @@ def read(headers: Headers, body: bytes) -> Answer | None:
     if text is None:
         return None
     if text.lstrip()[:1] == b"{":
-        return _read_whole(_load(text))
+        return _read_whole(wire.load(text))
     return _read_stream(text)
 
 
@@ -138,12 +109,11 @@ def _read_whole(value: dict[str, object]) -> Answer | None:
     message = choice.get("message")
     if not isinstance(message, dict):
         return None
-    calls = message.get("tool_calls")
     return Answer(
-        message=_text(message.get("content")),
-        calls=tuple(_call(call) for call in calls or () if isinstance(call, dict)),
-        model=_str(value.get("model")),
-        finish=_str(choice.get("finish_reason")),
+        message=wire.text(message.get("content")),
+        calls=tuple(_call(call) for call in wire.tables(message.get("tool_calls"))),
+        model=wire.string(value.get("model")),
+        finish=wire.string(choice.get("finish_reason")),
         usage=_usage(value.get("usage")),
     )
 
@@ -152,19 +122,19 @@ def _read_stream(text: bytes) -> Answer | None:
     content, calls, seen = [], dict[int, dict[str, str]](), False
     name = finish = usage = None
     for event in sse.events(text):
-        value = _load(event.data.encode("utf-8", "surrogatepass"))
+        value = wire.load(event.data.encode("utf-8", "surrogatepass"))
         if "choices" not in value:
             continue
         seen = True
-        name = name or _str(value.get("model"))
+        name = name or wire.string(value.get("model"))
         usage = _usage(value.get("usage")) or usage
         choice = _first(value["choices"])
-        finish = _str(choice.get("finish_reason")) or finish
+        finish = wire.string(choice.get("finish_reason")) or finish
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            content.append(_text(delta.get("content")))
-            for piece in delta.get("tool_calls") or ():
-                _grow(calls.setdefault(int(piece.get("index", 0)), {}), piece)
+            content.append(wire.text(delta.get("content")))
+            for piece in wire.tables(delta.get("tool_calls")):
+                _grow(calls.setdefault(wire.count(piece, "index") or 0, {}), piece)
     if not seen:
         return None
     return Answer(
@@ -189,7 +159,7 @@ def _grow(call: dict[str, str], piece: dict[str, object]) -> None:
         call["id"] = str(piece["id"])
     if isinstance(function, dict):
         for key in ("name", "arguments"):
-            call[key] = call.get(key, "") + (_str(function.get(key)) or "")
+            call[key] = call.get(key, "") + (wire.string(function.get(key)) or "")
 
 
 def _first(choices: object) -> dict[str, object]:
@@ -198,17 +168,13 @@ def _first(choices: object) -> dict[str, object]:
     return {}
 
 
-def _str(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _call(call: dict[str, object]) -> ToolCall:
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
     return ToolCall(
-        id=_str(call.get("id")) or "",
-        name=_str(function.get("name")) or "",
-        arguments=_str(function.get("arguments")) or "",
+        id=wire.string(call.get("id")) or "",
+        name=wire.string(function.get("name")) or "",
+        arguments=wire.string(function.get("arguments")) or "",
     )
 
 
@@ -217,15 +183,11 @@ def _usage(value: object) -> Usage | None:
     if not isinstance(value, dict):
         return None
 
-    def count(of: object, key: str) -> int | None:
-        number = of.get(key) if isinstance(of, dict) else None
-        return number if isinstance(number, int) else None
-
     return Usage(
-        prompt_tokens=count(value, "prompt_tokens"),
-        cached_tokens=count(value.get("prompt_tokens_details"), "cached_tokens"),
-        completion_tokens=count(value, "completion_tokens"),
-        reasoning_tokens=count(value.get("completion_tokens_details"), "reasoning_tokens"),
+        prompt_tokens=wire.count(value, "prompt_tokens"),
+        cached_tokens=wire.count(value.get("prompt_tokens_details"), "cached_tokens"),
+        completion_tokens=wire.count(value, "completion_tokens"),
+        reasoning_tokens=wire.count(value.get("completion_tokens_details"), "reasoning_tokens"),
     )
 
 
@@ -276,10 +238,6 @@ def _dump_usage(answer: Answer) -> dict[str, object]:
     }
 
 
-_PIECE = 24
-"""Characters of text or arguments in one streamed delta."""
-
-
 def _events(answer: Answer, id: str, created: int) -> Iterator[bytes]:
     def event(delta: dict[str, object], finish: str | None = None) -> bytes:
         choice: dict[str, object] = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -287,19 +245,15 @@ def _events(answer: Answer, id: str, created: int) -> Iterator[bytes]:
         return b"data: " + orjson.dumps(value) + b"\n\n"
 
     yield event({"role": "assistant", "content": ""})
-    for piece in _pieces(answer.message):
+    for piece in wire.pieces(answer.message):
         yield event({"content": piece})
     for index, call in enumerate(answer.calls):
         opened = _dump_call(ToolCall(id=call.id, name=call.name, arguments=""))
         yield event({"tool_calls": [{"index": index} | opened]})
-        for piece in _pieces(call.arguments):
+        for piece in wire.pieces(call.arguments):
             yield event({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     yield event({}, answer.finish or ("tool_calls" if answer.calls else "stop"))
     if answer.usage is not None:
         value = _envelope(answer, "chat.completion.chunk", id, created, []) | _dump_usage(answer)
         yield b"data: " + orjson.dumps(value) + b"\n\n"
     yield b"data: [DONE]\n\n"
-
-
-def _pieces(text: str) -> Iterator[str]:
-    return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))

@@ -1,0 +1,169 @@
+"""What every lens keeps to, whatever the bytes are."""
+
+import json
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traces.dialects import (
+    LENSES,
+    anthropic_messages,
+    lens,
+    openai_chat,
+    openai_responses,
+    text_history,
+)
+from traces.model import Request
+from traces.step import Answer, Lens, ToolCall, Usage
+
+type Path = tuple[str | int, ...]
+
+ODD: tuple[object, ...] = (None, True, 3, -0.5, "a", [], [None, "a", [{}], {"a": []}], {"text": 1})
+SHOWN = "```bash\nls\n```"
+BODIES: dict[str, object] = {
+    "text_history": {
+        "messages": [
+            {"role": "system", "content": SHOWN},
+            {"role": "assistant", "content": [{"type": "text", "text": SHOWN}]},
+            {"role": "user", "content": "<returncode>0</returncode>"},
+        ]
+    },
+    "openai_chat": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}]},
+            {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "n"}}]},
+            {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}]},
+        ],
+    },
+    "anthropic_messages": {
+        "model": "m",
+        "system": [{"type": "text", "text": "x", "cache_control": {}}],
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "a",
+                        "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}],
+                    },
+                    {"type": "text", "text": "x"},
+                ],
+            }
+        ],
+    },
+    "openai_responses": {
+        "model": "m",
+        "instructions": "x",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "x"}]},
+            {"type": "function_call", "call_id": "a", "name": "n", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "a", "output": [{"text": "x"}]},
+            {"type": "shell_call_output", "call_id": "b", "output": [{"stdout": "x"}]},
+        ],
+    },
+}
+ANSWER = Answer(
+    message="x",
+    calls=(ToolCall(id="a", name="n", arguments='{"a": 1}'),),
+    model="m",
+    usage=Usage(prompt_tokens=3, cached_tokens=1, completion_tokens=2),
+)
+
+
+def paths(value: object, here: Path = ()) -> Iterator[Path]:
+    """Every place in a JSON value."""
+    yield here
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from paths(inner, (*here, key))
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from paths(inner, (*here, index))
+
+
+def changed(value: Any, path: Path, new: object) -> Any:
+    """The value with another one at this place."""
+    if not path:
+        return new
+    copy = value.copy()
+    copy[path[0]] = changed(value[path[0]], path[1:], new)
+    return copy
+
+
+def oddities(value: object) -> Iterator[object]:
+    """The value with each of its places in turn holding each odd thing."""
+    return (changed(value, path, new) for path in paths(value) for new in ODD)
+
+
+each_lens = pytest.mark.parametrize("dialect", LENSES, ids=lambda each: str(each.NAME))
+
+
+@each_lens
+def test_no_lens_raises_on_an_odd_request(dialect: Lens) -> None:
+    bodies = [json.dumps(value).encode() for value in oddities(BODIES[dialect.NAME])]
+    whole = json.dumps(BODIES[dialect.NAME]).encode()
+    for body in (*bodies, *(whole[:cut] for cut in range(len(whole)))):
+        dialect.model(body)
+        dialect.messages(body)
+        for found in dialect.results(body):
+            dialect.replace(body, found.call_id, found.text)
+            dialect.replace(body, found.call_id, "another")
+
+
+@each_lens
+def test_no_lens_raises_on_an_odd_answer(dialect: Lens) -> None:
+    headers, (chunk,) = dialect.write(ANSWER, stream=False, id="x", created=1)
+    for value in oddities(json.loads(chunk.data)):
+        dialect.read(headers, json.dumps(value).encode())
+    for cut in range(len(chunk.data)):
+        dialect.read(headers, chunk.data[:cut])
+    for coding in ("gzip", "br", "zstd", "deflate", "unknown"):
+        assert dialect.read((("content-encoding", coding),), b"{no") is None
+
+
+@each_lens
+def test_no_lens_raises_on_an_odd_stream(dialect: Lens) -> None:
+    headers, chunks = dialect.write(ANSWER, stream=True, id="x", created=1)
+    events = [chunk.data for chunk in chunks]
+    for number, event in enumerate(events):
+        name, _, data = event.rpartition(b"data: ")
+        if data.startswith(b"{"):
+            for value in oddities(json.loads(data)):
+                odd = name + b"data: " + json.dumps(value).encode() + b"\n\n"
+                dialect.read(headers, b"".join([*events[:number], odd, *events[number + 1 :]]))
+
+
+@each_lens
+@given(st.text(max_size=60), st.booleans())
+def test_the_texts_of_what_a_lens_writes_read_back(dialect: Lens, text: str, stream: bool) -> None:
+    assert read(dialect, Answer(message=text, model="m"), stream).message == text
+
+
+def read(dialect: Lens, answer: Answer, stream: bool) -> Answer:
+    headers, chunks = dialect.write(answer, stream=stream, id="x", created=1)
+    found = dialect.read(headers, b"".join(chunk.data for chunk in chunks))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "wanted"),
+    [
+        ("/v1/chat/completions", '{"messages": []}', openai_chat),
+        ("/v1/messages", '{"messages": []}', anthropic_messages),
+        ("/v1/responses", '{"input": []}', openai_responses),
+        ("/v1/chat/completions", '{"messages":[{"role":"system","content":"%s"}]}', text_history),
+    ],
+)
+def test_each_request_has_one_dialect(path: str, body: str, wanted: ModuleType) -> None:
+    body = body.replace("%s", "```bash\\nls\\n```")
+    request = Request(method="POST", url=f"http://h{path}", body=body.encode())
+    assert lens(request) is wanted
+    narrow = [each for each in LENSES if each.fits(request)]
+    assert narrow in ([wanted], [text_history, openai_chat])

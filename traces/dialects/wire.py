@@ -1,0 +1,115 @@
+"""What the dialects share: reading JSON whose shape nobody promised, and texts in their places."""
+
+import json
+from collections.abc import Iterator
+
+import orjson
+
+from traces import spans
+from traces.model import Edit
+
+type Span = tuple[int, int]
+
+
+def load(body: bytes) -> dict[str, object]:
+    """The JSON object in a body; empty where there is none."""
+    try:
+        if b"\\ud" in body.lower():
+            value = json.loads(body.decode("utf-8", "surrogatepass"))
+        else:
+            value = orjson.loads(body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def table(value: object) -> dict[str, object]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def tables(value: object) -> list[dict[str, object]]:
+    """The objects in a list; none where it is no list."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def string(value: object) -> str | None:
+    """The value if it is text."""
+    return value if isinstance(value, str) else None
+
+
+def count(of: object, key: str) -> int | None:
+    """A number in an object; None where it is not said."""
+    number = table(of).get(key)
+    return number if isinstance(number, int) else None
+
+
+def text(content: object) -> str:
+    """The text of a content: a string, or the joined texts of its parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(string(part.get("text")) or "" for part in tables(content))
+
+
+def bare(content: object) -> object:
+    """A content without what moves between requests that say the same.
+
+    Clients mark the last messages with `cache_control`, and to do so make a list of parts of
+    what was a string; in the next request the marks stand elsewhere.
+    """
+    if not isinstance(content, list):
+        return content
+    parts = [
+        {key: value for key, value in part.items() if key != "cache_control"}
+        if isinstance(part, dict)
+        else part
+        for part in content
+    ]
+    match parts:
+        case [{"type": "text", "text": str(alone), **rest}] if not rest:
+            return alone
+    return parts
+
+
+def value(body: bytes, of: dict[bytes, Span], key: bytes) -> object:
+    """The parsed value of a member; None where it is absent."""
+    return json.loads(body[slice(*of[key])]) if key in of else None
+
+
+def strings(body: bytes, span: Span, keys: tuple[bytes, ...] = (b"text",)) -> list[Span]:
+    """Where the texts of a content stand: the content itself, or these members of its parts."""
+    if body[span[0] : span[0] + 1] != b"[":
+        return [span]
+    parts = spans.objects(body, span)
+    return sorted(
+        part[key]
+        for part in parts
+        for key in keys
+        if key in part and body[part[key][0] : part[key][0] + 1] == b'"'
+    )
+
+
+def said(body: bytes, places: list[Span]) -> str:
+    """The joined texts at these places."""
+    values = (json.loads(body[start:stop]) for start, stop in places)
+    return "".join(each for each in values if isinstance(each, str))
+
+
+def put(body: bytes, places: list[Span], text: str) -> Iterator[Edit]:
+    """The first place takes the text, the others become empty."""
+    for index, (start, stop) in enumerate(places):
+        yield Edit(start=start, stop=stop, data=dump(body, "" if index else text))
+
+
+def dump(body: bytes, text: str) -> bytes:
+    """A JSON string in the client's own style: raw UTF-8 if it sends any, else escapes."""
+    return json.dumps(text, ensure_ascii=body.isascii()).encode("utf-8", "surrogatepass")
+
+
+_PIECE = 24
+"""Characters of text or arguments in one streamed delta."""
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text as a stream delivers it."""
+    return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
