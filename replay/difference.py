@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from os.path import commonprefix
 
 from traces.encoding import plain
-from traces.model import Exchange, Headers, Request
+from traces.model import Exchange, Headers, Request, Response
 
 _WINDOW = 40
 _MOST = 8
@@ -42,7 +42,18 @@ def differences(was: Request, now: Request) -> Iterator[tuple[str, str, str]]:
         yield "method", was.method, now.method
     if was.url != now.url:
         yield "url", *_window(was.url, now.url)
-    one, two = _fields(was.headers, was.body), _fields(now.headers, now.body)
+    yield from changes(_fields(was.headers, was.body), _fields(now.headers, now.body))
+
+
+def answer_differences(was: Response, now: Response) -> Iterator[tuple[str, str, str]]:
+    """(where, recorded, live) for each field of an answer that differs."""
+    if was.status != now.status:
+        yield "status", str(was.status), str(now.status)
+    yield from changes(_fields(was.headers, was.body), _fields(now.headers, now.body))
+
+
+def changes(one: dict[str, str], two: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    """(path, this, that) for each path at which two flattened bodies differ."""
     for path in [*one, *(path for path in two if path not in one)]:
         if one.get(path) != two.get(path):
             yield path, *_window(one.get(path, "(absent)"), two.get(path, "(absent)"))

@@ -13,11 +13,9 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from replay.difference import explain
+from replay.difference import answer_differences, explain
 from replay.match import Index
-from traces.canonical import canonical
 from traces.conversation import Placed, Watch
-from traces.encoding import plain
 from traces.kind import Kind
 from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.noise import noise
@@ -170,23 +168,13 @@ def drift(recorded: Exchange, live: Exchange) -> str | None:
         if (live.error is None) == (recorded.error is None) and (was is None) == (now is None):
             return None
         return f"was {_outcome(recorded)}, is {_outcome(live)}"
-    if was.status != now.status:
-        return f"was {was.status}, is {now.status}"
-    if _said(was) != _said(now):
-        return f"said {_said(was)[:120]!r}, says {_said(now)[:120]!r}"
+    for where, before, after in answer_differences(was, now):
+        return f"was {before} at {where}, is {after}"
     return None
 
 
 def _outcome(exchange: Exchange) -> str:
     return exchange.error or (str(exchange.response.status) if exchange.response else "no answer")
-
-
-def _said(answer: Response) -> bytes:
-    body = plain(answer.headers, answer.body)
-    try:
-        return canonical(body or b"")
-    except ValueError:
-        return body or answer.body
 
 
 def refuse(exchange: Exchange, why: str) -> Exchange:

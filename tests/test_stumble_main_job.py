@@ -173,7 +173,7 @@ def test_a_fork_whose_prefix_holds_a_write_passes_on_a_fresh_world(recorded: Sho
 
 def test_a_fork_on_a_used_world_is_not_taken_for_a_good_one(recorded: Shop) -> None:
     assert recorded.record("use-it-up.tape").code == 0
-    used = [word if "shop_recorded.py reset" not in word else "true" for word in recorded.world()]
+    used = [word if "shop_world.py reset" not in word else "true" for word in recorded.world()]
     said = recorded.stumble(
         "fork", "a.tape", *LATE, *used, *recorded.host_options(), "--json", "--", *recorded.agent()
     )
