@@ -36,7 +36,11 @@ def turn_after(story: Story, seq: int) -> int | None:
 
 
 def final(story: Story) -> Step | None:
-    """The agent's last turn, if there is one and it was not cut off."""
+    """The agent's last turn, if there is one and it was not cut off.
+
+    A last turn that calls a tool counts: agents that submit by a tool call (mini-swe-agent) end
+    by it and never hear its result. Whether a run crashed there is told by its ending.
+    """
     return story.turns[-1] if story.turns and story.turns[-1].finish is not None else None
 
 
