@@ -1,4 +1,7 @@
-"""The model server: OpenAI chat completions, streamed and not, answered by `model.py`.
+"""The model server, in three dialects, streamed and not, answered by `model.py`.
+
+OpenAI chat completions, OpenAI responses and Anthropic messages: each request is told as a chat,
+so that the model is the same whoever asks and in whatever dialect.
 
 Its log is JSONL, one object per request: what was asked by whom, what was answered, and what
 the model noticed, so that a judge can be held against what really happened.
@@ -6,25 +9,45 @@ the model noticed, so that a judge can be held against what really happened.
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import orjson
 import uvloop
 from aiohttp import web
 
-from scenarios.practice import conversation
+from scenarios.practice import as_anthropic, as_responses, conversation
 from scenarios.practice.model import SKILLS, next_answer, skill
 from scenarios.practice.schema import Json, Row
 from scenarios.practice.serving import listening, until_told
-from traces.dialects import openai_chat
-from traces.step import Answer, Usage
+from traces.dialects import anthropic_messages, openai_chat, openai_responses
+from traces.step import Answer, Lens, Usage
 
 CREATED = 1_773_651_600
 """When the shop's day began: answers are a pure function of the conversation, dates too."""
+
+
+class _Refused(Protocol):
+    def __call__(
+        self, status: int, message: str, *, param: str | None = None, code: str | None = None
+    ) -> Row: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dialect:
+    """How requests in a dialect are read as a chat, and answers written."""
+
+    lens: Lens
+    said: str
+    """The field that holds the conversation."""
+    id: str
+    messages: Callable[[Row], list[Row]]
+    tools: Callable[[Row], list[Row]]
+    refused: _Refused
 
 
 @dataclass(kw_only=True)
@@ -43,7 +66,7 @@ class Provider:
         app = web.Application(client_max_size=64 << 20)
         app.add_routes(
             [
-                web.post("/v1/chat/completions", self._complete),
+                *(web.post(path, partial(self._answer, each)) for path, each in _PATHS.items()),
                 web.get("/v1/models", self._models),
             ]
         )
@@ -61,43 +84,46 @@ class Provider:
         ]
         return _json({"object": "list", "data": models})
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, dialect: _Dialect, request: web.Request) -> web.StreamResponse:
         self.seen += 1
         if status := self.failures.get(self.seen):
             self._write({"seq": self.seen, "status": status})
-            return _refused(status, "told to fail here", code="told_to_fail")
-        body = _asked(await request.read())
+            said = dialect.refused(status, "told to fail here", code="told_to_fail")
+            return _json(said, status)
+        body = _asked(await request.read(), dialect.said)
         if isinstance(body, str):
-            return _refused(400, body)
+            return _json(dialect.refused(400, body), 400)
         found = skill(str(body["model"]))
         if found is None:
             message = f"The model `{body['model']}` does not exist"
-            return _refused(404, message, param="model", code="model_not_found")
-        answer, noticed = next_answer(_rows(body, "messages"), _rows(body, "tools"), found)
-        answer = replace(answer, model=str(body["model"]), usage=_usage(body, answer))
-        digest = conversation.read(_rows(body, "messages"), {}).digest
+            said = dialect.refused(404, message, param="model", code="model_not_found")
+            return _json(said, 404)
+        messages, tools = dialect.messages(body), dialect.tools(body)
+        answer, noticed = next_answer(messages, tools, found)
+        answer = replace(answer, model=str(body["model"]), usage=_usage(messages, tools, answer))
+        digest = conversation.read(messages, {}).digest
         self._write(
             {
                 "seq": self.seen,
                 "status": 200,
                 "conversation": digest,
                 "model": body["model"],
-                "step": sum(m.get("role") == "assistant" for m in _rows(body, "messages")) + 1,
+                "step": sum(m.get("role") == "assistant" for m in messages) + 1,
                 "stream": body.get("stream") is True,
                 "message": answer.message,
                 "calls": [[call.name, call.arguments] for call in answer.calls],
                 "noticed": noticed,
             }
         )
-        return await self._send(request, body, answer, f"chatcmpl-{digest[:24]}")
+        return await self._send(request, body, answer, dialect, f"{dialect.id}{digest[:24]}")
 
     async def _send(
-        self, request: web.Request, body: Row, answer: Answer, id: str
+        self, request: web.Request, body: Row, answer: Answer, dialect: _Dialect, id: str
     ) -> web.StreamResponse:
         stream = body.get("stream") is True
-        if stream and not _wants_usage(body):
+        if stream and dialect is CHAT and not _wants_usage(body):
             answer = replace(answer, usage=None)
-        headers, chunks = openai_chat.write(answer, stream=stream, id=id, created=CREATED)
+        headers, chunks = dialect.lens.write(answer, stream=stream, id=id, created=CREATED)
         if not stream:
             return web.Response(body=chunks[0].data, headers=dict(headers))
         response = web.StreamResponse(headers=dict(headers))
@@ -130,7 +156,7 @@ async def serving(
             yield chosen
 
 
-def _asked(data: bytes) -> dict[str, Json] | str:
+def _asked(data: bytes, said: str) -> dict[str, Json] | str:
     """The body of a request, or what is wrong with it."""
     try:
         body = orjson.loads(data)
@@ -138,11 +164,15 @@ def _asked(data: bytes) -> dict[str, Json] | str:
         return f"We could not parse the JSON body of your request: {error}"
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         return "you must provide a model parameter"
-    messages, tools = body.get("messages"), body.get("tools") or []
+    messages, tools = body.get(said), body.get("tools") or []
+    if said == "input" and isinstance(messages, str):
+        messages = []
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
-        return "'messages' must be an array of objects"
+        return f"'{said}' must be an array of objects"
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         return "'tools' must be an array of objects"
+    if body.get("previous_response_id") is not None:
+        return "no response is kept here: 'previous_response_id' cannot be found"
     return body
 
 
@@ -156,9 +186,9 @@ def _wants_usage(body: Row) -> bool:
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def _usage(body: Row, answer: Answer) -> Usage:
+def _usage(messages: list[Row], tools: list[Row], answer: Answer) -> Usage:
     """Four characters are a token: wrong for every model, the same on every run."""
-    prompt = len(orjson.dumps([body["messages"], body.get("tools")]))
+    prompt = len(orjson.dumps([messages, tools]))
     said = len(answer.message) + sum(len(c.name) + len(c.arguments) for c in answer.calls)
     return Usage(prompt_tokens=-(-prompt // 4), completion_tokens=-(-said // 4))
 
@@ -169,10 +199,36 @@ def _json(value: object, status: int = 200) -> web.Response:
 
 def _refused(
     status: int, message: str, *, param: str | None = None, code: str | None = None
-) -> web.Response:
+) -> Row:
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    error = {"message": message, "type": kind, "param": param, "code": code}
-    return _json({"error": error}, status)
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+CHAT = _Dialect(
+    lens=openai_chat,
+    said="messages",
+    id="chatcmpl-",
+    messages=partial(_rows, name="messages"),
+    tools=partial(_rows, name="tools"),
+    refused=_refused,
+)
+RESPONSES = _Dialect(
+    lens=openai_responses,
+    said="input",
+    id="resp_",
+    messages=as_responses.messages,
+    tools=as_responses.tools,
+    refused=_refused,
+)
+ANTHROPIC = _Dialect(
+    lens=anthropic_messages,
+    said="messages",
+    id="msg_",
+    messages=as_anthropic.messages,
+    tools=as_anthropic.tools,
+    refused=as_anthropic.refused,
+)
+_PATHS = {"/v1/chat/completions": CHAT, "/v1/responses": RESPONSES, "/v1/messages": ANTHROPIC}
 
 
 def _failure(text: str) -> tuple[int, int]:

@@ -1,0 +1,181 @@
+"""The model server in its other dialects: the same conversation, the same answers."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from scenarios.practice import as_anthropic, provider
+from scenarios.practice.tasks import TASKS
+from tests.practice import OFFERED, Run, run
+from traces.dialects import anthropic_messages
+from traces.step import Answer
+
+type Lead = Callable[[httpx.AsyncClient, list[str]], Coroutine[None, None, list[str]]]
+"""Leads the model through a task whose results are these, and gives what it said."""
+
+PROMPT = TASKS["refund-1"].prompt
+FUNCTIONS: list[dict[str, Any]] = [json.loads(json.dumps(tool["function"])) for tool in OFFERED]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run in chat completions that no fault disturbed."""
+    return run(tmp_path_factory.mktemp("told"), TASKS["refund-1"], "verifies")
+
+
+def results(told: Run) -> list[str]:
+    return [str(message["content"]) for message in told.messages if message["role"] == "tool"]
+
+
+def led(lead: Lead, results: list[str], **settings: Any) -> list[str]:
+    async def both() -> list[str]:
+        async with provider.serving(**settings) as port:
+            url = f"http://127.0.0.1:{port}/v1/"
+            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+                return await lead(client, results)
+
+    return asyncio.run(both())
+
+
+def anthropic(*, stream: bool, listed: bool = False) -> Lead:
+    async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
+        said: list[str] = []
+        messages: list[dict[str, Any]] = [{"role": "user", "content": PROMPT}]
+        for result in [*results, None]:
+            answer = await anthropic_answer(client, messages, stream=stream)
+            said.append(answer.message)
+            assert answer.usage is not None
+            assert answer.finish == ("tool_use" if answer.calls else "end_turn")
+            for call in answer.calls:
+                shown = [{"type": "text", "text": result}] if listed else result
+                used = {"type": "tool_use", "id": call.id, "name": call.name}
+                given = {"type": "tool_result", "tool_use_id": call.id, "content": shown}
+                text = {"type": "text", "text": answer.message}
+                asked = [text, used | {"input": json.loads(call.arguments)}]
+                messages += [
+                    {"role": "assistant", "content": asked},
+                    {"role": "user", "content": [given]},
+                ]
+        return said
+
+    return lead
+
+
+async def anthropic_answer(
+    client: httpx.AsyncClient, messages: list[dict[str, Any]], *, stream: bool
+) -> Answer:
+    tools = [
+        {"name": each["name"], "description": "", "input_schema": each["parameters"]}
+        for each in FUNCTIONS
+    ]
+    body = {
+        "model": "practice/verifies",
+        "max_tokens": 1000,
+        "system": "You work in a shop.",
+        "messages": messages,
+        "tools": tools,
+        "stream": stream,
+    }
+    response = await client.post("messages", json=body)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/event-stream") is stream
+    answer = anthropic_messages.read((), response.content)
+    assert answer is not None
+    return answer
+
+
+def responses(*, stream: bool, listed: bool = False) -> Lead:
+    async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
+        sdk = openai.AsyncOpenAI(base_url=client.base_url, api_key="x", http_client=client)
+        said: list[str] = []
+        items: list[Any] = [{"role": "user", "content": PROMPT}]
+        for result in [*results, None]:
+            answer = await responses_answer(sdk, items, stream=stream)
+            said.append(answer.output_text)
+            assert answer.status == "completed"
+            assert answer.usage is not None
+            for item in answer.output:
+                items.append(item.model_dump(exclude_none=True))
+                if item.type == "function_call":
+                    shown = [{"type": "input_text", "text": result}] if listed else result
+                    output = {"type": "function_call_output", "call_id": item.call_id}
+                    items.append(output | {"output": shown})
+        return said
+
+    return lead
+
+
+async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream: bool) -> Any:
+    tools: Any = [{"type": "function", "strict": False, **each} for each in FUNCTIONS]
+    asked: dict[str, Any] = {"instructions": "You work in a shop.", "input": items, "tools": tools}
+    if not stream:
+        return await sdk.responses.create(model="practice/verifies", **asked)
+    async with sdk.responses.stream(model="practice/verifies", **asked) as events:
+        async for _ in events:
+            pass
+        return await events.get_final_response()
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", [anthropic, responses])
+def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
+    told: Run, dialect: Callable[..., Lead], stream: bool, listed: bool
+) -> None:
+    assert tuple(led(dialect(stream=stream, listed=listed), results(told))) == told.said
+
+
+def test_the_log_is_the_same_whatever_the_dialect(told: Run, tmp_path: Path) -> None:
+    logs: list[list[dict[str, Any]]] = []
+    for lead in (anthropic(stream=False), responses(stream=True)):
+        log = tmp_path / f"{len(logs)}.jsonl"
+        led(lead, results(told), log=log)
+        logs.append([json.loads(line) for line in log.read_text().splitlines()])
+    for one, two in zip(*logs, strict=True):
+        assert one | {"stream": None} == two | {"stream": None}
+    assert [line["step"] for line in logs[0]] == list(range(1, told.steps + 1))
+
+
+def test_what_is_wrong_is_said_as_anthropic_says_it() -> None:
+    async def lead(client: httpx.AsyncClient, _: list[str]) -> list[str]:
+        kinds = []
+        for body in ({"model": "x", "messages": []}, {"model": "naive"}, {}, {}):
+            refused = await client.post("messages", json=body)
+            assert refused.json()["type"] == "error"
+            kinds.append(f"{refused.status_code} {refused.json()['error']['type']}")
+        return kinds
+
+    assert led(lead, [], failures={3: 529, 4: 429}) == [
+        "404 not_found_error",
+        "400 invalid_request_error",
+        "529 overloaded_error",
+        "429 rate_limit_error",
+    ]
+
+
+def test_a_conversation_that_was_left_here_is_not_known() -> None:
+    async def lead(client: httpx.AsyncClient, _: list[str]) -> list[str]:
+        body = {"model": "naive", "input": "go on", "previous_response_id": "resp_1"}
+        refused = await client.post("responses", json=body)
+        return [str(refused.status_code), refused.json()["error"]["message"]]
+
+    status, message = led(lead, [])
+    assert status == "400"
+    assert "previous_response_id" in message
+
+
+@pytest.mark.parametrize(
+    ("flag", "shown"), [(True, "error: no such order"), (None, "no such order")]
+)
+def test_the_model_sees_the_flag_for_errors(flag: bool | None, shown: str) -> None:
+    block = {"type": "tool_result", "tool_use_id": "a", "content": "no such order"}
+    told = as_anthropic.messages(
+        {"messages": [{"role": "user", "content": [block | {"is_error": flag}]}]}
+    )
+    assert told == [{"role": "tool", "tool_call_id": "a", "content": shown}]
