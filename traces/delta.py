@@ -30,7 +30,7 @@ class Delta:
     packed: bool
 
 
-def _common_prefix(one: bytes, two: bytes) -> int:
+def common_prefix(one: bytes, two: bytes) -> int:
     """Length of the common prefix, by halving, so that memcmp does the work."""
     low, high = 0, min(len(one), len(two))
     if one[:high] == two[:high]:
@@ -44,7 +44,8 @@ def _common_prefix(one: bytes, two: bytes) -> int:
     return low
 
 
-def _common_suffix(one: bytes, two: bytes, most: int) -> int:
+def common_suffix(one: bytes, two: bytes, most: int) -> int:
+    """Length of the common suffix, up to `most`."""
     low, high = 0, most
     if most == 0 or one[-most:] == two[-most:]:
         return most
@@ -59,8 +60,8 @@ def _common_suffix(one: bytes, two: bytes, most: int) -> int:
 
 def between(body: bytes, parent: bytes, seq: int) -> Delta:
     """The delta that makes `body` out of the body of exchange `seq`."""
-    prefix = _common_prefix(body, parent)
-    suffix = _common_suffix(body, parent, min(len(body), len(parent)) - prefix)
+    prefix = common_prefix(body, parent)
+    suffix = common_suffix(body, parent, min(len(body), len(parent)) - prefix)
     middle = body[prefix : len(body) - suffix]
     if len(middle) > _MIDDLE and len(middle) > _SHARE * len(body):
         return Delta(seq, 0, 0, _codec(parent, len(body)).compress(body), True)
@@ -115,7 +116,7 @@ class Bodies:
 
     def _parents(self, body: bytes) -> list[int]:
         near = {
-            seq: _common_prefix(body, text)
+            seq: common_prefix(body, text)
             for seq, (text, depth) in self._recent.items()
             if depth + 1 < KEY_EVERY
         }

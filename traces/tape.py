@@ -7,16 +7,19 @@ default; times are seconds since the trajectory began):
     2 request     map: seq, connection, stream, transport, started, by, method, url, headers,
                   body (bytes, or [parent seq, prefix, suffix, middle, packed]: see delta.py),
                   edits, redacted
-    3 head        map: seq, at, status, reason, version, headers, by
+    3 head        map: seq, at, status, reason, version, headers, by; a second one of the same
+                  seq begins the answer anew: the chunks before it are void
     4 chunk       [seq, at, sent, data]
-    5 done        map: seq, ended, trailers, error, by
+    5 done        map: seq, ended, trailers, error, by, headers (in place of those of the
+                  head, where redaction changed the length), redacted
     6 injection   map: the fields of `Injection`
     7 ending      map: the fields of `Ending`; the last frame of a run that ended
 
 Before, recordings were written when an exchange was over, so a killed run lost what was under
 way. Here every fact is a frame of its own, one `write` each; a thread calls fdatasync every
 100 ms, so a power cut costs at most that. An exchange without `done` was still under way; a
-tape without `ending` was not closed. Redaction happens in here, before the first byte.
+tape without `ending` was not closed. Redaction happens in here, before the first byte; a chunk
+that ends in what may be the beginning of a secret waits for the next one (see held.py).
 """
 
 import os
@@ -24,7 +27,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgpack
 import zstandard
@@ -42,7 +45,7 @@ from traces.model import (
     Response,
     Trajectory,
 )
-from traces.redact import Redactor
+from traces.redact import Redactor, Stream, with_length
 
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = frames.KINDS
 SYNC_EVERY = 0.1
@@ -58,24 +61,36 @@ class Writer:
     FileExistsError if the path is taken. Unrecordable when the disk no longer takes a frame.
     """
 
-    def __init__(self, path: Path, trajectory: Trajectory, *, secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        trajectory: Trajectory,
+        *,
+        secrets: Iterable[str] = (),
+        redact: bool = True,
+    ) -> None:
         self.path = path
         self.redactor = Redactor(secrets)
+        self._redact = redact
+        self._answers: dict[int, tuple[Exchange, Stream]] = {}
         self._bodies = delta.Bodies()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        self._dirty = False
+        self._dirty = self._broken = False
         self._closing = threading.Event()
         self._append(frames.preamble())
-        self._frame(TRAJECTORY, _sparse(trajectory))
+        self._frame(TRAJECTORY, self._clean(_sparse(trajectory)))
         self._syncer = threading.Thread(target=self._sync, name="tape-sync", daemon=True)
         self._syncer.start()
 
     def request(self, exchange: Exchange) -> Exchange:
         """Write what was asked, and by which edits it went on; returns the exchange as it is."""
-        request = self.redactor.request(exchange.request)
-        url, body = request.url, request.body
-        redacted = exchange.redacted or (url, body) != (exchange.request.url, exchange.request.body)
-        said = self._bodies.encode(exchange.seq, body)
+        request, edits, redacted = exchange.request, exchange.edits, exchange.redacted
+        if self._redact:
+            request = self.redactor.request(exchange.request)
+            url, body = request.url, request.body
+            edits = self.redactor.edits(exchange, body)
+            redacted = redacted or (url, body) != (exchange.request.url, exchange.request.body)
+        said = self._bodies.encode(exchange.seq, request.body)
         value: dict[str, object] = {
             "seq": exchange.seq,
             "connection": exchange.connection,
@@ -84,51 +99,74 @@ class Writer:
             "started": exchange.started,
             "by": exchange.answered_by,
             "method": request.method,
-            "url": url,
+            "url": request.url,
             "headers": request.headers,
             "body": said if isinstance(said, bytes) else _delta(said),
         }
-        if exchange.edits:
-            value["edits"] = [self._edit(edit) for edit in exchange.edits]
+        if edits:
+            value["edits"] = [_plain_edit(edit) for edit in edits]
         if redacted:
             value["redacted"] = True
         self._frame(REQUEST, value)
         return exchange
-
-    def _edit(self, edit: Edit) -> tuple[int, int, bytes]:
-        return edit.start, edit.stop, self.redactor.bytes(edit.data)
 
     def head(self, exchange: Exchange) -> None:
         """Write the status and headers that went to the agent."""
         answer = exchange.response
         if answer is None:
             raise ValueError(f"exchange {exchange.seq} has no head")
+        if self._redact:
+            messages = exchange.transport != "http"
+            stream = self.redactor.stream(answer.headers, messages=messages)
+            self._answers[exchange.seq] = exchange, stream
+        self._head(exchange, answer)
+
+    def _head(self, exchange: Exchange, answer: Response) -> None:
         value: dict[str, object] = {
             "seq": exchange.seq,
             "at": answer.at,
             "status": answer.status,
             "reason": answer.reason,
             "version": answer.version,
-            "headers": self.redactor.headers(answer.headers),
+            "headers": self._headers(answer.headers),
             "by": exchange.answered_by,
         }
         self._frame(HEAD, value)
 
+    def _headers(self, headers: Headers) -> Headers:
+        return self.redactor.headers(headers) if self._redact else headers
+
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
-        """Write one piece of the answer with its time."""
-        data = self.redactor.bytes(chunk.data)
-        self._frame(CHUNK, (exchange.seq, chunk.at, chunk.sent, data))
+        """Write one piece of the answer with its time, or once it is known to be no secret."""
+        if (known := self._answers.get(exchange.seq)) is None:
+            self._frame(CHUNK, (exchange.seq, chunk.at, chunk.sent, self._clean(chunk.data)))
+        else:
+            self._free(*known, known[1].chunk(chunk))
+
+    def _free(self, exchange: Exchange, stream: Stream, chunks: list[Chunk]) -> None:
+        if stream.anew and exchange.response is not None:
+            self._head(exchange, exchange.response)
+        for chunk in chunks:
+            self._frame(CHUNK, (exchange.seq, chunk.at, chunk.sent, chunk.data))
 
     def done(self, exchange: Exchange) -> None:
-        """Write how the exchange ended."""
+        """Write how the exchange ended, after what of its answer still waited."""
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
         answer = exchange.response
+        if (known := self._answers.pop(exchange.seq, None)) is not None:
+            head, stream = known
+            self._free(head, stream, stream.done())
+            if stream.changed:
+                value["redacted"] = True
+            if stream.encoded_again and head.response is not None:
+                headers = self._headers(head.response.headers)
+                value["headers"] = with_length(headers, stream.length)
         if answer is not None:
             value["ended"] = answer.ended
             if answer.trailers:
-                value["trailers"] = self.redactor.headers(answer.trailers)
+                value["trailers"] = self._headers(answer.trailers)
         if exchange.error is not None:
-            value["error"] = exchange.error
+            value["error"] = self._clean(exchange.error)
         self._frame(DONE, value)
 
     def exchange(self, exchange: Exchange) -> None:
@@ -143,21 +181,38 @@ class Writer:
     def injection(self, injection: Injection) -> None:
         """Write the fact that a fault struck."""
         value = _sparse(injection)
-        for key in ("original", "mutated"):
-            if isinstance(data := value.get(key), bytes):
-                value[key] = self.redactor.bytes(data)
         if injection.edits:
-            value["edits"] = [self._edit(edit) for edit in injection.edits]
-        self._frame(INJECTION, value)
+            value["edits"] = [_plain_edit(edit) for edit in injection.edits]
+        self._frame(INJECTION, self._clean(value))
 
     def ending(self, ending: Ending) -> None:
         """Write how the run ended."""
-        self._frame(ENDING, _sparse(ending))
+        self._frame(ENDING, self._clean(_sparse(ending)))
+
+    def _clean[T](self, value: T) -> T:
+        """A value of texts, bytes, sequences and mappings without the secrets in it."""
+        if not self._redact:
+            return value
+        clean: object = value
+        match value:
+            case bytes():
+                clean = self.redactor.bytes(value)
+            case str():
+                said = self.redactor.bytes(value.encode("utf-8", "surrogatepass"))
+                clean = said.decode("utf-8", "surrogatepass")
+            case tuple() | list():
+                clean = tuple(self._clean(each) for each in value)
+            case dict():
+                clean = {key: self._clean(each) for key, each in value.items()}
+        return cast("T", clean)
 
     def close(self) -> None:
         """Flush to disk and close; a second call does nothing."""
         if self._closing.is_set():
             return
+        if not self._broken:
+            for known in self._answers.values():
+                self._free(*known, known[1].done())
         self._closing.set()
         self._syncer.join()
         os.fdatasync(self._file)
@@ -178,6 +233,7 @@ class Writer:
             while written < len(data):
                 written += os.write(self._file, memoryview(data)[written:])
         except OSError as error:
+            self._broken = True
             raise Unrecordable(f"{self.path}: {error.strerror}") from error
         self._dirty = True
 
@@ -196,6 +252,10 @@ def _sparse(value: object) -> dict[str, object]:
         if item != each.default and not (item == () or item == {}):
             out[each.name] = dict(item) if isinstance(item, Mapping) else item
     return out
+
+
+def _plain_edit(edit: Edit) -> tuple[int, int, bytes]:
+    return edit.start, edit.stop, edit.data
 
 
 def _delta(said: delta.Delta) -> tuple[object, ...]:
@@ -288,6 +348,7 @@ class _Folder:
     def _head(self, value: dict[str, Any]) -> None:
         seq, by = value.pop("seq"), value.pop("by")
         answer = Response(**(value | {"headers": _headers(value["headers"])}))
+        self.chunks[seq] = []
         self.exchanges[seq] = replace(self.exchanges[seq], response=answer, answered_by=by)
 
     def _done(self, value: dict[str, Any]) -> None:
@@ -296,8 +357,14 @@ class _Folder:
         if answer is not None:
             trailers = _headers(value.get("trailers", ()))
             answer = replace(answer, ended=value.get("ended"), trailers=trailers)
+            if "headers" in value:
+                answer = replace(answer, headers=_headers(value["headers"]))
         self.exchanges[exchange.seq] = replace(
-            exchange, response=answer, error=value.get("error"), answered_by=value["by"]
+            exchange,
+            response=answer,
+            error=value.get("error"),
+            answered_by=value["by"],
+            redacted=exchange.redacted or value.get("redacted", False),
         )
 
     def whole(self) -> tuple[Exchange, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-import traces.dialects
+from traces.dialects import openai_chat
 from traces.model import Chunk, Exchange, Request, Response
 from traces.step import Answer, ToolCall, Usage
 
@@ -64,8 +64,7 @@ def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
 
 def _exchange(step: int, body: bytes, answer: Answer) -> Exchange:
     started = step * 2.0
-    (lens,) = traces.dialects.LENSES
-    headers, chunks = lens.write(answer, stream=False, id=f"x{step}", created=0)
+    headers, chunks = openai_chat.write(answer, stream=False, id=f"x{step}", created=0)
     chunks = tuple(Chunk(at=started + 1, data=chunk.data) for chunk in chunks)
     url = "https://api.example/v1/chat/completions"
     fields = (("content-type", "application/json"), ("content-length", str(len(body))))

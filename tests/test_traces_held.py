@@ -1,0 +1,314 @@
+"""No half of a secret is written while an answer streams, and the chunks stay what they were."""
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import brotli
+import duckdb
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.leaks import copies, leaks
+from tests.spellings import SPELLINGS
+from traces import index
+from traces.encoding import plain
+from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory, header
+from traces.redact import PLACEHOLDER, Redactor
+from traces.relations import table
+from traces.store import Store
+from traces.tape import Writer, read
+
+KEY = "sk-live-0123/56789+bcdef"
+RUN = Trajectory(id="r", recorded_at=0.0)
+REQUEST = Request(method="GET", url="http://h/")
+EVENTS: Headers = (("content-type", "text/event-stream"),)
+
+
+def answered(pieces: list[bytes], headers: Headers = ()) -> Exchange:
+    chunks = tuple(Chunk(at=place + 0.5, data=data) for place, data in enumerate(pieces))
+    answer = Response(status=200, headers=headers, chunks=chunks, ended=99.0)
+    return Exchange(seq=0, request=REQUEST, response=answer)
+
+
+def streamed(pieces: list[bytes], *secrets: str, headers: Headers = ()) -> list[Chunk]:
+    seen = Redactor(secrets).exchange(answered(pieces, headers))
+    assert seen.response is not None
+    return list(seen.response.chunks)
+
+
+def cut(data: bytes, *places: int) -> list[bytes]:
+    return [data[a:b] for a, b in pairwise((0, *sorted(places), len(data)))]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_split_over_two_chunks_at_every_offset(spelling: str, tmp_path: Path) -> None:
+    body = b'{"a": "b ' + SPELLINGS[spelling](KEY).encode() + b' c"}'
+    path = tmp_path / "all.tape"
+    with Writer(path, RUN, secrets=[KEY]) as tape:
+        for seq, place in enumerate(range(len(body) + 1)):
+            one = answered(cut(body, place))
+            tape.exchange(Exchange(seq=seq, request=REQUEST, response=one.response))
+
+    for place, exchange in enumerate(read(path).exchanges):
+        assert exchange.response is not None
+        assert [len(chunk.data) for chunk in exchange.response.chunks] == [place, len(body) - place]
+        assert [chunk.at for chunk in exchange.response.chunks] == [0.5, 1.5]
+        assert exchange.redacted
+        assert copies(KEY.encode(), exchange.response.body) == 0
+    assert leaks(KEY, path) == 0
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(sorted(SPELLINGS)),
+    st.binary(max_size=40),
+    st.binary(max_size=40),
+    st.lists(st.integers(0, 200), max_size=30),
+)
+def test_split_anywhere_into_many(
+    spelling: str, before: bytes, after: bytes, places: list[int]
+) -> None:
+    body = before + b'"' + SPELLINGS[spelling](KEY).encode() + b'"' + after
+    pieces = cut(body, *(min(place, len(body)) for place in places))
+    chunks = streamed(pieces, KEY)
+
+    assert [len(chunk.data) for chunk in chunks] == [len(piece) for piece in pieces]
+    assert [chunk.at for chunk in chunks] == [place + 0.5 for place in range(len(pieces))]
+    assert copies(KEY.encode(), b"".join(chunk.data for chunk in chunks)) == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20])
+def test_what_is_only_known_by_its_look_is_not_written_in_halves(size: int) -> None:
+    for secret in (
+        "ghp_" + "aB3d" * 9,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVPmB",
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqh\n-----END PRIVATE KEY-----",
+    ):
+        body = f"the key: {secret}, use it. Bearer 0123456789abcdefABCDEF and go".encode()
+        chunks = streamed([body[at : at + size] for at in range(0, len(body), size)])
+        text = b"".join(chunk.data for chunk in chunks)
+        assert len(text) == len(body)
+        assert secret.encode()[30:48] not in text
+        assert b"456789abcdef" not in text
+        assert text.endswith(b" and go")
+
+
+def event(field: str, text: str) -> bytes:
+    return f"data: {json.dumps({'choices': [{'delta': {field: text}}]})}\n\n".encode()
+
+
+@pytest.mark.parametrize("field", ["content", "text", "partial_json", "arguments"])
+def test_split_over_events_by_json_framing(field: str) -> None:
+    for first in range(len(KEY)):
+        for second in (first, (first + len(KEY)) // 2):
+            texts = ["it is ", KEY[:first], KEY[first:second], KEY[second:], " isn't it?"]
+            pieces = [event(field, text) for text in texts]
+            chunks = streamed(pieces, KEY, headers=EVENTS)
+            assert [len(chunk.data) for chunk in chunks] == [len(piece) for piece in pieces]
+            told = [json.loads(chunk.data[6:])["choices"][0]["delta"][field] for chunk in chunks]
+            assert KEY not in "".join(told)
+            assert PLACEHOLDER.search("".join(told).encode())
+            assert (told[0], told[-1]) == ("it is ", " isn't it?")
+
+
+def test_events_that_are_cut_by_chunks_too() -> None:
+    stream = b"".join(event("content", text) for text in ("it is ", KEY[:9], KEY[9:], "!"))
+    for size in (1, 5, 13, 40, 90):
+        pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+        told = b"".join(chunk.data for chunk in streamed(pieces, KEY, headers=EVENTS))
+        texts = [
+            json.loads(line[6:])["choices"][0]["delta"]["content"]
+            for line in told.decode().split("\n\n")[:-1]
+        ]
+        assert KEY not in "".join(texts)
+
+
+def test_only_what_may_be_a_beginning_waits() -> None:
+    stream = Redactor([KEY]).stream(())
+    pieces = (b"hello ", b"world s", b"ome sk-live", b" or so", b"sk-live-0123/5")
+    free = [len(stream.chunk(Chunk(at=0.0, data=data))) for data in pieces]
+    assert free == [1, 0, 1, 2, 0]
+    (last,) = stream.done()
+    assert last.data != b"sk-live-0123/5"
+    assert len(last.data) == 14
+
+
+class _Raw:
+    """A raw deflate stream, as some servers send it for `deflate`."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.compressobj(wbits=-15)
+        self.compress, self.flush = self._stream.compress, self._stream.flush
+
+
+def encoded(name: str, pieces: list[bytes]) -> list[bytes]:
+    """Each piece encoded up to a flush; the last with the end."""
+    out = []
+    if name == "br":
+        stream = brotli.Compressor()
+        out = [stream.process(piece) + stream.flush() for piece in pieces]
+        return [*out[:-1], out[-1] + stream.finish()]
+    if name == "zstd":
+        packer = zstandard.ZstdCompressor().compressobj()
+        flush = zstandard.COMPRESSOBJ_FLUSH_BLOCK
+        out = [packer.compress(piece) + packer.flush(flush) for piece in pieces]
+        return [*out[:-1], out[-1] + packer.flush()]
+    squeeze = _Raw() if name == "raw" else zlib.compressobj(wbits=31 if name == "gzip" else 15)
+    out = [squeeze.compress(piece) + squeeze.flush(zlib.Z_SYNC_FLUSH) for piece in pieces]
+    return [*out[:-1], out[-1] + squeeze.flush()]
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "raw", "br", "zstd"])
+@pytest.mark.parametrize("spelling", ["plain", "json \\u", "base64 1"])
+def test_an_encoded_stream_begins_anew_once_a_secret_turns_up(
+    name: str, spelling: str, tmp_path: Path
+) -> None:
+    body = b"lorem ipsum " * 20 + SPELLINGS[spelling](KEY).encode() + b" dolor sit amet" * 20
+    coding = "deflate" if name == "raw" else name
+    for place in range(236, 250 + len(SPELLINGS[spelling](KEY)), 3):
+        pieces = encoded(name, cut(body, 100, place, 500))
+        heads = (("Content-Encoding", coding), ("Content-Length", str(sum(map(len, pieces)))))
+        path = tmp_path / f"{place}.tape"
+        with Writer(path, RUN, secrets=[KEY]) as tape:
+            tape.exchange(answered(pieces, heads))
+
+        (seen,) = read(path).exchanges
+        assert seen.response is not None
+        assert [chunk.at for chunk in seen.response.chunks] == [0.5, 1.5, 2.5, 3.5]
+        assert header(seen.response.headers, "content-length") == str(len(seen.response.body))
+        text = plain(seen.response.headers, seen.response.body)
+        assert text is not None
+        assert len(text) == len(body)
+        assert text.endswith(b" dolor sit amet" * 20)
+        assert seen.redacted
+        assert leaks(KEY, path) == 0
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "raw", "br", "zstd"])
+def test_an_encoded_stream_without_a_secret_keeps_its_very_bytes(name: str) -> None:
+    pieces = encoded(name, [b"lorem sk-li", b"ing ipsum", b"dolor" * 99])
+    heads = (("content-encoding", "deflate" if name == "raw" else name),)
+    assert [chunk.data for chunk in streamed(pieces, KEY, headers=heads)] == pieces
+
+
+def test_what_is_not_in_its_encoding_is_kept_as_it_came() -> None:
+    pieces = [b"this is no gzip", b"and this neither"]
+    heads = (("content-encoding", "gzip"),)
+    assert [chunk.data for chunk in streamed(pieces, KEY, headers=heads)] == pieces
+
+
+def test_both_sides_of_a_websocket_keep_their_order() -> None:
+    talk = [(True, b'{"text":"sk-live-'), (False, b'{"text":"sk'), (True, b'0123/56789+bcdef"}'),
+            (False, b'ip"}')]  # fmt: skip
+    chunks = tuple(Chunk(at=place, data=data, sent=sent) for place, (sent, data) in enumerate(talk))
+    asked = Exchange(
+        seq=0, request=REQUEST, response=Response(status=101, chunks=chunks), transport="websocket"
+    )
+    seen = Redactor([KEY]).exchange(asked).response
+    assert seen is not None
+    assert [(chunk.at, chunk.sent) for chunk in seen.chunks] == [
+        (0, True),
+        (1, False),
+        (2, True),
+        (3, False),
+    ]
+    assert KEY.encode() not in b"".join(chunk.data for chunk in seen.chunks if chunk.sent)
+    assert b"".join(chunk.data for chunk in seen.chunks if not chunk.sent) == b'{"text":"skip"}'
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.tape import Writer
+tape = Writer(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0), secrets=[sys.argv[2]])
+exchange = Exchange(seq=0, request=Request(method="GET", url="u"), response=Response(status=200))
+tape.request(exchange)
+tape.head(exchange)
+key = sys.argv[2].encode()
+for data in (b"one ", b"two " + key + b" ", b"three ", b"four " + key[:15]):
+    tape.chunk(exchange, Chunk(at=0.0, data=data))
+print("there", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_run_lacks_only_the_half_that_waited(tmp_path: Path) -> None:
+    path = tmp_path / "a.tape"
+    command = [sys.executable, "-c", KILLED, str(path), KEY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"there\n"
+        writer.send_signal(signal.SIGKILL)
+        writer.wait(timeout=30)
+
+    answer = read(path).exchanges[0].response
+    assert answer is not None
+    assert [len(chunk.data) for chunk in answer.chunks] == [4, 4 + len(KEY) + 1, 6]
+    assert leaks(KEY[:15], path) == 0
+
+
+def test_a_tape_that_is_closed_early_has_the_half_redacted(tmp_path: Path) -> None:
+    path = tmp_path / "a.tape"
+    exchange = answered([b"one ", b"two " + KEY[:15].encode()])
+    with Writer(path, RUN, secrets=[KEY]) as tape:
+        tape.request(exchange)
+        tape.head(exchange)
+        assert exchange.response is not None
+        for chunk in exchange.response.chunks:
+            tape.chunk(exchange, chunk)
+    (seen,) = read(path).exchanges
+    assert seen.response is not None
+    assert [len(chunk.data) for chunk in seen.response.chunks] == [4, 19]
+    assert leaks(KEY[:15], path) == 0
+
+
+def test_nothing_reaches_the_index(tmp_path: Path) -> None:
+    path, call = tmp_path / "a.tape", {"name": "get", "arguments": json.dumps({"key": KEY})}
+    turn = {"role": "user", "content": f"my key is {KEY} {base64.b64encode(KEY.encode()).decode()}"}
+    body = json.dumps({"model": "m", "messages": [turn]}).encode()
+    asked = Request(
+        method="POST", url=f"http://h/v1/chat/completions?key={KEY}", body=body,
+        headers=(("authorization", f"Bearer {KEY}"),),
+    )  # fmt: skip
+    calls = [{"id": "c1", "type": "function", "function": call}]
+    message = {"role": "assistant", "content": f"say {KEY}", "tool_calls": calls}
+    answer = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
+    run = Trajectory(id="r", recorded_at=0.0, command=("agent", "--key", KEY))
+    with Writer(path, run, secrets=[KEY]) as tape:
+        one = answered(cut(answer, len(answer) // 2))
+        tape.exchange(Exchange(seq=0, request=asked, response=one.response))
+
+    store, rows = Store(tmp_path / "store"), index.rows(read(path))
+    store.write("r", {name: table(name, found) for name, found in rows.items() if found})
+    store.compact()
+    assert rows["tool_calls"]
+    assert rows["messages"]
+    files = [file for file in (tmp_path / "store").rglob("*") if file.is_file()]
+    held = b""
+    for file in files:
+        if file.suffix == ".parquet":
+            for row in duckdb.connect().execute("from read_parquet(?)", [str(file)]).fetchall():
+                held += repr(row).encode()
+        else:
+            held += file.read_bytes()
+    assert b"REDACTED" in held
+    assert copies(KEY.encode(), held) == 0
+
+
+def test_a_long_run_of_base64_is_not_held_for_ever() -> None:
+    stream, data = Redactor([KEY]).stream(()), base64.b64encode(zlib.crc32(b"").to_bytes(4) * 9000)
+    began = time.perf_counter()
+    free = sum(len(stream.chunk(Chunk(at=0.0, data=data[at : at + 512])))
+               for at in range(0, len(data), 512))  # fmt: skip
+    assert free > 0
+    assert time.perf_counter() - began < 30
