@@ -3,15 +3,20 @@
 import json
 from http import HTTPStatus
 from random import Random
+from typing import Annotated
 
 from faults.body import answer
-from faults.operator import operator
+from faults.operator import Between, operator
 from traces.model import Exchange
 
 
 @operator("E1", forwards=False, channel="http")
 def http_status(
-    exchange: Exchange, rng: Random, *, code: int = 503, retry_after: int = 0
+    exchange: Exchange,
+    rng: Random,
+    *,
+    code: Annotated[int, Between(400, 599)] = 503,
+    retry_after: Annotated[int, Between(0, 86_400)] = 0,
 ) -> Exchange:
     """Answer with this status in place of the tool, which never sees the request.
 

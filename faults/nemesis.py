@@ -207,7 +207,7 @@ class Nemesis:
             tool=strike.call.tool,
             call_id=strike.call.id,
             arguments=strike.call.arguments,
-            params=self._fault.params,
+            params=self._operator.effective(self._fault.params),
             persist=self._fault.persist,
             error_channel=self._operator.channel,
             sham=self._operator.family == "sham",

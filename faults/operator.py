@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from random import Random
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from traces.model import Exchange, Fault, Place, Scalar
 
@@ -24,6 +24,13 @@ class Bend(Protocol):
     __name__: str
 
     def __call__(self, exchange: Exchange, rng: Random, /, **params: Scalar) -> Exchange: ...
+
+
+class Between(NamedTuple):
+    """The least and the most a parameter may be; stands in its annotation."""
+
+    least: float
+    most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +53,10 @@ class Operator:
         """Its parameters by name."""
         parameters = inspect.signature(self.bend).parameters
         return {n: p for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+
+    def effective(self, params: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """All its parameters: those given, and the defaults of the rest."""
+        return {name: params.get(name, each.default) for name, each in self.params.items()}
 
     def __call__(self, exchange: Exchange, rng: Random, params: Mapping[str, Scalar]) -> Exchange:
         return self.bend(exchange, rng, **params)
@@ -118,12 +129,15 @@ def bind(fault: Fault) -> Operator:
 def _check(fault: str, parameter: inspect.Parameter, value: Scalar) -> None:
     wanted = type(parameter.default)
     names = {int: "whole number", float: "number", str: "text", bool: "true or false"}
-    if type(value) is wanted or (wanted is float and type(value) is int):
-        return
-    raise ValueError(
-        f"{fault}: {parameter.name} is {value!r}, not a {names[wanted]} "
-        f"(default {parameter.default!r})"
-    )
+    if type(value) is not wanted and not (wanted is float and type(value) is int):
+        raise ValueError(
+            f"{fault}: {parameter.name} is {value!r}, not a {names[wanted]} "
+            f"(default {parameter.default!r})"
+        )
+    for bound in getattr(parameter.annotation, "__metadata__", ()):
+        if isinstance(value, int | float) and not bound.least <= value <= bound.most:
+            within = f"{bound.least:g} to {bound.most:g}"
+            raise ValueError(f"{fault}: {parameter.name} is {value}, not within {within}")
 
 
 def parse(text: str) -> tuple[str, dict[str, Scalar]]:

@@ -2,9 +2,10 @@
 
 import re
 from random import Random
+from typing import Annotated
 
 from faults.body import NoSite, text, with_text
-from faults.operator import operator
+from faults.operator import Between, operator
 from traces.model import Exchange
 
 # A number that stands alone: not part of an id, a date, a time, a version or a longer word.
@@ -12,7 +13,13 @@ _NUMBER = re.compile(r"(?<![\w.\-/#+])(?<!\d:)\d+(?:\.\d+)?(?![\w\-/]|[:.]\d)")
 
 
 @operator("V1")
-def digit(exchange: Exchange, rng: Random, *, min_digits: int = 3, field: str = "") -> Exchange:
+def digit(
+    exchange: Exchange,
+    rng: Random,
+    *,
+    min_digits: Annotated[int, Between(2, 15)] = 3,
+    field: str = "",
+) -> Exchange:
     """Change one digit of one number of at least `min_digits` digits; never the first digit.
 
     Incident: a typing error, a misread scan. The number keeps its digit count and its place.

@@ -21,7 +21,7 @@ class World(Protocol):
     """What a fork needs of a world."""
 
     async def reset(self) -> None:
-        """Bring it into the start state; RuntimeError where that fails."""
+        """Bring it into the start state; ChildProcessError where that fails."""
         ...
 
     async def verify(self) -> Verdict:
@@ -37,10 +37,11 @@ class CommandWorld:
     verify_command: Sequence[str] = ()
 
     async def reset(self) -> None:
-        """Set the world back; RuntimeError with its output where the command fails."""
+        """Set the world back; ChildProcessError with its last words where the command fails."""
         code, output = await _run(self.reset_command)
         if code != 0:
-            raise RuntimeError(f"reset command exited {code}: {output[-500:]}")
+            words = output.strip().splitlines() or ["it said nothing"]
+            raise ChildProcessError(f"the reset command exited {code}: {words[-1]}")
 
     async def verify(self) -> Verdict:
         """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown."""
@@ -52,9 +53,12 @@ class CommandWorld:
 
 
 async def _run(command: Sequence[str]) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+    except OSError as error:
+        return 127, f"{command[0]}: {error.strerror}"
     try:
         output, _ = await asyncio.wait_for(process.communicate(), LIMIT)
     except TimeoutError:

@@ -1,5 +1,6 @@
 """The front door: `stumble COMMAND`."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -7,7 +8,7 @@ from types import MappingProxyType
 
 import click
 
-from stumble.exits import Exits, interrupted
+from stumble.exits import Exits, Failed, interrupted
 from traces.tape import Unrecordable
 
 
@@ -47,6 +48,12 @@ def _sql() -> click.Command:
     return sql
 
 
+def _scrub() -> click.Command:
+    from stumble.commands.scrub import scrub
+
+    return scrub
+
+
 def _faults() -> click.Command:
     from stumble.commands.faults import faults
 
@@ -71,6 +78,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "show": _show,
         "replay": _replay,
         "fork": _fork,
+        "scrub": _scrub,
         "faults": _faults,
         "import": _import,
         "sql": _sql,
@@ -114,6 +122,13 @@ def main() -> None:
         code = error.exit_code
     except click.Abort:
         code = interrupted(signal.SIGINT)
+    except ChildProcessError as error:
+        Failed(str(error)).show()
+        code = Exits.HARNESS
+    except BrokenPipeError:
+        # Whoever read our output has had enough; the interpreter must not complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = interrupted(signal.SIGPIPE)
     except Unrecordable as error:
         click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
         code = Exits.HARNESS

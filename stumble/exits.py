@@ -30,6 +30,12 @@ class Wrong(click.ClickException):
         click.echo(f"stumble: {self.message}", file=file, err=file is None)
 
 
+class Failed(Wrong):
+    """Something of ours or around us failed; it says nothing about the agent."""
+
+    exit_code = Exits.HARNESS
+
+
 def interrupted(number: int) -> int:
     """The exit code of a command that was ended by a signal."""
     return 128 + number

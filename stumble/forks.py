@@ -35,7 +35,8 @@ class Branch:
     def describe(self) -> str:
         """`issue_refund (step 7) at http with http_status(code=503), once`."""
         use = self.told.use(self.site.call_id)
-        params = ", ".join(f"{key}={value}" for key, value in self.fault.params.items())
+        chosen = bind(self.fault).effective(self.fault.params)
+        params = ", ".join(f"{key}={value}" for key, value in chosen.items())
         step = f" (step {use.step})" if use else ""
         bent = f"{self.fault.name}({params})"
         return f"{self.site.tool}{step} at {self.site.place} with {bent}, {self.fault.persist}"

@@ -29,7 +29,7 @@ from stumble.exits import Exits
 from stumble.home import new_id
 from traces.conversation import Watch
 from traces.kind import Kind
-from traces.model import Condition, Ended, Ending, Fault, Trajectory
+from traces.model import Condition, Ended, Ending, Fault, Request, Trajectory
 from traces.redact import secrets
 from traces.tape import Tape, Writer
 from traces.taps import Taps
@@ -158,6 +158,7 @@ async def record(
     world: World | None = None,
     labels: Labels | None = None,
     tools: Mapping[str, str] | None = None,
+    redact: bool = True,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
@@ -176,7 +177,7 @@ async def record(
         source="record",
         tools=tools,
     )
-    with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
+    with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
         async with proxy(
             Taps((watch, tape)), confdir=ca, began=began, seqs=itertools.count(), hosts=hosts or {}
         ) as listening:
@@ -220,7 +221,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
             live=plan.live,
             fork=plan.fork,
             speed=plan.speed,
-            redact=tape.redactor.request,
+            redact=_as_it_is if recording.verbatim else tape.redactor.request,
         )
         nemesis = _nemesis(plan, watch, tape, run)
         taps = Taps(tap for tap in (watch, nemesis, player, tape) if tap is not None)
@@ -253,6 +254,10 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         saved=tuple(x.seq for x in player.saved),
         untrusted=dict(stage.untrusted),
     )
+
+
+def _as_it_is(request: Request) -> Request:
+    return request
 
 
 async def _unless(failed: asyncio.Event, running: Coroutine[None, None, Exit]) -> Exit:

@@ -15,7 +15,7 @@ MEANING = {
     "silent_wrong": "not noticed, and delivered wrong as done",
     "crashed": "no final answer",
     "unreached": "the model never saw it",
-    None: "unknown",
+    None: "no verifier said whether the end state is right, or the run left the tape",
 }
 
 
@@ -78,17 +78,29 @@ def report(said: dict[str, object]) -> str:
         lines += [f"  {line}" for line in said["evidence"]]  # type: ignore[attr-defined]
         lines.append(f"  end state: {_word(said['passed'], 'right', 'wrong')}")
     passes = [twin["passed"] for twin in said["twins"]]  # type: ignore[attr-defined]
-    valid = _word(said["baseline_valid"], "valid", "not valid")
-    lines.append(f"  clean twins: {passes.count(True)} of {len(passes)} right; baseline {valid}")
+    lines.append(f"  clean twins: {_twins(passes)}")
     saved = said["saved_usd"]
     money = f" (${saved:.4f})" if isinstance(saved, float) else ""
-    lines.append(f"  {said['saved_model_calls']} model calls came from the tape{money}")
+    saved_calls = said["saved_model_calls"]
+    lines.append(
+        f"  {saved_calls} model call{'' if saved_calls == 1 else 's'} came from the tape{money}"
+    )
     diverged, missed = said["diverged"], said["missed"]
     assert isinstance(diverged, list)
     assert isinstance(missed, list)
     lines += [f"diverged: {why}" for why in diverged[:2]]
     lines += [f"not on the tape, so unknown from here on: {why}" for why in missed[:1]]
     return "\n".join(lines)
+
+
+def _twins(passes: list[bool | None]) -> str:
+    """`3 of 3 right`, and what nobody checked is not called wrong."""
+    checked = [passed for passed in passes if passed is not None]
+    if not checked:
+        return f"{len(passes)}, their end state was not checked"
+    unchecked = len(passes) - len(checked)
+    more = f", {unchecked} not checked" if unchecked else ""
+    return f"{checked.count(True)} of {len(checked)} right{more}"
 
 
 def _word(value: object, yes: str, no: str) -> str:

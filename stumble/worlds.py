@@ -1,6 +1,7 @@
 """Worlds from the command line."""
 
 import shlex
+import shutil
 
 from scenarios.world import CommandWorld, World
 from stumble.exits import Wrong
@@ -12,4 +13,14 @@ def by_command(reset: str | None, verify: str | None) -> World | None:
         return None
     if reset is None:
         raise Wrong("--verify needs --reset: a verdict means nothing on a used world")
-    return CommandWorld(tuple(shlex.split(reset)), tuple(shlex.split(verify or "")))
+    return CommandWorld(_command("--reset", reset), _command("--verify", verify) if verify else ())
+
+
+def _command(option: str, text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise Wrong(f"{option} {text!r}: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise Wrong(f"{option} {text!r}: no such command")
+    return words

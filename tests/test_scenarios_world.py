@@ -34,5 +34,5 @@ def test_without_a_verifier_nothing_is_known() -> None:
 
 def test_a_world_that_cannot_be_set_back_is_not_used() -> None:
     world = CommandWorld(command("print('no book'); raise SystemExit(3)"))
-    with pytest.raises(RuntimeError, match="exited 3: no book"):
+    with pytest.raises(ChildProcessError, match="exited 3: no book"):
         asyncio.run(world.reset())

@@ -12,11 +12,17 @@ from stumble.exits import Exits, interrupted
 
 @click.command(
     short_help="Follow a recording, break one call, go on live, and judge.",
-    epilog="Exit codes: 0 judged, 3 diverged before the fault, 4 the fault never fired.",
+    epilog="Exit codes: 0 judged, 3 diverged before the fault, 4 nothing fired, 5 cannot be judged.",
 )
 @options.tape_path
 @options.fault_options(required=True)
-@click.option("--twins", default=3, show_default=True, help="Clean continuations to compare with.")
+@click.option(
+    "--twins",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Clean continuations to compare with.",
+)
 @click.option("--reset", metavar="COMMAND", help="Sets the world back before each run.")
 @click.option("--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not.")
 @click.option(
@@ -119,4 +125,6 @@ def fork(
         raise SystemExit(interrupted(told))
     if said["diverged"]:
         raise SystemExit(Exits.DIVERGED)
-    raise SystemExit(Exits.OK if said["fired"] else Exits.NOTHING_FIRED)
+    if not said["fired"]:
+        raise SystemExit(Exits.NOTHING_FIRED)
+    raise SystemExit(Exits.OK if said["outcome"] else Exits.NOT_ENOUGH)

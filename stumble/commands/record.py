@@ -39,7 +39,18 @@ from stumble.exits import Exits, Wrong, interrupted
 )
 @click.option("--reset", metavar="COMMAND", help="Sets the world back before the run.")
 @click.option("--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not.")
-@click.option("--budget", type=float, metavar="SECONDS", help="End the agent after this long.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="End the agent after this long.",
+)
+@click.option(
+    "--redact/--no-redact",
+    default=True,
+    show_default=True,
+    help="Replace keys and other secrets before anything is written.",
+)
 @options.agent_command
 def record(
     output: Path | None,
@@ -51,6 +62,7 @@ def record(
     reset: str | None,
     verify: str | None,
     budget: float | None,
+    redact: bool,
     command: tuple[str, ...],
 ) -> None:
     """Run an agent, in any language and unchanged, and record all its traffic on a tape.
@@ -88,6 +100,7 @@ def record(
                 world=by_command(reset, verify),
                 labels=Labels(agent=agent, model=model, task=task),
                 tools=options.pairs(tool_texts),
+                redact=redact,
             )
         )
     tape = read(path)
@@ -95,6 +108,8 @@ def record(
     indexing.refresh(store)
     found = summary(tape)
     click.echo(f"recorded {path}: {found.line()}", err=True)
+    if not redact:
+        click.echo(f"warning: secrets are in it; `stumble scrub {path}` takes them out", err=True)
     for host, why in played.untrusted.items():
         click.echo(f"warning: nothing was seen of {host}: {why}", err=True)
     if found.model == 0:
