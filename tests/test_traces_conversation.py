@@ -1,6 +1,8 @@
 """Lanes, attempts and joins come out the same while recording and while reading."""
 
+import gzip
 import json
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -260,3 +262,18 @@ def test_cache_marks_that_move_leave_a_conversation_whole() -> None:
     play.model([GO[0], marked], text="what?")
     play.model([*GO, {"role": "user", "content": "go on"}], text="done")
     assert [turn.lane for turn in play.story().turns] == [0, 0]
+
+
+def test_requests_that_are_compressed_make_one_conversation() -> None:
+    play = Play()
+    told = play.model(GO, ORDER)
+    play.model([*told, result("c1", "{}")], text="done")
+    packed = []
+    for exchange in play.exchanges:
+        body, headers = gzip.compress(exchange.request.body), (("content-encoding", "gzip"),)
+        request = Request(method="POST", url=exchange.request.url, headers=headers, body=body)
+        packed.append(replace(exchange, request=request))
+
+    told_story = story(packed)
+    assert [turn.lane for turn in told_story.turns] == [0, 0]
+    assert told_story.uses[0].result == "{}"

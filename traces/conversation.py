@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from traces.canonical import canonical
 from traces.dialects import lens
+from traces.encoding import plain
 from traces.kind import Kind, kind
 from traces.model import Chunk, Exchange, Request, Response, header
 from traces.step import Answer, Message, Result, ToolCall
@@ -149,8 +150,8 @@ class Conversations:
     def _model(self, exchange: Exchange) -> Placed:
         dialect = lens(exchange.request)
         assert dialect is not None
-        messages = dialect.messages(exchange.request.body)
-        results = dialect.results(exchange.request.body)
+        body = plain(exchange.request.headers, exchange.request.body) or b""
+        messages, results = dialect.messages(body), dialect.results(body)
         lane = self._lane(messages, results)
         lane.seqs.append(exchange.seq)
         for name, result in zip(_numbered(results), results, strict=True):

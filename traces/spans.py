@@ -57,6 +57,10 @@ def items(text: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 def members(text: bytes, start: int) -> dict[bytes, tuple[int, int]]:
     """Raw key (without quotes) to (start, stop) of its value; the last of equal keys wins."""
+    return _members(text, start)[0]
+
+
+def _members(text: bytes, start: int) -> tuple[dict[bytes, tuple[int, int]], int]:
     found: dict[bytes, tuple[int, int]] = {}
     at = _skip(text, start + 1)
     while text[at : at + 1] != b"}":
@@ -65,16 +69,21 @@ def members(text: bytes, start: int) -> dict[bytes, tuple[int, int]]:
         stop = end(text, value)
         found[text[at + 1 : key_stop - 1]] = (value, stop)
         at = _skip(text, stop)
-    return found
+    return found, at + 1
 
 
 def objects(text: bytes, span: tuple[int, int] | None) -> Iterator[dict[bytes, tuple[int, int]]]:
     """`members` of each object in the array at `span`; none where no array stands there."""
     if span is None or text[span[0] : span[0] + 1] != b"[":
         return
-    for at, _ in items(text, span[0]):
+    at = _skip(text, span[0] + 1)
+    while text[at : at + 1] != b"]":
         if text[at : at + 1] == b"{":
-            yield members(text, at)
+            found, stop = _members(text, at)
+            yield found
+        else:
+            stop = end(text, at)
+        at = _skip(text, stop)
 
 
 def root(text: bytes) -> int:
