@@ -1,9 +1,10 @@
 """Finding the recorded answer to a request: exact bytes first, canonical JSON only on a miss.
 
 Exact is a hash of method, URL and body, so the cost does not grow with the recording. The
-canonical key forgives spacing, key order and escapes, nothing else. Headers do not count: auth
-and user agents differ from one machine to the next. Among equals the order of the recording
-holds: the second time the same thing is asked, the second answer is given.
+canonical key forgives spacing, key order and escapes, and what stands where a secret stood: the
+key of another user has another length and maybe another place in the order of secrets. Headers
+do not count: auth and user agents differ from one machine to the next. Among equals the order
+of the recording holds: the second time the same thing is asked, the second answer is given.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from hashlib import blake2b
 from traces.canonical import canonical
 from traces.encoding import plain
 from traces.model import Exchange, Request
+from traces.redact import PLACEHOLDER
 
 
 def exact(request: Request) -> bytes:
@@ -20,13 +22,19 @@ def exact(request: Request) -> bytes:
 
 
 def alike(request: Request) -> bytes | None:
-    """The key of a request whose body is JSON, by what it says; None for any other body."""
+    """The key of a request by what it says; None where only its very bytes can tell.
+
+    That is so for a body that is no JSON, unless a secret stood there or in the URL.
+    """
     body = plain(request.headers, request.body)
+    url = PLACEHOLDER.sub(b"REDACTED", request.url.encode("utf-8", "surrogatepass"))
     try:
-        said = canonical(body or b"")
+        said = PLACEHOLDER.sub(b"REDACTED", canonical(body or b""))
     except ValueError:
-        return None
-    return _digest(request.method, request.url, said)
+        said = PLACEHOLDER.sub(b"REDACTED", body or b"")
+        if b"REDACTED" not in url and b"REDACTED" not in said:
+            return None
+    return _digest(request.method, url.decode("utf-8", "surrogatepass"), said)
 
 
 def _digest(method: str, url: str, body: bytes) -> bytes:

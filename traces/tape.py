@@ -3,7 +3,7 @@
 Kinds of frame and the msgpack value each holds (maps have text keys, absent keys mean the
 default; times are seconds since the trajectory began):
 
-    1 trajectory  map: the fields of `Trajectory`; the first frame
+    1 trajectory  map: the fields of `Trajectory`, verbatim; the first frame
     2 request     map: seq, connection, stream, transport, started, by, method, url, headers,
                   body (bytes, or [parent seq, prefix, suffix, middle, packed]: see delta.py),
                   edits, redacted
@@ -78,7 +78,8 @@ class Writer:
         self._dirty = self._broken = False
         self._closing = threading.Event()
         self._append(frames.preamble())
-        self._frame(TRAJECTORY, self._clean(_sparse(trajectory)))
+        first = self._clean(_sparse(trajectory))
+        self._frame(TRAJECTORY, first if redact else first | {"verbatim": True})
         self._syncer = threading.Thread(target=self._sync, name="tape-sync", daemon=True)
         self._syncer.start()
 
@@ -275,6 +276,8 @@ class Tape:
     spans: Mapping[int, tuple[int, int]]
     """seq to (offset, length) of its request frame, for finding a body again."""
     damage: tuple[Damage, ...] = ()
+    verbatim: bool = False
+    """True where secrets were written as they came."""
 
     @property
     def dropped(self) -> int:
@@ -298,6 +301,7 @@ class _Folder:
 
     def __init__(self) -> None:
         self.trajectory: Trajectory | None = None
+        self.verbatim = False
         self.exchanges: dict[int, Exchange] = {}
         self.chunks: dict[int, list[Chunk]] = {}
         self.injections: list[Injection] = []
@@ -309,6 +313,7 @@ class _Folder:
         value = msgpack.unpackb(frame.payload, strict_map_key=False)
         match frame.kind:
             case 1:
+                self.verbatim = value.pop("verbatim", False)
                 self.trajectory = Trajectory(**_tupled(value))
             case 2:
                 self._request(value, frame)
@@ -397,6 +402,7 @@ def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
         ending=folder.ending,
         spans=folder.spans,
         damage=tuple(damage),
+        verbatim=folder.verbatim,
     )
 
 

@@ -56,4 +56,32 @@ def scrub(tape: Path, output: Path | None, in_place: bool, names: tuple[str, ...
     if done.lost:
         click.echo(f"warning: {done.lost} bytes of {tape} could not be read; left out", err=True)
     if in_place:
-        click.echo("rows that a store made of it before stay until it is indexed anew", err=True)
+        _index_anew(new)
+
+
+def _index_anew(tape: Path) -> None:
+    """Let the store forget the old tape and its rows, and make them of the new one."""
+    from stumble import indexing
+    from stumble.home import store_root
+    from traces.store import Store
+    from traces.tape import read
+
+    if not store_root().is_dir():
+        return
+    store, id = Store(store_root()), read(tape).trajectory.id
+    kept = indexing.tapes_folder(store) / f"{id}.tape"
+    if kept.exists() and not kept.samefile(tape):
+        # It was a link to the old file, which would outlive its name there.
+        kept.unlink()
+        indexing.adopt(store, tape, id)
+    store.drop(id)
+    with store.connect() as connection:
+        rows = "select count(*) from trajectories where trajectory_id = ?"
+        left = connection.execute(rows, [id]).fetchone()
+    if left and left[0]:
+        click.echo(
+            f"warning: {store.root} still has rows of the old tape, made with others of its "
+            "batch; delete its folder index, and the next command makes it anew",
+            err=True,
+        )
+    indexing.refresh(store)
