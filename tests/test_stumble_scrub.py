@@ -9,6 +9,7 @@ import pytest
 
 from stumble import indexing
 from tests.leaks import copies, leaks
+from tests.shop import shop
 from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
 from traces.redact import Redactor
 from traces.store import Store
@@ -134,3 +135,25 @@ def test_a_tape_that_holds_no_secret_says_the_same_as_before(tmp_path: Path) -> 
         writer.exchange(Exchange(seq=0, request=Redactor().request(request), error="reset"))
     assert stumble(tmp_path, "scrub", "a.tape").returncode == 0
     assert read(tmp_path / "a.scrubbed.tape").exchanges == read(path).exchanges
+
+
+def test_what_was_recorded_as_it_came_replays_and_so_does_what_was_scrubbed(
+    tmp_path: Path,
+) -> None:
+    with shop(tmp_path) as world:
+        world.reset()
+        key = world.environment()["OPENAI_API_KEY"]
+        agent = world.agent("practice/retries")
+        said = world.stumble(
+            "record", "--no-redact", "-o", "a.tape", *world.host_options(), "--", *agent
+        )
+    assert said.code == 0, said.err
+    assert "stumble scrub a.tape" in said.err
+    assert leaks(key, tmp_path / "a.tape")
+
+    assert world.stumble("replay", "a.tape", "--", *agent).code == 0
+    assert world.stumble("scrub", "a.tape", "-o", "b.tape").code == 0
+    again = world.stumble("replay", "b.tape", "--", *agent)
+
+    assert again.code == 0, again.err
+    assert leaks(key, tmp_path / "b.tape") == 0
