@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from replay.difference import answer_differences, explain
 from replay.match import Index
 from traces.conversation import Placed, Watch
-from traces.kind import Kind
+from traces.kind import Kind, kind
 from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.noise import noise
 from traces.tape import Tape
@@ -145,6 +145,14 @@ class Player:
         at = exchange.started
         answer = Response(status=status, headers=headers, at=at, ended=at)
         return replace(exchange, response=answer, answered_by="simulated")
+
+    def unasked(self) -> tuple[Exchange, ...]:
+        """What the recording holds that nobody asked for; noise does not count.
+
+        An agent that ends early has left the recording as well: it did not do what it did.
+        """
+        left = self._index.unused()
+        return tuple(x for x in left if kind(x.request) != "other")
 
     def done(self, exchange: Exchange) -> None:
         """Hold a live answer of the shared prefix against the recorded one."""

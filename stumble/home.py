@@ -1,5 +1,6 @@
 """Where things are kept: the store of a project, and the certificate authority of a user."""
 
+import fcntl
 import os
 import secrets
 import time
@@ -24,6 +25,19 @@ def authority() -> Path:
     folder = Path(base) / "stumble" / "ca"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def certificate(ca: Path) -> Path:
+    """The authority's own certificate as PEM; the authority is made where there is none.
+
+    Two runs that start at once share one: the lock is the one that the recorder takes.
+    """
+    from mitmproxy.certs import CertStore
+
+    with (ca / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        CertStore.from_store(ca, "mitmproxy", 2048)
+    return ca / "mitmproxy-ca-cert.pem"
 
 
 def new_id() -> str:

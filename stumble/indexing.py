@@ -5,7 +5,6 @@ recorded elsewhere) and `.stumble/imports/`; nothing is known only to it.
 """
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -34,11 +33,26 @@ def tapes_folder(store: Store) -> Path:
     return folder
 
 
+def log(store: Store, name: str) -> Path:
+    """A file for what an agent prints, where it is not passed through."""
+    folder = store.root / "logs"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{name}.log"
+
+
 def adopt(store: Store, tape: Path, id: str) -> None:
-    """Let the store know of a tape that lies elsewhere, by a link of the run's id."""
+    """Let the store know of a tape that lies elsewhere, under the run's id.
+
+    A hard link, so that the store keeps the tape wherever the file or the store is moved; on
+    another file system a symbolic one, whose end `refresh` reports if it goes missing.
+    """
     link = tapes_folder(store) / f"{id}.tape"
-    if tape.resolve().parent != tapes_folder(store).resolve() and not link.is_symlink():
-        link.symlink_to(os.path.relpath(tape.resolve(), link.parent))
+    if tape.resolve() == link.resolve() or link.exists():
+        return
+    try:
+        link.hardlink_to(tape.resolve())
+    except OSError:
+        link.symlink_to(tape.resolve())
 
 
 def missing(store: Store) -> tuple[Path, ...]:
@@ -53,7 +67,7 @@ def missing(store: Store) -> tuple[Path, ...]:
 def refresh(store: Store) -> list[str]:
     """Write the rows that are missing; returns a line for each tape that could not be read."""
     formats.restore(store)
-    tapes, refused = [], []
+    tapes, refused = [], _gone(store)
     for path in missing(store):
         try:
             tapes.append(read(path))
@@ -63,6 +77,12 @@ def refresh(store: Store) -> list[str]:
         store.write(id, tables)
     store.compact()
     return refused
+
+
+def _gone(store: Store) -> list[str]:
+    """A line for each tape that the store knows of and that is no longer where it was."""
+    links = [path for path in tapes_folder(store).glob("*.tape") if not path.exists()]
+    return [f"{path.stem}: its tape {path.readlink()} is gone" for path in sorted(links)]
 
 
 def write_batch(store: Store, segment: str, tapes: Iterable[Tape]) -> None:

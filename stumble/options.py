@@ -1,6 +1,8 @@
 """Options that several commands share, and what they mean as values."""
 
+import errno
 import functools
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -99,7 +101,7 @@ def checked(command: tuple[str, ...]) -> tuple[str, ...]:
     if shutil.which(command[0]) is None:
         there = Path(command[0]).exists()
         why = "is not executable" if there else "command not found"
-        click.echo(f"stumble: {command[0]}: {why}; nothing was recorded", err=True)
+        click.echo(f"stumble: {command[0]}: {why}; nothing was run", err=True)
         raise SystemExit(126 if there else Exits.NO_COMMAND)
     return command
 
@@ -108,6 +110,31 @@ def tape_path[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """The recording to work on."""
     kind = click.Path(exists=True, dir_okay=False, path_type=Path)
     return click.argument("tape", type=kind)(function)
+
+
+def check_new(path: Path) -> None:
+    """Refuse a path at which no new tape can be made."""
+    if path.exists():
+        raise Wrong(f"{path} is there already; a tape is never written over")
+    if not path.parent.is_dir():
+        raise Wrong(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise Wrong(f"{path}: {path.parent} is not writable")
+
+
+@contextmanager
+def started(command: tuple[str, ...], tape: Path | None = None) -> Iterator[None]:
+    """Where the system will not run the agent's program: one line, no tape, 127 or 126."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EACCES, errno.ENOEXEC):
+            raise
+        if tape is not None:
+            tape.unlink(missing_ok=True)
+        click.echo(f"stumble: {command[0]} could not be started: {error.strerror}", err=True)
+        missing = error.errno == errno.ENOENT
+        raise SystemExit(Exits.NO_COMMAND if missing else 126) from None
 
 
 @contextmanager

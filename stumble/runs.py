@@ -26,10 +26,10 @@ from replay.performer import Performer
 from replay.player import Fork, Player
 from scenarios.world import World
 from stumble.exits import Exits
-from stumble.home import new_id
+from stumble.home import certificate, new_id
 from traces.conversation import Watch
 from traces.kind import Kind
-from traces.model import Condition, Ended, Ending, Fault, Request, Trajectory
+from traces.model import Condition, Ended, Ending, Exchange, Fault, Request, Trajectory
 from traces.redact import secrets
 from traces.tape import Tape, Writer
 from traces.taps import Taps
@@ -103,6 +103,8 @@ class Played:
     ending: Ending
     diverged: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+    """What a replay without a fork never asked for, as `exchange SEQ, METHOD URL`."""
     fired: int = 0
     no_site: tuple[str, ...] = ()
     saved: tuple[int, ...] = ()
@@ -136,14 +138,16 @@ class Theatre:
 async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncIterator[Theatre]:
     """Open a theatre; where `out` is False, no code that could reach anybody is even loaded."""
     performer = Performer(confdir=ca)
-    trusted = bundle(ca / "mitmproxy-ca-cert.pem", scratch, os.environ)
+    trusted = bundle(certificate(ca), scratch, os.environ)
     if not out:
         yield Theatre(performer=performer, bundle=trusted)
         return
     from recorder.proxy import proxy
 
     began, seqs = time.monotonic(), itertools.count()
-    async with proxy(Taps(), confdir=ca, began=began, seqs=seqs, hosts=hosts, inner=True) as inner:
+    async with proxy(
+        Taps(), confdir=ca, began=began, seqs=seqs, hosts=hosts, upstream_ca=trusted, inner=True
+    ) as inner:
         yield Theatre(performer=performer, bundle=trusted, upstream_port=inner.port)
 
 
@@ -178,15 +182,19 @@ async def record(
         tools=tools,
     )
     with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
+        trusted = bundle(certificate(ca), scratch, os.environ)
         async with proxy(
-            Taps((watch, tape)), confdir=ca, began=began, seqs=itertools.count(), hosts=hosts or {}
+            Taps((watch, tape)),
+            confdir=ca,
+            began=began,
+            seqs=itertools.count(),
+            hosts=hosts or {},
+            upstream_ca=trusted,
         ) as listening:
-            trusted = bundle(listening.certificate, scratch, os.environ)
-            exit = await launch(
-                environment(
-                    os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
-                )
+            env = environment(
+                os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
             )
+            exit = await launch(env)
         ending = await _close(tape, watch, exit, world, began)
     untrusted = dict(listening.mistrusted)
     return Played(id=trajectory.id, path=path, exit=exit, ending=ending, untrusted=untrusted)
@@ -240,7 +248,8 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
                 os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
             )
             exit = await _unless(stage.failed, launch(env))
-        left = (*player.diverged, *player.missed)
+        unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
+        left = (*player.diverged, *player.missed, *unasked)
         ending = await _close(tape, watch, exit, plan.world, began, left)
     return Played(
         id=run,
@@ -249,6 +258,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         ending=ending,
         diverged=tuple(player.diverged),
         missed=tuple(player.missed),
+        unasked=unasked,
         fired=nemesis.fired if nemesis else 0,
         no_site=tuple(nemesis.no_site) if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
@@ -258,6 +268,10 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
 
 def _as_it_is(request: Request) -> Request:
     return request
+
+
+def _named(exchange: Exchange) -> str:
+    return f"exchange {exchange.seq}, {exchange.request.method} {exchange.request.url}"
 
 
 async def _unless(failed: asyncio.Event, running: Coroutine[None, None, Exit]) -> Exit:

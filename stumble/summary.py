@@ -1,9 +1,12 @@
 """What a tape holds, in one line or as JSON."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from stumble.prices import price
 from traces.index import rows
+from traces.kind import kind
 from traces.story import Story, tell
 from traces.tape import Tape
 
@@ -56,7 +59,19 @@ def summary(tape: Tape, told: Story | None = None) -> Summary:
     )
 
 
-WARN_NO_MODEL = (
-    "no model traffic was seen. Check that the agent honours HTTPS_PROXY and the CA bundle in "
-    "SSL_CERT_FILE, and that it did call a model."
-)
+def unseen(tape: Tape) -> Iterator[str]:
+    """What a person should know of a recording that has no model traffic, or errors upstream."""
+    for error, hosts in sorted(_errors(tape).items()):
+        yield f"{error} ({', '.join(sorted(hosts))})"
+    if not tape.exchanges:
+        yield "no traffic at all was seen; does the agent honour HTTPS_PROXY?"
+    elif not any(kind(x.request) == "model" for x in tape.exchanges):
+        yield "no model traffic was seen; did the agent call a model, and by way of the proxy?"
+
+
+def _errors(tape: Tape) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for exchange in tape.exchanges:
+        if exchange.error is not None and exchange.response is None:
+            found.setdefault(exchange.error, set()).add(urlsplit(exchange.request.url).netloc)
+    return found

@@ -69,12 +69,11 @@ def test_a_run_is_recorded_whole_and_replays_byte_for_byte_without_the_network(
     again = world.stumble("replay", "a.tape", "--json", "--", *world.agent("practice/verifies"))
 
     assert again.code == 0, again.err
-    *_, found = again.out.splitlines()
-    result = json.loads(found)
+    result = json.loads(again.out)
     assert result["upstream"] == 0
     assert result["diverged"] == []
     assert answers(Path(result["tape"])) == answers(world.folder / "a.tape")
-    assert again.out.startswith(said.out)
+    assert Path(result["agent_output"]).read_text() == said.out
 
 
 def test_streams_are_recorded_chunk_by_chunk_and_replay_the_same(tmp_path: Path) -> None:
@@ -221,7 +220,7 @@ def test_a_sham_fork_is_a_clean_one(recorded: Shop) -> None:
 
 
 def test_a_plan_that_never_fires_gives_exit_4_and_no_rate(recorded: Shop) -> None:
-    code, result = fork(recorded, "--fault", "digit:min_digits=30", "--where", "tool=get_order")
+    code, result = fork(recorded, "--fault", "digit:min_digits=15", "--where", "tool=get_order")
     assert code == 4
     assert result["fired"] == 0
     assert result["outcome"] is None
@@ -281,7 +280,7 @@ def test_record_returns_the_agents_own_code_and_passes_its_output_through(world:
         "record", "-o", "x.tape", "--", sys.executable, "-c", "print('hi'); raise SystemExit(5)"
     )
     assert (said.code, said.out) == (5, "hi\n")
-    assert "no model traffic was seen" in said.err
+    assert "no traffic at all was seen" in said.err
 
 
 @pytest.mark.parametrize("bad", ["cut", "flipped", "other"])
@@ -393,3 +392,62 @@ def test_every_run_is_in_the_store_once_and_asking_again_reads_nothing_anew(worl
     written = rows.stat().st_mtime_ns
     assert world.stumble(*ask).json == [{"runs": 1, "ids": 1}]
     assert rows.stat().st_mtime_ns == written
+
+
+def test_an_agent_that_does_less_than_it_did_has_left_the_recording(recorded: Shop) -> None:
+    said = recorded.stumble("replay", "a.tape", "--", "true")
+    assert said.code == 3
+    assert "left early: 23 recorded requests never came" in said.err
+
+
+def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
+    command = [sys.executable, "-m", "stumble", "fork", "a.tape", "--fault", "digit"]
+    slow = [sys.executable, "-c", "import time; open('up', 'w').close(); time.sleep(61)"]
+    running = subprocess.Popen(
+        [*command, "--where", "tool=get_order", "--", *slow],
+        cwd=recorded.folder,
+        env=recorded.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    lines = [running.stderr.readline() for _ in range(2)]
+    assert "clean twin 1" in lines[1]
+    while not (recorded.folder / "up").exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    _, rest = running.communicate(timeout=20)
+    assert running.returncode == 143
+    assert "clean twin 2" not in rest
+    assert not _left("time.sleep(61)")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (("--reset", "no-such-reset"), 2, "no such command"),
+        (("--reset", "un'balanced"), 2, "No closing quotation"),
+        (("--reset", "false"), 6, "the reset command exited 1"),
+        (("--verify", "true"), 2, "--verify needs --reset"),
+    ],
+)
+def test_a_world_that_cannot_be_had_is_one_line(
+    recorded: Shop, options: tuple[str, ...], code: int, says: str
+) -> None:
+    said = recorded.stumble(
+        "fork", "a.tape", "--fault", "digit", "--where", "tool=get_order", *options, "--", "true"
+    )
+    assert (said.code, says in said.err, "Traceback" in said.err) == (code, True, False)
+
+
+def test_a_tape_goes_nowhere_it_cannot_go(recorded: Shop) -> None:
+    for path, says in (("no/such/a.tape", "there is no folder"), ("a.tape", "is there already")):
+        said = recorded.stumble("record", "-o", path, "--", "true")
+        assert (said.code, says in said.err) == (2, True)
+
+
+def test_a_store_keeps_its_tapes_when_files_move(recorded: Shop) -> None:
+    ask = ("sql", "--json", "select count(*) n from trajectories")
+    assert recorded.stumble("record", "-o", "b.tape", "--", "true").code == 0
+    (recorded.folder / "b.tape").unlink()
+    assert recorded.stumble("sql", "--rebuild", ask[2], "--json").json == [{"n": 1}]

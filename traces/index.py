@@ -68,13 +68,15 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
 
 
 def agent_name(run: Trajectory) -> str | None:
-    """What the agent is called: its given name, else the last word of its program and script."""
+    """What the agent is called: its given name, else its script or module, else its program."""
     if run.agent or not run.command:
         return run.agent
-    words = [word.rpartition("/")[2] for word in run.command]
-    script = next((word for word in words[1:3] if not word.startswith("-")), None)
-    plain_python = words[0].startswith(("python", "node", "npx", "uv"))
-    return script if plain_python and script else words[0]
+    program, *rest = run.command
+    name = program.rpartition("/")[2]
+    if not rest or not name.startswith(("python", "node", "npx", "uvx")):
+        return name
+    script = rest[1] if rest[0] == "-m" and len(rest) > 1 else rest[0]
+    return name if script.startswith("-") else script.rpartition("/")[2]
 
 
 def _exchanges(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:

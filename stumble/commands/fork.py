@@ -12,7 +12,7 @@ from stumble.exits import Exits, interrupted
 
 @click.command(
     short_help="Follow a recording, break one call, go on live, and judge.",
-    epilog="Exit codes: 0 judged, 3 diverged before the fault, 4 nothing fired, 5 cannot be judged.",
+    epilog="Exit codes: 0 judged, 3 diverged first, 4 nothing fired, 5 cannot be judged.",
 )
 @options.tape_path
 @options.fault_options(required=True)
@@ -34,7 +34,7 @@ from stumble.exits import Exits, interrupted
 )
 @click.option(
     "--budget",
-    type=float,
+    type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     default=600.0,
     show_default=True,
@@ -91,13 +91,11 @@ def fork(
     with options.usage_errors():
         found: Branch = branch(recording, fault)
     store = Store(store_root())
-    logs = store.root / "logs"
-    logs.mkdir(exist_ok=True)
     click.echo(f"striking {found.describe()}", err=True)
 
     def launch(condition: Condition, rep: int) -> Cold:
         quiet = as_json or condition != "fault"
-        output = logs / f"{tape.stem}-{condition}-{rep}.log" if quiet else None
+        output = indexing.log(store, f"{tape.stem}-{condition}-{rep}") if quiet else None
         return Cold(command=command, budget=budget, output=output)
 
     async def run() -> Forked:
@@ -116,7 +114,8 @@ def fork(
                     progress=lambda what: click.echo(f"  {what}", err=True),
                 )
 
-    forked = loop.run(run())
+    with options.started(command):
+        forked = loop.run(run())
     indexing.refresh(store)
     said = verdict(found, forked)
     click.echo(json.dumps(said) if as_json else report(said), err=False)

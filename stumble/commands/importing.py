@@ -27,7 +27,8 @@ def import_(paths: tuple[Path, ...]) -> None:
         try:
             tables = formats.read(path)
         except ValueError as error:
-            click.echo(f"refused {path}: {error}", err=True)
+            why = str(error).removeprefix(f"{path}: ")
+            click.echo(f"refused {path}: {why}", err=True)
             failed += 1
             continue
         kept = store.keep(path)

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from stumble import options
-from stumble.exits import Exits, Wrong, interrupted
+from stumble.exits import Exits, interrupted
 
 
 @click.command(
@@ -72,8 +72,8 @@ def record(
     stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
     """
     command = options.checked(command)
-    if output is not None and output.exists():
-        raise Wrong(f"{output} is there already; a tape is never written over")
+    if output is not None:
+        options.check_new(output)
 
     from recorder import loop
     from stumble import indexing
@@ -81,14 +81,15 @@ def record(
     from stumble.launch import Cold
     from stumble.runs import Labels
     from stumble.runs import record as run
-    from stumble.summary import WARN_NO_MODEL, summary
+    from stumble.summary import summary, unseen
     from stumble.worlds import by_command
     from traces.store import Store
     from traces.tape import read
 
+    world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
     path = output or indexing.tapes_folder(store) / f"{id}.tape"
-    with TemporaryDirectory(prefix="stumble-") as scratch:
+    with TemporaryDirectory(prefix="stumble-") as scratch, options.started(command, path):
         played = loop.run(
             run(
                 path,
@@ -97,7 +98,7 @@ def record(
                 ca=authority(),
                 scratch=Path(scratch),
                 hosts=options.hosts(host_texts),
-                world=by_command(reset, verify),
+                world=world,
                 labels=Labels(agent=agent, model=model, task=task),
                 tools=options.pairs(tool_texts),
                 redact=redact,
@@ -112,8 +113,10 @@ def record(
         click.echo(f"warning: secrets are in it; `stumble scrub {path}` takes them out", err=True)
     for host, why in played.untrusted.items():
         click.echo(f"warning: nothing was seen of {host}: {why}", err=True)
-    if found.model == 0:
-        click.echo(f"warning: {WARN_NO_MODEL}", err=True)
+    for why in unseen(tape):
+        click.echo(f"warning: {why}", err=True)
+    if played.exit.budget:
+        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
     raise SystemExit(Exits.BUDGET if played.exit.budget else played.exit.code)

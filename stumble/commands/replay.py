@@ -1,7 +1,7 @@
 """`stumble replay`: run an agent against its recording, without the network."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,7 @@ LIVE = {"model": ("model",), "tools": ("tool",), "all": ("model", "tool")}
 @click.option("--live", type=click.Choice(sorted(LIVE)), help="Let this kind of traffic out.")
 @click.option(
     "--speed",
+    type=click.FloatRange(0),
     default=0.0,
     show_default=True,
     help="1 keeps the recorded pace, 2 is twice as fast, 0 as fast as possible.",
@@ -39,7 +40,7 @@ LIVE = {"model": ("model",), "tools": ("tool",), "all": ("model", "tool")}
 )
 @click.option(
     "--budget",
-    type=float,
+    type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     default=600.0,
     show_default=True,
@@ -109,10 +110,13 @@ def replay(
                     condition="fault" if strike else "clean",
                 )
                 folder = indexing.tapes_folder(store)
-                launch = Cold(command=command, budget=budget)
+                # With --json what the agent prints must not mix with what we print.
+                output = indexing.log(store, tape.stem) if as_json else None
+                launch = Cold(command=command, budget=budget, output=output)
                 return await play(house, recording, folder, plan, launch)
 
-    played = loop.run(run())
+    with options.started(command):
+        played = loop.run(run())
     indexing.refresh(store)
     after = read(played.path)
     by = [exchange.answered_by for exchange in after.exchanges]
@@ -123,10 +127,12 @@ def replay(
             "run": played.id,
             "tape": str(played.path),
             "agent_exit": played.exit.code,
+            "agent_output": str(indexing.log(store, tape.stem)),
             "answered": by.count("recorded"),
             "upstream": by.count("live"),
             "struck": played.fired,
             "diverged": list(played.diverged),
+            "unasked": list(played.unasked),
             "tools_contacted": contacted,
             "isolated": False,
         }
@@ -140,17 +146,27 @@ def replay(
         )
         for why in played.diverged[:3]:
             click.echo(f"diverged: {why}", err=True)
+        if played.unasked and not played.diverged:
+            click.echo(_left_early(played.unasked, played.exit.code), err=True)
+        if played.exit.budget:
+            click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
         if not contacted:
             click.echo(NOT_CONTACTED, err=True)
         click.echo(NOT_ISOLATED, err=True)
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
-    raise SystemExit(_exit(played.diverged, played.exit.budget, strike, played.fired))
+    left = played.diverged or played.unasked
+    raise SystemExit(_exit(left, played.exit.budget, strike, played.fired))
+
+
+def _left_early(unasked: Sequence[str], code: int) -> str:
+    count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
+    return f"left early: {count} never came, the first is {unasked[0]}; the agent exited {code}"
 
 
 def _exit(diverged: Collection[str], budget: bool, strike: object, fired: int) -> Exits:
-    if diverged:
-        return Exits.DIVERGED
     if budget:
         return Exits.BUDGET
+    if diverged:
+        return Exits.DIVERGED
     return Exits.NOTHING_FIRED if strike is not None and not fired else Exits.OK

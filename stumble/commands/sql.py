@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -37,11 +38,13 @@ def sql(
     stumble sql "select op, consumed, recovery_rate, lo, hi from recovery"
     stumble sql survival_table e=0.02
     """
-    if not listing and query is None and not rebuild:
+    query = query.strip() if query else None
+    if not listing and not query and not rebuild:
         raise Wrong("what to ask? Give SQL or a name; stumble sql --list shows the names")
 
     import duckdb
 
+    from faults.operator import nearest
     from stumble import indexing
     from stumble.home import store_root
     from stumble.options import pairs
@@ -61,22 +64,25 @@ def sql(
             store.drop(segment)
     for refused in indexing.refresh(store):
         click.echo(f"warning: not indexed: {refused}", err=True)
-    if query is None:
+    if not query:
         return
     given = pairs(parameters)
+    named = {question.name for question in questions()}
+    known = (*named, *views(), *indexing.relations())
+    if " " not in query and query not in known:
+        raise Wrong(f"nothing is called {query!r}{nearest(query, known)}; or give SQL")
+    statement = query if " " in query else f'from "{query}"'
     try:
         with store.connect() as connection:
-            named = query in {question.name for question in questions()}
             answer = (
                 ask(connection, query, **given)
-                if named
-                else connection.execute(query, given or None)
+                if query in named
+                else connection.execute(statement, given or None)
             )
             names = [column[0] for column in answer.description or ()]
             _print(names, answer.fetchall(), "json" if as_json else form)
     except (duckdb.Error, ValueError) as error:
-        hint = "" if " " in query else "; stumble sql --list shows the names"
-        raise Wrong(f"{error}{hint}") from None
+        raise Wrong(str(error)) from None
 
 
 def _with_defaults(help: str, defaults: object) -> str:
@@ -99,7 +105,8 @@ def _list(
 
 def _print(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) -> None:
     if form == "json":
-        records = [dict(zip(names, row, strict=True)) for row in rows]
+        keys = [name if name not in names[:at] else f"{name}_{at}" for at, name in enumerate(names)]
+        records = [dict(zip(keys, map(_plain, row), strict=True)) for row in rows]
         click.echo(json.dumps(records, default=str, ensure_ascii=False, indent=2))
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -107,6 +114,13 @@ def _print(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) 
         writer.writerows(rows)
     else:
         _table(names, rows)
+
+
+def _plain(value: object) -> object:
+    """The value as JSON can say it: no NaN, no bytes."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _table(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
