@@ -16,7 +16,7 @@ entities or in base64 broken into lines; known ones under 8 bytes; unknown ones 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
@@ -36,7 +36,7 @@ from traces.credentials import (
     secrets,
     telling,
 )
-from traces.delta import common_prefix, common_suffix
+from traces.delta import common_prefix
 from traces.held import Span, Stream, bent
 from traces.model import Chunk, Edit, Exchange, Headers, Request, edited, header
 from traces.spelling import Needle, Reader, View, cut_escape, in_base64, needles
@@ -46,6 +46,7 @@ __all__ = ["PLACEHOLDER", "Redactor", "Stream", "placeholder", "secrets"]
 PLACEHOLDER = re.compile(rb"(?:REDACTED|RD)[a-z]\d+x*Z")
 _OVERLAP = 4096
 _REMEMBERED = 4
+_STRETCHES = 8
 _LEARNED = 128
 """How many values seen on the wire are looked for at a time: the latest ones."""
 
@@ -293,27 +294,32 @@ class Redactor:
         recent = [seen for seen in self._seen if seen.generation == self._generation]
         near = [common_prefix(body, seen.body) for seen in recent]
         best = max(range(len(near)), key=near.__getitem__, default=None)
-        spans = self.spans(body) if best is None else self._since(recent[best], near[best], body)
+        spans = self.spans(body) if best is None else self._since(recent[best], body)
         self._seen = [*recent[-_REMEMBERED + 1 :], _Seen(body, spans, self._generation)]
         return spans
 
-    def _since(self, seen: _Seen, prefix: int, body: bytes) -> list[Span]:
-        most = min(len(body), len(seen.body)) - prefix
+    def _since(self, seen: _Seen, body: bytes) -> list[Span]:
+        """The secrets of a body, those of an older one taken over where it says the same."""
         overlap = max(_OVERLAP, 6 * self._longest)
-        start, later = max(0, prefix - overlap), len(body) - len(seen.body)
-        stop = min(len(seen.body), len(seen.body) - common_suffix(body, seen.body, most) + overlap)
-        for begin, end, _ in seen.spans:
-            start = begin if begin < start < end else start
-            stop = end if begin < stop < end else stop
-        if stop + later <= start:
-            stop = start - later
-        whole = stop + later == len(body)
-        fresh = self.spans(body[start : stop + later], final=whole)
-        return [
-            *(span for span in seen.spans if span[1] <= start),
-            *((begin + start, end + start, instead) for begin, end, instead in fresh),
-            *((b + later, e + later, instead) for b, e, instead in seen.spans if b >= stop),
-        ]
+        spans, at = list[Span](), 0
+        for start, there, size in _stretches(body, seen.body):
+            low = start + overlap if start or there else 0
+            to_the_end = start + size == len(body) and there + size == len(seen.body)
+            high = start + size - (0 if to_the_end else overlap)
+            moved = [(b + start - there, e + start - there, i) for b, e, i in seen.spans]
+            # No cut goes through a secret.
+            low = max((e for b, e, _ in moved if b < low < e), default=low)
+            high = min((b for b, e, _ in moved if b < high < e), default=high)
+            if low >= high:
+                continue
+            spans += self._part(body, at, low)
+            spans += [span for span in moved if low <= span[0] and span[1] <= high]
+            at = high
+        return spans + self._part(body, at, len(body))
+
+    def _part(self, body: bytes, start: int, stop: int) -> list[Span]:
+        found = self.spans(body[start:stop], final=stop == len(body)) if start < stop else []
+        return [(begin + start, end + start, instead) for begin, end, instead in found]
 
     def edits(self, exchange: Exchange, body: bytes) -> tuple[Edit, ...]:
         """The edits of an exchange whose body is written as `body`."""
@@ -363,6 +369,26 @@ class Redactor:
         """The data with every secret replaced; the same object where there is none."""
         spans = self.spans(data)
         return bent(data, spans) if spans else data
+
+
+def _stretches(body: bytes, parent: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where in body and parent, and for how long, they say the same; in order, not all of it.
+
+    Clients move a marker or put a reminder in at the front: behind it all is as before.
+    """
+    at = there = 0
+    for _ in range(_STRETCHES):
+        size = common_prefix(body[at:], parent[there:])
+        yield at, there, size
+        at, there = at + size, there + size
+        for skip in (16, 256, 2048):
+            probe = body[at + skip : at + skip + 64]
+            again = parent.find(probe, there, there + 8192) if len(probe) == 64 else -1
+            if again >= 0:
+                at, there = at + skip, again
+                break
+        else:
+            return
 
 
 def with_length(headers: Headers, length: int) -> Headers:
