@@ -48,7 +48,7 @@ class Player:
         speed: float = 0,
         redact: Callable[[Request], Request] = lambda request: request,
     ) -> None:
-        self._index = Index(x for x in recording.exchanges if x.response or x.error)
+        self._index = Index(x for x in recording.exchanges if playable(x))
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
         self._lanes: set[int] = set()
@@ -167,6 +167,13 @@ class Player:
         elif (why := drift(recorded, exchange)) is not None:
             request = exchange.request
             self.diverged.append(f"live answer to {request.method} {request.url} {why}")
+
+
+def playable(exchange: Exchange) -> bool:
+    """True for an exchange that is over and whole on the tape; the rest is refused, not guessed."""
+    if exchange.error is not None:
+        return not exchange.error.startswith("damaged")
+    return exchange.response is not None and exchange.response.ended is not None
 
 
 def drift(recorded: Exchange, live: Exchange) -> str | None:

@@ -199,6 +199,14 @@ def test_a_fork_without_a_world_ends_as_unknown_where_the_tape_ends() -> None:
     assert len(stage.player.missed) == 1
 
 
+def test_what_the_tape_has_lost_is_refused_and_not_played_as_empty() -> None:
+    first, *rest = RECORDED.exchanges
+    lost = replace(first, error="damaged: 0 of 9 bytes of the answer are on the tape")
+    stage = Stage(replace(RECORDED, exchanges=(lost, *rest)))
+    assert stage.ask(first).answered_by == "refused"
+    assert len(stage.player.diverged) == 1
+
+
 class AgainstAList(RuleBasedStateMachine):
     """The index against the plainest thing that could work: a list searched from the front."""
 

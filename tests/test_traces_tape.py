@@ -311,3 +311,17 @@ def test_edits_are_kept_beside_what_was_asked(tmp_path: Path) -> None:
 
     assert seen.request.body == b'{"content":"1250"}'
     assert seen.forwarded.body == b'{"content":"1259"}'
+
+
+def test_an_answer_that_lost_a_frame_is_named_damaged_and_not_taken_for_whole(
+    tmp_path: Path,
+) -> None:
+    whole = written(tmp_path / "a.tape", exchange(0, answer=b"forty-two"), exchange(1))
+    data = bytearray(whole.read_bytes())
+    data[data.index(b"forty-two")] ^= 1
+    whole.write_bytes(data)
+
+    first, second = read(whole).exchanges
+
+    assert first.error == "damaged: 0 of 9 bytes of the answer are on the tape"
+    assert second.error is None

@@ -100,8 +100,9 @@ class Exchange:
     """One request of the agent and what the agent got for it.
 
     `error` says why no (whole) answer came, as `code` or `code: detail`, where code is one of
-    refused, reset, eof, timeout, dns, tls, protocol, cancelled. It is another fact than a 500,
-    and both stand together when an answer broke off in the middle.
+    refused, reset, eof, timeout, dns, tls, protocol, cancelled, or damaged where the tape has
+    lost part of the answer. It is another fact than a 500, and both stand together when an
+    answer broke off in the middle.
     """
 
     seq: int

@@ -10,8 +10,8 @@ default; times are seconds since the trajectory began):
     3 head        map: seq, at, status, reason, version, headers, by; a second one of the same
                   seq begins the answer anew: the chunks before it are void
     4 chunk       [seq, at, sent, data]
-    5 done        map: seq, ended, trailers, error, by, headers (in place of those of the
-                  head, where redaction changed the length), redacted
+    5 done        map: seq, ended, trailers, error, by, bytes (of all chunks), headers (in
+                  place of those of the head, where redaction changed the length), redacted
     6 injection   map: the fields of `Injection`
     7 ending      map: the fields of `Ending`; the last frame of a run that ended
 
@@ -154,6 +154,8 @@ class Writer:
         """Write how the exchange ended, after what of its answer still waited."""
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
         answer = exchange.response
+        if answer is not None:
+            value["bytes"] = sum(len(chunk.data) for chunk in answer.chunks)
         if (known := self._answers.pop(exchange.seq, None)) is not None:
             head, stream = known
             self._free(head, stream, stream.done())
@@ -162,6 +164,7 @@ class Writer:
             if stream.encoded_again and head.response is not None:
                 headers = self._headers(head.response.headers)
                 value["headers"] = with_length(headers, stream.length)
+                value["bytes"] = stream.length
         if answer is not None:
             value["ended"] = answer.ended
             if answer.trailers:
@@ -304,6 +307,7 @@ class _Folder:
         self.verbatim = False
         self.exchanges: dict[int, Exchange] = {}
         self.chunks: dict[int, list[Chunk]] = {}
+        self.lengths: dict[int, int] = {}
         self.injections: list[Injection] = []
         self.ending: Ending | None = None
         self.spans: dict[int, tuple[int, int]] = {}
@@ -359,6 +363,8 @@ class _Folder:
     def _done(self, value: dict[str, Any]) -> None:
         exchange = self.exchanges[value["seq"]]
         answer = exchange.response
+        if "bytes" in value:
+            self.lengths[exchange.seq] = value["bytes"]
         if answer is not None:
             trailers = _headers(value.get("trailers", ()))
             answer = replace(answer, ended=value.get("ended"), trailers=trailers)
@@ -374,12 +380,19 @@ class _Folder:
 
     def whole(self) -> tuple[Exchange, ...]:
         """The exchanges with their chunks, in order."""
-        return tuple(
-            replace(exchange, response=replace(exchange.response, chunks=tuple(self.chunks[seq])))
-            if exchange.response is not None
-            else exchange
-            for seq, exchange in sorted(self.exchanges.items())
-        )
+        return tuple(self._whole(self.exchanges[seq]) for seq in sorted(self.exchanges))
+
+    def _whole(self, exchange: Exchange) -> Exchange:
+        """The exchange with its chunks; named damaged where frames of its answer are lost."""
+        answer, chunks = exchange.response, tuple(self.chunks[exchange.seq])
+        if answer is not None:
+            answer = replace(answer, chunks=chunks)
+        here = sum(len(chunk.data) for chunk in chunks)
+        all_of_it = self.lengths.get(exchange.seq, here)
+        error = exchange.error
+        if here != all_of_it or (answer is None and exchange.seq in self.lengths):
+            error = f"damaged: {here} of {all_of_it} bytes of the answer are on the tape"
+        return replace(exchange, response=answer, error=error)
 
 
 def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
