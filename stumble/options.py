@@ -48,6 +48,38 @@ def fault_options[**P, R](required: bool) -> Callable[[Callable[P, R]], Callable
     return decorate
 
 
+def host_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Where hosts really are; read by `hosts`."""
+    return click.option(
+        "--host",
+        "host_texts",
+        multiple=True,
+        metavar="NAME=HOST:PORT",
+        help="Where a host of this name really is.",
+    )(function)
+
+
+def world_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """The commands of a world."""
+    verify = click.option(
+        "--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not."
+    )
+    reset = click.option("--reset", metavar="COMMAND", help="Sets the world back before a run.")
+    return reset(verify(function))
+
+
+def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """How long an agent may take; None is for ever."""
+    return click.option(
+        "--budget",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        default=seconds,
+        show_default=seconds is not None,
+        help="End the agent after this long.",
+    )
+
+
 def read_fault(
     text: str, where: tuple[str, ...], nth: int, persist: str, place: str | None
 ) -> Fault:

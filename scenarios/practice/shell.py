@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scenarios.practice.plan import Seen, Step
 from scenarios.practice.schema import Json, Schema, schema
-from scenarios.practice.world import Verdict
+from scenarios.world import Verdict
 
 BASH = "bash"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"

@@ -4,20 +4,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.practice.book import SCHEMA, TABLES, Book, connect, fill, read
 from scenarios.practice.plan import Task
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What the final state says of a run."""
-
-    passed: bool | None
-    """None where the file could not be read, or holds another task."""
-    detail: str
+from scenarios.world import Verdict
 
 
 def setup(path: Path, task: Task) -> None:

@@ -23,23 +23,9 @@ from stumble.exits import Exits, interrupted
     show_default=True,
     help="Clean continuations to compare with.",
 )
-@click.option("--reset", metavar="COMMAND", help="Sets the world back before each run.")
-@click.option("--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not.")
-@click.option(
-    "--host",
-    "host_texts",
-    multiple=True,
-    metavar="NAME=HOST:PORT",
-    help="Where a host of this name really is.",
-)
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    default=600.0,
-    show_default=True,
-    help="End each run after this long.",
-)
+@options.world_options
+@options.host_option
+@options.budget_option(600.0)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.agent_command
 def fork(

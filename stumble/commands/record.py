@@ -23,13 +23,7 @@ from stumble.exits import Exits, interrupted
 @click.option("--agent", help="What to call the agent in the store.")
 @click.option("--model", help="What to call the model, if its own answers do not say.")
 @click.option("--task", help="What to call the task.")
-@click.option(
-    "--host",
-    "host_texts",
-    multiple=True,
-    metavar="NAME=HOST:PORT",
-    help="Where a host of this name really is.",
-)
+@options.host_option
 @click.option(
     "--tool",
     "tool_texts",
@@ -37,14 +31,8 @@ from stumble.exits import Exits, interrupted
     metavar="NAME=METHOD PATH",
     help='Which requests a tool makes: --tool issue_refund="POST */refunds".',
 )
-@click.option("--reset", metavar="COMMAND", help="Sets the world back before the run.")
-@click.option("--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not.")
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="End the agent after this long.",
-)
+@options.world_options
+@options.budget_option(None)
 @click.option(
     "--redact/--no-redact",
     default=True,

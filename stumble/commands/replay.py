@@ -31,21 +31,8 @@ LIVE = {"model": ("model",), "tools": ("tool",), "all": ("model", "tool")}
     help="1 keeps the recorded pace, 2 is twice as fast, 0 as fast as possible.",
 )
 @options.fault_options(required=False)
-@click.option(
-    "--host",
-    "host_texts",
-    multiple=True,
-    metavar="NAME=HOST:PORT",
-    help="Where a host of this name really is.",
-)
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    default=600.0,
-    show_default=True,
-    help="End the agent after this long.",
-)
+@options.host_option
+@options.budget_option(600.0)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.agent_command
 def replay(
