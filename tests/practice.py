@@ -14,6 +14,7 @@ from pathlib import Path
 from scenarios.practice import book, model, tools, world
 from scenarios.practice.plan import Task
 from scenarios.practice.schema import Json, Row
+from scenarios.world import Verdict
 from traces.step import ToolCall
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,7 @@ class Run:
     noticed: tuple[str, ...]
     said: tuple[str, ...]
     calls: tuple[str, ...]
-    verdict: world.Verdict
+    verdict: Verdict
     messages: tuple[Row, ...]
 
 

@@ -10,6 +10,7 @@ import pytest
 from scenarios.practice import book, world
 from scenarios.practice.plan import Task
 from scenarios.practice.tasks import TASKS
+from scenarios.world import Verdict
 
 each_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 
@@ -34,7 +35,7 @@ def test_a_shop_that_was_only_set_up_fails_and_one_that_holds_the_end_passes(
     world.setup(path, task)
     assert world.verify(path, task).passed is False
     done(path, task)
-    assert world.verify(path, task) == world.Verdict(passed=True, detail="")
+    assert world.verify(path, task) == Verdict(passed=True, detail="")
 
 
 @each_task
