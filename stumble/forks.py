@@ -36,7 +36,7 @@ class Branch:
         """`issue_refund (step 7) at http with http_status(code=503), once`."""
         use = self.told.use(self.site.call_id)
         chosen = bind(self.fault).effective(self.fault.params)
-        params = ", ".join(f"{key}={value}" for key, value in chosen.items())
+        params = ", ".join(f"{key}={value}" for key, value in chosen.items() if value != "")
         step = f" (step {use.step})" if use else ""
         bent = f"{self.fault.name}({params})"
         return f"{self.site.tool}{step} at {self.site.place} with {bent}, {self.fault.persist}"

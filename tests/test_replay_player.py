@@ -207,6 +207,12 @@ def test_what_the_tape_has_lost_is_refused_and_not_played_as_empty() -> None:
     assert len(stage.player.diverged) == 1
 
 
+def test_what_was_never_asked_for_is_known() -> None:
+    stage = Stage(RECORDED)
+    stage.ask(RECORDED.exchanges[0])
+    assert [x.seq for x in stage.player.unasked()] == [1, 2]
+
+
 class AgainstAList(RuleBasedStateMachine):
     """The index against the plainest thing that could work: a list searched from the front."""
 
