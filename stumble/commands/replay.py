@@ -1,20 +1,30 @@
 """`stumble replay`: run an agent against its recording, without the network."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble import options
 from stumble.exits import Exits, interrupted
 
+if TYPE_CHECKING:
+    from stumble.runs import Played, Strike
+    from traces.kind import Kind
+    from traces.tape import Tape
+
 NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"
 NOT_ISOLATED = (
     "not isolated: traffic that does not honour the proxy variables would not be seen here"
 )
-LIVE = {"model": ("model",), "tools": ("tool",), "all": ("model", "tool")}
+LIVE: Mapping[str, tuple["Kind", ...]] = {
+    "model": ("model",),
+    "tools": ("tool",),
+    "all": ("model", "tool"),
+}
 
 
 @click.command(
@@ -62,98 +72,113 @@ def replay(
     """
     from recorder import loop
     from stumble import indexing
-    from stumble.forks import branch
     from stumble.home import authority, store_root
     from stumble.launch import Cold
-    from stumble.runs import Plan, Played, Strike, play, theatre
+    from stumble.runs import Plan, Played, play, theatre
     from stumble.tapes import load
     from traces.store import Store
-    from traces.tape import read
 
     recording = load(tape)
     command = options.checked(command or recording.trajectory.command)
-    strike = None
-    if fault_text is not None:
-        fault = options.read_fault(fault_text, where, nth, persist, place)
-        with options.usage_errors():
-            found = branch(recording, fault)
-        strike = Strike(fault=fault, site=found.site, background=found.background)
-    store = Store(store_root())
-    kinds: Collection[str] = LIVE.get(live or "", ())
+    strike = _strike(recording, fault_text, where, nth, persist, place)
+    store, hosts = Store(store_root()), options.hosts(host_texts)
+    kinds = LIVE.get(live or "", ())
+    plan = Plan(
+        live=kinds,
+        strike=strike,
+        speed=speed,
+        seed=seed,
+        condition="fault" if strike else "clean",
+    )
+    # With --json what the agent prints must not mix with what we print.
+    output = indexing.log(store, tape.stem) if as_json else None
 
     async def run() -> Played:
-        with TemporaryDirectory(prefix="stumble-") as scratch:
+        with TemporaryDirectory(prefix="stumble-") as name:
             async with theatre(
-                ca=authority(),
-                scratch=Path(scratch),
-                hosts=options.hosts(host_texts),
-                out=bool(kinds),
+                ca=authority(), scratch=Path(name), hosts=hosts, out=bool(kinds)
             ) as house:
-                plan = Plan(
-                    live=kinds,  # type: ignore[arg-type]
-                    strike=strike,
-                    speed=speed,
-                    seed=seed,
-                    condition="fault" if strike else "clean",
-                )
-                folder = indexing.tapes_folder(store)
-                # With --json what the agent prints must not mix with what we print.
-                output = indexing.log(store, tape.stem) if as_json else None
                 launch = Cold(command=command, budget=budget, output=output)
-                return await play(house, recording, folder, plan, launch)
+                return await play(house, recording, indexing.tapes_folder(store), plan, launch)
 
     with options.started(command):
         played = loop.run(run())
     indexing.refresh(store)
-    after = read(played.path)
-    by = [exchange.answered_by for exchange in after.exchanges]
-    contacted = "tool" in kinds
-    if as_json:
-        said = {
-            "recording": str(tape),
-            "run": played.id,
-            "tape": str(played.path),
-            "agent_exit": played.exit.code,
-            "agent_output": str(indexing.log(store, tape.stem)),
-            "answered": by.count("recorded"),
-            "upstream": by.count("live"),
-            "struck": played.fired,
-            "diverged": list(played.diverged),
-            "unasked": list(played.unasked),
-            "tools_contacted": contacted,
-            "isolated": False,
-        }
-        click.echo(json.dumps(said))
-    else:
-        struck = f", {played.fired} struck" if strike else ""
-        click.echo(
-            f"replayed {tape}: {by.count('recorded')} answered from the tape{struck}, "
-            f"{by.count('live')} upstream, {len(played.diverged)} diverged",
-            err=True,
-        )
-        for why in played.diverged[:3]:
-            click.echo(f"diverged: {why}", err=True)
-        if played.unasked and not played.diverged:
-            click.echo(_left_early(played.unasked, played.exit.code), err=True)
-        if played.exit.budget:
-            click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
-        if not contacted:
-            click.echo(NOT_CONTACTED, err=True)
-        click.echo(NOT_ISOLATED, err=True)
+    said = _said(tape, played, output, "tool" in kinds)
+    click.echo(json.dumps(said) if as_json else _report(said, strike is not None), err=not as_json)
+    if played.exit.budget and not as_json:
+        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
-    left = played.diverged or played.unasked
-    raise SystemExit(_exit(left, played.exit.budget, strike, played.fired))
+    raise SystemExit(_exit(played, struck=strike is None or played.fired > 0))
 
 
-def _left_early(unasked: Sequence[str], code: int) -> str:
-    count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
-    return f"left early: {count} never came, the first is {unasked[0]}; the agent exited {code}"
+def _strike(
+    recording: "Tape",
+    fault_text: str | None,
+    where: tuple[str, ...],
+    nth: int,
+    persist: str,
+    place: str | None,
+) -> "Strike | None":
+    from stumble.forks import branch
+    from stumble.runs import Strike
+
+    if fault_text is None:
+        return None
+    fault = options.read_fault(fault_text, where, nth, persist, place)
+    with options.usage_errors():
+        found = branch(recording, fault)
+    return Strike(fault=fault, site=found.site, background=found.background)
 
 
-def _exit(diverged: Collection[str], budget: bool, strike: object, fired: int) -> Exits:
-    if budget:
+def _said(tape: Path, played: "Played", output: Path | None, contacted: bool) -> dict[str, object]:
+    """The replay as plain data."""
+    from traces.tape import read
+
+    by = [exchange.answered_by for exchange in read(played.path).exchanges]
+    return {
+        "recording": str(tape),
+        "run": played.id,
+        "tape": str(played.path),
+        "agent_exit": played.exit.code,
+        "agent_output": str(output) if output else None,
+        "answered": by.count("recorded"),
+        "upstream": by.count("live"),
+        "struck": played.fired,
+        "diverged": list(played.diverged),
+        "unasked": list(played.unasked),
+        "tools_contacted": contacted,
+        "isolated": False,
+    }
+
+
+def _report(said: Mapping[str, object], struck: bool) -> str:
+    """The replay in words."""
+    diverged, unasked = said["diverged"], said["unasked"]
+    assert isinstance(diverged, list)
+    assert isinstance(unasked, list)
+    lines = [
+        f"replayed {said['recording']}: {said['answered']} answered from the tape"
+        + (f", {said['struck']} struck" if struck else "")
+        + f", {said['upstream']} upstream, {len(diverged)} diverged"
+    ]
+    lines += [f"diverged: {why}" for why in diverged[:3]]
+    if unasked and not diverged:
+        count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
+        lines.append(
+            f"left early: {count} never came, the first is {unasked[0]}; "
+            f"the agent exited {said['agent_exit']}"
+        )
+    if not said["tools_contacted"]:
+        lines.append(NOT_CONTACTED)
+    lines.append(NOT_ISOLATED)
+    return "\n".join(lines)
+
+
+def _exit(played: "Played", *, struck: bool) -> Exits:
+    if played.exit.budget:
         return Exits.BUDGET
-    if diverged:
+    if played.diverged or played.unasked:
         return Exits.DIVERGED
-    return Exits.NOTHING_FIRED if strike is not None and not fired else Exits.OK
+    return Exits.OK if struck else Exits.NOTHING_FIRED
