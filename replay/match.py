@@ -60,11 +60,6 @@ class Index:
             found = self._next(self._by_meaning().get(key, ()))
         return found
 
-    def peek(self, request: Request) -> bool:
-        """True if the recording holds this request at all, used or not."""
-        key = alike(request)
-        return exact(request) in self._exact or (key is not None and key in self._by_meaning())
-
     def unused(self) -> tuple[Exchange, ...]:
         """The exchanges that nothing has asked for yet."""
         return tuple(x for place, x in enumerate(self.exchanges) if place not in self._used)

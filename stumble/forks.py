@@ -10,7 +10,7 @@ from pathlib import Path
 
 from faults.atoms import atoms
 from faults.judge import TWINS
-from faults.operator import OPERATORS, bind
+from faults.operator import bind
 from faults.site import Site, select
 from replay.player import Fork
 from scenarios.world import World
@@ -131,8 +131,3 @@ async def fork(
     each = plan(found, "fault", world=world, seed=seed, labels=labels)
     faulted = await play(house, found.recording, folder, each, launch("fault", 0))
     return Forked(faulted=faulted, twins=tuple(clean))
-
-
-def operators() -> tuple[str, ...]:
-    """The names of all faults but the sham."""
-    return tuple(name for name in OPERATORS if name != SHAM)

@@ -13,6 +13,7 @@ import click
 from faults.operator import bind, parse
 from stumble.exits import Exits, Wrong
 from traces.model import Fault
+from traces.tape import read
 
 type Command = Callable[..., None]
 
@@ -156,15 +157,19 @@ def check_new(path: Path) -> None:
 
 @contextmanager
 def started(command: tuple[str, ...], tape: Path | None = None) -> Iterator[None]:
-    """Where the system will not run the agent's program: one line, no tape, 127 or 126."""
+    """Where the system will not run the agent's program: one line, 127 or 126.
+
+    An empty tape goes; one on which anything was seen stays, whatever happened.
+    """
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.EACCES, errno.ENOEXEC):
             raise
-        if tape is not None:
-            tape.unlink(missing_ok=True)
-        click.echo(f"stumble: {command[0]} could not be started: {error.strerror}", err=True)
+        if tape is not None and tape.exists() and not read(tape).exchanges:
+            tape.unlink()
+        what = error.filename or command[0]
+        click.echo(f"stumble: {what} could not be used: {error.strerror}", err=True)
         missing = error.errno == errno.ENOENT
         raise SystemExit(Exits.NO_COMMAND if missing else 126) from None
 

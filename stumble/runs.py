@@ -116,8 +116,11 @@ def ended(exit: Exit, watch: Watch) -> Ended:
     """How a run ended, from the exit and the last thing a model said.
 
     An agent that exits with an error after its final answer has ended with a final answer;
-    one that exits with an error while calls were open has crashed.
+    one that exits with an error while calls were open has crashed. One that we were told to stop
+    says nothing of itself.
     """
+    if exit.signal is not None:
+        return "harness"
     if exit.budget:
         return "budget"
     last = watch.conversations.last
@@ -346,11 +349,17 @@ async def _close(
     began: float,
     left: Collection[str] = (),
 ) -> Ending:
-    """Ask the verifier and write how the run ended; a run that diverged is judged by nobody."""
+    """Ask the verifier and write how the run ended.
+
+    Only a run that the agent itself brought to an end is verified: what diverged, ran out of
+    budget or was stopped by us neither passed nor failed.
+    """
     at = time.monotonic() - began
-    verdict = await world.verify() if world is not None and not left else None
+    how: Ended = "diverged" if left else ended(exit, watch)
+    judged = world is not None and how in ("final", "crash")
+    verdict = await world.verify() if world is not None and judged else None
     ending = Ending(
-        ended="diverged" if left else ended(exit, watch),
+        ended=how,
         exit_code=exit.code,
         passed=verdict.passed if verdict else None,
         verifier=type(world).__name__ if world is not None else None,

@@ -419,6 +419,8 @@ def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
     _, rest = running.communicate(timeout=20)
     assert running.returncode == 143
     assert "clean twin 2" not in rest
+    ended = recorded.stumble("sql", "--json", "select ended, passed from trajectories").json
+    assert ended == [{"ended": "harness", "passed": None}]
     assert not _left("time.sleep(61)")
 
 

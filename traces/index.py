@@ -4,9 +4,7 @@ Injections and outcomes are verdicts of another room and are not made here.
 """
 
 from collections.abc import Callable, Iterator
-from urllib.parse import urlsplit
 
-from traces.encoding import plain
 from traces.model import Exchange, Trajectory
 from traces.relations import clipped
 from traces.step import Usage
@@ -183,17 +181,3 @@ def _usage(tape: Tape, told: Story, price: Price) -> Iterator[tuple[object, ...]
             price(answer.model, usage) if answer.model else None,
             None,
         )
-
-
-def host(url: str) -> str:
-    """The host of a URL, for people."""
-    return urlsplit(url).hostname or url
-
-
-def text_of(exchange: Exchange) -> str | None:
-    """The answer as text for people; None where there is none or it is not text."""
-    answer = exchange.response
-    if answer is None:
-        return None
-    data = plain(answer.headers, answer.body)
-    return None if data is None else data.decode("utf-8", "replace")
