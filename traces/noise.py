@@ -6,6 +6,7 @@ Seen on the wire of the client named beside each.
 """
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 NOISE: tuple[tuple[str, str, bool], ...] = (
@@ -35,6 +36,7 @@ NOISE: tuple[tuple[str, str, bool], ...] = (
 )
 
 
+@lru_cache(4096)
 def noise(url: str) -> bool | None:
     """True for telemetry, False for other noise, None for what is no noise."""
     parts = urlsplit(url)

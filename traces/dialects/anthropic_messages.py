@@ -34,11 +34,11 @@ _BILLING = "x-anthropic-billing-header:"
 
 def fits(request: Request) -> bool:
     """True for a POST to .../messages, or to a cloud's path for these models, with messages."""
-    body = plain(request.headers, request.body) or b""
-    if request.method != "POST" or b'"messages"' not in body:
-        return False
     path = urlsplit(request.url).path
-    return (
+    if request.method != "POST" or not path.endswith(("/messages", *_CLOUDS)):
+        return False
+    body = plain(request.headers, request.body) or b""
+    return b'"messages"' in body and (
         path.endswith("/v1/messages")
         or (path.endswith("/messages") and b'"max_tokens"' in body)
         or (path.endswith(_CLOUDS) and b'"anthropic_version"' in body)
