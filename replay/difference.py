@@ -42,14 +42,14 @@ def differences(was: Request, now: Request) -> Iterator[tuple[str, str, str]]:
         yield "method", was.method, now.method
     if was.url != now.url:
         yield "url", *_window(was.url, now.url)
-    yield from changes(_fields(was.headers, was.body), _fields(now.headers, now.body))
+    yield from changes(fields(was.headers, was.body), fields(now.headers, now.body))
 
 
 def answer_differences(was: Response, now: Response) -> Iterator[tuple[str, str, str]]:
     """(where, recorded, live) for each field of an answer that differs."""
     if was.status != now.status:
         yield "status", str(was.status), str(now.status)
-    yield from changes(_fields(was.headers, was.body), _fields(now.headers, now.body))
+    yield from changes(fields(was.headers, was.body), fields(now.headers, now.body))
 
 
 def changes(one: dict[str, str], two: dict[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -59,7 +59,8 @@ def changes(one: dict[str, str], two: dict[str, str]) -> Iterator[tuple[str, str
             yield path, *_window(one.get(path, "(absent)"), two.get(path, "(absent)"))
 
 
-def _fields(headers: Headers, body: bytes) -> dict[str, str]:
+def fields(headers: Headers, body: bytes) -> dict[str, str]:
+    """JSON path to value as JSON; a body that is no JSON is one field, an empty one none."""
     text = plain(headers, body) or b""
     try:
         return dict(_flatten("", json.loads(text))) if text else {}

@@ -36,6 +36,12 @@ def _fork() -> click.Command:
     return fork
 
 
+def _redrive() -> click.Command:
+    from stumble.commands.redrive import redrive
+
+    return redrive
+
+
 def _import() -> click.Command:
     from stumble.commands.importing import import_
 
@@ -78,6 +84,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "show": _show,
         "replay": _replay,
         "fork": _fork,
+        "redrive": _redrive,
         "scrub": _scrub,
         "faults": _faults,
         "import": _import,
