@@ -12,11 +12,10 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import brotli
-import msgpack
 import zstandard
 
-from traces import frames
-from traces.tape import read
+from traces.tape import frames, read
+from traces.tape.payload import unpack
 
 RUNS = re.compile(rb"[A-Za-z0-9+/_-]{8,}")
 
@@ -75,7 +74,7 @@ def said(path: Path) -> Iterator[bytes]:
     answers: dict[int, list[bytes]] = {}
     for frame in frames.read(path.read_bytes()):
         assert isinstance(frame, frames.Frame)
-        value = msgpack.unpackb(frame.payload, strict_map_key=False)
+        value = unpack(frame.payload)
         yield from _leaves(value)
         if frame.kind == 3:
             yield b"".join(answers.pop(value["seq"], []))

@@ -26,5 +26,5 @@ def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> 
     assert bodies.encode(0, parent) == parent
     said = bodies.encode(1, body)
     assert isinstance(said, Delta)
-    assert len(said.middle) <= len(b'{"content":"new"},')
+    assert said.own <= len(b'{"content":"new"},')
     assert restore(said, parent) == body

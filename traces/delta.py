@@ -1,40 +1,64 @@
 """A request body said by way of an earlier one, byte for byte.
 
 Clients send the whole conversation with every request, so a body is mostly its parent again:
-common prefix, common suffix, and a middle. Where the middle is over 2 kB and over 2 % of the
-body (a cache marker moved, a reminder went in at the front), it is compressed with the parent
-as raw dictionary; the window must cover both, and level 5 holds where level 3 falls off above
-1 MB. A key body every 64 keeps the way to any body short.
+it is said as pieces, each a stretch of the parent or bytes of its own. Where the two part (a
+cache marker moved, a reminder went in at the front, an old result was cut), a few bytes from
+further on are looked for in the parent, and from there both go on together. All of it is memcmp
+and find; nothing is compressed while a run goes on.
+
+Every 64th body in a row is said by way of the 64th before it, and not of the last one: so body
+n is at most 64 + n / 64 steps away from one said in full, what a damaged frame costs ends at
+the next one, and a long conversation still costs its length and not its square, which bodies
+said in full every now and then would.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import zstandard
 
 KEY_EVERY = 64
 _PARENTS = 8
-_MIDDLE = 2_000
+_KEYS = 4
 _SMALL = 500
-_SHARE = 0.02
-_MAX_WINDOW = 1 << 27
+_STEP = 1 << 14
+_PROBE = 32
+_NEAR = (8, 32, 128, 512, 2048)
+_REACH = 8192
+_FAR = (64, 1024, 8192, 65536)
+_MOST = 256
+_FAIR = 4096
+
+type Piece = bytes | tuple[int, int]
+"""Bytes as they are, or (start, stop) in the parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """`parent[:prefix] + middle + parent[-suffix:]`; `packed`: middle is zstd with the parent."""
+    """A body as pieces of the body of exchange `parent`."""
 
     parent: int
-    prefix: int
-    suffix: int
-    middle: bytes
-    packed: bool
+    pieces: tuple[Piece, ...]
+
+    @property
+    def own(self) -> int:
+        """How many bytes the parent does not have."""
+        return sum(len(piece) for piece in self.pieces if isinstance(piece, bytes))
 
 
-def common_prefix(one: bytes, two: bytes) -> int:
-    """Length of the common prefix, by halving, so that memcmp does the work."""
-    low, high = 0, min(len(one), len(two))
-    if one[:high] == two[:high]:
-        return high
+def common_prefix(one: bytes, two: bytes, at: int = 0, there: int = 0) -> int:
+    """For how long `one` from `at` on and `two` from `there` on are the same."""
+    length, most = 0, min(len(one) - at, len(two) - there)
+    while length < most:
+        step = min(_STEP, most - length)
+        a, b = one[at + length : at + length + step], two[there + length : there + length + step]
+        if a != b:
+            return length + _parting(a, b)
+        length += step
+    return length
+
+
+def _parting(one: bytes, two: bytes) -> int:
+    """The first place where two texts of the same length differ, by halving."""
+    low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2
         if one[low:middle] == two[low:middle]:
@@ -62,67 +86,91 @@ def between(body: bytes, parent: bytes, seq: int) -> Delta:
     """The delta that makes `body` out of the body of exchange `seq`."""
     prefix = common_prefix(body, parent)
     suffix = common_suffix(body, parent, min(len(body), len(parent)) - prefix)
-    middle = body[prefix : len(body) - suffix]
-    if len(middle) > _MIDDLE and len(middle) > _SHARE * len(body):
-        return Delta(seq, 0, 0, _codec(parent, len(body)).compress(body), True)
-    return Delta(seq, prefix, suffix, middle, False)
+    stop, end = len(body) - suffix, len(parent) - suffix
+    pieces: list[Piece] = [(0, prefix)]
+    at = there = prefix
+    while at < stop and len(pieces) < _MOST and (met := _meeting(body, parent, at, there, end)):
+        new, old = met
+        if new >= stop:
+            break
+        size = min(common_prefix(body, parent, new, old), stop - new, end - old)
+        pieces += [body[at:new], (old, old + size)]
+        at, there = new + size, old + size
+    pieces += [body[at:stop], (end, len(parent))]
+    return Delta(seq, tuple(piece for piece in pieces if _size(piece)))
+
+
+def _size(piece: Piece) -> int:
+    return len(piece) if isinstance(piece, bytes) else piece[1] - piece[0]
+
+
+def _meeting(body: bytes, parent: bytes, at: int, there: int, end: int) -> tuple[int, int] | None:
+    """Where the two go on together: a place in the body behind `at`, and one in the parent."""
+    looked = [(skip, there + skip + _REACH) for skip in _NEAR] + [(skip, end) for skip in _FAR]
+    for skip, high in looked:
+        probe = body[at + skip : at + skip + _PROBE]
+        if len(probe) < _PROBE:
+            continue
+        old = parent.find(probe, there, min(high, end))
+        if old >= 0:
+            back = common_suffix(body[at : at + skip], parent[there:old], min(skip, old - there))
+            return at + skip - back, old - back
+    return None
 
 
 def restore(delta: Delta, parent: bytes) -> bytes:
-    """The body that a delta stands for; zstandard.ZstdError or ValueError if it does not fit."""
-    if delta.packed:
-        dictionary = _dictionary(parent)
-        reader = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=_MAX_WINDOW)
-        return reader.decompress(delta.middle)
-    if delta.prefix + delta.suffix > len(parent):
-        raise ValueError("the delta reaches beyond its parent")
-    return parent[: delta.prefix] + delta.middle + parent[len(parent) - delta.suffix :]
-
-
-def _dictionary(parent: bytes) -> zstandard.ZstdCompressionDict:
-    return zstandard.ZstdCompressionDict(parent, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-
-
-def _codec(parent: bytes, size: int) -> zstandard.ZstdCompressor:
-    window = min(27, max(10, (len(parent) + size + 1024).bit_length()))
-    params = zstandard.ZstdCompressionParameters.from_level(5, window_log=window)
-    return zstandard.ZstdCompressor(dict_data=_dictionary(parent), compression_params=params)
+    """The body that a delta stands for; ValueError if it does not fit the parent."""
+    out = []
+    for piece in delta.pieces:
+        if isinstance(piece, bytes):
+            out.append(piece)
+            continue
+        start, stop = piece
+        if not 0 <= start <= stop <= len(parent):
+            raise ValueError(f"{start}:{stop} of a parent of {len(parent)} bytes")
+        out.append(parent[start:stop])
+    return b"".join(out)
 
 
 class Bodies:
-    """The bodies a writer may refer back to: the last few, each with its distance to a key.
+    """The bodies a writer may refer back to: the last few, and the last few keys.
 
-    Any body may be the parent of any other. The one with the longest common prefix is of the
-    same lane; where something moved at the front, the latest one may serve better, so both
-    are tried. Neither needs to know of lanes.
+    Any body may be the parent of any other, so nothing needs to know of lanes. The latest one
+    is mostly the right one; where it is not, the one with the longest common prefix is tried.
     """
 
     def __init__(self) -> None:
         self._recent: dict[int, tuple[bytes, int]] = {}
+        """seq to body and its distance to its key."""
+        self._keys: dict[int, bytes] = {}
 
     def encode(self, seq: int, body: bytes) -> Delta | bytes:
-        """The shortest cheap way to say this body; bytes where there is no use in a parent."""
+        """The shortest cheap way to say this body; the body itself where no parent is of use."""
         if len(body) <= _SMALL:
             return body
-        tried = [between(body, self._recent[parent][0], parent) for parent in self._parents(body)]
-        best = min(tried, key=lambda delta: len(delta.middle), default=None)
-        if best is None or len(best.middle) >= len(body) // 2:
-            best = None
+        best = self._best(body, {seq: text for seq, (text, _) in self._recent.items()})
         depth = 0 if best is None else self._recent[best.parent][1] + 1
-        self._recent[seq] = (body, depth)
-        while len(self._recent) > _PARENTS:
-            del self._recent[next(iter(self._recent))]
+        if depth >= KEY_EVERY:
+            best, depth = self._best(body, self._keys), 0
+        self._recent = _with(self._recent, seq, (body, depth), _PARENTS)
+        if depth == 0:
+            self._keys = _with(self._keys, seq, body, _KEYS)
         return body if best is None else best
 
-    def _parents(self, body: bytes) -> list[int]:
-        near = {
-            seq: common_prefix(body, text)
-            for seq, (text, depth) in self._recent.items()
-            if depth + 1 < KEY_EVERY
-        }
-        if not near:
-            return []
-        longest, latest = max(near, key=lambda seq: (near[seq], seq)), max(near)
-        return (
-            [longest] if longest == latest or near[longest] > len(body) * 0.9 else [longest, latest]
-        )
+    def _best(self, body: bytes, parents: Mapping[int, bytes]) -> Delta | None:
+        """The delta from the latest parent, or from the one that begins most alike."""
+        if not parents:
+            return None
+        latest = max(parents)
+        best = between(body, parents[latest], latest)
+        if best.own > max(_FAIR, len(body) // 20):
+            alike = max(parents, key=lambda seq: (common_prefix(body, parents[seq]), seq))
+            if alike != latest:
+                best = min(best, between(body, parents[alike], alike), key=lambda said: said.own)
+        return best if best.own < len(body) // 2 else None
+
+
+def _with[T](old: dict[int, T], seq: int, value: T, most: int) -> dict[int, T]:
+    """The table with one more entry, and of the older ones only the latest."""
+    kept = list(old.items())[-(most - 1) :]
+    return {**dict(kept), seq: value}

@@ -1,30 +1,24 @@
-"""Frames: the layer of a tape that survives being killed at any byte.
-
-    tape   = magic(7) format(1) frame*
-    frame  = length(4) crc(4) kind(1) payload(length)
-
-Numbers are little-endian; `crc` is zlib's CRC-32 over kind and payload; the payload is one
-msgpack value. A frame is written with one `write`, so a process killed between two frames
-leaves a whole tape, and one killed inside a write leaves a torn tail that length and CRC
-detect. Reading goes on behind a damaged frame: what can be read is read, the rest is named.
-"""
+"""The bytes of a tape: whole frames, what lies between them, and the blocks of a sealed one."""
 
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import zstandard
 
 MAGIC = b"STUMBLE"
-FORMAT = 1
+FORMAT = 2
 HEAD = struct.Struct("<IIB")
-KINDS = range(1, 8)
+BLOCK = 64
+KINDS = range(1, BLOCK + 1)
 MAX_PAYLOAD = 1 << 31
 _RESYNC = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame and where it stands in the file."""
+    """One frame and where it stands in the file; one of a block stands where its block does."""
 
     kind: int
     payload: memoryview
@@ -45,8 +39,7 @@ def frame(kind: int, payload: bytes) -> bytes:
     """One frame, ready for one write. ValueError for a payload over 2 GiB."""
     if len(payload) >= MAX_PAYLOAD:
         raise ValueError(f"a frame of {len(payload)} bytes is over the limit of {MAX_PAYLOAD}")
-    crc = zlib.crc32(payload, zlib.crc32(bytes((kind,))))
-    return HEAD.pack(len(payload), crc, kind) + payload
+    return HEAD.pack(len(payload), _crc(kind, payload), kind) + payload
 
 
 def preamble() -> bytes:
@@ -55,10 +48,19 @@ def preamble() -> bytes:
 
 
 def read(data: bytes) -> Iterator[Frame | Damage]:
-    """The frames of a tape in order, with the damage between them.
+    """The frames of a tape in order, those of blocks too, with the damage between them.
 
     ValueError where the bytes are no tape at all, or of a newer format.
     """
+    for found in outer(data):
+        if isinstance(found, Frame) and found.kind == BLOCK:
+            yield from _inside(found)
+        else:
+            yield found
+
+
+def outer(data: bytes) -> Iterator[Frame | Damage]:
+    """The frames of the file itself: blocks stay closed."""
     if data[: len(MAGIC)] != MAGIC:
         raise ValueError("not a tape: it does not begin with STUMBLE")
     if len(data) > len(MAGIC) and data[len(MAGIC)] > FORMAT:
@@ -66,18 +68,31 @@ def read(data: bytes) -> Iterator[Frame | Damage]:
             f"tape format {data[len(MAGIC)]}, this version reads up to {FORMAT}: "
             "update stumble to read it"
         )
-    view, at = memoryview(data), len(MAGIC) + 1
-    while at < len(data):
+    return _frames(memoryview(data), len(MAGIC) + 1)
+
+
+def _frames(view: memoryview, at: int) -> Iterator[Frame | Damage]:
+    while at < len(view):
         found = _frame_at(view, at)
         if found is None:
             again = _resync(view, at + 1)
             why = "torn tail" if again is None else "checksum does not fit"
-            again = len(data) if again is None else again
+            again = len(view) if again is None else again
             yield Damage(at, again - at, why)
             at = again
         else:
             yield found
             at += found.length
+
+
+def _inside(block: Frame) -> Iterator[Frame | Damage]:
+    try:
+        data = zstandard.ZstdDecompressor().decompress(block.payload)
+    except zstandard.ZstdError as error:
+        yield Damage(block.offset, block.length, str(error))
+        return
+    for found in _frames(memoryview(data), 0):
+        yield replace(found, offset=block.offset, length=block.length)
 
 
 def _frame_at(view: memoryview, at: int) -> Frame | None:
@@ -88,9 +103,13 @@ def _frame_at(view: memoryview, at: int) -> Frame | None:
     if kind not in KINDS or start + length > len(view):
         return None
     payload = view[start : start + length]
-    if zlib.crc32(payload, zlib.crc32(bytes((kind,)))) != crc:
+    if _crc(kind, payload) != crc:
         return None
     return Frame(kind, payload, at, HEAD.size + length)
+
+
+def _crc(kind: int, payload: bytes | memoryview) -> int:
+    return zlib.crc32(payload, zlib.crc32(bytes((kind,))))
 
 
 def _resync(view: memoryview, at: int) -> int | None:

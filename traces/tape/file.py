@@ -1,0 +1,78 @@
+"""A new file that takes whole pieces, says when it cannot, and is on disk 100 ms later."""
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+SYNC_EVERY = 0.1
+
+
+class Unrecordable(Exception):
+    """Better to stop than to record a lie: the tape can no longer be written."""
+
+
+class Appending:
+    """The one writer of a new file, which is locked for as long as it is open.
+
+    FileExistsError if the path is taken. Unrecordable once the disk takes no more: what does
+    not fit is taken back, so that the file ends with a whole piece.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self.failed: OSError | None = None
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._dirty = self._told = False
+        self._closing = threading.Event()
+        self._syncer = threading.Thread(target=self._sync, name="tape-sync", daemon=True)
+        self._syncer.start()
+
+    def append(self, data: bytes) -> None:
+        """Write a whole piece, with one `write` wherever the system takes it at once."""
+        if self.failed is not None:
+            raise self._refusal(self.failed)
+        try:
+            written = os.write(self._file, data)
+            while written < len(data):
+                written += os.write(self._file, memoryview(data)[written:])
+        except OSError as error:
+            self.failed = error
+            os.ftruncate(self._file, self.size)
+            raise self._refusal(error) from None
+        self.size += len(data)
+        self._dirty = True
+
+    def close(self) -> None:
+        """Flush to disk and close; a second call does nothing."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._syncer.join()
+        if self.failed is None:
+            self._flush()
+        os.close(self._file)
+        if self.failed is not None and not self._told:
+            raise self._refusal(self.failed)
+
+    def _refusal(self, error: OSError) -> Unrecordable:
+        self._told = True
+        return Unrecordable(
+            f"{self.path}: {error.strerror}. The {self.size:,} bytes written before can be read; "
+            "make room there, or write somewhere else, and run again"
+        )
+
+    def _sync(self) -> None:
+        while not self._closing.wait(SYNC_EVERY):
+            if self._dirty and self.failed is None:
+                self._dirty = False
+                self._flush()
+
+    def _flush(self) -> None:
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:
+            # Said by the next piece, or when the file is closed.
+            self.failed = error

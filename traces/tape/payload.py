@@ -1,0 +1,87 @@
+"""What a frame holds: one msgpack value, and in it bytes that may be packed."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import msgpack
+import zstandard
+
+from traces.model import Edit, Headers
+
+PACKED = 1
+"""The msgpack extension that stands for bytes and holds them as one zstd frame."""
+_WORTH = 512
+
+
+class Packer:
+    """Packs values; long bytes are said shorter where that is cheap."""
+
+    def __init__(self) -> None:
+        self._zstd = zstandard.ZstdCompressor(level=1)
+
+    def short(self, data: bytes) -> bytes | msgpack.ExtType:
+        """The bytes, or what stands for them."""
+        if len(data) < _WORTH:
+            return data
+        said = self._zstd.compress(data)
+        return msgpack.ExtType(PACKED, said) if len(said) < len(data) * 0.9 else data
+
+
+def pack(value: object) -> bytes:
+    """A value as the payload of a frame."""
+    packed: bytes = msgpack.packb(value)
+    return packed
+
+
+def unpack(payload: bytes | memoryview) -> Any:
+    """The value of a payload, packed bytes unpacked; ValueError or ZstdError if it is none."""
+    return msgpack.unpackb(payload, strict_map_key=False, ext_hook=_unpacked)
+
+
+def _unpacked(code: int, data: bytes) -> bytes:
+    if code != PACKED:
+        raise ValueError(f"no extension {code} is known")
+    return zstandard.ZstdDecompressor().decompress(data)
+
+
+def sparse(value: object) -> dict[str, object]:
+    """The fields of a frozen value that are not at their default."""
+    out: dict[str, object] = {}
+    for each in fields(value):  # type: ignore[arg-type]
+        item = getattr(value, each.name)
+        if item != each.default and not (item == () or item == {}):
+            out[each.name] = dict(item) if isinstance(item, Mapping) else item
+    return out
+
+
+def whole[T](kind: type[T], value: Mapping[str, Any]) -> T:
+    """The frozen value that a map stands for; fields it does not have are left out.
+
+    TypeError where a field is missing.
+    """
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    given = {
+        key: tuple(item) if isinstance(item, list) else item
+        for key, item in value.items()
+        if key in known
+    }
+    return kind(**given)
+
+
+def headers(value: object) -> Headers:
+    """Header fields out of a list of pairs."""
+    if not isinstance(value, list | tuple):
+        raise TypeError("headers are a list of pairs")
+    return tuple((name, text) for name, text in value)
+
+
+def said_edit(edit: Edit) -> tuple[int, int, bytes]:
+    """An edit as a tape says it."""
+    return edit.start, edit.stop, edit.data
+
+
+def edit(value: tuple[int, int, bytes]) -> Edit:
+    """An edit out of what a tape says."""
+    start, stop, data = value
+    return Edit(start=start, stop=stop, data=data)

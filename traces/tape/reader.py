@@ -1,0 +1,83 @@
+"""Reading a tape: what it says, and what of it could not be read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from traces.model import Ending, Exchange, Injection, Request, Trajectory
+from traces.tape import frames
+from traces.tape.folding import Folder
+from traces.tape.frames import Damage, Frame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tape:
+    """What a tape says: exchanges in order of `seq`, and what of it could not be read."""
+
+    path: Path
+    trajectory: Trajectory
+    exchanges: tuple[Exchange, ...]
+    injections: tuple[Injection, ...] = ()
+    ending: Ending | None = None
+    """None for a run that is still going on or was killed."""
+    spans: Mapping[int, tuple[int, int]]
+    """seq to (offset, length) in the file of what holds its request: its frame, or its block."""
+    damage: tuple[Damage, ...] = ()
+    verbatim: bool = False
+    """True where secrets were written as they came."""
+
+    @property
+    def dropped(self) -> int:
+        """How many bytes could not be read."""
+        return sum({damage.offset: damage.length for damage in self.damage}.values())
+
+
+def read(path: Path) -> Tape:
+    """The tape at `path`, as far as it can be read.
+
+    ValueError where it is no tape, is of a newer format, or lost its first frame.
+    """
+    try:
+        return _fold(path, frames.read(path.read_bytes()))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def request(path: Path, seq: int, offset: int, length: int) -> Request:
+    """What exchange `seq` asked, whose frame or block the index says stands at `offset`.
+
+    Reads no further than that; where the tape was sealed since, reads on until it is found.
+    ValueError where the tape does not hold it.
+    """
+    data = path.read_bytes()
+    for most in (offset + length, len(data)):
+        for exchange in _fold(path, frames.read(data[:most])).exchanges:
+            if exchange.seq == seq:
+                return exchange.request
+    raise ValueError(f"{path}: no exchange {seq} can be read")
+
+
+def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
+    folder, damage = Folder(), list[Damage]()
+    for each in found:
+        if isinstance(each, Damage):
+            damage.append(each)
+            continue
+        try:
+            folder.fold(each)
+        except (KeyError, TypeError, ValueError, zstandard.ZstdError) as error:
+            damage.append(Damage(each.offset, each.length, f"{type(error).__name__}: {error}"))
+    if folder.trajectory is None:
+        raise ValueError("the tape has lost its first frame")
+    return Tape(
+        path=path,
+        trajectory=folder.trajectory,
+        exchanges=folder.whole(),
+        injections=tuple(folder.injections),
+        ending=folder.ending,
+        spans=folder.spans,
+        damage=tuple(damage),
+        verbatim=folder.verbatim,
+    )

@@ -1,0 +1,104 @@
+"""Sealing: a finished tape becomes a small one that says the same.
+
+While a run goes on a tape is written for survival, each fact on its own. Once it is over its
+frames are compressed together: what many say alike (headers, the shape of an answer, a text
+that a tool returned and the next request repeats) is then stored once.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from traces.tape import frames
+from traces.tape.frames import BLOCK, Frame
+from traces.tape.payload import pack, unpack
+from traces.tape.writer import CHUNK, REQUEST
+
+LEVEL = 9
+BLOCK_SIZE = 1 << 19
+"""Bytes of frames that are compressed together: enough for a key body to find its texts."""
+
+
+def seal(path: Path) -> bool:
+    """Put a sealed tape in the place of this one, whole or not at all; False if it stays.
+
+    It stays where it is sealed, has no frames, is still being written, is being sealed by
+    another process, or is damaged: then it is evidence. ValueError where it is no tape; OSError
+    where there is no room for the new one, and the old one is as it was.
+    """
+    with path.open("rb") as old:
+        if not _held(old, path):
+            return False
+        found = list(frames.outer(old.read()))
+        whole = [each for each in found if isinstance(each, Frame)]
+        if not whole or len(whole) < len(found) or any(each.kind == BLOCK for each in whole):
+            return False
+        with _aside(path) as new:
+            with new.open("wb") as file:
+                file.write(frames.preamble())
+                file.writelines(_blocks(whole))
+                file.flush()
+                os.fsync(file.fileno())
+            _check(whole, new)
+            shutil.copystat(path, new)
+            new.replace(path)
+    return True
+
+
+def _held(file: BinaryIO, path: Path) -> bool:
+    """True once the tape is ours alone: nobody writes it, and nobody has put another there."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A file beside the tape that only its holder makes; what a killed one left is in the way
+    of nobody, and gone the next time.
+    """
+    aside = path.with_name(f".{path.name}.sealing")
+    aside.unlink(missing_ok=True)
+    try:
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _blocks(whole: Iterable[Frame]) -> Iterator[bytes]:
+    packer = zstandard.ZstdCompressor(level=LEVEL)
+    waiting, size = list[bytes](), 0
+    for each in whole:
+        waiting.append(frames.frame(each.kind, _plain(each)))
+        size += len(waiting[-1])
+        if size >= BLOCK_SIZE:
+            yield frames.frame(BLOCK, packer.compress(b"".join(waiting)))
+            waiting, size = [], 0
+    if waiting:
+        yield frames.frame(BLOCK, packer.compress(b"".join(waiting)))
+
+
+def _plain(frame: Frame) -> bytes:
+    """The payload with its packed bytes unpacked, since all is packed together."""
+    if frame.kind in (REQUEST, CHUNK):
+        return pack(unpack(frame.payload))
+    return bytes(frame.payload)
+
+
+def _check(whole: Iterable[Frame], new: Path) -> None:
+    """RuntimeError unless the new tape says what the old one says, frame by frame."""
+    said = [(each.kind, _plain(each)) for each in whole]
+    now = [
+        (each.kind, bytes(each.payload)) if isinstance(each, Frame) else None
+        for each in frames.read(new.read_bytes())
+    ]
+    if said != now:
+        raise RuntimeError(f"{new}: sealing did not keep what the tape says; the old one stays")
