@@ -6,7 +6,13 @@ import socket
 _RESET = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
 _TIMEOUT = frozenset({errno.ETIMEDOUT, errno.EAGAIN})
 STREAM_RESET = "reset: the server reset the stream"
-CODES = ("refused", "reset", "eof", "timeout", "dns", "tls", "protocol", "cancelled")
+ENDS = ("eof", "protocol", "cancelled")
+CODES = ("refused", "reset", "timeout", "dns", "tls", *ENDS)
+
+
+def resets(error: str) -> bool:
+    """Whether an agent that is to see this error sees its connection reset, and not just end."""
+    return error.partition(":")[0] not in ENDS
 
 
 def code_of(error: OSError) -> str:

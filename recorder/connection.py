@@ -23,7 +23,8 @@ from mitmproxy.proxy.layers import modes, tcp, tls
 from mitmproxy.proxy.layers.http import HttpStream, _hooks
 from mitmproxy.tls import TlsData
 
-from recorder.causes import STREAM_RESET, code_of, why
+from recorder import websocket
+from recorder.causes import STREAM_RESET, code_of, resets, why
 from recorder.flows import Flows
 from recorder.layers import OPTIONS, Layers, next_layer
 from recorder.tls import Tls
@@ -76,6 +77,8 @@ class AgentConnection(server.LiveConnectionHandler):
             _hooks.HttpResponseHeadersHook: flows.answering,
             _hooks.HttpResponseHook: self._response,
             _hooks.HttpErrorHook: self._error,
+            websocket.SwitchedHook: self._switched,
+            websocket.ResetHook: lambda flow: self._reset(),
         }
         layers = Layers(modes.HttpProxy(self.layer.context), self._seen, self._run)
         self.layer = layers  # type: ignore[assignment]  # asked for nothing but handle_event
@@ -172,8 +175,13 @@ class AgentConnection(server.LiveConnectionHandler):
             self._fail(flow, "")
 
     def _response(self, flow: http.HTTPFlow) -> None:
+        if flow.response is not None and websocket.extensions(flow.response) is None:
+            flow.websocket = None  # it passes byte for byte, like any protocol we do not speak
         if not self.flows.answered(flow):
             self._fail(flow, "")
+
+    def _switched(self, flow: http.HTTPFlow, layer: websocket.WebSocket) -> None:
+        layer.begin(self.flows.switched(flow), self._broken)
 
     def _error(self, flow: http.HTTPFlow) -> None:
         said = flow.error.msg if flow.error else ""
@@ -207,7 +215,7 @@ class AgentConnection(server.LiveConnectionHandler):
         return code_of(error).partition(":")[0] if isinstance(error, OSError) else None
 
     def _cut_tunnel(self, conn: connection.Connection) -> None:
-        """A tunnel (CONNECT without HTTP in it, WebSocket) that the server reset is reset."""
+        """A tunnel (a CONNECT or an upgrade to what we do not speak) is reset as the server did."""
         if conn in self._tunnels and self._broken(conn):
             self._reset()
 
@@ -239,5 +247,4 @@ class AgentConnection(server.LiveConnectionHandler):
 
 def _resets(reason: str) -> bool:
     """Whether a whole connection would be reset; of HTTP/2 it may be one stream only."""
-    code = reason.partition(":")[0]
-    return code not in ("eof", "protocol", "cancelled") and not reason.startswith(STREAM_RESET)
+    return resets(reason) and not reason.startswith(STREAM_RESET)

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from mitmproxy import http
 from mitmproxy.net.http.url import hostport
 
-from traces.model import Chunk, Exchange, Headers, Request, Response, header
+from recorder.websocket import Turns
+from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.taps import Taps
+from traces.websocket import upgrades
 
 # Said to the proxy and not to the server, so never part of what was asked (RFC 9110 7.6.1).
 FOR_THE_PROXY = ("proxy-connection", "proxy-authorization")
@@ -66,7 +68,7 @@ class Flows:
             started=started,
             connection=self.connection,
             stream=stream,
-            transport="websocket" if _upgrades(request) else "http",
+            transport="websocket" if upgrades(request) else "http",
         )
         live = self._live[flow.id] = _Live(asked)
         exchange = self.taps.request(asked)
@@ -106,11 +108,18 @@ class Flows:
             live.exchange = self.taps.response(replace(live.exchange, response=whole))
             if not self._answer(flow, live):
                 return False
+        if flow.websocket is not None:  # there is more to come
+            return True
         del self._live[flow.id]
         trailers, ended = _trailers(_present(flow.response)), self.clock()
         done = replace(_present(live.response()), trailers=trailers, ended=ended)
         self.taps.done(replace(live.exchange, response=done))
         return True
+
+    def switched(self, flow: http.HTTPFlow) -> Turns:
+        """An upgrade is through; what comes now are the messages of a WebSocket."""
+        live = self._live.pop(flow.id)
+        return Turns(live.exchange, _present(live.head), self.taps, self.clock, self.seqs)
 
     def broke(self, flow: http.HTTPFlow, error: str) -> str | None:
         """No whole answer will come; returns why, or None where nobody was told of the request."""
@@ -152,10 +161,6 @@ def _present[T](answer: T | None) -> T:
     if answer is None:
         raise ValueError("an exchange lost its answer")
     return answer
-
-
-def _upgrades(request: Request) -> bool:
-    return (header(request.headers, "upgrade") or "").lower() == "websocket"
 
 
 def _request(request: http.Request) -> Request:

@@ -36,8 +36,7 @@ OPTIONS = cast(
         body_size_limit=None,
         keep_host_header=False,
         http2_ping_keepalive=58,
-        # A WebSocket passes byte for byte, like any protocol that is not HTTP.
-        websocket=False,
+        websocket=True,
         rawtcp=True,
         # Seconds. A model may think for longer than the 600 after which mitmproxy hangs up.
         tcp_timeout=86_400,

@@ -96,7 +96,7 @@ class Performance:
             error = None
         if response is not None:
             await self._until(response.at)
-            length = sum([len(chunk.data) for chunk in response.chunks if not chunk.sent])
+            length = sum([len(chunk.data) for chunk in response.chunks])
             self._open(response, length, error)
             for chunk in response.chunks:
                 await self._play(chunk)
@@ -139,7 +139,7 @@ class Performance:
 
     async def _play(self, chunk: Chunk) -> None:
         data = chunk.data
-        if chunk.sent or not data or self._framing.body == "none":
+        if not data or self._framing.body == "none":
             return
         await self._until(chunk.at)
         if len(data) <= PIECE:

@@ -79,7 +79,7 @@ def said(path: Path) -> Iterator[bytes]:
         if frame.kind == 3:
             yield b"".join(answers.pop(value["seq"], []))
         if frame.kind == 4:
-            answers.setdefault(value[0], []).append(value[3])
+            answers.setdefault(value[0], []).append(value[-1])
     yield from (b"".join(chunks) for chunks in answers.values())
     for exchange in read(path).exchanges:
         yield exchange.request.body

@@ -253,13 +253,14 @@ def test_trailers_of_http_1_are_dropped_and_the_body_is_whole() -> None:
     run(main())
 
 
-def test_a_websocket_passes_untouched() -> None:
+def test_a_websocket_with_an_extension_unknown_to_us_passes_untouched() -> None:
     upgrade = (
         b"Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
     switching = (
-        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Extensions: x-odd\r\n\r\n"
     )
     oddity = bytes(range(256))  # no frame of the protocol, but no business of ours either
 

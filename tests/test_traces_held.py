@@ -206,23 +206,35 @@ def test_what_is_not_in_its_encoding_is_kept_as_it_came() -> None:
     assert [chunk.data for chunk in streamed(pieces, KEY, headers=heads)] == pieces
 
 
-def test_both_sides_of_a_websocket_keep_their_order() -> None:
-    talk = [(True, b'{"text":"sk-live-'), (False, b'{"text":"sk'), (True, b'0123/56789+bcdef"}'),
-            (False, b'ip"}')]  # fmt: skip
-    chunks = tuple(Chunk(at=place, data=data, sent=sent) for place, (sent, data) in enumerate(talk))
-    asked = Exchange(
+def test_what_the_messages_of_a_websocket_say_bit_by_bit_is_found() -> None:
+    """Each message stands for itself: nothing but JSON, and no line ends between them."""
+    pieces = ['{"delta":"hello sk-li', '{"delta":"ve-0123/567', '{"delta":"89+bcdef bye']
+    said = [f'{piece}","n":{n}}}'.encode() for n, piece in enumerate(pieces)]
+    chunks = tuple(Chunk(at=at, data=data) for at, data in enumerate(said))
+    turn = Exchange(
         seq=0, request=REQUEST, response=Response(status=101, chunks=chunks), transport="websocket"
     )
-    seen = Redactor([KEY]).exchange(asked).response
+    seen = Redactor([KEY]).exchange(turn).response
     assert seen is not None
-    assert [(chunk.at, chunk.sent) for chunk in seen.chunks] == [
-        (0, True),
-        (1, False),
-        (2, True),
-        (3, False),
+    assert [(chunk.at, len(chunk.data)) for chunk in seen.chunks] == [
+        (chunk.at, len(chunk.data)) for chunk in chunks
     ]
-    assert KEY.encode() not in b"".join(chunk.data for chunk in seen.chunks if chunk.sent)
-    assert b"".join(chunk.data for chunk in seen.chunks if not chunk.sent) == b'{"text":"skip"}'
+    text = "".join(json.loads(chunk.data)["delta"] for chunk in seen.chunks)
+    assert text.startswith("hello REDACTED")
+    assert text.endswith("Z bye")
+
+
+def test_a_secret_is_found_late_in_a_long_websocket() -> None:
+    stream = Redactor([KEY]).stream((), messages=True)
+    given = [
+        chunk
+        for n in range(3000)
+        for chunk in stream.chunk(Chunk(at=n, data=b'{"delta":"word %d"}' % n))
+    ]
+    assert len(given) == 3000
+    stream.chunk(Chunk(at=0, data=b'{"delta":"' + KEY.encode() + b'"}'))
+    (last,) = stream.done()
+    assert b"REDACTED" in last.data
 
 
 KILLED = """

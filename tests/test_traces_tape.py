@@ -65,11 +65,7 @@ def exchanges(draw: st.DrawFn) -> list[Exchange]:
         base = draw(st.sampled_from([base, body, base + draw(texts)]))
         answer = None
         if draw(st.booleans()):
-            chunks = draw(
-                st.lists(
-                    st.builds(Chunk, at=times, data=texts, sent=st.booleans()), max_size=4
-                ).map(tuple)
-            )
+            chunks = draw(st.lists(st.builds(Chunk, at=times, data=texts), max_size=4).map(tuple))
             answer = Response(
                 status=draw(st.integers(100, 599)),
                 headers=draw(headers),
@@ -109,6 +105,19 @@ def test_what_is_read_is_what_was_written(
     assert tape.trajectory == RUN
     assert tape.ending == Ending(ended="final", exit_code=0, passed=True, at=9.0)
     assert tape.damage == ()
+
+
+def test_a_tape_of_an_older_format_opens() -> None:
+    """Format 1 held in each chunk whether the agent sent it; the answer was never true."""
+    tape = read(Path(__file__).parent / "data" / "format-1.tape")
+    model, socket = tape.exchanges
+    assert model.response is not None
+    assert model.response.chunks == (
+        Chunk(at=0.25, data=b"data: a\n\n"),
+        Chunk(at=0.5, data=b"data: b\n\n"),
+    )
+    assert (socket.transport, socket.response and socket.response.status) == ("websocket", 101)
+    assert (tape.damage, tape.ending and tape.ending.passed) == ((), True)
 
 
 def test_an_injection_comes_back_whole(tmp_path: Path) -> None:

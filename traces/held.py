@@ -41,11 +41,12 @@ def bent(data: bytes, spans: list[Span]) -> bytes:
     return b"".join([*pieces, data[at:]])
 
 
-class _Side:
-    """What one side of a conversation said, from a bit before what still waits."""
+class _Said:
+    """What an answer said, from a bit before what still waits."""
 
-    def __init__(self, finder: Finder, *, stream: bool) -> None:
+    def __init__(self, finder: Finder, *, stream: bool, messages: bool) -> None:
         self._finder, self._stream = finder, stream
+        self._begins: deque[int] | None = deque() if messages else None
         self._text = self._clean = b""
         self._base = 0
         self._found: list[Span] = []
@@ -53,6 +54,8 @@ class _Side:
         self.changed = False
 
     def add(self, data: bytes) -> None:
+        if self._begins is not None:
+            self._begins.append(self.end)
         self._text += data
         self.end += len(data)
         self._look(final=False)
@@ -85,7 +88,7 @@ class _Side:
         at = self._taken - self._base
         keep = max(0, at - _CONTEXT)
         if self._stream:
-            keep = max(self._text.rfind(b"\n\n", 0, keep), at - _EVENT, 0)
+            keep = max(self._event(keep), at - _EVENT, 0)
         for start, stop, _ in self._found:
             if start < keep < stop:
                 keep = start
@@ -93,22 +96,29 @@ class _Side:
         self._found = [(a - keep, b - keep, c) for a, b, c in self._found if a >= keep]
         self._base += keep
 
+    def _event(self, before: int) -> int:
+        """Where the event or message begins that stands there."""
+        if self._begins is None:
+            return self._text.rfind(b"\n\n", 0, before)
+        while len(self._begins) > 1 and self._begins[1] - self._base <= before:
+            self._begins.popleft()
+        return self._begins[0] - self._base if self._begins else 0
+
 
 @dataclass(slots=True)
 class _Held:
     chunk: Chunk
-    side: _Side
     stop: int
     clean: bytes = b""
 
 
 class Stream:
-    """The chunks of one answer on their way to the tape."""
+    """The chunks of one answer on their way to the tape; `messages`: each chunk is a message."""
 
     def __init__(self, finder: Finder, headers: Headers, *, messages: bool = False) -> None:
         kind = (header(headers, "content-type") or "").lower()
         stream = messages or "event-stream" in kind or "json-seq" in kind or "ndjson" in kind
-        self._sides = [_Side(finder, stream=stream) for _ in range(2)]
+        self._said = _Said(finder, stream=stream, messages=messages)
         self._names = recode.names(headers)
         self._decoding = recode.decoding(self._names)
         self._encoding: recode.Encoding | None = None
@@ -122,7 +132,7 @@ class Stream:
     @property
     def changed(self) -> bool:
         """True once something had to be replaced."""
-        return any(side.changed for side in self._sides)
+        return self._said.changed
 
     @property
     def encoded_again(self) -> bool:
@@ -131,21 +141,20 @@ class Stream:
 
     def chunk(self, chunk: Chunk) -> list[Chunk]:
         """Take in a chunk; returns those that can be written now."""
-        side, data = self._sides[chunk.sent], chunk.data
+        data = chunk.data
         if self._decoding is not None:
             try:
                 data = self._decoding.feed(data)
             except recode.BROKEN:
                 # Not what its head says: from here on there is nothing to read in it.
                 self._decoding, data = _Silent(), b""
-        side.add(data)
-        self._queue.append(_Held(chunk, side, side.end))
+        self._said.add(data)
+        self._queue.append(_Held(chunk, self._said.end))
         return self._free()
 
     def done(self) -> list[Chunk]:
         """No more chunks come; returns those that waited."""
-        for side in self._sides:
-            side.finish()
+        self._said.finish()
         return self._free(ended=True)
 
     def _free(self, *, ended: bool = False) -> list[Chunk]:
@@ -154,23 +163,22 @@ class Stream:
         if self.anew:
             self.length = 0
             self._encoding = recode.encoding(self._names)
-            out = [self._said(held) for held in self._past]
+            out = [self._given(held) for held in self._past]
             self._past = []
         # The end of an encoding needs a chunk to stand in, so the last one always waits.
         keep = 1 if self._encoding is not None and not ended else 0
         while len(self._queue) > keep:
             held = self._queue[0]
-            if held.stop > held.side.safe:
+            if held.stop > self._said.safe:
                 break
             self._queue.popleft()
-            held.clean = held.side.take(held.stop)
-            out.append(self._said(held, last=ended and not self._queue))
-        for side in self._sides:
-            side.forget()
+            held.clean = self._said.take(held.stop)
+            out.append(self._given(held, last=ended and not self._queue))
+        self._said.forget()
         self.length += sum(len(chunk.data) for chunk in out)
         return out
 
-    def _said(self, held: _Held, *, last: bool = False) -> Chunk:
+    def _given(self, held: _Held, *, last: bool = False) -> Chunk:
         if self._encoding is not None:
             data = self._encoding.feed(held.clean)
             if last and self._decoding is not None and self._decoding.finished:

@@ -48,8 +48,6 @@ class Chunk:
 
     at: float
     data: bytes
-    sent: bool = False
-    """True for a message the agent sent (websocket and stdio); answers are False."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,7 @@ class Response:
         """All chunks joined, content encoding included."""
         if len(self.chunks) == 1:
             return self.chunks[0].data
-        return b"".join(chunk.data for chunk in self.chunks if not chunk.sent)
+        return b"".join(chunk.data for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +100,8 @@ class Exchange:
     `error` says why no (whole) answer came, as `code` or `code: detail`, where code is one of
     refused, reset, eof, timeout, dns, tls, protocol, cancelled, or damaged where the tape has
     lost part of the answer. It is another fact than a 500, and both stand together when an
-    answer broke off in the middle.
+    answer broke off in the middle. Of a WebSocket each message of the agent is one exchange:
+    see websocket.py.
     """
 
     seq: int

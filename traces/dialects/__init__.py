@@ -16,6 +16,14 @@ LENSES: tuple[Lens, ...] = (text_history, openai_chat, anthropic_messages, opena
 """The first that fits; a text history looks like chat completions, and is a narrower thing."""
 
 
+def ends(request: Request, message: bytes) -> bool:
+    """True if the answer to a turn over WebSocket is whole with this message of the server.
+
+    False where that is not known: other protocols do not say it, or not to us.
+    """
+    return openai_responses.fits(request) and openai_responses.ends(message)
+
+
 def lens(request: Request) -> Lens | None:
     """The dialect this request is spoken in; None if it is no model traffic."""
     return next((found for found in LENSES if found.fits(request)), None)

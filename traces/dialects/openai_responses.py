@@ -26,6 +26,7 @@ from traces.dialects import wire
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
 from traces.step import Answer, Message, Result, ToolCall, Usage
+from traces.websocket import TEXT
 
 NAME = "openai_responses"
 
@@ -38,6 +39,8 @@ _CALLS = {
 }
 """Items by which the model asks the agent for something, and what holds the arguments."""
 
+_ENDS = {"response.completed", "response.incomplete", "response.failed", "error"}
+
 _OUTPUTS = {f"{kind}_output" for kind in _CALLS}
 
 _TEXTS = (b"text", b"stdout", b"stderr")
@@ -45,12 +48,17 @@ _TEXTS = (b"text", b"stdout", b"stderr")
 
 
 def fits(request: Request) -> bool:
-    """True for a POST to .../responses whose body has an input."""
-    return (
-        request.method == "POST"
-        and urlsplit(request.url).path.endswith("/responses")
-        and b'"input"' in (plain(request.headers, request.body) or b"")
-    )
+    """True for a POST to .../responses whose body has an input, and for such a turn."""
+    if not urlsplit(request.url).path.endswith("/responses"):
+        return False
+    if request.method == TEXT:
+        return b'"response.create"' in request.body and b'"input"' in request.body
+    return request.method == "POST" and b'"input"' in (plain(request.headers, request.body) or b"")
+
+
+def ends(message: bytes) -> bool:
+    """True for an event after which a provider says no more, until it is asked again."""
+    return wire.load(message).get("type") in _ENDS
 
 
 def model(body: bytes) -> str | None:

@@ -31,7 +31,8 @@ of the wire. Bodies and chunks are bytes as on the wire, content encoding includ
                   stop, bytes]: what went on instead of body[start:stop]), redacted?=false
     3 head        map. seq, at (float), status (int), reason, version (text), headers, by. A
                   second one of the same seq begins the answer anew: the chunks so far are void
-    4 chunk       [seq, at, sent, data]; sent (bool) is true for a message the agent sent
+    4 chunk       [seq, at, data]; one message each where transport is websocket. In format 1
+                  [seq, at, sent, data], where sent (bool) was never true
     5 done        map. seq, by; if there was an answer: bytes (int, of all chunks) and ended
                   (float or nil); trailers?=[], error? (text), headers? (in place of those of
                   the head, where redaction changed the length), redacted?=false

@@ -38,8 +38,8 @@ class Folder:
             case 3:
                 self._head(value)
             case 4:
-                seq, at, sent, data = value
-                self.chunks[seq].append(Chunk(at=at, data=data, sent=sent))
+                seq, at, *_, data = value
+                self.chunks[seq].append(Chunk(at=at, data=data))
             case 5:
                 self._done(value)
             case 6:

@@ -166,7 +166,7 @@ class Writer:
         return self._free(*known, known[1].chunk(chunk))
 
     def _chunk(self, seq: int, chunk: Chunk, data: bytes) -> bytes:
-        return _frame(CHUNK, (seq, chunk.at, chunk.sent, self._packer.short(data)))
+        return _frame(CHUNK, (seq, chunk.at, self._packer.short(data)))
 
     def _free(self, exchange: Exchange, stream: Stream, chunks: list[Chunk]) -> bytes:
         anew = stream.anew and exchange.response is not None
