@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import ssl
 
 _RESET = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
 _TIMEOUT = frozenset({errno.ETIMEDOUT, errno.EAGAIN})
@@ -23,6 +24,8 @@ def code_of(error: OSError) -> str:
     detail = " ".join((error.strerror or str(error)).split())
     if isinstance(error, socket.gaierror):
         return f"dns: {detail}"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {detail}"
     if isinstance(error, TimeoutError) or error.errno in _TIMEOUT:
         return f"timeout: {detail}"
     if error.errno in _RESET or isinstance(error, ConnectionResetError):

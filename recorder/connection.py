@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Literal
 
 from mitmproxy import connection, http
+from mitmproxy.net.http.url import hostport
 from mitmproxy.proxy import commands, events, layer, mode_specs, server
 from mitmproxy.proxy.layers import modes, tcp, tls
 from mitmproxy.proxy.layers.http import HttpStream, _hooks
@@ -26,8 +27,10 @@ from mitmproxy.tls import TlsData
 from recorder import websocket
 from recorder.causes import STREAM_RESET, code_of, resets, why
 from recorder.flows import Flows
-from recorder.layers import OPTIONS, Layers, next_layer
+from recorder.layers import OPTIONS, Layers, UnreachedHook, next_layer
+from recorder.outer import Outer, Refused, WayOut, hint, reach
 from recorder.tls import Tls
+from traces.model import header
 
 MODE = mode_specs.ProxyMode.parse("regular")
 # mitmproxy opens at most 5 connections at a time to one address; agents are not so limited.
@@ -41,6 +44,9 @@ class Wiring:
     tls: Tls
     hosts: Mapping[str, tuple[str, int]]
     inner: bool
+    way: WayOut
+    refusals: dict[str, str]
+    """Name of an outer proxy to what became of the login there, and what to do."""
     mistrusted: dict[str, str]
     """Host to the reason for which the agent broke off the TLS handshake with us."""
     fail: Callable[[BaseException], None]
@@ -63,6 +69,9 @@ class AgentConnection(server.LiveConnectionHandler):
         self.flows = flows
         self._readers: dict[connection.Connection, asyncio.StreamReader] = {self.client: reader}
         self._tls_errors: dict[str, str] = {}
+        self._refused: dict[str, Refused] = {}
+        self._absolute: dict[tuple[str, int], Outer] = {}
+        """Servers for which requests go to a proxy as they are, not into a tunnel."""
         self._tunnels: set[connection.Connection] = set()
         self._source: connection.Connection | None = None
         self._hooks: dict[type[commands.StartHook], Callable[..., None]] = {
@@ -74,7 +83,8 @@ class AgentConnection(server.LiveConnectionHandler):
             tcp.TcpStartHook: lambda flow: self._tunnels.add(flow.server_conn),
             tcp.TcpMessageHook: lambda flow: flow.messages.clear(),
             _hooks.HttpRequestHook: self._request,
-            _hooks.HttpResponseHeadersHook: flows.answering,
+            UnreachedHook: self._unreached,
+            _hooks.HttpResponseHeadersHook: self._answering,
             _hooks.HttpResponseHook: self._response,
             _hooks.HttpErrorHook: self._error,
             websocket.SwitchedHook: self._switched,
@@ -109,7 +119,10 @@ class AgentConnection(server.LiveConnectionHandler):
         try:
             reader, writer = await self._dial(upstream)
         except OSError as error:
-            await self.server_event(events.OpenConnectionCompleted(command, code_of(error)))
+            said = code_of(error)
+            if isinstance(error, Refused):
+                self._refused[said] = error
+            await self.server_event(events.OpenConnectionCompleted(command, said))
             return
         except asyncio.CancelledError:
             await self.server_event(events.OpenConnectionCompleted(command, "cancelled"))
@@ -126,16 +139,29 @@ class AgentConnection(server.LiveConnectionHandler):
             await self.handle_connection(upstream)
         finally:
             del self._readers[upstream]
+            if writer.get_extra_info("sslcontext") is not None:
+                # Closed, it would wait for the proxy's close_notify, past our own end.
+                writer.transport.abort()
 
     async def _dial(
         self, upstream: connection.Server
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         assert upstream.address is not None
-        host, port = upstream.address[:2]
-        host, port = self.wiring.hosts.get(host, (host, port))
+        name, port = upstream.address[:2]
+        host, port = self.wiring.hosts.get(name, (name, port))
         if port == self.client.sockname[1] and host in ("localhost", "127.0.0.1"):
             raise ConnectionRefusedError("this is the proxy itself")
-        return await asyncio.open_connection(host, port)
+        absolute = self._absolute.get(upstream.address[:2])
+        outer = absolute or self._outer("https" if upstream.tls else "http", upstream.address[:2])
+        if outer is None:
+            return await asyncio.open_connection(host, port)
+        return await reach(outer, host, port, self.wiring.tls.trust, tunnel=absolute is None)
+
+    def _outer(self, scheme: str, address: tuple[str, int]) -> Outer | None:
+        """The proxy to a server; None where it, or where it really is, is dialled directly."""
+        really = self.wiring.hosts.get(address[0], address)
+        way = self.wiring.way
+        return way.proxy(scheme, *address) and way.proxy(scheme, *really)
 
     def hang_up(self, *, reset: bool) -> None:
         """End the connection and everything that hangs on it."""
@@ -173,6 +199,34 @@ class AgentConnection(server.LiveConnectionHandler):
     def _request(self, flow: http.HTTPFlow) -> None:
         if not self.flows.asked(flow):
             self._fail(flow, "")
+        elif flow.response is None and flow.request.scheme == "http":
+            self._address_proxy(flow.request)
+
+    def _address_proxy(self, request: http.Request) -> None:
+        """What is not encrypted is asked of a proxy by its whole URL; many tunnel TLS only."""
+        outer = self._outer("http", (request.host, request.port))
+        if outer is None or "upgrade" in request.headers:
+            return
+        self._absolute[request.host, request.port] = outer
+        request.authority = hostport("http", request.host, request.port)
+        if outer.login:
+            request.headers["Proxy-Authorization"] = outer.login
+
+    def _answering(self, flow: http.HTTPFlow) -> None:
+        outer = self._absolute.get((flow.request.host, flow.request.port))
+        if outer is not None and flow.response is not None and flow.response.status_code == 407:
+            self.wiring.refusals[outer.name] = hint(
+                outer, flow.response.headers.get("proxy-authenticate")
+            )
+        self.flows.answering(flow)
+
+    def _unreached(self, flow: http.HTTPFlow, said: str) -> None:
+        """A proxy that leads nowhere says why; the agent gets that, and not a silence of ours."""
+        if refused := self._refused.get(said):
+            if refused.answer.status == 407:
+                wanted = header(refused.answer.headers, "proxy-authenticate")
+                self.wiring.refusals[refused.outer.name] = hint(refused.outer, wanted)
+            self.flows.refused(flow, refused.answer, said)
 
     def _response(self, flow: http.HTTPFlow) -> None:
         if flow.response is not None and websocket.extensions(flow.response) is None:

@@ -53,6 +53,7 @@ def environment(
 ) -> dict[str, str]:
     """`base` with all traffic led to `proxy_url`, and `bundle` trusted by whoever can be told."""
     env = {name: value for name, value in base.items() if name != DIRECTORIES}
+    env |= {name: "" if _excepts(name) else proxy_url for name in base if _leads(name, base[name])}
     env |= dict.fromkeys(PROXIES, proxy_url)
     env |= {"NO_PROXY": "", "no_proxy": ""}
     env |= dict.fromkeys(BUNDLES, str(bundle))
@@ -66,10 +67,16 @@ def environment(
     return env
 
 
-def upstream_proxy(base: Mapping[str, str]) -> str | None:
-    """The proxy that the user's own settings name for the way out; None where there is none."""
-    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy", "HTTP_PROXY")
-    return next((base[name] for name in names if base.get(name)), None)
+def _excepts(name: str) -> bool:
+    return name.lower().endswith(("no_proxy", "noproxy"))
+
+
+def _leads(name: str, value: str) -> bool:
+    """Whether a variable of any program (npm_config_https_proxy) says where a proxy is, or is not.
+
+    It would lead the agent past us, and may hold the login of the user's proxy.
+    """
+    return _excepts(name) or (name.lower().endswith("_proxy") and "://" in value)
 
 
 def bundle(ca: Path, into: Path, base: Mapping[str, str]) -> Path:

@@ -121,6 +121,12 @@ class Flows:
         live = self._live.pop(flow.id)
         return Turns(live.exchange, _present(live.head), self.taps, self.clock, self.seqs)
 
+    def refused(self, flow: http.HTTPFlow, answer: Response, error: str) -> None:
+        """Somebody on the way to the server answered in its place, and `error` says who."""
+        live = self._live[flow.id]
+        live.exchange = replace(live.exchange, response=answer, error=error)
+        self._give(flow, live, answer)
+
     def broke(self, flow: http.HTTPFlow, error: str) -> str | None:
         """No whole answer will come; returns why, or None where nobody was told of the request."""
         self._begun.pop(flow.id, None)
@@ -137,13 +143,16 @@ class Flows:
             if live.exchange.response is not None:
                 raise NotImplementedError("this proxy cannot cut a tap's answer in the middle")
             return False
-        answer, now = _present(live.exchange.response), self.clock()
+        self._give(flow, live, _present(live.exchange.response))
+        return True
+
+    def _give(self, flow: http.HTTPFlow, live: _Live, answer: Response) -> None:
+        now = self.clock()
         flow.response = _response(answer, trailers=flow.request.is_http2)
         self._show_head(live, replace(answer, chunks=(), trailers=(), at=now, ended=None))
         for chunk in answer.chunks:
             live.chunks.append(replace(chunk, at=now))
             self.taps.chunk(live.exchange, live.chunks[-1])
-        return True
 
     def _show_head(self, live: _Live, head: Response) -> None:
         live.head = head

@@ -10,17 +10,24 @@ not promise to keep; its version is locked.
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import cast
 
 from h11 import Data, EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
+from mitmproxy import http
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers import HttpLayer, tcp, tls
-from mitmproxy.proxy.layers.http import HTTPMode, _http1
+from mitmproxy.proxy.layers.http import HTTPMode, HttpStream, _http1
+from mitmproxy.proxy.layers.http._events import (
+    ErrorCode,
+    RequestProtocolError,
+    ResponseProtocolError,
+)
 
 from recorder.tls import SPOKEN
 
@@ -58,6 +65,36 @@ class _Chunked(ChunkedReader):
 
 
 _http1.ChunkedReader = _Chunked  # type: ignore[attr-defined]
+
+
+@dataclass
+class UnreachedHook(commands.StartHook):  # type: ignore[no-untyped-call]
+    """There is no connection to the server of a flow; who runs it may give the flow an answer."""
+
+    flow: http.HTTPFlow
+    why: str
+
+
+class _Stream(HttpStream):
+    """A request whose server could not be reached may have an answer nevertheless: a proxy's."""
+
+    def handle_protocol_error(
+        self, event: RequestProtocolError | ResponseProtocolError
+    ) -> layer.CommandGenerator[None]:
+        if isinstance(event, ResponseProtocolError) and event.code is ErrorCode.CONNECT_FAILED:
+            yield UnreachedHook(self.flow, event.message)
+            if self.flow.response is not None:
+                yield from self.send_response()
+                return
+        yield from super().handle_protocol_error(event)
+
+
+class Http(HttpLayer):
+    """mitmproxy's, with streams of ours."""
+
+    def make_stream(self, stream_id: int) -> layer.CommandGenerator[None]:
+        stream = self.streams[stream_id] = _Stream(self.context.fork(), stream_id)
+        yield from self.event_to_child(stream, events.Start())
 
 
 class Layers:
@@ -117,12 +154,12 @@ def next_layer(data: layer.NextLayer) -> None:
     """What the agent speaks, as far as its first bytes tell: TLS, HTTP, or anything else."""
     context, said = data.context, bytes(data.data_client())  # type: ignore[no-untyped-call]
     if len(context.layers) == 1:
-        data.layer = HttpLayer(context, HTTPMode.regular)
+        data.layer = Http(context, HTTPMode.regular)
     elif starts_like_tls_record(said):
         to_server = tls.ServerTLSLayer(context)
         to_server.child_layer = tls.ClientTLSLayer(context)
         data.layer = to_server
     elif context.client.alpn in SPOKEN or re.match(rb"[A-Za-z]+ [^\n]", said):
-        data.layer = HttpLayer(context, HTTPMode.transparent)
+        data.layer = Http(context, HTTPMode.transparent)
     elif not re.fullmatch(rb"\x16|\x16\x03|[A-Za-z]{,20} ?", said):  # may yet become one of them
         data.layer = tcp.TCPLayer(context)

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from recorder.connection import AgentConnection, Wiring
 from recorder.flows import Flows, since
+from recorder.outer import WayOut
 from recorder.tls import Tls
 from traces.taps import Taps
 
 HOST = "127.0.0.1"
+DIRECT = WayOut()
 CLOSING = 5.0
 """Seconds that connections get to end once they were told to."""
 
@@ -30,6 +32,8 @@ class Proxy:
     """The certificate of our CA, as PEM."""
     mistrusted: Mapping[str, str] = field(default_factory=dict)
     """Hosts for which the agent did not take our certificate, so nothing was recorded; and why."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Proxies on the way out that did not take our login; and what to do."""
 
     @property
     def url(self) -> str:
@@ -47,14 +51,16 @@ async def proxy(
     seqs: Iterator[int],
     hosts: Mapping[str, tuple[str, int]] = {},
     upstream_ca: Path | None = None,
+    way: WayOut = DIRECT,
     inner: bool = False,
 ) -> AsyncIterator[Proxy]:
     """A proxy that answers, for as long as the block runs; everything it opened is closed then.
 
     `confdir` holds the CA (made where it is missing, key of mode 0600), `began` is the time of
     time.monotonic() from which all times count, `hosts` says where a host really is, and
-    `upstream_ca` (PEM) which servers are trusted, by default those of certifi. What a tap raises
-    cancels the block and is raised here; agents see their connections reset.
+    `upstream_ca` (PEM) which servers are trusted, by default those of certifi, and `way` by
+    which proxies they are reached. What a tap raises cancels the block and is raised here; agents
+    see their connections reset.
 
     An `inner` proxy stands behind a performer: where there is no answer at all, not even a head,
     it says so with status 502 and why in the header `x-stumble-error`, and does not reset.
@@ -68,9 +74,17 @@ async def proxy(
         if len(failures) == 1:
             task.cancel()
 
-    mistrusted: dict[str, str] = {}
+    mistrusted, refusals = dict[str, str](), dict[str, str]()
     tls = Tls(confdir, upstream_ca)
-    wiring = Wiring(tls=tls, hosts=hosts, inner=inner, mistrusted=mistrusted, fail=fail)
+    wiring = Wiring(
+        tls=tls,
+        hosts=hosts,
+        inner=inner,
+        way=way,
+        refusals=refusals,
+        mistrusted=mistrusted,
+        fail=fail,
+    )
     connections: dict[AgentConnection, asyncio.Task[None]] = {}
     numbers, clock = itertools.count(1), since(began)
 
@@ -91,6 +105,7 @@ async def proxy(
             port=server.sockets[0].getsockname()[1],
             certificate=tls.certificate,
             mistrusted=mistrusted,
+            refusals=refusals,
         )
     except asyncio.CancelledError:
         if not failures or task.uncancel() > 0:

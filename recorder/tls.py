@@ -3,9 +3,11 @@
 # mypy: allow-untyped-calls
 
 import fcntl
+import ssl
 from ipaddress import ip_address
 from pathlib import Path
 
+import certifi
 from cryptography.x509 import DNSName, GeneralName, IPAddress
 from mitmproxy.certs import CertStore
 from mitmproxy.net.tls import (
@@ -34,6 +36,8 @@ class Tls:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two runs that start at once must share one CA
             self._store = CertStore.from_store(confdir, NAME, KEY_SIZE)
         self.certificate = confdir / f"{NAME}-ca-cert.pem"
+        self.trust = ssl.create_default_context(cafile=upstream_ca or certifi.where())
+        """For a proxy on the way out that is itself reached over TLS."""
         self._to_agents = create_client_proxy_context(
             method=Method.TLS_SERVER_METHOD,
             min_version=DEFAULT_MIN_VERSION,

@@ -128,7 +128,16 @@ def hosts(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
 
 
 def checked(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The agent's command, once it is known to be there; exit 127 or 126 where it is not."""
+    """The agent's command, once it is known to be there; exit 127 or 126 where it is not.
+
+    Wrong where the user's own settings name a way out that cannot be taken.
+    """
+    from recorder.outer import way_out
+
+    try:
+        way_out(os.environ)
+    except ValueError as error:
+        raise Wrong(str(error)) from None
     if not command:
         raise Wrong("no agent command: put it behind --, as in: -- python my_agent.py")
     if shutil.which(command[0]) is None:

@@ -21,6 +21,7 @@ from typing import Protocol
 from faults.nemesis import Nemesis
 from faults.site import Site
 from recorder.environment import NODE_HOOK, bundle, environment
+from recorder.outer import way_out
 from recorder.process import Ended as Exit
 from replay.performer import Performer
 from replay.player import Fork, Player
@@ -110,6 +111,8 @@ class Played:
     saved: tuple[int, ...] = ()
     untrusted: Mapping[str, str] = field(default_factory=dict)
     """Hosts for which the agent did not take our certificate, and why: nothing was seen there."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """The user's proxies that did not take our login, and what to do."""
 
 
 def ended(exit: Exit, watch: Watch) -> Ended:
@@ -135,6 +138,8 @@ class Theatre:
     performer: Performer
     bundle: Path
     upstream_port: int | None = None
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """The user's proxies that have not taken our login so far, and what to do."""
 
 
 @asynccontextmanager
@@ -149,9 +154,21 @@ async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncI
 
     began, seqs = time.monotonic(), itertools.count()
     async with proxy(
-        Taps(), confdir=ca, began=began, seqs=seqs, hosts=hosts, upstream_ca=trusted, inner=True
+        Taps(),
+        confdir=ca,
+        began=began,
+        seqs=seqs,
+        hosts=hosts,
+        upstream_ca=trusted,
+        way=way_out(os.environ),
+        inner=True,
     ) as inner:
-        yield Theatre(performer=performer, bundle=trusted, upstream_port=inner.port)
+        yield Theatre(
+            performer=performer,
+            bundle=trusted,
+            upstream_port=inner.port,
+            refusals=inner.refusals,
+        )
 
 
 async def record(
@@ -193,14 +210,21 @@ async def record(
             seqs=itertools.count(),
             hosts=hosts or {},
             upstream_ca=trusted,
+            way=way_out(os.environ),
         ) as listening:
             env = environment(
                 os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
             )
             exit = await launch(env)
         ending = await _close(tape, watch, exit, world, began)
-    untrusted = dict(listening.mistrusted)
-    return Played(id=trajectory.id, path=path, exit=exit, ending=ending, untrusted=untrusted)
+    return Played(
+        id=trajectory.id,
+        path=path,
+        exit=exit,
+        ending=ending,
+        untrusted=dict(listening.mistrusted),
+        refusals=dict(listening.refusals),
+    )
 
 
 async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch) -> Played:
@@ -266,6 +290,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         no_site=tuple(nemesis.no_site) if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
         untrusted=dict(stage.untrusted),
+        refusals=dict(house.refusals),
     )
 
 

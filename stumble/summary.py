@@ -1,6 +1,6 @@
 """What a tape holds, in one line or as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -9,6 +9,8 @@ from traces.index import rows
 from traces.kind import kind
 from traces.story import Story, tell
 from traces.tape import Tape
+
+UNKNOWN_CA = ": if a proxy of yours looks into TLS, name its CA in SSL_CERT_FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +61,25 @@ def summary(tape: Tape, told: Story | None = None) -> Summary:
     )
 
 
+def troubles(untrusted: Mapping[str, str], refusals: Mapping[str, str]) -> Iterator[str]:
+    """What stood between the agent and the world, as lines of warning."""
+    for host, why in untrusted.items():
+        yield f"nothing was seen of {host}: {why}"
+    yield from refusals.values()
+
+
 def unseen(tape: Tape) -> Iterator[str]:
     """What a person should know of a recording that has no model traffic, or errors upstream."""
     for error, hosts in sorted(_errors(tape).items()):
-        yield f"{error} ({', '.join(sorted(hosts))})"
+        yield f"{error} ({', '.join(sorted(hosts))}){UNKNOWN_CA if _unsigned(error) else ''}"
     if not tape.exchanges:
         yield "no traffic at all was seen; does the agent honour HTTPS_PROXY?"
     elif not any(kind(x.request) == "model" for x in tape.exchanges):
         yield "no model traffic was seen; did the agent call a model, and by way of the proxy?"
+
+
+def _unsigned(error: str) -> bool:
+    return error.startswith("tls: ") and "issuer" in error
 
 
 def _errors(tape: Tape) -> dict[str, set[str]]:

@@ -17,7 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from mitmproxy.certs import CertStore
 
-from recorder.proxy import Proxy, proxy
+from recorder.outer import WayOut
+from recorder.proxy import DIRECT, Proxy, proxy
 from traces.model import Chunk, Exchange
 from traces.taps import Taps
 
@@ -128,12 +129,13 @@ async def listening(
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Server]:
     """A server that does `serve` with each connection, and closes it then."""
-    heard = Server(port=0)
+    heard, writers = Server(port=0), list[asyncio.StreamWriter]()
     if tls is not None:
         tls.sni_callback = lambda _, name, __: heard.names.append(name)
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.accepts += 1
+        writers.append(writer)
         try:
             await serve(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -148,6 +150,9 @@ async def listening(
         yield heard
     finally:
         server.close()
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.gather(*(each.wait_closed() for each in writers), return_exceptions=True)
 
 
 async def read_message(reader: asyncio.StreamReader) -> bytes:
@@ -186,6 +191,8 @@ async def recording(
     hosts: Mapping[str, tuple[str, int]] = {},
     inner: bool = False,
     trusting: bool = True,
+    way: WayOut = DIRECT,
+    upstream_ca: Path | None = None,
 ) -> AsyncIterator[Proxy]:
     """The proxy under test, which trusts the test servers."""
     async with (
@@ -196,7 +203,8 @@ async def recording(
             began=time.monotonic(),
             seqs=itertools.count(1),
             hosts=hosts,
-            upstream_ca=server_ca() if trusting else None,
+            upstream_ca=upstream_ca or (server_ca() if trusting else None),
+            way=way,
             inner=inner,
         ) as here,
     ):

@@ -16,7 +16,6 @@ from recorder.environment import (
     PROXIES,
     bundle,
     environment,
-    upstream_proxy,
 )
 from recorder.loop import run
 from tests.recorder_wire import Notes, confdir, recording, says, server_ca, server_tls, serving
@@ -69,20 +68,6 @@ def test_litellm_is_spared_the_network_unless_the_user_wants_it() -> None:
     assert environ({})["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
     kept = {"LITELLM_LOCAL_MODEL_COST_MAP": "False"}
     assert environ(kept)["LITELLM_LOCAL_MODEL_COST_MAP"] == "False"
-
-
-@pytest.mark.parametrize(
-    ("base", "proxy"),
-    [
-        ({}, None),
-        ({"HTTP_PROXY": ""}, None),
-        ({"HTTP_PROXY": "http://a:1"}, "http://a:1"),
-        ({"HTTP_PROXY": "http://a:1", "https_proxy": "http://b:2"}, "http://b:2"),
-        ({"ALL_PROXY": "socks5://c:3"}, "socks5://c:3"),
-    ],
-)
-def test_the_users_own_proxy(base: dict[str, str], proxy: str | None) -> None:
-    assert upstream_proxy(base) == proxy
 
 
 def certificates(path: Path) -> set[bytes]:

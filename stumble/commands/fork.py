@@ -63,6 +63,7 @@ def fork(
     from stumble.home import authority, store_root
     from stumble.launch import Cold
     from stumble.runs import theatre
+    from stumble.summary import troubles
     from stumble.tapes import load
     from stumble.verdicts import report, verdict
     from stumble.worlds import by_command
@@ -103,6 +104,9 @@ def fork(
     with options.started(command):
         forked = loop.run(run())
     indexing.refresh(store)
+    found_out = {why for ran in forked.runs for why in troubles(ran.untrusted, ran.refusals)}
+    for why in sorted(found_out):
+        click.echo(f"warning: {why}", err=True)
     said = verdict(found, forked)
     click.echo(json.dumps(said) if as_json else report(said), err=False)
     told = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)

@@ -69,7 +69,7 @@ def record(
     from stumble.launch import Cold
     from stumble.runs import Labels
     from stumble.runs import record as run
-    from stumble.summary import summary, unseen
+    from stumble.summary import summary, troubles, unseen
     from stumble.worlds import by_command
     from traces.store import Store
     from traces.tape import read
@@ -99,9 +99,7 @@ def record(
     click.echo(f"recorded {path}: {found.line()}", err=True)
     if not redact:
         click.echo(f"warning: secrets are in it; `stumble scrub {path}` takes them out", err=True)
-    for host, why in played.untrusted.items():
-        click.echo(f"warning: nothing was seen of {host}: {why}", err=True)
-    for why in unseen(tape):
+    for why in (*troubles(played.untrusted, played.refusals), *unseen(tape)):
         click.echo(f"warning: {why}", err=True)
     if played.exit.budget:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)

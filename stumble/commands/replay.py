@@ -75,6 +75,7 @@ def replay(
     from stumble.home import authority, store_root
     from stumble.launch import Cold
     from stumble.runs import Plan, Played, play, theatre
+    from stumble.summary import troubles
     from stumble.tapes import load
     from traces.store import Store
 
@@ -104,6 +105,8 @@ def replay(
     with options.started(command):
         played = loop.run(run())
     indexing.refresh(store)
+    for why in troubles(played.untrusted, played.refusals):
+        click.echo(f"warning: {why}", err=True)
     said = _said(tape, played, output, "tool" in kinds)
     click.echo(json.dumps(said) if as_json else _report(said, strike is not None), err=not as_json)
     if played.exit.budget and not as_json:
