@@ -120,6 +120,16 @@ def test_split_over_events_by_json_framing(field: str) -> None:
             assert (told[0], told[-1]) == ("it is ", " isn't it?")
 
 
+def test_a_stream_may_begin_with_the_first_byte_of_a_secret() -> None:
+    pieces = [event("content", text) for text in (KEY[:1], KEY[1:], "!")]
+    told = b"".join(chunk.data for chunk in streamed(pieces, KEY, headers=EVENTS))
+    texts = [
+        json.loads(line[6:])["choices"][0]["delta"]["content"]
+        for line in told.decode().split("\n\n")[:-1]
+    ]
+    assert "".join(texts) == "REDACTEDo1" + "x" * 13 + "Z!"
+
+
 def test_events_that_are_cut_by_chunks_too() -> None:
     stream = b"".join(event("content", text) for text in ("it is ", KEY[:9], KEY[9:], "!"))
     for size in (1, 5, 13, 40, 90):

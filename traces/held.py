@@ -13,96 +13,13 @@ nothing of it is in what was written before.
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from traces import recode
 from traces.model import Chunk, Headers, header
+from traces.said import Finder, Said
 
-type Span = tuple[int, int, bytes]
-"""Start, stop and what is to stand there instead, of the same length."""
-
-_CONTEXT = 64
-_EVENT = 8192
-
-
-class Finder(Protocol):
-    """Knows what a secret is; a `Redactor`."""
-
-    def spans(self, data: bytes, *, stream: bool = False, final: bool = True) -> list[Span]: ...
-    def unfinished(self, data: bytes, *, stream: bool = False) -> int: ...
-
-
-def bent(data: bytes, spans: list[Span]) -> bytes:
-    """The data with each span replaced; spans are in order and do not overlap."""
-    pieces, at = [], 0
-    for start, stop, instead in spans:
-        pieces += [data[at:start], instead]
-        at = stop
-    return b"".join([*pieces, data[at:]])
-
-
-class _Said:
-    """What an answer said, from a bit before what still waits."""
-
-    def __init__(self, finder: Finder, *, stream: bool, messages: bool) -> None:
-        self._finder, self._stream = finder, stream
-        self._begins: deque[int] | None = deque() if messages else None
-        self._text = self._clean = b""
-        self._base = 0
-        self._found: list[Span] = []
-        self.safe = self.end = self._taken = 0
-        self.changed = False
-
-    def add(self, data: bytes) -> None:
-        if self._begins is not None:
-            self._begins.append(self.end)
-        self._text += data
-        self.end += len(data)
-        self._look(final=False)
-        self.safe = self._base + self._finder.unfinished(self._text, stream=self._stream)
-
-    def finish(self) -> None:
-        """Nothing more comes: what could have been a beginning is what it is."""
-        self._look(final=True)
-        self.safe = self.end
-
-    def _look(self, *, final: bool) -> None:
-        spans = self._finder.spans(self._text, stream=self._stream, final=final)
-        written = self._taken - self._base
-        self._found = spans
-        ahead = [
-            (max(start, written), stop, instead[max(written - start, 0) :])
-            for start, stop, instead in spans
-            if stop > written
-        ]
-        self._clean = bent(self._text, ahead)
-        self.changed = self.changed or bool(ahead)
-
-    def take(self, stop: int) -> bytes:
-        """The clean text up to `stop`; what lies long before it is forgotten."""
-        clean = self._clean[self._taken - self._base : stop - self._base]
-        self._taken = stop
-        return clean
-
-    def forget(self) -> None:
-        at = self._taken - self._base
-        keep = max(0, at - _CONTEXT)
-        if self._stream:
-            keep = max(self._event(keep), at - _EVENT, 0)
-        for start, stop, _ in self._found:
-            if start < keep < stop:
-                keep = start
-        self._text, self._clean = self._text[keep:], self._clean[keep:]
-        self._found = [(a - keep, b - keep, c) for a, b, c in self._found if a >= keep]
-        self._base += keep
-
-    def _event(self, before: int) -> int:
-        """Where the event or message begins that stands there."""
-        if self._begins is None:
-            return self._text.rfind(b"\n\n", 0, before)
-        while len(self._begins) > 1 and self._begins[1] - self._base <= before:
-            self._begins.popleft()
-        return self._begins[0] - self._base if self._begins else 0
+_EVENTS = ("event-stream", "json-seq", "ndjson")
+"""Words of content types whose events bring a text bit by bit."""
 
 
 @dataclass(slots=True)
@@ -117,8 +34,8 @@ class Stream:
 
     def __init__(self, finder: Finder, headers: Headers, *, messages: bool = False) -> None:
         kind = (header(headers, "content-type") or "").lower()
-        stream = messages or "event-stream" in kind or "json-seq" in kind or "ndjson" in kind
-        self._said = _Said(finder, stream=stream, messages=messages)
+        stream = messages or any(each in kind for each in _EVENTS)
+        self._said = Said(finder, stream=stream, messages=messages)
         self._names = recode.names(headers)
         self._decoding = recode.decoding(self._names)
         self._encoding: recode.Encoding | None = None
@@ -149,8 +66,18 @@ class Stream:
                 # Not what its head says: from here on there is nothing to read in it.
                 self._decoding, data = _Silent(), b""
         self._said.add(data)
+        if self._decoding is None and not self._queue and self._said.safe == self._said.end:
+            return [self._straight(chunk)]
         self._queue.append(_Held(chunk, self._said.end))
         return self._free()
+
+    def _straight(self, chunk: Chunk) -> Chunk:
+        """The chunk as it goes on where nothing waits, which is almost always."""
+        clean = self._said.take(self._said.end)
+        self._said.forget()
+        self.length += len(clean)
+        changed = self._said.changed and clean != chunk.data
+        return replace(chunk, data=clean) if changed else chunk
 
     def done(self) -> list[Chunk]:
         """No more chunks come; returns those that waited."""

@@ -7,7 +7,6 @@ which `bytes.find` does by skipping.
 """
 
 import re
-from collections.abc import Iterator
 
 RUN = 20
 _CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=."
@@ -15,29 +14,46 @@ MARKS = bytes(97 if byte in _CHARACTERS else 32 for byte in range(256))
 _RUN = b"a" * RUN
 _CONTEXT = 40
 
-_LOOKS: tuple[tuple[bytes, str, re.Pattern[bytes]], ...] = tuple(
-    (prefix, kind, re.compile(prefix + rest))
-    for prefix, kind, rest in (
-        (b"sk-ant-", "a", rb"[\w-]{16,512}"),
-        (b"sk-", "o", rb"(?=[\w-]{0,64}\d)[\w-]{17,512}"),
-        *((b"gh%c_" % letter, "g", rb"[A-Za-z0-9]{20,255}") for letter in b"pousr"),
-        (b"github_pat_", "g", rb"\w{20,255}"),
-        (b"xox", "s", rb"[a-z]-(?=[A-Za-z-]{0,64}\d)[A-Za-z0-9-]{15,255}"),
-        (b"AKIA", "w", rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),
-        (b"ASIA", "w", rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),
-        (b"AIza", "i", rb"[\w-]{35}"),
-        (b"eyJ", "j", rb"[\w-]{8,8192}\.eyJ[\w-]{2,8192}\.[\w-]{0,8192}"),
-    )
+type _Look = tuple[bytes, str, re.Pattern[bytes]]
+
+
+def _looks(*looks: tuple[bytes, str, bytes]) -> tuple[_Look, ...]:
+    return tuple((prefix, kind, re.compile(prefix + rest)) for prefix, kind, rest in looks)
+
+
+_LOOKS: tuple[tuple[bytes, tuple[_Look, ...]], ...] = (
+    (
+        b"-",
+        _looks(
+            (b"sk-ant-", "a", rb"[\w-]{16,512}"),
+            (b"sk-", "o", rb"(?=[\w-]{0,64}\d)[\w-]{17,512}"),
+            (b"xox", "s", rb"[a-z]-(?=[A-Za-z-]{0,64}\d)[A-Za-z0-9-]{15,255}"),
+        ),
+    ),
+    (
+        b"_",
+        _looks(
+            *((b"gh%c_" % letter, "g", rb"[A-Za-z0-9]{20,255}") for letter in b"pousr"),
+            (b"github_pat_", "g", rb"\w{20,255}"),
+        ),
+    ),
+    (
+        b"A",
+        _looks(
+            (b"AKIA", "w", rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+            (b"ASIA", "w", rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+            (b"AIza", "i", rb"[\w-]{35}"),
+        ),
+    ),
+    (b"J", _looks((b"eyJ", "j", rb"[\w-]{8,8192}\.eyJ[\w-]{2,8192}\.[\w-]{0,8192}"))),
 )
-"""What a secret begins with, the class it is of, and how it goes on."""
+"""What a secret begins with, the class it is of, and how it goes on; by a byte they share."""
+_SHORT = 600
+"""Bytes that the longest of them but the last one cannot have."""
 
 _WORD = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])")
 _IS = rb"[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
 _VALUE = rb"((?=[A-Za-z+/=._-]{0,64}\d)[\w+/=.-]{20,4096})"
-_BEARER = re.compile(rb"(?i:bearer) ([\w.~+/=-]{20,4096})")
-_SECRET = re.compile(rb"(?i:secret(?:_?access_?key)?)" + _IS + _VALUE)
-_TOKEN = re.compile(rb"(?i:(?:access|refresh|session|id)_?token)" + _IS + _VALUE)
-_API_KEY = re.compile(rb"(?i:api[_-]?key)" + _IS + _VALUE)
 _NAMED: tuple[tuple[bytes, str, re.Pattern[bytes]], ...] = (
     (b"bearer ", "b", re.compile(rb"(?i:bearer) ([\w.~+/=-]{20,4096})")),
     (b"secret", "n", re.compile(rb"(?i:secret(?:_?access_?key)?)" + _IS + _VALUE)),
@@ -55,6 +71,9 @@ _SPOKEN = re.compile(rb"(?i:bearer |(?:secret|access_?key|token|api[_-]?key)" + 
 _OPEN_BLOCK = re.compile(rb"-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----(?!(?s:.)*-----END)")
 LONGEST = 16_384
 
+type Found = tuple[int, int, str]
+"""Start, stop and class."""
+
 
 def suspects(data: bytes) -> bytes:
     """The parts of the data in which a secret of 20 or more token characters can stand."""
@@ -68,31 +87,36 @@ def suspects(data: bytes) -> bytes:
     return b"\n".join(parts)
 
 
-def found(data: bytes, hay: bytes) -> Iterator[tuple[int, int, str]]:
+def found(data: bytes, hay: bytes) -> list[Found]:
     """Start, stop and class of whatever looks like a secret; `hay` is what `suspects` says."""
-    for prefix, kind, look in _LOOKS:
-        if prefix in hay:
-            yield from _matches(data, data, prefix, look, kind)
-    small, low = hay.lower(), b""
-    for word, kind, named in _NAMED:
-        if word in small and any(_matches(hay, small, word, named, kind)):
-            low = low or data.lower()
-            yield from _matches(data, low, word, named, kind)
+    out = list[Found]()
+    if hay:
+        for rare, looks in _LOOKS:
+            if rare in hay:
+                for prefix, kind, look in looks:
+                    if prefix in hay:
+                        out += _matches(data, data, prefix, look, kind)
+        small, low = hay.lower(), b""
+        for word, kind, named in _NAMED:
+            if word in small and _matches(hay, small, word, named, kind):
+                low = low or data.lower()
+                out += _matches(data, low, word, named, kind)
     if _PEM in data:
-        for match in _KEY_BLOCK.finditer(data):
-            yield match.start(1), match.end(1), "m"
+        out += [(match.start(1), match.end(1), "m") for match in _KEY_BLOCK.finditer(data)]
+    return out
 
 
 def _matches(
     data: bytes, low: bytes, begin: bytes, look: re.Pattern[bytes], kind: str
-) -> Iterator[tuple[int, int, str]]:
-    at = low.find(begin)
+) -> list[Found]:
+    out, at = list[Found](), low.find(begin)
     while at >= 0:
         if (match := look.match(data, at)) and (look.groups or _WORD.match(data, at)):
             start, stop = match.span(look.groups)
             if b"REDACTED" not in data[start:stop]:
-                yield start, stop, kind
+                out.append((start, stop, kind))
         at = low.find(begin, at + len(begin))
+    return out
 
 
 def unfinished(data: bytes) -> int:
@@ -101,16 +125,26 @@ def unfinished(data: bytes) -> int:
     base = len(data) - len(tail)
     if _PEM in tail and (block := _OPEN_BLOCK.search(tail)):
         return base + block.end()
-    start = tail.translate(MARKS).rfind(b" ") + 1
-    run = tail[start:]
-    if not run:
+    if not tail or tail[-1] not in _CHARACTERS:
         return len(data)
+    start = _run(tail)
     if _SPOKEN.search(tail, max(0, start - 64), start):
         return base + start
-    starts = [at for prefix in _STARTS if (at := run.find(prefix)) >= 0]
-    starts += [len(run) - size for size in range(1, min(len(run), 10) + 1) if run[-size:] in _BEGUN]
-    return base + start + min(starts, default=len(run))
+    run, last = tail[start:], tail[max(start, len(tail) - _SHORT) :]
+    begun = [len(tail) - len(last) + at for each in _STARTS if (at := last.find(each)) >= 0]
+    begun += [start + at for at in (run.find(_LONG),) if at >= 0]
+    begun += [len(tail) - size for size in range(1, min(len(run), 10) + 1) if run[-size:] in _BEGUN]
+    return base + min(begun, default=len(tail))
 
 
-_STARTS = tuple(prefix for prefix, _, _ in _LOOKS)
-_BEGUN = frozenset(prefix[:size] for prefix in _STARTS for size in range(1, len(prefix)))
+def _run(text: bytes) -> int:
+    """Where the run of token characters begins that the text ends in."""
+    size = 64
+    while (at := text[-size:].translate(MARKS).rfind(b" ")) < 0 and size < len(text):
+        size *= 8
+    return max(0, len(text) - size) + at + 1
+
+
+*_PREFIXES, _LONG = (prefix for _, looks in _LOOKS for prefix, _, _ in looks)
+_STARTS = tuple(_PREFIXES)
+_BEGUN = frozenset(prefix[:size] for prefix in (*_STARTS, _LONG) for size in range(1, len(prefix)))
