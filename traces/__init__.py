@@ -3,7 +3,7 @@
     model      the values: exchanges, trajectories, faults, injections, outcomes
     taps       where rooms meet the traffic
     frames     the bytes of a tape; `tape` folds them into exchanges; `delta` keeps them small
-    redact     what must not be written
+    redact     what must not be written; its text names the files it is made of
     dialects   the lenses: all that parses or writes what a model provider speaks
     kind, conversation, story      what an exchange is, whose it is, and what happened
     relations, index, store, sql   rows, where they lie, and the questions
