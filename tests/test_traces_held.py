@@ -127,7 +127,7 @@ def test_a_stream_may_begin_with_the_first_byte_of_a_secret() -> None:
         json.loads(line[6:])["choices"][0]["delta"]["content"]
         for line in told.decode().split("\n\n")[:-1]
     ]
-    assert "".join(texts) == "REDACTEDo1" + "x" * 13 + "Z!"
+    assert "".join(texts) == "REDACTEDk1" + "x" * 13 + "Z!"
 
 
 def test_events_that_are_cut_by_chunks_too() -> None:
