@@ -6,6 +6,11 @@ one growing conversation: a request belongs to the lane whose last request is th
 prefix of it, else to the lane whose open call it answers (clients rewrite what was said before:
 reminders, dates, dropped thoughts), else it begins a new lane. Everything here is derived and
 can improve.
+
+Where the provider keeps the conversation a request holds only what is new, and names the answer
+it goes on from. What came before is put before it, from that answer and its own request, so
+that all is as if the agent had sent it again. An answer that was never seen, or not to its end,
+is named in `Placed.missing`, and nothing is guessed.
 """
 
 import hashlib
@@ -82,7 +87,24 @@ class Placed:
     call: Call | None = None
     join: Join | None = None
     messages: tuple[Message, ...] = ()
+    """The whole conversation, also where the request holds only the end of it."""
     results: tuple[Result, ...] = ()
+    """Those in the request itself."""
+    prefix: str = ""
+    """Address of the conversation."""
+    missing: str | None = None
+    """The answer it goes on from, where that is not known; `messages` lacks what was before."""
+    silent: bool = False
+    """True for a warm-up, which is no step."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A conversation as a provider keeps it."""
+
+    messages: tuple[Message, ...] = ()
+    results: tuple[str, ...] = ()
+    """The call ids of the results in it."""
 
 
 class Conversations:
@@ -94,6 +116,8 @@ class Conversations:
         self._by_prefix: dict[tuple[int, str], _Lane] = {}
         self._calls: dict[tuple[int, str], Call] = {}
         self._failed: dict[tuple[object, ...], int] = {}
+        self._asked: dict[int, _Told] = {}
+        self._kept: dict[str, _Told] = {}
         self.placed: dict[int, Placed] = {}
         self.last: Answer | None = None
         """The latest answer of a model, in any lane."""
@@ -131,17 +155,21 @@ class Conversations:
     def answered(self, exchange: Exchange) -> Answer | None:
         """Take in an answer; returns what a model answered, None for anything else."""
         placed = self.placed[exchange.seq]
+        answer = _read(exchange) if placed.kind == "model" else None
         key = self._key(exchange, placed)
-        if failed(exchange):
+        if failed(exchange) or (_is_turn(exchange) and placed.lane is not None and answer is None):
             self._failed.setdefault(key, placed.attempt_of or exchange.seq)
         else:
             self._failed.pop(key, None)
-        if placed.kind != "model" or exchange.response is None or placed.lane is None:
+        told = self._asked.pop(exchange.seq, _Told())
+        if answer is None or exchange.response is None or placed.lane is None:
             return None
-        dialect = lens(exchange.request)
-        response = exchange.response
-        answer = dialect.read(response.headers, response.body) if dialect else None
-        if answer is not None and response.status < 400:
+        if answer.id is not None and answer.finish is not None:
+            messages = (*told.messages, *answer.said)
+            self._kept[answer.id] = replace(told, messages=messages)
+        if placed.silent:
+            return None
+        if exchange.response.status < 400:
             self.last = answer
             for call in answer.calls:
                 self._open(call, self._lanes[placed.lane], exchange.seq)
@@ -149,18 +177,34 @@ class Conversations:
 
     def _model(self, exchange: Exchange) -> Placed:
         dialect = lens(exchange.request)
-        assert dialect is not None
+        if dialect is None:  # it opens a WebSocket for what will be asked
+            return Placed("model", None)
         body = plain(exchange.request.headers, exchange.request.body) or b""
         messages, results = dialect.messages(body), dialect.results(body)
+        state = dialect.state(body)
+        before = self._kept.get(state.previous or "", _Told())
+        messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
         lane = self._lane(messages, results)
         lane.seqs.append(exchange.seq)
-        for name, result in zip(_numbered(results), results, strict=True):
+        for name, result in zip(_numbered(results, before.results), results, strict=True):
             call = self._calls.get((lane.number, name))
             if call is not None and call.open:
                 call.result, call.result_seq = result, exchange.seq
-        placed = Placed("model", lane.number, None, None, None, messages, results)
+        ids = (*before.results, *(result.call_id for result in results))
+        self._asked[exchange.seq] = _Told(messages[state.lead :], ids)
+        placed = Placed(
+            "model",
+            lane.number,
+            messages=messages,
+            results=results,
+            prefix=lane.prefix,
+            missing=state.previous if state.previous not in self._kept else None,
+            silent=state.silent,
+        )
         attempt = self._failed.get(self._key(exchange, placed))
-        return Placed("model", lane.number, attempt, None, None, messages, results)
+        if attempt is None:
+            attempt = self._failed.get(_turn(placed))
+        return replace(placed, attempt_of=attempt)
 
     def _lane(self, messages: tuple[Message, ...], results: tuple[Result, ...]) -> _Lane:
         prefixes = list(_prefixes(messages))
@@ -237,6 +281,8 @@ class Conversations:
 
     def _key(self, exchange: Exchange, placed: Placed) -> tuple[object, ...]:
         request = exchange.request
+        if _is_turn(exchange) and placed.lane is not None:
+            return _turn(placed)
         call = placed.call.id if placed.call else None
         return placed.kind, placed.lane, call, request.method, request.url, request.body
 
@@ -258,11 +304,8 @@ class Watch:
 
     def request(self, exchange: Exchange) -> Exchange:
         for seq, flowing in list(self._flowing.items()):
-            dialect, answer = lens(flowing.request), flowing.response
-            if dialect is None or answer is None or not answer.chunks:
-                continue
-            said = dialect.read(answer.headers, answer.body)
-            if said is not None and said.finish is not None:
+            answer, said = flowing.response, _read(flowing)
+            if answer is not None and said is not None and said.finish is not None:
                 self.conversations.answered(replace(flowing, response=_ended(answer)))
                 del self._flowing[seq]
         if self.conversations.asked(exchange).kind == "model":
@@ -285,6 +328,23 @@ class Watch:
             self.conversations.answered(exchange)
 
 
+def _read(exchange: Exchange) -> Answer | None:
+    """What a model has answered so far; None where that is nothing."""
+    dialect, answer = lens(exchange.request), exchange.response
+    if dialect is None or answer is None or not answer.chunks:
+        return None
+    return dialect.read(answer.headers, answer.body)
+
+
+def _is_turn(exchange: Exchange) -> bool:
+    return exchange.transport == "websocket"
+
+
+def _turn(placed: Placed) -> tuple[object, ...]:
+    """What a turn asks. Who tries again on a new connection, or without one, sends more bytes."""
+    return placed.kind, placed.lane, placed.prefix, placed.silent
+
+
 def _ended(answer: Response) -> Response:
     return replace(answer, ended=answer.chunks[-1].at)
 
@@ -300,9 +360,9 @@ def failed(exchange: Exchange) -> bool:
     )
 
 
-def _numbered(results: tuple[Result, ...]) -> Iterator[str]:
+def _numbered(results: tuple[Result, ...], before: tuple[str, ...] = ()) -> Iterator[str]:
     """The names of the calls these results answer, where ids may come again (see `_unused`)."""
-    seen = Counter[str]()
+    seen = Counter(before)
     for result in results:
         seen[result.call_id] += 1
         again = seen[result.call_id]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from traces.dialects import lens
+from traces.dialects import beside, lens
 from traces.model import Request
 from traces.noise import noise
 
@@ -15,6 +15,6 @@ def kind(request: Request) -> Kind:
     `other` is a positive list and never the default: an unknown request is something the agent
     did in the world, and losing it would hide a step.
     """
-    if lens(request) is not None:
+    if lens(request) is not None or beside(request):
         return "model"
     return "tool" if noise(request.url) is None else "other"

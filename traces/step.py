@@ -3,7 +3,7 @@
 These are derived values. They are never written to a tape.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from traces.model import Chunk, Edit, Headers, Request
@@ -61,6 +61,22 @@ class Answer:
     model: str | None = None
     finish: str | None = None
     usage: Usage | None = None
+    id: str | None = field(default=None, compare=False)
+    """By what a later request may name it; it says nothing of what was answered."""
+    said: tuple[Message, ...] = field(default=(), compare=False)
+    """What it adds to a conversation that the provider keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a request has to do with conversations that the provider keeps."""
+
+    previous: str | None = None
+    """The answer from which it goes on; None where it holds the whole conversation."""
+    lead: int = 0
+    """How many of its messages, the first ones, hold for this request only: instructions."""
+    silent: bool = False
+    """True where it only hands its conversation over, and wants no answer: a warm-up."""
 
 
 class Lens(Protocol):
@@ -81,6 +97,10 @@ class Lens(Protocol):
 
     def messages(self, body: bytes) -> tuple[Message, ...]:
         """The conversation so far, oldest first."""
+        ...
+
+    def state(self, body: bytes) -> State:
+        """Whether `messages` is all of it; the default where clients always send all."""
         ...
 
     def results(self, body: bytes) -> tuple[Result, ...]:

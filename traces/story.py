@@ -52,6 +52,8 @@ class Step:
     lane: int
     seqs: tuple[int, ...]
     """The exchanges that prove it, failed attempts included."""
+    missing: str | None = None
+    """The earlier answer it goes on from, where the recording does not hold that."""
     model: str | None = None
     finish: str | None = None
     usage: Usage | None = None
@@ -135,7 +137,8 @@ class _Teller:
     def asked(self, exchange: Exchange, placed: Placed) -> None:
         if placed.kind != "model" or placed.lane is None:
             return
-        told = self._told.get(placed.lane, 0)
+        # What a request does not hold, and nobody has seen, was not told before either.
+        told = 0 if placed.missing else self._told.get(placed.lane, 0)
         for message in placed.messages[told:]:
             if message.role in ("system", "developer", "user"):
                 self._say(message, placed.lane, exchange)
@@ -171,6 +174,7 @@ class _Teller:
                 finish=answer.finish,
                 usage=answer.usage,
                 calls=tuple(call.id for call in answer.calls),
+                missing=placed.missing,
                 at=over(exchange),
             )
         )

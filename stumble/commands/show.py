@@ -66,6 +66,8 @@ def _told(told: "Story", number: int | None) -> Iterator[str]:
         if number in (None, step.number):
             full = number is not None
             yield _head(step)
+            if step.missing:
+                yield f"       (goes on from {step.missing}, which is not on this tape)"
             if step.message:
                 yield _indented(step.message, full)
             for use in told.uses:
@@ -108,6 +110,7 @@ def _step_rows(told: "Story", number: int | None) -> Iterator[dict[str, object]]
                 "model": step.model,
                 "lane": step.lane,
                 "message": step.message,
+                "missing": step.missing,
                 "exchanges": list(step.seqs),
                 "tool_calls": [
                     {

@@ -16,6 +16,11 @@ LENSES: tuple[Lens, ...] = (text_history, openai_chat, anthropic_messages, opena
 """The first that fits; a text history looks like chat completions, and is a narrower thing."""
 
 
+def beside(request: Request) -> bool:
+    """True for model traffic that asks for no answer: the upgrade to a WebSocket, and the like."""
+    return openai_responses.beside(request)
+
+
 def ends(request: Request, message: bytes) -> bool:
     """True if the answer to a turn over WebSocket is whole with this message of the server.
 

@@ -21,7 +21,7 @@ from traces.canonical import canonical_value
 from traces.dialects import wire
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, ToolCall, Usage
+from traces.step import Answer, Message, Result, State, ToolCall, Usage
 
 NAME = "anthropic_messages"
 
@@ -101,6 +101,11 @@ def _results(body: bytes) -> Iterator[dict[bytes, wire.Span]]:
 
 def _said(body: bytes, block: dict[bytes, wire.Span]) -> str:
     return wire.text(wire.value(body, block, b"content"))
+
+
+def state(body: bytes) -> State:
+    """Clients send the whole conversation every time."""
+    return State()
 
 
 def results(body: bytes) -> tuple[Result, ...]:

@@ -18,7 +18,7 @@ from traces.canonical import canonical_value
 from traces.dialects import wire
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, ToolCall, Usage
+from traces.step import Answer, Message, Result, State, ToolCall, Usage
 
 NAME = "openai_chat"
 
@@ -70,6 +70,11 @@ def _contents(body: bytes) -> Iterator[tuple[str, int, int]]:
             and wire.value(body, message, b"role") == "tool"
         ):
             yield str(wire.value(body, message, b"tool_call_id")), *message[b"content"]
+
+
+def state(body: bytes) -> State:
+    """Clients send the whole conversation every time."""
+    return State()
 
 
 def results(body: bytes) -> tuple[Result, ...]:

@@ -1,4 +1,4 @@
-"""OpenAI responses over HTTP: POST .../responses, whole or streamed.
+"""OpenAI responses: POST .../responses, whole or streamed, and the same over a WebSocket.
 
 Wire facts: the conversation is `input` (a text or a list of items) with `instructions` before
 it; a call is an item with a `call_id`, its result another item, whose `output` is a string or a
@@ -9,8 +9,16 @@ arguments in pieces between, joined by `output_index`, and ends with the whole r
 Tools that the provider runs are no calls of the agent: they are items of their own
 (`web_search_call`, `mcp_call`), or their output stands beside them in the same answer.
 
-Not here yet: the same events over a WebSocket, and the conversation that a request leaves with
-the provider (`previous_response_id`, `conversation`): such a request holds only what is new.
+Over a WebSocket to the same path (`OpenAI-Beta: responses_websockets=2026-02-06`) a request is a
+message `{"type": "response.create", ...}` with the members of the body, and the answer is the
+events of a stream, one a message, without the frames of server-sent events. `"generate": false`
+is a warm-up: the provider keeps the conversation and says nothing. What is wrong is an event
+`error` with `status`, as of HTTP.
+
+With `previous_response_id`, over either, a request holds only what is new since that answer,
+except for `instructions`, which hold for one request. A conversation that is kept elsewhere
+(`conversation`) is not rebuilt.
+
 `computer_call` and `tool_search_call` are not read as calls, for their results are no text.
 """
 
@@ -25,8 +33,8 @@ from traces.canonical import canonical_value
 from traces.dialects import wire
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, ToolCall, Usage
-from traces.websocket import TEXT
+from traces.step import Answer, Message, Result, State, ToolCall, Usage
+from traces.websocket import BINARY, TEXT, upgrades
 
 NAME = "openai_responses"
 
@@ -56,6 +64,12 @@ def fits(request: Request) -> bool:
     return request.method == "POST" and b'"input"' in (plain(request.headers, request.body) or b"")
 
 
+def beside(request: Request) -> bool:
+    """True for what opens a WebSocket for such turns, and for what else is said on it."""
+    asks = request.method in (TEXT, BINARY) or (request.method == "GET" and upgrades(request))
+    return asks and urlsplit(request.url).path.endswith("/responses")
+
+
 def ends(message: bytes) -> bool:
     """True for an event after which a provider says no more, until it is asked again."""
     return wire.load(message).get("type") in _ENDS
@@ -75,14 +89,51 @@ def messages(body: bytes) -> tuple[Message, ...]:
     return tuple(_message(item) for item in (*system, *items))
 
 
+def state(body: bytes) -> State:
+    """The answer it goes on from, if it names one, and whether it is a warm-up."""
+    value = wire.load(body)
+    return State(
+        previous=wire.string(value.get("previous_response_id")) or None,
+        lead=1 if value.get("instructions") else 0,
+        silent=value.get("generate") is False,
+    )
+
+
 def _message(item: dict[str, object]) -> Message:
     kind = wire.string(item.get("type")) or "message"
     role = "tool" if kind in _OUTPUTS else "assistant"
     return Message(
         role=wire.string(item.get("role")) or role,
         content=wire.text(item.get("output" if kind in _OUTPUTS else "content")),
-        canonical=canonical_value(item).decode("utf-8", "surrogatepass"),
+        canonical=canonical_value(_bare(item)).decode("utf-8", "surrogatepass"),
     )
+
+
+def _bare(item: dict[str, object]) -> dict[str, object]:
+    """An item without what a client may leave out, or add, when it sends back what it was sent."""
+    kind = wire.string(item.get("type")) or "message"
+    named = kind in ("message", "reasoning") or "call_id" in item
+    dropped = {"id"} if named else set[str]()
+    if kind not in _OUTPUTS:  # of a result the status says something
+        dropped.add("status")
+    kept = {
+        key: value
+        for key, value in item.items()
+        if key not in dropped and value is not None and not key.startswith("internal_")
+    }
+    if kind == "message":
+        kept |= {"type": kind, "content": _plain(item.get("content"))}
+    return kept
+
+
+def _plain(content: object) -> object:
+    """A content of texts alone as one text."""
+    if isinstance(content, list) and all(
+        isinstance(part, dict) and part.get("type") in ("input_text", "output_text")
+        for part in content
+    ):
+        return wire.text(content)
+    return content
 
 
 def _outputs(body: bytes) -> Iterator[tuple[str, dict[bytes, wire.Span]]]:
@@ -151,7 +202,9 @@ def read(headers: Headers, body: bytes) -> Answer | None:
         data = (event.data.encode("utf-8", "surrogatepass") for event in sse.events(text))
         return _joined(wire.load(each) for each in data)
     value = wire.load(text)
-    return _answer(value, wire.tables(value.get("output"))) if "output" in value else None
+    if "output" in value:
+        return _answer(value, wire.tables(value.get("output")))
+    return _joined(wire.objects(text))
 
 
 def _answer(response: dict[str, object], items: list[dict[str, object]]) -> Answer | None:
@@ -173,6 +226,8 @@ def _answer(response: dict[str, object], items: list[dict[str, object]]) -> Answ
         model=wire.string(response.get("model")),
         finish=finish,
         usage=_usage(response.get("usage")),
+        id=wire.string(response.get("id")),
+        said=tuple(_message(item) for item in items),
     )
 
 
@@ -269,6 +324,14 @@ def write(
     body = orjson.dumps(_ended(answer, id, created))
     headers = (("content-type", "application/json"), ("content-length", str(len(body))))
     return headers, (Chunk(at=0.0, data=body),)
+
+
+def write_turn(answer: Answer, *, id: str, created: int) -> tuple[Chunk, ...]:
+    """The messages of this answer over a WebSocket; all at time 0."""
+    return tuple(
+        Chunk(at=0.0, data=orjson.dumps(event))
+        for _, event in _numbered(_events(answer, id, created))
+    )
 
 
 def _started(answer: Answer, id: str, created: int) -> dict[str, object]:

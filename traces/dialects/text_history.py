@@ -21,7 +21,7 @@ from traces import spans
 from traces.dialects import openai_chat, wire
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, ToolCall
+from traces.step import Answer, Message, Result, State, ToolCall
 
 NAME = "text_history"
 
@@ -104,6 +104,11 @@ def messages(body: bytes) -> tuple[Message, ...]:
         changed(message, role="tool") if number in numbers else message
         for number, message in enumerate(openai_chat.messages(body))
     )
+
+
+def state(body: bytes) -> State:
+    """Clients send the whole conversation every time."""
+    return State()
 
 
 def results(body: bytes) -> tuple[Result, ...]:

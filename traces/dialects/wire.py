@@ -23,6 +23,17 @@ def load(body: bytes) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
+def objects(text: bytes) -> Iterator[dict[str, object]]:
+    """The JSON objects that stand one after the other, as far as they are whole."""
+    said, at, decoder = text.decode("utf-8", "surrogatepass").strip(), 0, json.JSONDecoder()
+    while at < len(said):
+        try:
+            value, at = decoder.raw_decode(said, at)
+        except ValueError:
+            return
+        yield table(value)
+
+
 def table(value: object) -> dict[str, object]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}

@@ -1,0 +1,325 @@
+"""Conversations that the provider keeps: the same as if the agent had sent all of it again."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mitmproxy.http import HTTPFlow
+from mitmproxy.io import FlowReader
+
+from traces import websocket
+from traces.dialects import lens, openai_responses
+from traces.kind import kind
+from traces.model import Chunk, Exchange, Request, Response, edited
+from traces.step import Answer, ToolCall
+from traces.story import Story, story
+
+type Item = dict[str, object]
+
+URL = "http://h/v1/responses"
+UPGRADE = Request(method="GET", url=URL, headers=(("Upgrade", "websocket"),))
+
+
+def user(text: str) -> Item:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def result(call: str, text: str) -> Item:
+    return {"type": "function_call_output", "call_id": call, "output": text}
+
+
+ORDER = ToolCall(id="c1", name="get_order", arguments='{"id": "ord-7314"}')
+RATE = ToolCall(id="c2", name="get_rate", arguments='{"pair": "EURUSD-2026"}')
+
+
+class Play:
+    """Writes what an agent does, over a WebSocket or over HTTP, with or without the history."""
+
+    def __init__(self, *, socket: bool, whole: bool) -> None:
+        self.socket, self.whole = socket, whole
+        self.exchanges: list[Exchange] = []
+        self._items: list[Item] = []
+        self._previous: str | None = None
+        self._seqs, self._now, self._ids = count(), count(1), count()
+        if socket:
+            self._add(UPGRADE, (), status=101)
+
+    def ask(self, *items: Item, say: Answer | None = None, **more: object) -> str:
+        """One turn: the new items, and what the model answers; returns the answer's id."""
+        said, id = say or Answer(message="hm"), f"resp_{next(self._ids)}"
+        self._items += items
+        body: dict[str, object] = {"model": "m", "instructions": "be brief", **more}
+        if self.whole or self._previous is None:
+            body["input"] = list(self._items)
+        else:
+            body |= {"previous_response_id": self._previous, "input": list(items)}
+        if self.socket:
+            body = {"type": "response.create", **body}
+            chunks = openai_responses.write_turn(said, id=id, created=0)
+        else:
+            _, chunks = openai_responses.write(said, stream=True, id=id, created=0)
+        self._add(self._request(body), chunks)
+        self._previous = id
+        self._items += json.loads(
+            openai_responses.write(said, stream=False, id=id, created=0)[1][0].data
+        )["output"]
+        return id
+
+    def _request(self, body: dict[str, object]) -> Request:
+        method = "TEXT" if self.socket else "POST"
+        return Request(method=method, url=URL, body=json.dumps(body).encode())
+
+    def error(self, body: dict[str, object], event: dict[str, object]) -> None:
+        data = json.dumps({"type": "error", **event}).encode()
+        self._add(self._request({"type": "response.create", **body}), (Chunk(at=0, data=data),))
+
+    def _add(self, request: Request, chunks: tuple[Chunk, ...], status: int = 0) -> None:
+        at = float(next(self._now))
+        answer = Response(
+            status=status or (101 if self.socket else 200),
+            chunks=tuple(replace(chunk, at=at + 0.5) for chunk in chunks),
+            at=at + 0.5,
+            ended=at + 0.6,
+        )
+        self.exchanges.append(
+            Exchange(
+                seq=next(self._seqs),
+                request=request,
+                response=answer,
+                started=at,
+                connection=1,
+                transport="websocket" if self.socket else "http",
+            )
+        )
+
+
+def job(play: Play) -> Story:
+    """A task with two calls, the second in the same answer as some words."""
+    play.ask(user("refund 7314"), say=Answer(calls=(ORDER,)))
+    play.ask(result("c1", "1250"), say=Answer(message="and now", calls=(RATE,)))
+    play.ask(result("c2", "1.1"), user("hurry"), say=Answer(message="done"))
+    return story(play.exchanges)
+
+
+def told(story: Story) -> object:
+    """All that a story says but the numbers of its exchanges."""
+    steps = [replace(step, seqs=(), at=0.0) for step in story.steps]
+    uses = [replace(use, seqs=(), asked_by=0, result_seq=None) for use in story.uses]
+    models = [placed for placed in story.placed.values() if placed.lane is not None]
+    return steps, uses, [(p.lane, p.messages, p.prefix) for p in models]
+
+
+@pytest.mark.parametrize("socket", [True, False], ids=["websocket", "http"])
+def test_what_the_provider_kept_is_told_as_if_it_had_been_sent(socket: bool) -> None:
+    resent = job(Play(socket=False, whole=True))
+    kept = job(Play(socket=socket, whole=False))
+    assert told(kept) == told(resent)
+    assert [use.result for use in kept.uses] == ["1250", "1.1"]
+    assert {step.lane for step in kept.steps} == {0}
+    assert [(s.source, s.message) for s in kept.steps][-2:] == [
+        ("user", "hurry"),
+        ("agent", "done"),
+    ]
+
+
+def test_a_warm_up_is_no_step_and_what_it_handed_over_is_kept() -> None:
+    play = Play(socket=True, whole=False)
+    play.ask(user("who you are"), generate=False, say=Answer())
+    play.ask(user("refund 7314"), say=Answer(calls=(ORDER,)))
+    play.ask(result("c1", "1250"), say=Answer(message="done"))
+    found = story(play.exchanges)
+    assert [(step.source, step.message) for step in found.steps] == [
+        ("system", "be brief"),
+        ("user", "who you are"),
+        ("user", "refund 7314"),
+        ("agent", ""),
+        ("agent", "done"),
+    ]
+    assert [turn.seqs for turn in found.turns] == [(2,), (3,)]
+    assert len(found.placed[3].messages) == 5
+    assert [placed.kind for placed in found.placed.values()] == ["model"] * 4
+    assert found.placed[0].lane is None
+
+
+def test_an_answer_that_was_never_seen_is_named_and_not_guessed() -> None:
+    play = Play(socket=True, whole=False)
+    play._previous = "resp_before"
+    play.ask(result("c0", "42"), say=Answer(message="so it is 42"))
+    play.ask(user("and?"), say=Answer(message="that is all"))
+    found = story(play.exchanges)
+    first, second = (found.placed[seq] for seq in (1, 2))
+    assert (first.missing, second.missing) == ("resp_before", None)
+    assert [message.role for message in second.messages] == ["system", "tool", "assistant", "user"]
+    assert [turn.missing for turn in found.turns] == ["resp_before", None]
+
+
+def test_an_answer_that_broke_off_is_nothing_to_go_on_from() -> None:
+    play = Play(socket=True, whole=False)
+    play.ask(user("go"), say=Answer(message="a long word that breaks off"))
+    cut = play.exchanges[-1]
+    assert cut.response is not None
+    half = replace(cut.response, chunks=cut.response.chunks[:-3], ended=None)
+    play.exchanges[-1] = replace(cut, response=half, error="reset: by the server")
+    play.ask(user("go on"))
+    assert story(play.exchanges).placed[2].missing == "resp_0"
+
+
+def test_a_turn_goes_on_from_any_answer_and_then_it_is_another_lane() -> None:
+    play = Play(socket=True, whole=False)
+    root = play.ask(user("go"), say=Answer(message="which way?"))
+    play.ask(user("left"), say=Answer(message="left it is"))
+    play._previous = root
+    play.ask(user("right"), say=Answer(message="right it is"))
+    found = story(play.exchanges)
+    assert [step.lane for step in found.turns] == [0, 0, 1]
+    said = [message.content for message in found.placed[3].messages]
+    assert said == ["be brief", "go", "which way?", "right"]
+
+
+def test_who_asks_again_after_an_error_makes_another_attempt() -> None:
+    """A real agent sends everything again where its provider has lost the answer before."""
+    play = Play(socket=True, whole=False)
+    play.ask(user("go"), say=Answer(calls=(ORDER,)))
+    again = result("c1", "1250")
+    play.error(
+        {"instructions": "be brief", "previous_response_id": "resp_0", "input": [again]},
+        {"status": 400, "error": {"code": "previous_response_not_found"}},
+    )
+    play._previous = None
+    play.ask(again, say=Answer(message="done"))
+    found = story(play.exchanges)
+    assert found.placed[3].attempt_of == 2
+    assert found.turns[-1].seqs == (2, 3)
+    assert {step.lane for step in found.steps} == {0}
+
+
+def test_an_id_that_comes_again_is_another_call_here_too() -> None:
+    play = Play(socket=True, whole=False)
+    play.ask(user("go"), say=Answer(calls=(ORDER,)))
+    play.ask(result("c1", "first"), say=Answer(calls=(ORDER,)))
+    play.ask(result("c1", "second"), say=Answer(message="done"))
+    uses = story(play.exchanges).uses
+    assert [(use.call_id, use.result) for use in uses] == [("c1", "first"), ("c1#2", "second")]
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (UPGRADE, "model"),
+        (Request(method="TEXT", url=URL, body=b'{"type":"response.create","input":[]}'), "model"),
+        (Request(method="TEXT", url=URL, body=b'{"type":"response.processed"}'), "model"),
+        (replace(UPGRADE, url="http://h/ticks"), "tool"),
+        (Request(method="TEXT", url="http://h/ticks", body=b"{}"), "tool"),
+        (replace(UPGRADE, headers=()), "tool"),
+    ],
+)
+def test_what_kind_a_turn_is(request_: Request, expected: str) -> None:
+    assert kind(request_) == expected
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=80)
+
+
+@settings(deadline=None)
+@given(st.lists(texts, min_size=1, max_size=4), texts, st.booleans())
+def test_law_on_turns(said: list[str], now: str, ascii: bool) -> None:
+    """A result put in place of itself changes no byte; another one changes nothing else."""
+    items = [result(f"c{n}", text) for n, text in enumerate(said)]
+    turn = {"type": "response.create", "previous_response_id": "r", "input": items, "n": 10**22}
+    body = json.dumps(turn, ensure_ascii=ascii).encode()
+    dialect = lens(Request(method="TEXT", url=URL, body=body))
+    assert dialect is openai_responses
+    found = dialect.results(body)
+    assert [each.text for each in found] == said
+    for each in found:
+        assert dialect.replace(body, each.call_id, each.text) == ()
+    after = edited(body, dialect.replace(body, "c0", now))
+    assert [each.text for each in dialect.results(after)] == [now, *said[1:]]
+    assert json.loads(after) == {**turn, "input": [result("c0", now), *items[1:]]}
+
+
+@settings(deadline=None)
+@given(texts, st.sampled_from(["completed", "max_output_tokens"]))
+def test_what_is_written_as_messages_reads_back(text: str, finish: str) -> None:
+    answer = Answer(message=text, calls=(ORDER,), model="m", finish=finish)
+    chunks = openai_responses.write_turn(answer, id="resp_1", created=1)
+    assert all(json.loads(chunk.data)["type"] for chunk in chunks)
+    read = openai_responses.read((), b"".join(chunk.data for chunk in chunks))
+    assert read == answer
+    assert read.id == "resp_1"
+    assert [openai_responses.ends(chunk.data) for chunk in chunks].index(True) == len(chunks) - 1
+
+
+def recorded(shared: Path) -> Iterator[Exchange]:
+    """What real Codex did over its WebSocket, as our recorder writes it."""
+    file = BytesIO(gzip.decompress((shared / "flows/codex.fwd.websocket.mitm.gz").read_bytes()))
+    flow = next(
+        flow
+        for flow in FlowReader(file).stream()
+        if isinstance(flow, HTTPFlow) and flow.websocket is not None
+    )
+    assert flow.websocket is not None
+    began = flow.request.timestamp_start
+    seqs = count()
+    turn = Exchange(
+        seq=next(seqs),
+        request=replace(UPGRADE, url=flow.request.url),
+        response=Response(status=101, at=0.0, ended=0.0),
+        transport="websocket",
+    )
+    for message in flow.websocket.messages:
+        at = message.timestamp - began
+        answer = turn.response
+        if message.from_client:
+            yield turn
+            request = Request(method="TEXT", url=flow.request.url, body=message.content)
+            turn = Exchange(seq=next(seqs), request=request, started=at, transport="websocket")
+            continue
+        answer = answer or Response(status=101, at=at)
+        chunks = (*answer.chunks, Chunk(at=at, data=message.content))
+        turn = replace(turn, response=replace(answer, chunks=chunks, ended=at))
+    yield turn
+
+
+def test_what_real_codex_did_is_told(shared: Path) -> None:
+    exchanges = tuple(recorded(shared))
+    assert len(exchanges) == 5
+    found = story(exchanges)
+    assert {step.lane for step in found.steps} == {0}
+    assert [step.source for step in found.steps] == [
+        *("system", "system", "user", "user"),
+        *("agent", "agent", "agent"),
+    ]
+    assert [turn.message for turn in found.turns] == [
+        "I will run a command.",
+        "Now a second command.",
+        "FINAL saw SECOND_REAL_42",
+    ]
+    assert [(use.tool, use.place) for use in found.uses] == [("exec_command", "local")] * 2
+    assert ["REAL_42" in (use.result or "") for use in found.uses] == [True, True]
+    assert [placed.missing for placed in found.placed.values()] == [None] * 5
+    for exchange in exchanges[1:]:
+        body = exchange.request.body
+        for each in openai_responses.results(body):
+            assert openai_responses.replace(body, each.call_id, each.text) == ()
+
+
+def test_which_messages_are_binary_and_how_it_was_closed_come_back() -> None:
+    chunks = tuple(Chunk(at=0, data=b"") for _ in range(4))
+    kinds = (True, True, False, True)
+    answer = Response(
+        status=101,
+        headers=websocket.first(kinds[0]),
+        chunks=chunks,
+        trailers=websocket.last(kinds, (1011, "zu spät")),
+    )
+    assert websocket.binary(answer) == kinds
+    assert websocket.close(answer) == (1011, "zu spät")
+    assert websocket.close(Response(status=101)) is None
