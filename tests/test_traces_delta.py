@@ -17,7 +17,7 @@ def test_a_body_comes_back_byte_for_byte_from_any_parent(
     head: bytes, was: bytes, now: bytes, tail: bytes
 ) -> None:
     parent, body = head + was + tail, head + now + tail
-    assert restore(between(body, parent, 0), parent) == body
+    assert restore(between(body, parent, 0).pieces, parent) == body
 
 
 def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> None:
@@ -27,4 +27,4 @@ def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> 
     said = bodies.encode(1, body)
     assert isinstance(said, Delta)
     assert said.own <= len(b'{"content":"new"},')
-    assert restore(said, parent) == body
+    assert restore(said.pieces, parent) == body

@@ -12,7 +12,7 @@ the next one, and a long conversation still costs its length and not its square,
 said in full every now and then would.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 KEY_EVERY = 64
@@ -118,10 +118,10 @@ def _meeting(body: bytes, parent: bytes, at: int, there: int, end: int) -> tuple
     return None
 
 
-def restore(delta: Delta, parent: bytes) -> bytes:
-    """The body that a delta stands for; ValueError if it does not fit the parent."""
+def restore(pieces: Iterable[Piece | list[int]], parent: bytes) -> bytes:
+    """The body that the pieces of a delta stand for; ValueError if they do not fit the parent."""
     out = []
-    for piece in delta.pieces:
+    for piece in pieces:
         if isinstance(piece, bytes):
             out.append(piece)
             continue

@@ -14,6 +14,7 @@ BLOCK = 64
 KINDS = range(1, BLOCK + 1)
 MAX_PAYLOAD = 1 << 31
 _RESYNC = 1 << 20
+_OF_KIND = tuple(zlib.crc32(bytes((kind,))) for kind in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,13 @@ def outer(data: bytes) -> Iterator[Frame | Damage]:
 
 
 def _frames(view: memoryview, at: int) -> Iterator[Frame | Damage]:
-    while at < len(view):
+    size = len(view)
+    while at < size:
         found = _frame_at(view, at)
         if found is None:
             again = _resync(view, at + 1)
             why = "torn tail" if again is None else "checksum does not fit"
-            again = len(view) if again is None else again
+            again = size if again is None else again
             yield Damage(at, again - at, why)
             at = again
         else:
@@ -109,7 +111,7 @@ def _frame_at(view: memoryview, at: int) -> Frame | None:
 
 
 def _crc(kind: int, payload: bytes | memoryview) -> int:
-    return zlib.crc32(payload, zlib.crc32(bytes((kind,))))
+    return zlib.crc32(payload, _OF_KIND[kind])
 
 
 def _resync(view: memoryview, at: int) -> int | None:

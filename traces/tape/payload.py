@@ -12,6 +12,7 @@ from traces.model import Edit, Headers
 PACKED = 1
 """The msgpack extension that stands for bytes and holds them as one zstd frame."""
 _WORTH = 512
+_ZSTD = zstandard.ZstdDecompressor()
 
 
 class Packer:
@@ -42,7 +43,7 @@ def unpack(payload: bytes | memoryview) -> Any:
 def _unpacked(code: int, data: bytes) -> bytes:
     if code != PACKED:
         raise ValueError(f"no extension {code} is known")
-    return zstandard.ZstdDecompressor().decompress(data)
+    return _ZSTD.decompress(data)
 
 
 def sparse(value: object) -> dict[str, object]:
