@@ -1,5 +1,6 @@
 """The front door: `stumble COMMAND`."""
 
+import errno
 import os
 import signal
 import sys
@@ -95,6 +96,9 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
 )
 
 
+_UNWRITABLE = (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 class _Lazy(click.Group):
     """A group whose commands are loaded when they are needed, in the order of a session."""
 
@@ -136,6 +140,11 @@ def main() -> None:
         # Whoever read our output has had enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = interrupted(signal.SIGPIPE)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        Failed(f"{error.filename or 'a file'} could not be used: {error.strerror}").show()
+        code = Exits.HARNESS
     except Unrecordable as error:
         click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
         code = Exits.HARNESS

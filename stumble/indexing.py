@@ -6,15 +6,19 @@ recorded elsewhere) and `.stumble/imports/`; nothing is known only to it.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
 from faults.consumption import consumption
 from faults.judge import Run, judge, run
 from faults.notice import turn_after
+from stumble.exits import Failed
 from stumble.prices import price
+from stumble.tapes import close
 from traces import formats, index
 from traces.model import Injection, Outcome
 from traces.relations import SCHEMAS, clipped, table
@@ -46,13 +50,27 @@ def adopt(store: Store, tape: Path, id: str) -> None:
     A hard link, so that the store keeps the tape wherever the file or the store is moved; on
     another file system a symbolic one, whose end `refresh` reports if it goes missing.
     """
-    link = tapes_folder(store) / f"{id}.tape"
-    if tape.resolve() == link.resolve() or link.exists():
-        return
+    with _written(store):
+        link = tapes_folder(store) / f"{id}.tape"
+        if tape.resolve() == link.resolve() or link.exists():
+            return
+        try:
+            link.hardlink_to(tape.resolve())
+        except OSError:
+            link.symlink_to(tape.resolve())
+
+
+@contextmanager
+def _written(store: Store) -> Iterator[None]:
+    """Failed, with what to do, where the store cannot be written."""
     try:
-        link.hardlink_to(tape.resolve())
-    except OSError:
-        link.symlink_to(tape.resolve())
+        yield
+    except (OSError, duckdb.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Failed(
+            f"{store.root} could not be written: {why}. No tape is lost; make room there, and "
+            "the next command writes the rows that are missing"
+        ) from error
 
 
 def missing(store: Store) -> tuple[Path, ...]:
@@ -66,17 +84,25 @@ def missing(store: Store) -> tuple[Path, ...]:
 
 def refresh(store: Store) -> list[str]:
     """Write the rows that are missing; returns a line for each tape that could not be read."""
-    formats.restore(store)
-    tapes, refused = [], _gone(store)
-    for path in missing(store):
-        try:
-            tapes.append(read(path))
-        except ValueError as error:
-            refused.append(str(error))
-    for id, tables in tables_of(tapes, store).items():
-        store.write(id, tables)
-    store.compact()
+    with _written(store):
+        formats.restore(store)
+        tapes, refused = [], _gone(store)
+        for path in missing(store):
+            try:
+                _seal(path)
+                tapes.append(read(path))
+            except ValueError as error:
+                refused.append(str(error))
+        for id, tables in tables_of(tapes, store).items():
+            store.write(id, tables)
+        store.compact()
     return refused
+
+
+def _seal(path: Path) -> None:
+    """Seal what a killed run left; a file with another name elsewhere is not ours alone."""
+    if path.stat().st_nlink == 1 and not path.is_symlink():
+        close(path)
 
 
 def _gone(store: Store) -> list[str]:
@@ -89,13 +115,12 @@ def write_batch(store: Store, segment: str, tapes: Iterable[Tape]) -> None:
     """Write the rows of tapes that have ended, and know each other's twins, as one segment."""
     parts = list(tables_of(tapes, store).values())
     names = {name for tables in parts for name in tables}
-    store.write(
-        segment,
-        {
-            name: pa.concat_tables([tables[name] for tables in parts if name in tables])
-            for name in names
-        },
-    )
+    together = {
+        name: pa.concat_tables([tables[name] for tables in parts if name in tables])
+        for name in names
+    }
+    with _written(store):
+        store.write(segment, together)
 
 
 def tables_of(tapes: Iterable[Tape], store: Store) -> dict[str, Tables]:

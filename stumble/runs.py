@@ -26,6 +26,7 @@ from recorder.process import Ended as Exit
 from replay.performer import Performer
 from replay.player import Fork, Player
 from scenarios.world import World
+from stumble import tapes
 from stumble.exits import Exits
 from stumble.home import certificate, new_id
 from traces.conversation import Watch
@@ -217,6 +218,7 @@ async def record(
             )
             exit = await launch(env)
         ending = await _close(tape, watch, exit, world, began)
+    await asyncio.to_thread(tapes.close, path)
     return Played(
         id=trajectory.id,
         path=path,
@@ -278,6 +280,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *player.missed, *unasked)
         ending = await _close(tape, watch, exit, plan.world, began, left)
+    await asyncio.to_thread(tapes.close, path)
     return Played(
         id=run,
         path=path,

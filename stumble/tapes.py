@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from stumble.exits import Wrong
-from traces.tape import Tape, read
+from traces.tape import Tape, read, seal
 
 
 def load(path: Path) -> Tape:
@@ -23,3 +23,15 @@ def load(path: Path) -> Tape:
     if tape.ending is None:
         click.echo(f"warning: {path}: the run was not closed; this is what was seen", err=True)
     return tape
+
+
+def close(path: Path) -> None:
+    """Seal a tape that is over; where that cannot be done it stays as it is, and one is told."""
+    try:
+        seal(path)
+    except OSError as error:
+        click.echo(
+            f"warning: {path} was not sealed: {error.strerror}; it is whole, only larger than "
+            "it could be",
+            err=True,
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from traces.model import Exchange
-from traces.tape import Tape, Writer, read
+from traces.tape import Tape, Writer, read, seal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ def scrub(tape: Path, new: Path, *, secrets: Iterable[str] = (), over: bool = Fa
     with TemporaryDirectory(prefix=".scrub-", dir=new.parent) as folder:
         path = Path(folder) / new.name
         _write(old, path, secrets)
+        seal(path)
         fresh = read(path)
         if over:
             path.replace(new)

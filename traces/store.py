@@ -25,7 +25,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import duckdb
@@ -110,9 +110,9 @@ class Store:
             return kept
         folder.mkdir(parents=True, exist_ok=True)
         kept = folder / source.name
-        aside = _aside(kept)
-        shutil.copyfile(source, aside)
-        return aside.replace(kept)
+        with _aside(kept) as aside:
+            shutil.copyfile(source, aside)
+        return kept
 
     def imports(self) -> tuple[Path, ...]:
         """The kept sources of all imports; the name of its folder is the segment of each."""
@@ -154,20 +154,23 @@ class Store:
         loose, old = tuple(loose), self._generation()
         aside = self._packs / f".{old + 1}"
         shutil.rmtree(aside, ignore_errors=True)
-        for relation, schema in SCHEMAS.items():
-            folder = aside / relation
-            _save(schema.append(_SEGMENT_COLUMN).empty_table(), folder / "empty.parquet")
-            packs = tuple((self._packs / str(old) / relation).glob("[0-9]*.parquet"))
-            files = [self._file(relation, segment) for segment in loose]
-            files = [file for file in files if file.exists()]
-            if not less:
-                for pack in packs:
-                    (folder / pack.name).hardlink_to(pack)
-            if files or less:
-                _merge(relation, files, packs if less else (), less, folder / f"{old + 1}.parquet")
-        names = (self._packed() | set(loose)) - {less}
-        (aside / "segments").write_text("\n".join(sorted(names)))
-        aside.replace(self._packs / str(old + 1))
+        with ExitStack() as left:
+            left.callback(shutil.rmtree, aside, ignore_errors=True)
+            for relation, schema in SCHEMAS.items():
+                folder = aside / relation
+                _save(schema.append(_SEGMENT_COLUMN).empty_table(), folder / "empty.parquet")
+                packs = tuple((self._packs / str(old) / relation).glob("[0-9]*.parquet"))
+                files = [self._file(relation, segment) for segment in loose]
+                files = [file for file in files if file.exists()]
+                if not less:
+                    for pack in packs:
+                        (folder / pack.name).hardlink_to(pack)
+                if files or less:
+                    target = folder / f"{old + 1}.parquet"
+                    _merge(relation, files, packs if less else (), less, target)
+            names = (self._packed() | set(loose)) - {less}
+            (aside / "segments").write_text("\n".join(sorted(names)))
+            aside.replace(self._packs / str(old + 1))
 
     def _settle(self) -> None:
         """Put away what the newest generation has made superfluous, also after a crash.
@@ -202,9 +205,8 @@ class Store:
             for relation, schema in SCHEMAS.items():
                 _save(schema.empty_table(), self._file(relation, "_empty"))
             _build(views, self._definitions())
-        link = _aside(self.root / "store.duckdb")
-        link.symlink_to(f"index/{views.name}")
-        link.replace(self.root / "store.duckdb")
+        with _aside(self.root / "store.duckdb") as link:
+            link.symlink_to(f"index/{views.name}")
         for path in self._index.glob("views-*"):
             if path.name != views.name:
                 path.unlink()
@@ -249,18 +251,25 @@ def _check(segment: str, tables: Mapping[str, pa.Table]) -> None:
             raise ValueError(f"{name}: these columns are not the relation's: {rows.schema.names}")
 
 
-def _aside(path: Path) -> Path:
-    """A path beside this one that nobody else uses and no pattern of the views matches."""
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A path beside this one that nobody else uses and no pattern of the views matches.
+
+    What was made there is put in place at the end, or removed where it could not be finished.
+    """
     aside = path.with_name(f".{os.getpid()}-{threading.get_ident()}-{path.name}.part")
     aside.unlink(missing_ok=True)
-    return aside
+    try:
+        yield aside
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _save(rows: pa.Table, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = _aside(path)
-    pq.write_table(rows, aside, compression="zstd")
-    aside.replace(path)
+    with _aside(path) as aside:
+        pq.write_table(rows, aside, compression="zstd")
 
 
 def _relation(name: str, folders: Iterable[Path]) -> str:
@@ -288,10 +297,14 @@ def _merge(
 
 
 def _build(views: Path, definitions: str) -> None:
-    aside = _aside(views)
-    with duckdb.connect(aside) as builder:
-        builder.execute(definitions)
-    aside.replace(views)
+    with _aside(views) as aside:
+        try:
+            with duckdb.connect(aside) as builder:
+                builder.execute(definitions)
+                # Closing would do it too, but says nothing where the disk is full.
+                builder.execute("CHECKPOINT")
+        finally:
+            aside.with_name(f"{aside.name}.wal").unlink(missing_ok=True)
 
 
 def _open(views: Path) -> duckdb.DuckDBPyConnection:

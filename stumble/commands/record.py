@@ -93,14 +93,14 @@ def record(
             )
         )
     tape = read(path)
-    indexing.adopt(store, path, id)
-    indexing.refresh(store)
     found = summary(tape)
     click.echo(f"recorded {path}: {found.line()}", err=True)
     if not redact:
         click.echo(f"warning: secrets are in it; `stumble scrub {path}` takes them out", err=True)
     for why in (*troubles(played.untrusted, played.refusals), *unseen(tape)):
         click.echo(f"warning: {why}", err=True)
+    indexing.adopt(store, path, id)
+    indexing.refresh(store)
     if played.exit.budget:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     if played.exit.signal is not None:

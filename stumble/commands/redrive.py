@@ -88,7 +88,7 @@ def redrive(
     from stumble import indexing
     from stumble import redrive as calls
     from stumble.home import new_id, store_root
-    from stumble.tapes import load
+    from stumble.tapes import close, load
     from traces.model import Ending, Trajectory
     from traces.store import Store
     from traces.tape import Writer
@@ -115,6 +115,7 @@ def redrive(
         show = (lambda each: None) if as_json else _show
         results = list(calls.redrive(found, bases, sender, writer, headers, show))
         writer.ending(Ending(ended="final", at=time.monotonic() - began))
+    close(path)
     indexing.adopt(store, path, id)
     indexing.refresh(store)
     said = _said(results, skipped, path)

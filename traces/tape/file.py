@@ -59,9 +59,10 @@ class Appending:
 
     def _refusal(self, error: OSError) -> Unrecordable:
         self._told = True
+        kept = f"the {self.size:,} bytes written before can be read" if self.size else "it is gone"
         return Unrecordable(
-            f"{self.path}: {error.strerror}. The {self.size:,} bytes written before can be read; "
-            "make room there, or write somewhere else, and run again"
+            f"{self.path}: {error.strerror}; {kept}. Make room there, or write somewhere else, "
+            "and run again"
         )
 
     def _sync(self) -> None:

@@ -1,0 +1,131 @@
+"""A reader of tapes written from the text of `traces.tape` alone, to prove that the text is enough.
+
+It shares nothing with the house and needs the standard library and one codec: zstd, which
+Python has from 3.14 on and `zstandard` has before.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from zstandard import DICT_TYPE_RAWCONTENT, ZstdCompressionDict, ZstdDecompressor, ZstdError
+
+CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+NUMBERS = dict(
+    zip(range(0xCA, 0xD4), ("f", "d", "B", "H", "I", "Q", "b", "h", "i", "q"), strict=True)
+)
+LONG = {0xC4: "bin", 0xC7: "ext", 0xD9: "str", 0xDC: "list", 0xDE: "map"}
+
+
+class Msgpack:
+    """One value after another out of bytes, as the msgpack specification says."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, size: int) -> bytes:
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(f">{form}", self.take(struct.calcsize(f">{form}")))[0]
+
+    def value(self) -> Any:
+        code = self.number("B")
+        if code < 0x80 or code >= 0xE0:
+            return code if code < 0x80 else code - 256
+        if code < 0xC0:
+            kind = "map" if code < 0x90 else "list" if code < 0xA0 else "str"
+            return self.sized(kind, code & (31 if kind == "str" else 15))
+        if code in CONSTANTS:
+            return CONSTANTS[code]
+        if code in NUMBERS:
+            return self.number(NUMBERS[code])
+        if 0xD4 <= code <= 0xD8:
+            return self.sized("ext", 1 << (code - 0xD4))
+        first = max(each for each in LONG if each <= code)
+        forms = "HI" if first >= 0xDC else "BHI"
+        return self.sized(LONG[first], self.number(forms[code - first]))
+
+    def sized(self, kind: str, size: int) -> Any:
+        if kind == "map":
+            return {self.value(): self.value() for _ in range(size)}
+        if kind == "list":
+            return [self.value() for _ in range(size)]
+        if kind == "ext":
+            return ZstdDecompressor().decompress(self.take(size + 1)[1:])
+        return self.take(size) if kind == "bin" else self.take(size).decode()
+
+
+def whole(data: bytes, at: int) -> tuple[int, bytes, int] | None:
+    """Kind, payload and end of the frame at `at`, if a whole one stands there."""
+    if len(data) - at < 9:
+        return None
+    size, crc, kind = struct.unpack_from("<IIB", data, at)
+    fits = 1 <= kind <= 64 and at + 9 + size <= len(data)
+    good = fits and zlib.crc32(data[at + 8 : at + 9 + size]) == crc
+    return (kind, data[at + 9 : at + 9 + size], at + 9 + size) if good else None
+
+
+def frames(data: bytes, at: int, lost: list[int]) -> Iterator[tuple[int, bytes]]:
+    """Kind and payload of each frame; what could not be read is counted in `lost`."""
+    while at < len(data):
+        if (found := whole(data, at)) is None:
+            near = range(at + 1, min(len(data), at + (1 << 20)))
+            after = next((each for each in near if whole(data, each)), len(data))
+            lost.append(after - at)
+            at = after
+            continue
+        kind, payload, at = found
+        if kind == 64:
+            yield from frames(ZstdDecompressor().decompress(payload), 0, lost)
+        else:
+            yield kind, payload
+
+
+def body(said: Any, asked: dict[int, dict[str, Any]]) -> bytes:
+    """A body, from the bodies of earlier requests where it refers to one."""
+    if isinstance(said, bytes):
+        return said
+    parent: bytes = asked[said[0] if isinstance(said, list) else said["parent"]]["body"]
+    if isinstance(said, dict):
+        parts = said["pieces"]
+        return b"".join(p if isinstance(p, bytes) else parent[slice(*p)] for p in parts)
+    _, prefix, suffix, middle, packed = said
+    if not packed:
+        return bytes(parent[:prefix] + middle + parent[len(parent) - suffix :])
+    words = ZstdCompressionDict(parent, dict_type=DICT_TYPE_RAWCONTENT)
+    return ZstdDecompressor(dict_data=words, max_window_size=1 << 27).decompress(middle)
+
+
+def read(data: bytes) -> dict[str, Any]:
+    """What a tape holds, as maps; `lost` is how many bytes say nothing."""
+    if data[:7] != b"STUMBLE" or data[7] > 2:
+        raise ValueError("no tape, or a newer one")
+    lost = list[int]()
+    asked = dict[int, dict[str, Any]]()
+    tape: dict[str, Any] = {"exchanges": asked, "injections": [], "ending": None}
+    for kind, payload in frames(data, 8, lost):
+        try:
+            said = Msgpack(payload).value()
+            fold(kind, said, tape, asked)
+        except (KeyError, ValueError, ZstdError):
+            lost.append(len(payload) + 9)
+    return tape | {"lost": sum(lost)}
+
+
+def fold(kind: int, said: Any, tape: dict[str, Any], asked: dict[int, dict[str, Any]]) -> None:
+    """Take in what one frame says."""
+    if kind == 2:
+        asked[said["seq"]] = said | {"body": body(said["body"], asked)}
+    elif kind == 3:
+        asked[said["seq"]] |= {"head": said, "chunks": [], "by": said["by"]}
+    elif kind == 4:
+        asked[said[0]]["chunks"].append(said[1:])
+    elif kind == 5:
+        asked[said["seq"]] |= {"done": said, "by": said["by"]}
+    elif kind == 6:
+        tape["injections"].append(said)
+    elif kind in (1, 7):
+        tape["trajectory" if kind == 1 else "ending"] = said
