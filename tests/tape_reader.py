@@ -122,7 +122,7 @@ def fold(kind: int, said: Any, tape: dict[str, Any], asked: dict[int, dict[str, 
     elif kind == 3:
         asked[said["seq"]] |= {"head": said, "chunks": [], "by": said["by"]}
     elif kind == 4:
-        asked[said[0]]["chunks"].append(said[1:])
+        asked[said[0]]["chunks"].append((said[1], said[-1]))
     elif kind == 5:
         asked[said["seq"]] |= {"done": said, "by": said["by"]}
     elif kind == 6:
