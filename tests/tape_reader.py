@@ -108,8 +108,8 @@ def read(data: bytes) -> dict[str, Any]:
     tape: dict[str, Any] = {"exchanges": asked, "injections": [], "ending": None}
     for kind, payload in frames(data, 8, lost):
         try:
-            said = Msgpack(payload).value()
-            fold(kind, said, tape, asked)
+            if kind <= 7:
+                fold(kind, Msgpack(payload).value(), tape, asked)
         except (KeyError, ValueError, ZstdError):
             lost.append(len(payload) + 9)
     return tape | {"lost": sum(lost)}

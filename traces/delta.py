@@ -136,7 +136,7 @@ class Bodies:
     """The bodies a writer may refer back to: the last few, and the last few keys.
 
     Any body may be the parent of any other, so nothing needs to know of lanes. The latest one
-    is mostly the right one; where it is not, the one with the longest common prefix is tried.
+    is mostly the right one; where it is not, some places of the body tell which one is.
     """
 
     def __init__(self) -> None:
@@ -158,16 +158,22 @@ class Bodies:
         return body if best is None else best
 
     def _best(self, body: bytes, parents: Mapping[int, bytes]) -> Delta | None:
-        """The delta from the latest parent, or from the one that begins most alike."""
+        """The delta from the latest parent or, if that says little, from the one most alike."""
         if not parents:
             return None
         latest = max(parents)
         best = between(body, parents[latest], latest)
         if best.own > max(_FAIR, len(body) // 20):
-            alike = max(parents, key=lambda seq: (common_prefix(body, parents[seq]), seq))
+            alike = max(parents, key=lambda seq: (_alike(body, parents[seq]), seq))
             if alike != latest:
                 best = min(best, between(body, parents[alike], alike), key=lambda said: said.own)
         return best if best.own < len(body) // 2 else None
+
+
+def _alike(body: bytes, parent: bytes) -> int:
+    """How many of some places of a body are in the parent too."""
+    places = range(len(body) // 8, len(body), len(body) // 4)
+    return sum(body[place : place + _PROBE] in parent for place in places)
 
 
 def _with[T](old: dict[int, T], seq: int, value: T, most: int) -> dict[int, T]:

@@ -40,6 +40,10 @@ class _Said:
         return Exchange(request=self.request, response=answer, **fields)
 
 
+LAST = 7
+"""The last kind that is known; what later ones say is left out."""
+
+
 class Folder:
     """Takes in the frames of a tape in order."""
 
@@ -56,6 +60,8 @@ class Folder:
 
         KeyError, TypeError, ValueError or zstandard.ZstdError where it does not fit.
         """
+        if frame.kind > LAST:
+            return
         value = unpack(frame.payload)
         match frame.kind:
             case 4:
