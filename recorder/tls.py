@@ -2,14 +2,12 @@
 
 # mypy: allow-untyped-calls
 
-import fcntl
 import ssl
 from ipaddress import ip_address
 from pathlib import Path
 
 import certifi
 from cryptography.x509 import DNSName, GeneralName, IPAddress
-from mitmproxy.certs import CertStore
 from mitmproxy.net.tls import (
     DEFAULT_MAX_VERSION,
     DEFAULT_MIN_VERSION,
@@ -21,9 +19,8 @@ from mitmproxy.net.tls import (
 from mitmproxy.tls import TlsData
 from OpenSSL import SSL
 
-NAME = "mitmproxy"
-"""Of the files in the folder of the CA; that mitmproxy's own tools find them there is handy."""
-KEY_SIZE = 2048
+from recorder.authority import certificate, store
+
 SPOKEN = (b"h2", b"http/1.1")
 
 
@@ -31,11 +28,8 @@ class Tls:
     """The authority in `confdir` (made where there is none) and the servers that are trusted."""
 
     def __init__(self, confdir: Path, upstream_ca: Path | None) -> None:
-        confdir.mkdir(parents=True, exist_ok=True)
-        with (confdir / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two runs that start at once must share one CA
-            self._store = CertStore.from_store(confdir, NAME, KEY_SIZE)
-        self.certificate = confdir / f"{NAME}-ca-cert.pem"
+        self._store = store(confdir)
+        self.certificate = certificate(confdir)
         self.trust = ssl.create_default_context(cafile=upstream_ca or certifi.where())
         """For a proxy on the way out that is itself reached over TLS."""
         self._to_agents = create_client_proxy_context(

@@ -73,6 +73,12 @@ def _demo() -> click.Command:
     return demo
 
 
+def _ca() -> click.Command:
+    from stumble.commands.ca import ca
+
+    return ca
+
+
 def _practice() -> click.Command:
     from stumble.commands.practice import practice
 
@@ -90,6 +96,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "faults": _faults,
         "import": _import,
         "sql": _sql,
+        "ca": _ca,
         "practice": _practice,
         "demo": _demo,
     }

@@ -1,43 +1,71 @@
 """Where things are kept: the store of a project, and the certificate authority of a user."""
 
-import fcntl
 import os
 import secrets
 import time
 from pathlib import Path
 
+import click
+
+from stumble.exits import Failed, Wrong
+
+STALE = "what was told to trust the old one (a container, a keychain) has to be told again"
+
 
 def store_root() -> Path:
-    """`$STUMBLE_STORE`, else `.stumble` in this folder or the nearest one above that has it."""
+    """`$STUMBLE_STORE`, else `.stumble` in this folder or the nearest one above that has it.
+
+    Wrong where that is a link or somebody else's: tapes would land where another wants them.
+    """
     named = os.environ.get("STUMBLE_STORE")
     if named:
         return Path(named).absolute()
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / ".stumble").is_dir():
-            return folder / ".stumble"
+        found = folder / ".stumble"
+        if found.is_symlink():
+            raise Wrong(f"{found} is a symbolic link; remove it, or set STUMBLE_STORE to a folder")
+        if found.is_dir():
+            if (owner := found.stat().st_uid) != os.geteuid():
+                raise Wrong(
+                    f"{found} belongs to another user (uid {owner}); "
+                    "set STUMBLE_STORE to a folder of yours"
+                )
+            return found
     return here / ".stumble"
 
 
-def authority() -> Path:
-    """The user's own certificate authority, mode 0700, outside any project."""
+def ca_folder() -> Path:
+    """Where the user's own certificate authority is, outside any project."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    folder = Path(base) / "stumble" / "ca"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
+    return Path(base) / "stumble" / "ca"
 
 
-def certificate(ca: Path) -> Path:
-    """The authority's own certificate as PEM; the authority is made where there is none.
+def authority() -> Path:
+    """The folder of the user's certificate authority, which is there, fresh and nobody else's.
 
-    Two runs that start at once share one: the lock is the one that the recorder takes.
+    What had to be mended or renewed is said on standard error.
     """
-    from mitmproxy.certs import CertStore
+    from recorder.authority import facts, mend, rotate
 
-    with (ca / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        CertStore.from_store(ca, "mitmproxy", 2048)
-    return ca / "mitmproxy-ca-cert.pem"
+    folder = ca_folder()
+    try:
+        opened = list(mend(folder))
+        for line in opened:
+            click.echo(f"warning: {line}", err=True)
+        if opened:
+            click.echo("warning: others may have the key; see `stumble ca rotate`", err=True)
+        known = facts(folder)
+        if known.ends_soon:
+            rotate(folder)
+            said = f"the certificate authority, valid until {known.expires:%Y-%m-%d}, was renewed"
+            click.echo(f"{said}; {STALE}", err=True)
+    except PermissionError as error:
+        raise Failed(f"the certificate authority: {error}") from None
+    except (OSError, ValueError):
+        said = f"the certificate authority in {folder} cannot be read"
+        raise Failed(f"{said}; `stumble ca rotate` makes a new one") from None
+    return folder
 
 
 def new_id() -> str:

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from faults.nemesis import Nemesis
 from faults.site import Site
+from recorder.authority import certificate
 from recorder.environment import NODE_HOOK, bundle, environment
 from recorder.outer import way_out
 from recorder.process import Ended as Exit
@@ -28,7 +29,7 @@ from replay.player import Fork, Player
 from scenarios.world import World
 from stumble import tapes
 from stumble.exits import Exits
-from stumble.home import certificate, new_id
+from stumble.home import new_id
 from traces.conversation import Watch
 from traces.kind import Kind
 from traces.model import Condition, Ended, Ending, Exchange, Fault, Request, Trajectory
@@ -146,8 +147,8 @@ class Theatre:
 @asynccontextmanager
 async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncIterator[Theatre]:
     """Open a theatre; where `out` is False, no code that could reach anybody is even loaded."""
-    performer = Performer(confdir=ca)
     trusted = bundle(certificate(ca), scratch, os.environ)
+    performer = Performer(confdir=ca)
     if not out:
         yield Theatre(performer=performer, bundle=trusted)
         return

@@ -52,6 +52,8 @@ class Store:
         self._index = self.root / "index"
         self._packs = self._index / "packs"
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.root.stat().st_mode & 0o777 != 0o700:  # made by others, or under an odd umask
+            self.root.chmod(0o700)
         ignore = self.root / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")

@@ -24,6 +24,7 @@ class Appending:
         self.size = 0
         self.failed: OSError | None = None
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        os.fchmod(self._file, 0o600)  # whatever the umask takes away
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._dirty = self._told = False
         self._closing = threading.Event()
