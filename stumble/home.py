@@ -26,13 +26,17 @@ def store_root() -> Path:
         if found.is_symlink():
             raise Wrong(f"{found} is a symbolic link; remove it, or set STUMBLE_STORE to a folder")
         if found.is_dir():
-            if (owner := found.stat().st_uid) != os.geteuid():
-                raise Wrong(
-                    f"{found} belongs to another user (uid {owner}); "
-                    "set STUMBLE_STORE to a folder of yours"
-                )
+            check_own(found)
             return found
     return here / ".stumble"
+
+
+def check_own(folder: Path) -> None:
+    """Wrong for a store that belongs to another user."""
+    if (owner := folder.stat().st_uid) != os.geteuid():
+        raise Wrong(
+            f"{folder} belongs to another user (uid {owner}); set STUMBLE_STORE to a folder of yours"
+        )
 
 
 def ca_folder() -> Path:
