@@ -35,7 +35,7 @@ def check_own(folder: Path) -> None:
     """Wrong for a store that belongs to another user."""
     if (owner := folder.stat().st_uid) != os.geteuid():
         raise Wrong(
-            f"{folder} belongs to another user (uid {owner}); set STUMBLE_STORE to a folder of yours"
+            f"{folder} belongs to another user (uid {owner}); set STUMBLE_STORE to your own"
         )
 
 
