@@ -36,6 +36,7 @@ from traces.model import Condition, Ended, Ending, Exchange, Fault, Request, Tra
 from traces.redact import secrets
 from traces.tape import Tape, Writer
 from traces.taps import Taps
+from traces.websocket import NoWebSocket
 
 type Hosts = Mapping[str, tuple[str, int]]
 
@@ -185,6 +186,7 @@ async def record(
     labels: Labels | None = None,
     tools: Mapping[str, str] | None = None,
     redact: bool = True,
+    websocket: bool = True,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
@@ -206,7 +208,7 @@ async def record(
     with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
         trusted = bundle(certificate(ca), scratch, os.environ)
         async with proxy(
-            Taps((watch, tape)),
+            Taps((watch, tape) if websocket else (watch, NoWebSocket(), tape)),
             confdir=ca,
             began=began,
             seqs=itertools.count(),

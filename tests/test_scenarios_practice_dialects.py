@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said_as_anthropic_says_it() -> None:
     ]
 
 
-def test_a_conversation_that_was_left_here_is_not_known() -> None:
+def test_a_conversation_that_was_never_left_here_is_not_known() -> None:
     async def lead(client: httpx.AsyncClient, _: list[str]) -> list[str]:
         body = {"model": "naive", "input": "go on", "previous_response_id": "resp_1"}
         refused = await client.post("responses", json=body)
@@ -167,7 +167,7 @@ def test_a_conversation_that_was_left_here_is_not_known() -> None:
 
     status, message = led(lead, [])
     assert status == "400"
-    assert "previous_response_id" in message
+    assert message == "Previous response with id 'resp_1' not found."
 
 
 @pytest.mark.parametrize(

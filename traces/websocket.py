@@ -25,9 +25,10 @@ Pings, pongs and how messages were cut into frames are transport, and not kept.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from traces.model import Headers, Request, Response, header
+from traces.model import Chunk, Exchange, Headers, Request, Response, header
 
 TEXT, BINARY = "TEXT", "BINARY"
 
@@ -35,6 +36,34 @@ TEXT, BINARY = "TEXT", "BINARY"
 def upgrades(request: Request) -> bool:
     """True for a request that asks for a WebSocket."""
     return (header(request.headers, "upgrade") or "").lower() == "websocket"
+
+
+class NoWebSocket:
+    """A tap that answers every upgrade with 426, so that clients ask over HTTP instead.
+
+    Codex does so at once; any other refusal it tries five times again.
+    """
+
+    def request(self, exchange: Exchange) -> Exchange:
+        if not upgrades(exchange.request) or exchange.response is not None:
+            return exchange
+        data = b"no WebSocket here: ask over HTTP\n"
+        headers = (
+            ("content-type", "text/plain"),
+            ("content-length", str(len(data))),
+            ("upgrade", "HTTP/1.1"),  # RFC 9110 15.5.22: a 426 has to name what it speaks
+            ("connection", "upgrade"),
+        )
+        at = exchange.started
+        answer = Response(
+            status=426,
+            headers=headers,
+            chunks=(Chunk(at=at, data=data),),
+            reason="Upgrade Required",
+            at=at,
+            ended=at,
+        )
+        return replace(exchange, response=answer, answered_by="simulated")
 
 
 def first(binary: bool) -> Headers:

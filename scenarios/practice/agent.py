@@ -53,8 +53,14 @@ def main(arguments: Sequence[str]) -> int:
             call = _local(stack.enter_context(closing(book.connect(options.db))))
         else:
             call = _remote(http, tools_url, float(os.environ.get("TOOLS_TIMEOUT", "10")))
-        agent = Agent(_client(http, model_url), options.model, call, stream=options.stream)
-        final = agent.run(TASKS[options.task].prompt, options.max_steps)
+        prompt = TASKS[options.task].prompt
+        if options.websocket:
+            from scenarios.practice.turns import lead  # aiohttp takes longer to load than a run
+
+            final = lead(model_url, options.model, (SYSTEM, prompt), call, options.max_steps)
+        else:
+            agent = Agent(_client(http, model_url), options.model, call, stream=options.stream)
+            final = agent.run(prompt, options.max_steps)
     if final is None:
         print(f"no final answer within {options.max_steps} steps", file=sys.stderr)
         return 3
@@ -69,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tools", choices=("http", "local"), default="http")
     parser.add_argument("--db", type=Path, help="the order book, for --tools local")
     parser.add_argument("--stream", action="store_true", help="have the answers streamed")
+    parser.add_argument(
+        "--websocket", action="store_true", help="ask for responses over a WebSocket, as Codex does"
+    )
     parser.add_argument("--max-steps", type=int, default=60)
     parser.add_argument("--warm", action="store_true", help="serve runs asked for on stdin")
     return parser

@@ -1,7 +1,8 @@
 """The model server, in three dialects, streamed and not, answered by `model.py`.
 
 OpenAI chat completions, OpenAI responses and Anthropic messages: each request is told as a chat,
-so that the model is the same whoever asks and in whatever dialect.
+so that the model is the same whoever asks and in whatever dialect. Responses are served over a
+WebSocket too (kept.py).
 
 Its log is JSONL, one object per request: what was asked by whom, what was answered, and what
 the model noticed, so that a judge can be held against what really happened.
@@ -18,9 +19,10 @@ from typing import BinaryIO, Protocol
 
 import orjson
 import uvloop
-from aiohttp import web
+from aiohttp import WSMessage, WSMsgType, web
 
 from scenarios.practice import as_anthropic, as_responses, conversation
+from scenarios.practice.kept import Kept
 from scenarios.practice.model import SKILLS, next_answer, skill
 from scenarios.practice.schema import Json, Row
 from scenarios.practice.serving import listening, until_told
@@ -60,6 +62,7 @@ class Provider:
     failures: Mapping[int, int] = field(default_factory=dict)
     """HTTP statuses for the nth completion requests, counted from 1."""
     seen: int = 0
+    kept: Kept = field(default_factory=Kept)
 
     def app(self) -> web.Application:
         """The routes under /v1."""
@@ -68,6 +71,7 @@ class Provider:
             [
                 *(web.post(path, partial(self._answer, each)) for path, each in _PATHS.items()),
                 web.get("/v1/models", self._models),
+                web.get("/v1/responses", self._talk),
             ]
         )
         return app
@@ -85,20 +89,60 @@ class Provider:
         return _json({"object": "list", "data": models})
 
     async def _answer(self, dialect: _Dialect, request: web.Request) -> web.StreamResponse:
+        try:
+            body, answer, id = self._think(dialect, await request.read(), self.kept)
+        except _No as no:
+            return _json(no.said, no.status)
+        return await self._send(request, body, answer, dialect, id)
+
+    async def _talk(self, request: web.Request) -> web.WebSocketResponse:
+        """Responses over a WebSocket: what was said on a connection is known there only."""
+        kept, socket = Kept(), web.WebSocketResponse(max_msg_size=64 << 20)
+        await socket.prepare(request)
+        async for message in socket:
+            try:
+                body, answer, id = self._think(RESPONSES, _turn(message), kept)
+            except _No as no:
+                await socket.send_json({"type": "error", "status": no.status, **no.said})
+                continue
+            chunks = openai_responses.write_turn(answer, id=id, created=CREATED)
+            for number, chunk in enumerate(chunks):
+                if number and self.gap:
+                    await asyncio.sleep(self.gap)
+                await socket.send_str(chunk.data.decode())
+        return socket
+
+    def _think(self, dialect: _Dialect, data: bytes, kept: Kept) -> tuple[Row, Answer, str]:
+        """The request with its whole conversation, the answer and its id; _No with a refusal."""
         self.seen += 1
         if status := self.failures.get(self.seen):
             self._write({"seq": self.seen, "status": status})
-            said = dialect.refused(status, "told to fail here", code="told_to_fail")
-            return _json(said, status)
-        body = _asked(await request.read(), dialect.said)
-        if isinstance(body, str):
-            return _json(dialect.refused(400, body), 400)
+            raise _No(status, dialect.refused(status, "told to fail here", code="told_to_fail"))
+        asked = _asked(data, dialect.said)
+        if isinstance(asked, str):
+            raise _No(400, dialect.refused(400, asked))
+        try:
+            body = kept.whole(asked) if dialect is RESPONSES else asked
+        except LookupError as error:
+            raise _No(
+                400,
+                dialect.refused(
+                    400,
+                    str(error.args[0]),
+                    param="previous_response_id",
+                    code="previous_response_not_found",
+                ),
+            ) from None
         found = skill(str(body["model"]))
         if found is None:
             message = f"The model `{body['model']}` does not exist"
-            said = dialect.refused(404, message, param="model", code="model_not_found")
-            return _json(said, 404)
+            raise _No(404, dialect.refused(404, message, param="model", code="model_not_found"))
         messages, tools = dialect.messages(body), dialect.tools(body)
+        if body.get("generate") is False:
+            digest = conversation.read(messages, {}).digest
+            id = f"{dialect.id}{digest[:23]}w"
+            kept.keep(id, body, [])
+            return body, Answer(model=str(body["model"])), id
         answer, noticed = next_answer(messages, tools, found)
         answer = replace(answer, model=str(body["model"]), usage=_usage(messages, tools, answer))
         digest = conversation.read(messages, {}).digest
@@ -115,7 +159,11 @@ class Provider:
                 "noticed": noticed,
             }
         )
-        return await self._send(request, body, answer, dialect, f"{dialect.id}{digest[:24]}")
+        id = f"{dialect.id}{digest[:24]}"
+        if dialect is RESPONSES and (kept is not self.kept or body.get("store") is not False):
+            _, chunks = openai_responses.write(answer, stream=False, id=id, created=CREATED)
+            kept.keep(id, body, orjson.loads(chunks[0].data)["output"])
+        return body, answer, id
 
     async def _send(
         self, request: web.Request, body: Row, answer: Answer, dialect: _Dialect, id: str
@@ -171,9 +219,22 @@ def _asked(data: bytes, said: str) -> dict[str, Json] | str:
         return f"'{said}' must be an array of objects"
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         return "'tools' must be an array of objects"
-    if body.get("previous_response_id") is not None:
-        return "no response is kept here: 'previous_response_id' cannot be found"
     return body
+
+
+def _turn(message: WSMessage) -> bytes:
+    """The request in a message; what is none ends in a refusal of what it lacks."""
+    if message.type is WSMsgType.TEXT and '"response.create"' in message.data:
+        return str(message.data).encode()
+    return b"{}"
+
+
+class _No(Exception):
+    """A refusal, as the dialect says it."""
+
+    def __init__(self, status: int, said: Row) -> None:
+        super().__init__(status)
+        self.status, self.said = status, said
 
 
 def _rows(body: Row, name: str) -> list[Row]:

@@ -39,6 +39,12 @@ from stumble.exits import Exits, interrupted
     show_default=True,
     help="Replace keys and other secrets before anything is written.",
 )
+@click.option(
+    "--websocket/--no-websocket",
+    default=True,
+    show_default=True,
+    help="Let agents open WebSockets; without, they are told to ask over HTTP (426).",
+)
 @options.agent_command
 def record(
     output: Path | None,
@@ -51,6 +57,7 @@ def record(
     verify: str | None,
     budget: float | None,
     redact: bool,
+    websocket: bool,
     command: tuple[str, ...],
 ) -> None:
     """Run an agent, in any language and unchanged, and record all its traffic on a tape.
@@ -90,6 +97,7 @@ def record(
                 labels=Labels(agent=agent, model=model, task=task),
                 tools=options.pairs(tool_texts),
                 redact=redact,
+                websocket=websocket,
             )
         )
     tape = read(path)

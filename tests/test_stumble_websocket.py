@@ -1,0 +1,101 @@
+"""An agent that talks as Codex does, as a user records it: over a WebSocket, and without one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.leaks import leaks
+from tests.shop import Shop, shop
+from traces.model import header
+from traces.story import Story, tell
+from traces.tape import Tape, read
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """One shop, and the same run recorded over a WebSocket and without one."""
+    with shop(tmp_path_factory.mktemp("shop")) as found:
+        for name, options in (("ws", ()), ("http", ("--no-websocket",))):
+            found.reset()
+            agent = found.agent("practice/retries", "--websocket")
+            said = found.stumble(
+                "record", "-o", f"{name}.tape", *options, *found.host_options(), "--", *agent
+            )
+            assert (said.code, said.out[:4]) == (0, "DONE"), said.err
+            assert found.passed()
+        yield found
+
+
+def recorded(world: Shop, name: str) -> tuple[Tape, Story]:
+    tape = read(world.folder / f"{name}.tape")
+    return tape, tell(tape)
+
+
+def test_every_message_of_the_agent_is_a_turn_on_the_tape(world: Shop) -> None:
+    tape, story = recorded(world, "ws")
+    upgrade, warm_up, *turns = (x for x in tape.exchanges if x.transport == "websocket")
+    assert (upgrade.request.method, header(upgrade.request.headers, "openai-beta")) == (
+        "GET",
+        "responses_websockets=2026-02-06",
+    )
+    assert len({exchange.connection for exchange in (upgrade, warm_up, *turns)}) == 1
+    assert [turn.stream for turn in turns] == list(range(2, 2 + len(turns)))
+    assert [turn.seqs for turn in story.turns] == [(turn.seq,) for turn in turns]
+    assert all(turn.error is None for turn in turns)
+    assert all(b"previous_response_id" in turn.request.body for turn in turns)
+    last = turns[-1].request.body
+    assert last.count(b'"function_call_output"') == last.count(b'"call_id"')
+    assert leaks("sk-test-0123456789", world.folder / "ws.tape") == 0
+
+
+def test_the_story_is_that_of_the_same_run_over_http(world: Shop) -> None:
+    (_, socket), (plain, http) = recorded(world, "ws"), recorded(world, "http")
+    assert [(s.source, s.message, s.calls, s.lane) for s in socket.steps] == [
+        (s.source, s.message, s.calls, s.lane) for s in http.steps
+    ]
+    assert [(u.tool, u.arguments, u.prefix, u.ordinal, u.join) for u in socket.uses] == [
+        (u.tool, u.arguments, u.prefix, u.ordinal, u.join) for u in http.uses
+    ]
+    assert len(socket.turns) > 4
+    refused = plain.exchanges[0]
+    assert refused.response is not None
+    assert (refused.response.status, refused.answered_by) == (426, "simulated")
+    assert {x.request.method for x in plain.exchanges[1:]} == {"POST"}
+
+
+def test_show_tells_it_and_sql_asks_it(world: Shop) -> None:
+    shown, same = (world.stumble("show", f"{name}.tape") for name in ("ws", "http"))
+    steps = [line.partition("[")[0] for line in shown.out.splitlines()[:-1]]
+    assert steps == [line.partition("[")[0] for line in same.out.splitlines()[:-1]]
+    assert any(line.strip().startswith("-> get_order") for line in steps)
+    lines = world.stumble("show", "ws.tape", "--exchanges").out.splitlines()
+    assert "GET http://model.practice/v1/responses" in lines[0]
+    assert all(" model " in line for line in lines if "/v1/responses" in line)
+    asked = "select count(*) as n, count(distinct kind) as kinds from exchanges"
+    rows = world.stumble(
+        "sql", "--format", "json", f"{asked} where transport = 'websocket' and method = 'TEXT'"
+    )
+    turns = [x for x in recorded(world, "ws")[0].exchanges if x.request.method == "TEXT"]
+    assert rows.json == [{"n": len(turns), "kinds": 1}], rows.err
+
+
+def test_what_was_refused_replays_without_the_network(world: Shop) -> None:
+    agent = world.agent("practice/retries", "--websocket")
+    again = world.stumble("replay", "http.tape", "--json", "--", *agent)
+    assert (again.code, again.json["diverged"]) == (0, []), again.err
+
+
+def test_a_tape_that_begins_in_the_middle_says_so(world: Shop, tmp_path: Path) -> None:
+    from traces.model import Trajectory
+    from traces.tape import Writer
+
+    tape, _ = recorded(world, "ws")
+    path = tmp_path / "late.tape"
+    with Writer(path, Trajectory(id="late", recorded_at=0.0)) as late:
+        for exchange in tape.exchanges:
+            if exchange.request.method != "GET" and exchange.started > tape.exchanges[2].started:
+                late.exchange(exchange)
+    said = world.stumble("show", str(path))
+    assert said.code == 0
+    assert said.out.count("which is not on this tape") == 1
