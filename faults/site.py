@@ -64,11 +64,13 @@ def select(story: Story, fault: Fault, operator: Operator) -> Site:
 def place(use: ToolUse, fault: Fault, operator: Operator) -> Place:
     """Where this call can be struck: at http where its join is strong, else in the model request.
 
+    A call over MCP is not struck at http, where a fault would bend the protocol around the result.
     LookupError where the place that was asked for, or any the operator knows, is out of reach.
     """
-    http = bool(use.seqs) and use.strong
+    http = use.place == "http" and use.strong
     if fault.at == "http" and not http:
         why = f"its join is only {use.join}" if use.seqs else "it made no request of its own"
+        why = "it is a call over MCP" if use.place == "mcp" else why
         raise LookupError(f"{use.tool} cannot be struck at http: {why}; try --at model-boundary")
     if fault.at is not None:
         return fault.at

@@ -5,15 +5,21 @@ canonical key forgives spacing, key order and escapes, and what stands where a s
 key of another user has another length and maybe another place in the order of secrets. Headers
 do not count: auth and user agents differ from one machine to the next. Among equals the order
 of the recording holds: the second time the same thing is asked, the second answer is given.
+
+A message to an MCP server is known by its gist alone: its id counts what the client happened to
+send before, so by its bytes the first of two equal calls could get the answer to the second.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from traces.canonical import canonical
+from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Exchange, Request
 from traces.redact import PLACEHOLDER
+
+type _Key = Callable[[Request], bytes | None]
 
 
 def exact(request: Request) -> bytes:
@@ -27,14 +33,24 @@ def alike(request: Request) -> bytes | None:
     That is so for a body that is no JSON, unless a secret stood there or in the URL.
     """
     body = plain(request.headers, request.body)
-    url = PLACEHOLDER.sub(b"REDACTED", request.url.encode("utf-8", "surrogatepass"))
+    url = _blind(request.url.encode("utf-8", "surrogatepass"))
     try:
-        said = PLACEHOLDER.sub(b"REDACTED", canonical(body or b""))
+        said = _blind(canonical(body or b""))
     except ValueError:
-        said = PLACEHOLDER.sub(b"REDACTED", body or b"")
+        said = _blind(body or b"")
         if b"REDACTED" not in url and b"REDACTED" not in said:
             return None
     return _digest(request.method, url.decode("utf-8", "surrogatepass"), said)
+
+
+def meant(request: Request) -> bytes | None:
+    """The key of a message to an MCP server by its gist; None for any other request."""
+    gist = mcp.gist(request)
+    return None if gist is None else _digest(request.method, request.url, _blind(gist))
+
+
+def _blind(said: bytes) -> bytes:
+    return PLACEHOLDER.sub(b"REDACTED", said)
 
 
 def _digest(method: str, url: str, body: bytes) -> bytes:
@@ -48,16 +64,18 @@ class Index:
     def __init__(self, exchanges: Iterable[Exchange]) -> None:
         self.exchanges = tuple(sorted(exchanges, key=lambda exchange: exchange.started))
         self._exact: dict[bytes, list[int]] = {}
-        self._alike: dict[bytes, list[int]] | None = None
+        self._by: dict[_Key, dict[bytes, list[int]]] = {}
         self._used: set[int] = set()
         for place, exchange in enumerate(self.exchanges):
             self._exact.setdefault(exact(exchange.request), []).append(place)
 
     def find(self, request: Request) -> Exchange | None:
         """The next unused exchange that fits; None where there is none (left)."""
+        if (key := meant(request)) is not None:
+            return self._next(self._places(meant).get(key, ()))
         found = self._next(self._exact.get(exact(request), ()))
         if found is None and (key := alike(request)) is not None:
-            found = self._next(self._by_meaning().get(key, ()))
+            found = self._next(self._places(alike).get(key, ()))
         return found
 
     def unused(self) -> tuple[Exchange, ...]:
@@ -71,10 +89,10 @@ class Index:
                 return self.exchanges[place]
         return None
 
-    def _by_meaning(self) -> dict[bytes, list[int]]:
-        if self._alike is None:
-            self._alike = {}
+    def _places(self, key_of: _Key) -> dict[bytes, list[int]]:
+        if key_of not in self._by:
+            places = self._by[key_of] = {}
             for place, exchange in enumerate(self.exchanges):
-                if (key := alike(exchange.request)) is not None:
-                    self._alike.setdefault(key, []).append(place)
-        return self._alike
+                if (key := key_of(exchange.request)) is not None:
+                    places.setdefault(key, []).append(place)
+        return self._by[key_of]

@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from replay.difference import answer_differences, explain
 from replay.match import Index
 from traces.conversation import Placed, Watch
+from traces.dialects import mcp
+from traces.encoding import plain
 from traces.kind import Kind, kind
-from traces.model import Chunk, Exchange, Headers, Request, Response
+from traces.model import Chunk, Exchange, Headers, Request, Response, edited_chunks, header
 from traces.noise import noise
 from traces.tape import Tape
 
@@ -70,6 +72,8 @@ class Player:
             return self._other(exchange)
         if self._goes_live(exchange, placed):
             return exchange
+        if placed.kind == "tool" and mcp.is_aside(exchange.request):
+            return self._aside(exchange)
         return self._play(exchange, placed)
 
     def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
@@ -98,7 +102,9 @@ class Player:
         return carried and call is not None and call.prefix == fork.prefix
 
     def _expect(self, exchange: Exchange) -> None:
-        self._compare[exchange.seq] = self._index.find(self._redact(exchange.request))
+        found = self._index.find(self._redact(exchange.request))
+        if not mcp.is_aside(exchange.request):
+            self._compare[exchange.seq] = found
 
     def _play(self, exchange: Exchange, placed: Placed) -> Exchange:
         asked = self._redact(exchange.request)
@@ -128,6 +134,7 @@ class Player:
 
         answer = found.response
         if answer is not None:
+            answer = _readdressed(answer, exchange.request, found.request)
             answer = replace(
                 answer,
                 at=moved(answer.at),
@@ -135,6 +142,31 @@ class Player:
                 ended=None if answer.ended is None else moved(answer.ended),
             )
         return replace(exchange, response=answer, error=found.error, answered_by="recorded")
+
+    def _aside(self, exchange: Exchange) -> Exchange:
+        """What nobody waits for is never diverged: where it is not recorded it is shrugged off.
+
+        A listening stream lasts as long as its session, and a client opens another one when it
+        ends. At full speed it would end at once, so the last one is held until the agent leaves.
+        """
+        request = exchange.request
+        found = self._index.find(self._redact(request))
+        if found is None:
+            at = exchange.started
+            nothing = (("content-length", "0"),)
+            answer = Response(status=_shrug(request), headers=nothing, at=at, ended=at)
+            return replace(exchange, response=answer, answered_by="simulated")
+        played = self._answered(exchange, found)
+        if self._speed or not _streams(request, played.response) or self._again(found):
+            return played
+        endless = played.response and replace(played.response, ended=None)
+        return replace(played, response=endless, error=played.error or "cancelled: by the agent")
+
+    def _again(self, stream: Exchange) -> bool:
+        """True where the recording opens the stream once more."""
+        asked = stream.request
+        left = (x.request for x in self._index.unused())
+        return any((x.method, x.url) == (asked.method, asked.url) for x in left)
 
     def _other(self, exchange: Exchange) -> Exchange:
         found = self._index.find(self._redact(exchange.request))
@@ -147,12 +179,12 @@ class Player:
         return replace(exchange, response=answer, answered_by="simulated")
 
     def unasked(self) -> tuple[Exchange, ...]:
-        """What the recording holds that nobody asked for; noise does not count.
+        """What the recording holds that nobody asked for; noise and asides do not count.
 
         An agent that ends early has left the recording as well: it did not do what it did.
         """
-        left = self._index.unused()
-        return tuple(x for x in left if kind(x.request) != "other")
+        left = (x for x in self._index.unused() if kind(x.request) != "other")
+        return tuple(x for x in left if not mcp.is_aside(x.request))
 
     def done(self, exchange: Exchange) -> None:
         """Hold a live answer of the shared prefix against the recorded one."""
@@ -176,8 +208,35 @@ def playable(exchange: Exchange) -> bool:
     return exchange.response is not None and exchange.response.ended is not None
 
 
+def _shrug(request: Request) -> int:
+    """What a server says to an aside that it can do without."""
+    if mcp.listens(request):
+        return 405
+    return 200 if request.method == "DELETE" else 202
+
+
+def _streams(request: Request, answer: Response | None) -> bool:
+    said = header(answer.headers, "content-type") if answer else None
+    return mcp.listens(request) and said is not None and said.startswith("text/event-stream")
+
+
+def _readdressed(answer: Response, asked: Request, recorded: Request) -> Response:
+    """The recorded answer with the id that was asked with, which may be another one now."""
+    if asked.body == recorded.body or mcp.message(recorded) is None:
+        return answer
+    body = plain(answer.headers, answer.body)
+    if body != answer.body and body is not None and answer.chunks:
+        headers = tuple((k, v) for k, v in answer.headers if k.lower() != "content-encoding")
+        chunk = replace(answer.chunks[-1], data=body)
+        answer = replace(answer, headers=headers, chunks=(chunk,))
+    edits = mcp.readdress(asked, recorded, answer.body)
+    return replace(answer, chunks=edited_chunks(answer.chunks, edits))
+
+
 def drift(recorded: Exchange, live: Exchange) -> str | None:
     """How a live answer differs from the recorded one; None where they say the same."""
+    if mcp.replied(recorded) and mcp.replied(live):
+        recorded, live = _response(recorded), _response(live)
     was, now = recorded.response, live.response
     if live.error != recorded.error or was is None or now is None:
         if (live.error is None) == (recorded.error is None) and (was is None) == (now is None):
@@ -186,6 +245,14 @@ def drift(recorded: Exchange, live: Exchange) -> str | None:
     for where, before, after in answer_differences(was, now):
         return f"was {before} at {where}, is {after}"
     return None
+
+
+def _response(exchange: Exchange) -> Exchange:
+    """The exchange with nothing but the response that is in its answer, stream or not."""
+    assert exchange.response is not None
+    chunk = Chunk(at=0.0, data=mcp.response(exchange) or b"")
+    whole = replace(exchange.response, headers=(), chunks=(chunk,), ended=0.0)
+    return replace(exchange, response=whole, error=None)
 
 
 def _outcome(exchange: Exchange) -> str:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from stumble.prices import price
+from traces.dialects import mcp
 from traces.index import rows
 from traces.kind import kind
+from traces.model import Exchange
 from traces.story import Story, tell
 from traces.tape import Tape
 
@@ -56,7 +58,7 @@ def summary(tape: Tape, told: Story | None = None) -> Summary:
         steps=len(told.turns),
         tool_calls=len(told.uses),
         cost_usd=cost if isinstance(cost, float) else None,
-        errors=sum(exchange.error is not None for exchange in tape.exchanges),
+        errors=sum(_broke(exchange) for exchange in tape.exchanges),
         dropped_bytes=tape.dropped,
     )
 
@@ -66,6 +68,13 @@ def troubles(untrusted: Mapping[str, str], refusals: Mapping[str, str]) -> Itera
     for host, why in untrusted.items():
         yield f"nothing was seen of {host}: {why}"
     yield from refusals.values()
+
+
+def _broke(exchange: Exchange) -> bool:
+    """True where no whole answer came; an agent may leave an MCP server that has said it all."""
+    if exchange.error is None or not exchange.error.startswith("cancelled"):
+        return exchange.error is not None
+    return not (mcp.listens(exchange.request) or mcp.replied(exchange))
 
 
 def unseen(tape: Tape) -> Iterator[str]:

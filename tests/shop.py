@@ -92,15 +92,20 @@ class Shop:
 
 
 @contextmanager
-def shop(folder: Path, task: str = TASK, *provider: str) -> Iterator[Shop]:
-    """Serve the practice world; both servers are ended with the block."""
+def shop(
+    folder: Path, task: str = TASK, *provider: str, mcp: tuple[str, ...] | None = None
+) -> Iterator[Shop]:
+    """Serve the practice world, with `mcp` options over MCP too; ended with the block."""
     book, log = folder / "shop.db", folder / "model.jsonl"
     log.touch()
     tools = ("scenarios.practice.server", "--db", str(book), "--task", task)
     model = ("scenarios.practice.provider", "--log", str(log), *provider)
     with ExitStack() as stack:
         servers, hosts = {}, []
-        for name, (module, *options) in {"shop": tools, "model": model}.items():
+        programs = {"shop": tools, "model": model}
+        if mcp is not None:
+            programs["mcp"] = ("scenarios.practice.as_mcp", "--http", "--db", str(book), *mcp)
+        for name, (module, *options) in programs.items():
             server = subprocess.Popen(
                 [sys.executable, "-m", module, *options],
                 stdin=subprocess.PIPE,

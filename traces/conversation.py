@@ -23,13 +23,20 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from traces.canonical import canonical
-from traces.dialects import lens
+from traces.dialects import lens, mcp
 from traces.encoding import plain
 from traces.kind import Kind, kind
 from traces.model import Chunk, Exchange, Request, Response, header
 from traces.step import Answer, Message, Result, ToolCall
 
 type Join = Literal["id", "map", "window", "args"]
+"""How an exchange was found to belong to a call: the first of these that names just one.
+
+    id      a header or a value of MCP's `_meta` is the call's id
+    map     what the user said of the tool; for MCP the call's own tool and arguments
+    window  no other call is open
+    args    they share a word that looks like an id; one of several MCP calls that say the same
+"""
 
 STRONG: tuple[Join, ...] = ("id", "map", "window")
 """Joins that a fault by tool name may rely on."""
@@ -254,20 +261,30 @@ class Conversations:
         raise AssertionError("count never ends")
 
     def _tool(self, exchange: Exchange) -> Placed:
-        call, join = self._joined(exchange.request)
+        said = mcp.message(exchange.request)
+        if said is not None and said.call is None:
+            return Placed("tool", None)
+        call, join = self._joined(exchange.request, said)
         lane = call.lane if call else (0 if len(self._lanes) == 1 else None)
         if call is not None and join is not None:
             call.exchanges.append((exchange.seq, join))
         placed = Placed("tool", lane, None, call, join)
         return Placed("tool", lane, self._failed.get(self._key(exchange, placed)), call, join)
 
-    def _joined(self, request: Request) -> tuple[Call, Join] | tuple[None, None]:
+    def _joined(
+        self, request: Request, said: mcp.Message | None
+    ) -> tuple[Call, Join] | tuple[None, None]:
         waiting = self.open_calls()
-        said = header(request.headers, "x-tool-call-id")
+        told = {header(request.headers, "x-tool-call-id"), *(said.meta if said else ())}
         for call in waiting:
-            if said == call.id:
+            if call.id in told:
                 return call, "id"
-        mapped = [call for call in waiting if self._maps(call.tool, request)]
+        if said is not None and said.call is not None:
+            mapped = [call for call in waiting if _means(call, said.call)]
+            if len(mapped) > 1:
+                return min(mapped, key=lambda call: len(call.exchanges)), "args"
+        else:
+            mapped = [call for call in waiting if self._maps(call.tool, request)]
         if len(mapped) == 1:
             return mapped[0], "map"
         if len(waiting) == 1:
@@ -284,7 +301,9 @@ class Conversations:
         if _is_turn(exchange) and placed.lane is not None:
             return _turn(placed)
         call = placed.call.id if placed.call else None
-        return placed.kind, placed.lane, call, request.method, request.url, request.body
+        body = mcp.gist(request) if placed.kind == "tool" else None
+        said = request.body if body is None else body
+        return placed.kind, placed.lane, call, request.method, request.url, said
 
 
 class Watch:
@@ -352,12 +371,10 @@ def _ended(answer: Response) -> Response:
 def failed(exchange: Exchange) -> bool:
     """True where a client may try the same again: no answer, a cut one, or a 4xx/5xx."""
     answer = exchange.response
-    return (
-        exchange.error is not None
-        or answer is None
-        or (answer.ended is None and exchange.transport == "http")
-        or answer.status >= 400
-    )
+    if answer is None or answer.status >= 400:
+        return True
+    cut = exchange.error is not None or (answer.ended is None and exchange.transport == "http")
+    return cut and not mcp.replied(exchange)
 
 
 def _numbered(results: tuple[Result, ...], before: tuple[str, ...] = ()) -> Iterator[str]:
@@ -377,6 +394,12 @@ def _prefixes(messages: tuple[Message, ...]) -> list[str]:
         digest.update(len(text).to_bytes(8) + text)
         out.append(digest.hexdigest())
     return out
+
+
+def _means(call: Call, asked: ToolCall) -> bool:
+    """True if this message to an MCP server is what the model asked for."""
+    same = canonical_arguments(call.arguments) == canonical_arguments(asked.arguments)
+    return same and mcp.names(call.tool, asked.name)
 
 
 def _shares_atom(arguments: str, request: Request) -> bool:

@@ -93,6 +93,21 @@ def edited(body: bytes, edits: tuple[Edit, ...]) -> bytes:
     return b"".join([*pieces, body[at:]])
 
 
+def edited_chunks(chunks: tuple[Chunk, ...], edits: tuple[Edit, ...]) -> tuple[Chunk, ...]:
+    """Chunks of a body after all edits; what replaces bytes of several arrives with the first."""
+    out, at = [], 0
+    for left, chunk in zip(reversed(range(len(chunks))), chunks, strict=True):
+        stop, own = at + len(chunk.data), []
+        for edit in edits:
+            here = at <= edit.start and (edit.start < stop or not left)
+            if here or edit.start < at < edit.stop:
+                start, end = max(edit.start, at) - at, min(edit.stop, stop) - at
+                own.append(Edit(start=start, stop=end, data=edit.data if here else b""))
+        out.append(replace(chunk, data=edited(chunk.data, tuple(own))) if own else chunk)
+        at = stop
+    return tuple(out)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request of the agent and what the agent got for it.

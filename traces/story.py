@@ -11,6 +11,7 @@ from typing import Literal
 import orjson
 
 from traces.conversation import STRONG, Call, Conversations, Join, Placed
+from traces.dialects import mcp
 from traces.model import Exchange
 from traces.step import Answer, Message, Usage
 from traces.tape import Tape
@@ -183,7 +184,8 @@ class _Teller:
 def _use(call: Call, by_seq: Mapping[int, Exchange], step_of: Mapping[int, int]) -> ToolUse:
     seqs = tuple(seq for seq, _ in call.exchanges)
     text = call.result.text if call.result else None
-    last = by_seq[seqs[-1]] if seqs else None
+    own = tuple(by_seq[seq] for seq in seqs)
+    over_mcp = tuple(x for x in own if mcp.message(x.request) is not None)
     return ToolUse(
         step=step_of[call.asked_by],
         call_id=call.id,
@@ -195,21 +197,36 @@ def _use(call: Call, by_seq: Mapping[int, Exchange], step_of: Mapping[int, int])
         ordinal=call.ordinal,
         result=text,
         result_seq=call.result_seq,
-        is_error=_is_error(call.result.is_error if call.result else None, text, last),
-        place="http" if seqs else "local",
+        is_error=_is_error(call.result.is_error if call.result else None, text, over_mcp or own),
+        place="mcp" if over_mcp else "http" if own else "local",
         join=call.exchanges[0][1] if call.exchanges else None,
         seqs=seqs,
     )
 
 
-def _is_error(flag: bool | None, text: str | None, last: Exchange | None) -> bool | None:
-    """The dialect's flag, else the last exchange's status, else what the text says; or unknown."""
-    if flag is not None:
+def _is_error(flag: bool | None, text: str | None, own: tuple[Exchange, ...]) -> bool | None:
+    """The dialect's flag, else what the last exchange says, else what the text says; or unknown.
+
+    What an MCP server calls an error is one, whatever the agent made of it.
+    """
+    said = _failed(own[-1]) if own else None
+    if flag is not None and not (said and mcp.message(own[-1].request)):
         return flag
-    if last is not None:
-        answer = last.response
-        return last.error is not None or answer is None or answer.status >= 400
-    return None if text is None else text_is_error(text)
+    if said is not None or text is None:
+        return said
+    return text_is_error(text)
+
+
+def _failed(exchange: Exchange) -> bool | None:
+    """Whether a tool's answer is an error; None where an MCP server wants to know more first."""
+    answer = exchange.response
+    if answer is None or answer.status >= 400:
+        return True
+    if mcp.message(exchange.request) is not None:
+        reply = mcp.read(answer.headers, answer.body)
+        if reply is not None:
+            return reply.is_error
+    return exchange.error is not None
 
 
 def text_is_error(text: str) -> bool | None:

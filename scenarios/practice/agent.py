@@ -1,4 +1,4 @@
-"""A plain agent: the official openai SDK, a loop, tools over HTTP or as local functions.
+"""A plain agent: the official openai SDK, a loop, tools over HTTP, MCP or as local functions.
 
 Exit status: 0 with a final answer, 1 on a crash, 2 for wrong arguments, 3 when steps run out.
 """
@@ -47,19 +47,26 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("local tools need --db")
     model_url = os.environ.get("OPENAI_BASE_URL", "http://model.practice/v1")
     tools_url = os.environ.get("TOOLS_URL", "http://shop.practice")
+    timeout = float(os.environ.get("TOOLS_TIMEOUT", "10"))
     with ExitStack() as stack:
         http = stack.enter_context(_http(model_url, tools_url))
+        offered, call = OFFERED, _remote(http, tools_url, timeout)
         if options.tools == "local":
             call = _local(stack.enter_context(closing(book.connect(options.db))))
-        else:
-            call = _remote(http, tools_url, float(os.environ.get("TOOLS_TIMEOUT", "10")))
+        elif options.tools == "mcp":
+            from scenarios.practice import mcp_client
+
+            server = options.mcp_command or os.environ.get("MCP_URL", "http://mcp.practice/mcp")
+            found = mcp_client.tools(server, version=options.mcp_version, timeout=timeout)
+            offered, call = stack.enter_context(found)
         prompt = TASKS[options.task].prompt
         if options.websocket:
             from scenarios.practice.turns import lead  # aiohttp takes longer to load than a run
 
             final = lead(model_url, options.model, (SYSTEM, prompt), call, options.max_steps)
         else:
-            agent = Agent(_client(http, model_url), options.model, call, stream=options.stream)
+            client = _client(http, model_url)
+            agent = Agent(client, options.model, call, stream=options.stream, offered=offered)
             final = agent.run(prompt, options.max_steps)
     if final is None:
         print(f"no final answer within {options.max_steps} steps", file=sys.stderr)
@@ -72,8 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scenarios.practice.agent", description=__doc__)
     parser.add_argument("task", nargs="?", choices=TASKS, metavar="TASK")
     parser.add_argument("--model", default="practice/retries")
-    parser.add_argument("--tools", choices=("http", "local"), default="http")
+    parser.add_argument("--tools", choices=("http", "local", "mcp"), default="http")
     parser.add_argument("--db", type=Path, help="the order book, for --tools local")
+    parser.add_argument("--mcp-command", help="start this server for --tools mcp, not MCP_URL")
+    parser.add_argument(
+        "--mcp-version", choices=("auto", "2026-07-28", "2025-11-25"), default="auto"
+    )
     parser.add_argument("--stream", action="store_true", help="have the answers streamed")
     parser.add_argument(
         "--websocket", action="store_true", help="ask for responses over a WebSocket, as Codex does"
@@ -87,9 +98,16 @@ class Agent:
     """Asks the model, runs the tools it calls, tells it the results, until it calls none."""
 
     def __init__(
-        self, client: openai.OpenAI, model: str, call: Tool, *, stream: bool = False
+        self,
+        client: openai.OpenAI,
+        model: str,
+        call: Tool,
+        *,
+        stream: bool = False,
+        offered: Sequence[ChatCompletionToolParam] | None = None,
     ) -> None:
         self._client = client
+        self._offered = OFFERED if offered is None else offered
         self._model = model
         self._call = call
         self._stream = stream
@@ -114,7 +132,7 @@ class Agent:
     def _ask(self, messages: list[ChatCompletionMessageParam]) -> tuple[str, list[ToolCall]]:
         # Given as `messages`, the SDK would compare every field of every message with the types
         # of all its parameters, which takes two thirds of a run; the wire is the same.
-        body = {"messages": messages, "tools": OFFERED}
+        body = {"messages": messages, "tools": self._offered}
         create = self._client.chat.completions.create
         if self._stream:
             usage: ChatCompletionStreamOptionsParam = {"include_usage": True}

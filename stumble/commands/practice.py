@@ -12,7 +12,8 @@ from stumble.exits import Wrong
 if TYPE_CHECKING:
     from scenarios.practice.plan import Task
 
-SHOP, MODEL = 8902, 8901
+SHOP, MODEL, MCP = 8902, 8901, 8903
+_BOOK = "Where to keep the order book; a new temporary file by default."
 
 
 @click.group(short_help="A shop, a model of known skill and an agent to try it all on.")
@@ -31,7 +32,7 @@ def practice() -> None:
     "--db",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Where to keep the order book; a new temporary file by default.",
+    help=_BOOK,
 )
 def serve(task: str, db: Path | None) -> None:
     """Serve the shop on port 8902 and the model on port 8901 until told to end."""
@@ -62,6 +63,36 @@ def serve(task: str, db: Path | None) -> None:
             raise click.ClickException(f"{error.strerror}: is another practice served?") from None
 
 
+@practice.command(short_help="Serve the shop's tools over MCP.")
+@click.argument("task", default="refund-1")
+@click.option("--http", is_flag=True, help=f"Streamable HTTP on port {MCP} instead of stdio.")
+@click.option("--port", type=int, default=MCP, show_default=True, help="Another port for --http.")
+@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), help=_BOOK)
+def mcp(task: str, http: bool, port: int, db: Path | None) -> None:
+    """Serve the shop's tools over MCP, on stdin and stdout or with --http, until told to end.
+
+    An order book that is there already is left as it is: it is that of `practice serve --db`.
+    """
+    import asyncio
+    from tempfile import TemporaryDirectory
+
+    from scenarios.practice import world
+
+    found = _task(task)
+    try:
+        from scenarios.practice import as_mcp
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{error}; install stumble[mcp]") from None
+    with TemporaryDirectory(prefix="stumble-practice-") as folder:
+        book = db or Path(folder) / "shop.db"
+        if not book.exists():
+            world.setup(book, found)
+        try:
+            asyncio.run(as_mcp.until_told(book, port) if http else as_mcp.over_stdio(book))
+        except OSError as error:
+            raise click.ClickException(f"{error.strerror}: is port {port} taken?") from None
+
+
 @practice.command(context_settings={"ignore_unknown_options": True})
 @click.argument("task")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
@@ -72,6 +103,7 @@ def agent(task: str, options: tuple[str, ...]) -> None:
     _task(task)
     os.environ.setdefault("OPENAI_BASE_URL", f"http://127.0.0.1:{MODEL}/v1")
     os.environ.setdefault("TOOLS_URL", f"http://127.0.0.1:{SHOP}")
+    os.environ.setdefault("MCP_URL", f"http://127.0.0.1:{MCP}/mcp")
     os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
     sys.exit(practising.main([task, *options]))
 

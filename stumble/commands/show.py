@@ -139,6 +139,7 @@ def _exchange_rows(tape: "Tape", told: "Story") -> Iterator[dict[str, object]]:
             "lane": placed.lane,
             "method": exchange.request.method,
             "url": exchange.request.url,
+            "mcp": _mcp(exchange),
             "status": answer.status if answer else None,
             "error": exchange.error,
             "started": round(exchange.started, 6),
@@ -154,6 +155,18 @@ def _exchange_rows(tape: "Tape", told: "Story") -> Iterator[dict[str, object]]:
         }
 
 
+def _mcp(exchange: "Exchange") -> str | None:
+    """What was said to an MCP server: `tools/list`, or `tools/call get_order`."""
+    from traces.dialects import mcp
+
+    said = mcp.message(exchange.request)
+    if said is None:
+        return None
+    if said.call is not None:
+        return f"{said.method} {said.call.name}"
+    return {"GET": "listens", "DELETE": "ends the session"}.get(said.method, said.method)
+
+
 def _duration(exchange: "Exchange") -> float | None:
     from traces.story import over
 
@@ -164,7 +177,8 @@ def _exchange_line(row: dict[str, object]) -> str:
     took, size = row["duration"], row["response_bytes"]
     ms = f"{took * 1000:8.1f} ms" if isinstance(took, float) else "           "
     status = row["status"] or "---"
-    notes = [str(row["error"])] if row["error"] else []
+    notes = [str(row["mcp"])] if row["mcp"] else []
+    notes += [str(row["error"])] if row["error"] else []
     notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []
     notes += [f"struck by {row['struck']}"] if row["struck"] else []
     notes += [f"again for {row['attempt_of']}"] if row["attempt_of"] is not None else []
