@@ -81,9 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", default="practice/retries")
     parser.add_argument("--tools", choices=("http", "local", "mcp"), default="http")
     parser.add_argument("--db", type=Path, help="the order book, for --tools local")
-    parser.add_argument("--mcp-command", help="start this server for --tools mcp, not MCP_URL")
+    server = "start this server for --tools mcp; else MCP_URL is asked"
+    parser.add_argument("--mcp-command", metavar="COMMAND", help=server)
+    versions = ("auto", "2026-07-28", "2025-11-25")
+    says = f"what to speak to it: {', '.join(versions)}"
     parser.add_argument(
-        "--mcp-version", choices=("auto", "2026-07-28", "2025-11-25"), default="auto"
+        "--mcp-version", metavar="DATE", choices=versions, default=versions[0], help=says
     )
     parser.add_argument("--stream", action="store_true", help="have the answers streamed")
     parser.add_argument(
