@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal
+from urllib.parse import urlsplit
 
 from mitmproxy import connection, http
 from mitmproxy.net.http.url import hostport
@@ -28,10 +29,11 @@ from recorder import websocket
 from recorder.causes import STREAM_RESET, code_of, resets, why
 from recorder.flows import Flows
 from recorder.layers import OPTIONS, Layers, UnreachedHook, next_layer
-from recorder.outer import Outer, Refused, WayOut, hint, reach
+from recorder.outer import PORTS, Outer, Refused, WayOut, hint, reach
 from recorder.tls import Tls
 from traces.model import header
 
+LOOPBACK = ("127.0.0.1", "::1")
 MODE = mode_specs.ProxyMode.parse("regular")
 # mitmproxy opens at most 5 connections at a time to one address; agents are not so limited.
 MANY = 1000
@@ -43,6 +45,8 @@ class Wiring:
 
     tls: Tls
     hosts: Mapping[str, tuple[str, int]]
+    origins: Mapping[int, tuple[str, str, int]]
+    """Ports of ours and the scheme, host and port for which each stands."""
     inner: bool
     way: WayOut
     refusals: dict[str, str]
@@ -106,8 +110,19 @@ class AgentConnection(server.LiveConnectionHandler):
             # The layer that waits for the hook is the only one to know the number of the stream.
             stream = hook.blocking if hook.flow.request.is_http2 else None
             self.flows.begin(hook.flow, stream.stream_id if isinstance(stream, HttpStream) else 0)
+            self._ask_the_origin(hook.flow.request)
         elif run := self._hooks.get(type(hook)):
             run(*hook.args())
+
+    def _ask_the_origin(self, request: http.Request) -> None:
+        """A request to a port that stands for an origin, by way of a proxy or not, is one to it."""
+        origin = self.wiring.origins.get(request.port)
+        if origin is not None and request.host in (*LOOPBACK, "localhost"):
+            request.data.scheme, request.data.host, request.data.port = (
+                origin[0].encode(),
+                *origin[1:],
+            )
+            request.headers["Host"] = hostport(*origin)
 
     async def handle_hook(self, hook: commands.StartHook) -> None:
         """Hooks about connections, of which we need none."""
@@ -297,6 +312,12 @@ class AgentConnection(server.LiveConnectionHandler):
         with socket.socket(fileno=os.dup(number)) as same:
             same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         io.writer.transport.abort()
+
+
+def split(origin: str) -> tuple[str, str, int]:
+    """Scheme, host and port of an origin."""
+    parts = urlsplit(origin)
+    return parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme]
 
 
 def _resets(reason: str) -> bool:

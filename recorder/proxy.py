@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recorder.connection import AgentConnection, Wiring
+from recorder.connection import AgentConnection, Wiring, split
 from recorder.flows import Flows, since
 from recorder.outer import WayOut
 from recorder.tls import Tls
@@ -30,6 +30,8 @@ class Proxy:
     port: int
     certificate: Path
     """The certificate of our CA, as PEM."""
+    origins: Mapping[str, int] = field(default_factory=dict)
+    """Origins and the ports that stand for them."""
     mistrusted: Mapping[str, str] = field(default_factory=dict)
     """Hosts for which the agent did not take our certificate, so nothing was recorded; and why."""
     refusals: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +54,7 @@ async def proxy(
     hosts: Mapping[str, tuple[str, int]] = {},
     upstream_ca: Path | None = None,
     way: WayOut = DIRECT,
+    origins: Mapping[str, int] = {},
     inner: bool = False,
 ) -> AsyncIterator[Proxy]:
     """A proxy that answers, for as long as the block runs; everything it opened is closed then.
@@ -59,8 +62,9 @@ async def proxy(
     `confdir` holds the CA (made where it is missing, key of mode 0600), `began` is the time of
     time.monotonic() from which all times count, `hosts` says where a host really is, and
     `upstream_ca` (PEM) which servers are trusted, by default those of certifi, and `way` by
-    which proxies they are reached. What a tap raises cancels the block and is raised here; agents
-    see their connections reset.
+    which proxies they are reached. `origins` are those (`https://api.openai.com`) that have a port
+    of their own (0 for any), at which they are asked without a proxy. What a tap raises cancels
+    the block and is raised here; agents see their connections reset.
 
     An `inner` proxy stands behind a performer: where there is no answer at all, not even a head,
     it says so with status 502 and why in the header `x-stumble-error`, and does not reset.
@@ -76,7 +80,9 @@ async def proxy(
 
     mistrusted, refusals = dict[str, str](), dict[str, str]()
     tls = Tls(confdir, upstream_ca)
+    origin_at: dict[int, tuple[str, str, int]] = {}
     wiring = Wiring(
+        origins=origin_at,
         tls=tls,
         hosts=hosts,
         inner=inner,
@@ -99,10 +105,17 @@ async def proxy(
         finally:
             del connections[connection]
 
-    server = await asyncio.start_server(accept, HOST, port)
+    servers, numbered = list[asyncio.Server](), dict[str, int]()
     try:
+        for origin, wanted in (("", port), *origins.items()):
+            server = await asyncio.start_server(accept, HOST, wanted)
+            servers.append(server)
+            numbered[origin] = server.sockets[0].getsockname()[1]
+            if origin:
+                origin_at[numbered[origin]] = split(origin)
         yield Proxy(
-            port=server.sockets[0].getsockname()[1],
+            port=numbered.pop(""),
+            origins=numbered,
             certificate=tls.certificate,
             mistrusted=mistrusted,
             refusals=refusals,
@@ -111,7 +124,8 @@ async def proxy(
         if not failures or task.uncancel() > 0:
             raise
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         await _close(connections, reset=bool(failures))
     if failures:
         raise failures[0]

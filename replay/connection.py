@@ -14,6 +14,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -120,6 +121,8 @@ class Connection(asyncio.Protocol):
     def _perform(self, asked: Asked) -> None:
         if (url := self._url(asked)) is None:
             return self._refuse(400)
+        if self.stage.bases:
+            asked, url = self._of_the_origin(asked, url)
         self._streams += 1
         performance = Performance(self, asked, url, self._streams)
         task = asyncio.Task(performance.run(), loop=self.stage.loop, eager_start=True)
@@ -128,6 +131,16 @@ class Connection(asyncio.Protocol):
         self._task = task
         task.add_done_callback(self._over)
         return None
+
+    def _of_the_origin(self, asked: Asked, url: str) -> tuple[Asked, str]:
+        """What was asked, of the origin for which a port of ours stands."""
+        scheme, _, rest = url.partition("://")
+        authority, slash, path = rest.partition("/")
+        if (origin := self.stage.bases.get(f"{scheme}://{authority}")) is None:
+            return asked, url
+        named = origin.partition("://")[2]
+        headers = tuple((k, named if k.lower() == "host" else v) for k, v in asked.headers)
+        return replace(asked, headers=headers), f"{origin}{slash}{path}"
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None

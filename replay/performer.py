@@ -13,7 +13,7 @@ reach anybody stands in `upstream.py`, which nothing here imports while it runs.
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -47,12 +47,14 @@ class Performer:
         upstream: "Upstream | None" = None,
         port: int = 0,
         hold: float = HOLD,
+        origins: Mapping[str, int] = {},
     ) -> "Stage":
         """Where one run takes place; enter it to listen on 127.0.0.1, leave it to end everything.
 
-        `began` is the reading of `time.monotonic` that is time 0 of the run.
+        `began` is the reading of `time.monotonic` that is time 0 of the run; `origins` have a port
+        of their own (0 for any), at which they are asked without a proxy.
         """
-        return Stage(self._authority, taps, began, seqs, upstream, port, hold)
+        return Stage(self._authority, taps, began, seqs, upstream, port, hold, origins)
 
 
 class Stage:
@@ -71,9 +73,14 @@ class Stage:
         upstream: "Upstream | None",
         port: int,
         hold: float,
+        origins: Mapping[str, int],
     ) -> None:
         self.authority, self.taps, self.seqs, self.upstream = authority, taps, seqs, upstream
         self.port, self.hold = port, hold
+        self.origins = dict(origins)
+        """Origins and the ports that stand for them."""
+        self.bases: dict[str, str] = {}
+        """The beginning of a URL of ours, to the one for which it stands."""
         self.loop: asyncio.AbstractEventLoop
         self.connections: set[Connection] = set()
         self.failure: BaseException | None = None
@@ -84,7 +91,7 @@ class Stage:
         """Why TLS failed, per authority asked for: agents that do not trust us, h2-only ones."""
         self._began = began
         self._empty = asyncio.Event()
-        self._server: asyncio.Server
+        self._servers: list[asyncio.Server] = []
 
     @property
     def url(self) -> str:
@@ -111,11 +118,24 @@ class Stage:
 
     async def __aenter__(self) -> Self:
         self.loop, numbers = asyncio.get_running_loop(), count(1)
-        self._server = await self.loop.create_server(
-            lambda: Connection(self, next(numbers)), "127.0.0.1", self.port, backlog=1024
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
+        try:
+            self.port = await self._listen(self.port, numbers)
+            for origin, wanted in self.origins.items():
+                self.origins[origin] = port = await self._listen(wanted, numbers)
+                for host in ("127.0.0.1", "localhost"):
+                    self.bases[f"http://{host}:{port}"] = origin
+        except OSError:
+            for server in self._servers:
+                server.close()
+            raise
         return self
+
+    async def _listen(self, port: int, numbers: Iterator[int]) -> int:
+        server = await self.loop.create_server(
+            lambda: Connection(self, next(numbers)), "127.0.0.1", port, backlog=1024
+        )
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     async def __aexit__(
         self,
@@ -124,13 +144,15 @@ class Stage:
         traceback: TracebackType | None,
     ) -> None:
         self.over = True
-        self._server.close()
+        for server in self._servers:
+            server.close()
         async with asyncio.timeout(_CLOSING):
             while self.connections:
                 self._empty.clear()
                 for connection in tuple(self.connections):
                     connection.drop()
                 await self._empty.wait()
-            await self._server.wait_closed()
+            for server in self._servers:
+                await server.wait_closed()
         if self.failure is not None and (error is None or isinstance(error, Exception)):
             raise self.failure from error

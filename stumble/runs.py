@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from scenarios.world import World
 from stumble import tapes
 from stumble.exits import Exits
 from stumble.home import new_id
+from stumble.upstreams import Upstream, ports, remembered, told, variables
 from traces.conversation import Watch
 from traces.kind import Kind
 from traces.model import Condition, Ended, Ending, Exchange, Fault, Request, Trajectory
@@ -187,6 +188,8 @@ async def record(
     tools: Mapping[str, str] | None = None,
     redact: bool = True,
     websocket: bool = True,
+    upstreams: tuple[Upstream, ...] = (),
+    say: Callable[[str], object] = lambda line: None,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
@@ -204,6 +207,7 @@ async def record(
         world="fresh" if world else "none",
         source="record",
         tools=tools,
+        upstreams={each.text: each.variables for each in upstreams},
     )
     with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
         trusted = bundle(certificate(ca), scratch, os.environ)
@@ -215,10 +219,13 @@ async def record(
             hosts=hosts or {},
             upstream_ca=trusted,
             way=way_out(os.environ),
+            origins=ports(upstreams),
         ) as listening:
             env = environment(
                 os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
-            )
+            ) | variables(upstreams, listening.origins)
+            for line in told(upstreams, listening.origins):
+                say(line)
             exit = await launch(env)
         ending = await _close(tape, watch, exit, world, began)
     await asyncio.to_thread(tapes.close, path)
@@ -253,7 +260,9 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         parent=recording.trajectory.id,
         forked_at=plan.fork.call_id if plan.fork else None,
         tools=recording.trajectory.tools,
+        upstreams=recording.trajectory.upstreams,
     )
+    upstreams = remembered(recording.trajectory.upstreams)
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         player = Player(
             recording,
@@ -274,11 +283,13 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
                 way = await stack.enter_async_context(inner)
             counted = itertools.count()
             stage = await stack.enter_async_context(
-                house.performer.stage(taps, began=began, seqs=counted, upstream=way)
+                house.performer.stage(
+                    taps, began=began, seqs=counted, upstream=way, origins=ports(upstreams)
+                )
             )
             env = environment(
                 os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
-            )
+            ) | variables(upstreams, stage.origins)
             exit = await _unless(stage.failed, launch(env))
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *player.missed, *unasked)
@@ -333,6 +344,7 @@ def _trajectory(
     parent: str | None = None,
     forked_at: str | None = None,
     tools: Mapping[str, str] | None = None,
+    upstreams: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Trajectory:
     return Trajectory(
         id=id,
@@ -351,6 +363,7 @@ def _trajectory(
         command=launch.command,
         warm=launch.warm,
         tools=tools or {},
+        upstreams=upstreams or {},
     )
 
 

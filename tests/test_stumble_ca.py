@@ -4,6 +4,7 @@ import os
 import ssl
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,12 +21,14 @@ from stumble.home import check_own
 RECORD = ("record", "-o", "a.tape", "--", sys.executable, "-c", "")
 
 
-def stumble(folder: Path, *arguments: str, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
+def stumble(
+    folder: Path, *arguments: str, umask: int = 0o022, extra: Mapping[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("XDG", "STUMBLE"))}
     return subprocess.run(
         [sys.executable, "-m", "stumble", *arguments],
         cwd=folder,
-        env=env | {"HOME": str(folder / "home")},
+        env=env | {"HOME": str(folder / "home")} | dict(extra),
         umask=umask,
         capture_output=True,
         text=True,

@@ -269,3 +269,5 @@ class Trajectory:
     warm: bool = False
     tools: Mapping[str, str] = field(default_factory=dict)
     """Which requests a tool makes, as the user said: name to `METHOD path-glob`."""
+    upstreams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Real base URLs (`[PORT=]URL`) for which one of ours stood, and the variables that said so."""

@@ -31,6 +31,20 @@ from stumble.exits import Exits, interrupted
     metavar="NAME=METHOD PATH",
     help='Which requests a tool makes: --tool issue_refund="POST */refunds".',
 )
+@click.option(
+    "--upstream",
+    "upstream_texts",
+    multiple=True,
+    metavar="[PORT=]URL",
+    help="Give a base URL of ours that stands for this one, for clients that know no proxy.",
+)
+@click.option(
+    "--base-url-env",
+    "base_url_names",
+    multiple=True,
+    metavar="NAME[=URL]",
+    help="Variables that are set to it; by default those that the URL's clients read.",
+)
 @options.world_options
 @options.budget_option(None)
 @click.option(
@@ -53,6 +67,8 @@ def record(
     task: str | None,
     host_texts: tuple[str, ...],
     tool_texts: tuple[str, ...],
+    upstream_texts: tuple[str, ...],
+    base_url_names: tuple[str, ...],
     reset: str | None,
     verify: str | None,
     budget: float | None,
@@ -65,6 +81,7 @@ def record(
     \b
     stumble record -o refund.tape -- python my_agent.py
     stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
+    stumble record --upstream https://api.openai.com/v1 -- ./agent-without-proxy
     """
     command = options.checked(command)
     if output is not None:
@@ -77,10 +94,12 @@ def record(
     from stumble.runs import Labels
     from stumble.runs import record as run
     from stumble.summary import summary, troubles, unseen
+    from stumble.upstreams import read as read_upstreams
     from stumble.worlds import by_command
     from traces.store import Store
     from traces.tape import read
 
+    upstreams = read_upstreams(upstream_texts, base_url_names)
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
     path = output or indexing.tapes_folder(store) / f"{id}.tape"
@@ -98,6 +117,8 @@ def record(
                 tools=options.pairs(tool_texts),
                 redact=redact,
                 websocket=websocket,
+                upstreams=upstreams,
+                say=lambda line: click.echo(line, err=True),
             )
         )
     tape = read(path)
