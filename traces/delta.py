@@ -18,8 +18,9 @@ from dataclasses import dataclass
 KEY_EVERY = 64
 _PARENTS = 8
 _KEYS = 4
-_SMALL = 500
-_STEP = 1 << 14
+_SMALL = 2_000
+"""Bodies up to this many bytes are said in full: sealing finds what they have in common."""
+_FIRST, _STEP = 1 << 8, 1 << 16
 _PROBE = 32
 _NEAR = (8, 32, 128, 512, 2048)
 _REACH = 8192
@@ -46,13 +47,26 @@ class Delta:
 
 def common_prefix(one: bytes, two: bytes, at: int = 0, there: int = 0) -> int:
     """For how long `one` from `at` on and `two` from `there` on are the same."""
-    length, most = 0, min(len(one) - at, len(two) - there)
+    length, step, most = 0, _FIRST, min(len(one) - at, len(two) - there)
     while length < most:
-        step = min(_STEP, most - length)
+        step = min(step, most - length)
         a, b = one[at + length : at + length + step], two[there + length : there + length + step]
         if a != b:
             return length + _parting(a, b)
-        length += step
+        length, step = length + step, min(step * 4, _STEP)
+    return length
+
+
+def common_suffix(one: bytes, two: bytes, most: int) -> int:
+    """Length of the common suffix, up to `most`."""
+    length, step = 0, _FIRST
+    while length < most:
+        step = min(step, most - length)
+        a = one[len(one) - length - step : len(one) - length]
+        b = two[len(two) - length - step : len(two) - length]
+        if a != b:
+            return length + _agreeing(a, b)
+        length, step = length + step, min(step * 4, _STEP)
     return length
 
 
@@ -68,14 +82,12 @@ def _parting(one: bytes, two: bytes) -> int:
     return low
 
 
-def common_suffix(one: bytes, two: bytes, most: int) -> int:
-    """Length of the common suffix, up to `most`."""
-    low, high = 0, most
-    if most == 0 or one[-most:] == two[-most:]:
-        return most
+def _agreeing(one: bytes, two: bytes) -> int:
+    """For how long the ends of two different texts of the same length are the same."""
+    low, high, size = 0, len(one), len(one)
     while high - low > 1:
         middle = (low + high) // 2
-        if one[len(one) - middle : len(one) - low] == two[len(two) - middle : len(two) - low]:
+        if one[size - middle : size - low] == two[size - middle : size - low]:
             low = middle
         else:
             high = middle
@@ -106,6 +118,8 @@ def _size(piece: Piece) -> int:
 
 def _meeting(body: bytes, parent: bytes, at: int, there: int, end: int) -> tuple[int, int] | None:
     """Where the two go on together: a place in the body behind `at`, and one in the parent."""
+    if there + _PROBE > end:
+        return None
     looked = [(skip, there + skip + _REACH) for skip in _NEAR] + [(skip, end) for skip in _FAR]
     for skip, high in looked:
         probe = body[at + skip : at + skip + _PROBE]

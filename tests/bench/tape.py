@@ -1,14 +1,16 @@
-"""Tape size of long conversations, and how fast tapes become rows of the store.
+"""Tapes: how small, how quick beside bare msgpack frames, and how fast they become rows.
 
 python -m tests.bench.tape
 """
 
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import msgpack
 import zstandard
 
 from stumble.prices import price
@@ -17,29 +19,35 @@ from traces import index
 from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
 from traces.relations import table
 from traces.store import Store
-from traces.tape import Writer, read
+from traces.tape import Writer, frames, read, seal
+from traces.tape.file import Appending
 
-ROUNDS = 5
+ROUNDS = 15
+RUN = Trajectory(id="many", recorded_at=0.0)
 
 
 def size(steps: int, folder: Path) -> None:
-    """Print raw and stored bytes of one conversation."""
+    """Print raw and stored bytes of one conversation, and what sealing costs."""
     exchanges = list(conversation(steps))
-    path = folder / f"{steps}.tape"
-    began = time.perf_counter()
-    with Writer(path, Trajectory(id=f"run-{steps}", recorded_at=0.0)) as tape:
-        for exchange in exchanges:
-            tape.exchange(exchange)
-        tape.ending(Ending(ended="final"))
-    took = time.perf_counter() - began
+    took, read_in = list[float](), list[float]()
+    for round in range(ROUNDS):
+        path = folder / f"{steps}-{round}.tape"
+        with Writer(path, RUN) as tape:
+            for exchange in exchanges:
+                tape.exchange(exchange)
+            tape.ending(Ending(ended="final"))
+        open_size = path.stat().st_size
+        took.append(timed(lambda path=path: seal(path)))  # type: ignore[misc]
+        read_in.append(timed(lambda path=path: read(path)))  # type: ignore[misc]
     assert list(read(path).exchanges) == exchanges, "the tape is not what was written"
-    raw = sum(_bytes(exchange) for exchange in exchanges)
-    stored = path.stat().st_size
+    raw, sealed = sum(map(_bytes, exchanges)), path.stat().st_size
     alone = sum(len(zstandard.compress(x.request.body, 3)) for x in exchanges)
-    sys.stdout.write(
-        f"{steps:4} steps: {raw:>12,} bytes raw, {stored:>9,} on tape, 1/{raw / stored:.0f}; "
-        f"zstd-3 per request 1/{sum(len(x.request.body) for x in exchanges) / alone:.1f}; "
-        f"written at {raw / took / 1e6:.0f} MB/s\n"
+    print(
+        f"{steps:4} steps: {raw:>12,} bytes raw; "
+        f"unsealed {open_size:>9,}, 1/{raw / open_size:.0f}; "
+        f"sealed {sealed:>8,}, 1/{raw / sealed:.0f}, in {median(took) * 1e3:.1f} ms "
+        f"(best {min(took) * 1e3:.1f}); read in {median(read_in) * 1e3:.1f} ms; "
+        f"zstd-3 per request 1/{sum(len(x.request.body) for x in exchanges) / alone:.1f}"
     )
 
 
@@ -48,27 +56,89 @@ def _bytes(exchange: Exchange) -> int:
     return len(exchange.request.body) + len(exchange.response.body)
 
 
+def timed(do: Callable[[], object]) -> float:
+    """Seconds it takes."""
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+def plain(exchange: Exchange) -> tuple[object, ...]:
+    """An exchange as a tuple of what it holds."""
+    asked, answer = exchange.request, exchange.response
+    assert answer is not None
+    return (
+        (exchange.seq, exchange.started, exchange.connection, exchange.stream, exchange.error),
+        (exchange.transport, exchange.answered_by, exchange.redacted),
+        (asked.method, asked.url, asked.headers, asked.body),
+        (answer.status, answer.reason, answer.version, answer.headers, answer.at, answer.ended),
+        [(chunk.at, chunk.data) for chunk in answer.chunks],
+    )
+
+
+def speed(name: str, exchanges: Sequence[Exchange], folder: Path) -> None:
+    """Print exchanges a second of bare frames and of tapes, interleaved, and their ratio."""
+    paces: dict[str, list[float]] = {"bare": [], "redaction off": [], "redaction on": []}
+    for round in range(ROUNDS):
+        for kind, rates in paces.items():
+            path = folder / f"{name}-{kind}-{round}"
+            if kind == "bare":
+                took = timed(lambda path=path: _bare(path, exchanges))  # type: ignore[misc]
+            else:
+                took = timed(lambda path=path, kind=kind: _taped(path, exchanges, kind))  # type: ignore[misc]
+            rates.append(len(exchanges) / took)
+            path.unlink()
+    for kind, rates in paces.items():
+        ratios = [ours / other for ours, other in zip(rates, paces["bare"], strict=True)]
+        print(
+            f"{name}, {kind}: {median(rates):,.0f} exchanges/s, {median(ratios):.2f} of bare "
+            f"({min(ratios):.2f}-{max(ratios):.2f})"
+        )
+
+
+def _bare(path: Path, exchanges: Iterable[Exchange]) -> None:
+    """The least that survives a kill: length, crc, msgpack, one write each, synced alike."""
+    file = Appending(path)
+    for exchange in exchanges:
+        file.append(frames.frame(1, msgpack.packb(plain(exchange))))
+    file.close()
+
+
+def _taped(path: Path, exchanges: Iterable[Exchange], kind: str) -> None:
+    with Writer(path, RUN, redact=kind == "redaction on") as tape:
+        for exchange in exchanges:
+            tape.exchange(exchange)
+
+
+def small(count: int) -> list[Exchange]:
+    """Exchanges of 2 KB that have little in common."""
+    text = Path(index.__file__).read_bytes()
+    out = []
+    for seq in range(count):
+        at = seq * 37 % 4000
+        answer = Response(
+            status=200, chunks=(Chunk(at=seq, data=text[at : at + 1000]),), at=seq, ended=seq
+        )
+        request = Request(method="POST", url="http://shop/x", body=text[at + 9 : at + 1009])
+        out.append(Exchange(seq=seq, started=seq, request=request, response=answer))
+    return out
+
+
 def ingest(folder: Path, count: int = 20_000) -> None:
     """Print how many exchanges of 2 KB a second become rows with all columns."""
     path = folder / "many.tape"
-    text = Path(index.__file__).read_bytes()
-    with Writer(path, Trajectory(id="many", recorded_at=0.0)) as tape:
-        for seq in range(count):
-            at = seq % 4000
-            answer = Response(
-                status=200, chunks=(Chunk(at=seq, data=text[at : at + 1000]),), at=seq, ended=seq
-            )
-            request = Request(method="POST", url="http://shop/x", body=text[at + 9 : at + 1009])
-            tape.exchange(Exchange(seq=seq, started=seq, request=request, response=answer))
+    with Writer(path, RUN) as tape:
+        for exchange in small(count):
+            tape.exchange(exchange)
         tape.ending(Ending(ended="final"))
     rates = []
-    for _ in range(ROUNDS):
+    for _ in range(5):
         began = time.perf_counter()
         rows = index.rows(read(path), None, price)
         tables = {name: table(name, found) for name, found in rows.items() if found}
         Store(folder / "store").write("many", tables)
         rates.append(count / (time.perf_counter() - began))
-    sys.stdout.write(f"ingest: {median(rates):,.0f} exchanges of 2 KB a second, all columns\n")
+    print(f"ingest: {median(rates):,.0f} exchanges of 2 KB a second, all columns")
 
 
 def main() -> None:
@@ -76,8 +146,10 @@ def main() -> None:
     with TemporaryDirectory() as name:
         for steps in (60, 200):
             size(steps, Path(name))
+        speed("60 steps", list(conversation(60)), Path(name))
+        speed("2 KB each", small(2000), Path(name))
         ingest(Path(name))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

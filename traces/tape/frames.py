@@ -1,9 +1,9 @@
 """The bytes of a tape: whole frames, what lies between them, and the blocks of a sealed one."""
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import zstandard
 
@@ -14,7 +14,7 @@ BLOCK = 64
 KINDS = range(1, BLOCK + 1)
 MAX_PAYLOAD = 1 << 31
 _RESYNC = 1 << 20
-_OF_KIND = tuple(zlib.crc32(bytes((kind,))) for kind in range(256))
+_OF_KIND = tuple(crc32(bytes((kind,))) for kind in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def frame(kind: int, payload: bytes) -> bytes:
     """One frame, ready for one write. ValueError for a payload over 2 GiB."""
     if len(payload) >= MAX_PAYLOAD:
         raise ValueError(f"a frame of {len(payload)} bytes is over the limit of {MAX_PAYLOAD}")
-    return HEAD.pack(len(payload), _crc(kind, payload), kind) + payload
+    return HEAD.pack(len(payload), crc32(payload, _OF_KIND[kind]), kind) + payload
 
 
 def preamble() -> bytes:
@@ -105,13 +105,9 @@ def _frame_at(view: memoryview, at: int) -> Frame | None:
     if kind not in KINDS or start + length > len(view):
         return None
     payload = view[start : start + length]
-    if _crc(kind, payload) != crc:
+    if crc32(payload, _OF_KIND[kind]) != crc:
         return None
     return Frame(kind, payload, at, HEAD.size + length)
-
-
-def _crc(kind: int, payload: bytes | memoryview) -> int:
-    return zlib.crc32(payload, _OF_KIND[kind])
 
 
 def _resync(view: memoryview, at: int) -> int | None:

@@ -11,15 +11,21 @@ from traces.model import Edit, Headers
 
 PACKED = 1
 """The msgpack extension that stands for bytes and holds them as one zstd frame."""
-_WORTH = 512
+_WORTH = 1024
 _ZSTD = zstandard.ZstdDecompressor()
 
 
 class Packer:
-    """Packs values; long bytes are said shorter where that is cheap."""
+    """Packs values, for one thread; long bytes are said shorter where that is cheap."""
 
     def __init__(self) -> None:
         self._zstd = zstandard.ZstdCompressor(level=1)
+        self._msgpack = msgpack.Packer()
+
+    def pack(self, value: object) -> bytes:
+        """A value as the payload of a frame."""
+        packed: bytes = self._msgpack.pack(value)
+        return packed
 
     def short(self, data: bytes) -> bytes | msgpack.ExtType:
         """The bytes, or what stands for them."""

@@ -9,7 +9,7 @@ from traces.model import Chunk, Ending, Exchange, Headers, Injection, Response, 
 from traces.redact import Redactor, Stream, with_length
 from traces.tape import frames
 from traces.tape.file import Appending, Unrecordable
-from traces.tape.payload import Packer, pack, said_edit, sparse
+from traces.tape.payload import Packer, said_edit, sparse
 
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
 
@@ -39,7 +39,7 @@ class Writer:
         first = first if redact else first | {"verbatim": True}
         self._file = Appending(path)
         try:
-            self._file.append(frames.preamble() + _frame(TRAJECTORY, first))
+            self._file.append(frames.preamble() + self._frame(TRAJECTORY, first))
         except Unrecordable:
             # Nothing was recorded, so there is nothing to keep.
             self._file.close()
@@ -77,11 +77,11 @@ class Writer:
         value = sparse(injection)
         if injection.edits:
             value["edits"] = [said_edit(edit) for edit in injection.edits]
-        self._file.append(_frame(INJECTION, self._clean(value)))
+        self._file.append(self._frame(INJECTION, self._clean(value)))
 
     def ending(self, ending: Ending) -> None:
         """Write how the run ended."""
-        self._file.append(_frame(ENDING, self._clean(sparse(ending))))
+        self._file.append(self._frame(ENDING, self._clean(sparse(ending))))
 
     def close(self) -> None:
         """Write what still waited, flush to disk and close; a second call does nothing."""
@@ -124,7 +124,7 @@ class Writer:
             value["edits"] = [said_edit(edit) for edit in edits]
         if redacted:
             value["redacted"] = True
-        return _frame(REQUEST, value)
+        return self._frame(REQUEST, value)
 
     def _body(self, seq: int, body: bytes) -> object:
         said = self._bodies.encode(seq, body)
@@ -155,7 +155,7 @@ class Writer:
             "headers": self._headers(answer.headers),
             "by": exchange.answered_by,
         }
-        return _frame(HEAD, value)
+        return self._frame(HEAD, value)
 
     def _headers(self, headers: Headers) -> Headers:
         return self.redactor.headers(headers) if self._redact else headers
@@ -166,7 +166,7 @@ class Writer:
         return self._free(*known, known[1].chunk(chunk))
 
     def _chunk(self, seq: int, chunk: Chunk, data: bytes) -> bytes:
-        return _frame(CHUNK, (seq, chunk.at, self._packer.short(data)))
+        return self._frame(CHUNK, (seq, chunk.at, self._packer.short(data)))
 
     def _free(self, exchange: Exchange, stream: Stream, chunks: list[Chunk]) -> bytes:
         anew = stream.anew and exchange.response is not None
@@ -194,7 +194,7 @@ class Writer:
                 value["trailers"] = self._headers(answer.trailers)
         if exchange.error is not None:
             value["error"] = self._clean(exchange.error)
-        return waited + _frame(DONE, value)
+        return waited + self._frame(DONE, value)
 
     def _clean[T](self, value: T) -> T:
         """A value of texts, bytes, sequences and mappings without the secrets in it."""
@@ -213,6 +213,5 @@ class Writer:
                 clean = {key: self._clean(each) for key, each in value.items()}
         return cast("T", clean)
 
-
-def _frame(kind: int, value: object) -> bytes:
-    return frames.frame(kind, pack(value))
+    def _frame(self, kind: int, value: object) -> bytes:
+        return frames.frame(kind, self._packer.pack(value))
