@@ -21,7 +21,7 @@ def test_a_body_comes_back_byte_for_byte_from_any_parent(
 
 
 def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> None:
-    bodies, parent = Bodies(), b'{"messages":[' + b'{"content":"x"},' * 40 + TOOLS
+    bodies, parent = Bodies(), b'{"messages":[' + b'{"content":"x"},' * 400 + TOOLS
     body = parent.replace(TOOLS, b'{"content":"new"},' + TOOLS)
     assert bodies.encode(0, parent) == parent
     said = bodies.encode(1, body)

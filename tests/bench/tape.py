@@ -3,9 +3,9 @@
 python -m tests.bench.tape
 """
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -37,8 +37,8 @@ def size(steps: int, folder: Path) -> None:
                 tape.exchange(exchange)
             tape.ending(Ending(ended="final"))
         open_size = path.stat().st_size
-        took.append(timed(lambda path=path: seal(path)))  # type: ignore[misc]
-        read_in.append(timed(lambda path=path: read(path)))  # type: ignore[misc]
+        took.append(timed(partial(seal, path)))
+        read_in.append(timed(partial(read, path)))
     assert list(read(path).exchanges) == exchanges, "the tape is not what was written"
     raw, sealed = sum(map(_bytes, exchanges)), path.stat().st_size
     alone = sum(len(zstandard.compress(x.request.body, 3)) for x in exchanges)
@@ -76,27 +76,7 @@ def plain(exchange: Exchange) -> tuple[object, ...]:
     )
 
 
-def speed(name: str, exchanges: Sequence[Exchange], folder: Path) -> None:
-    """Print exchanges a second of bare frames and of tapes, interleaved, and their ratio."""
-    paces: dict[str, list[float]] = {"bare": [], "redaction off": [], "redaction on": []}
-    for round in range(ROUNDS):
-        for kind, rates in paces.items():
-            path = folder / f"{name}-{kind}-{round}"
-            if kind == "bare":
-                took = timed(lambda path=path: _bare(path, exchanges))  # type: ignore[misc]
-            else:
-                took = timed(lambda path=path, kind=kind: _taped(path, exchanges, kind))  # type: ignore[misc]
-            rates.append(len(exchanges) / took)
-            path.unlink()
-    for kind, rates in paces.items():
-        ratios = [ours / other for ours, other in zip(rates, paces["bare"], strict=True)]
-        print(
-            f"{name}, {kind}: {median(rates):,.0f} exchanges/s, {median(ratios):.2f} of bare "
-            f"({min(ratios):.2f}-{max(ratios):.2f})"
-        )
-
-
-def _bare(path: Path, exchanges: Iterable[Exchange]) -> None:
+def bare(path: Path, exchanges: Iterable[Exchange]) -> None:
     """The least that survives a kill: length, crc, msgpack, one write each, synced alike."""
     file = Appending(path)
     for exchange in exchanges:
@@ -104,10 +84,41 @@ def _bare(path: Path, exchanges: Iterable[Exchange]) -> None:
     file.close()
 
 
-def _taped(path: Path, exchanges: Iterable[Exchange], kind: str) -> None:
-    with Writer(path, RUN, redact=kind == "redaction on") as tape:
+def taped(path: Path, exchanges: Iterable[Exchange], *, redact: bool) -> None:
+    """A tape of these exchanges."""
+    with Writer(path, RUN, redact=redact) as tape:
         for exchange in exchanges:
             tape.exchange(exchange)
+
+
+WRITERS: Mapping[str, Callable[[Path, Iterable[Exchange]], None]] = {
+    "bare": bare,
+    "redaction off": partial(taped, redact=False),
+    "redaction on": partial(taped, redact=True),
+}
+
+
+def speed(name: str, exchanges: Sequence[Exchange], folder: Path) -> None:
+    """Print the pace of bare frames and of tapes, interleaved, and their ratio."""
+    wall = {kind: list[float]() for kind in WRITERS}
+    cpu = {kind: list[float]() for kind in WRITERS}
+    for round in range(ROUNDS):
+        for kind, write in WRITERS.items():
+            path = folder / f"{name}-{kind}-{round}"
+            before = time.process_time()
+            wall[kind].append(timed(partial(write, path, exchanges)))
+            cpu[kind].append(time.process_time() - before)
+            path.unlink()
+    for kind in WRITERS:
+        rate, spent = len(exchanges) / median(wall[kind]), median(cpu[kind]) / len(exchanges)
+        by_wall, by_cpu = (
+            median(other / ours for ours, other in zip(took[kind], took["bare"], strict=True))
+            for took in (wall, cpu)
+        )
+        print(
+            f"{name}, {kind}: {rate:,.0f} exchanges/s, {by_wall:.2f} of bare by the clock; "
+            f"{spent * 1e6:.1f} us of CPU each, {by_cpu:.2f} of bare"
+        )
 
 
 def small(count: int) -> list[Exchange]:
@@ -152,4 +163,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
