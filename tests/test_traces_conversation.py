@@ -187,13 +187,11 @@ def test_while_it_happens_the_same_comes_out_as_afterwards() -> None:
 
     watch = Watch()
     taps = Taps([watch])
-    for exchange in play.exchanges:
-        taps.request(exchange)
-        taps.done(exchange)
-
     after = play.story()
     for exchange in play.exchanges:
+        taps.request(exchange)
         live = watch.placed(exchange)
+        taps.done(exchange)
         told_after = after.placed[exchange.seq]
         assert (live.kind, live.lane, live.attempt_of, live.join) == (
             told_after.kind, told_after.lane, told_after.attempt_of, told_after.join,

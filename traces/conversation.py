@@ -81,7 +81,6 @@ class _Lane:
     number: int
     prefix: str = ""
     messages: int = 0
-    seqs: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,20 @@ class _Told:
     """The call ids of the results in it."""
 
 
-class Conversations:
-    """All lanes of one trajectory. `tools` maps a tool name to `METHOD url-path-glob`."""
+_LATEST = 64
+"""How many answers a live run may go on from, where the provider keeps the conversation."""
 
-    def __init__(self, tools: Mapping[str, str] | None = None) -> None:
+
+class Conversations:
+    """All lanes of one trajectory. `tools` maps a tool name to `METHOD url-path-glob`.
+
+    `live`: what was said is not kept longer than it takes to place what comes next, so that a
+    run may go on for as long as it likes.
+    """
+
+    def __init__(self, tools: Mapping[str, str] | None = None, *, live: bool = False) -> None:
         self._tools = dict(tools or {})
+        self._live = live
         self._lanes: list[_Lane] = []
         self._by_prefix: dict[tuple[int, str], _Lane] = {}
         self._calls: dict[tuple[int, str], Call] = {}
@@ -174,6 +182,8 @@ class Conversations:
         if answer.id is not None and answer.finish is not None:
             messages = (*told.messages, *answer.said)
             self._kept[answer.id] = replace(told, messages=messages)
+            if self._live and len(self._kept) > _LATEST:
+                del self._kept[next(iter(self._kept))]
         if placed.silent:
             return None
         if exchange.response.status < 400:
@@ -192,11 +202,11 @@ class Conversations:
         before = self._kept.get(state.previous or "", _Told())
         messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
         lane = self._lane(messages, results)
-        lane.seqs.append(exchange.seq)
         for name, result in zip(_numbered(results, before.results), results, strict=True):
             call = self._calls.get((lane.number, name))
             if call is not None and call.open:
-                call.result, call.result_seq = result, exchange.seq
+                call.result = replace(result, text="") if self._live else result
+                call.result_seq = exchange.seq
         ids = (*before.results, *(result.call_id for result in results))
         self._asked[exchange.seq] = _Told(messages[state.lead :], ids)
         placed = Placed(
@@ -314,11 +324,11 @@ class Watch:
     """
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
-        self.conversations = Conversations(tools)
+        self.conversations = Conversations(tools, live=True)
         self._flowing: dict[int, Exchange] = {}
 
     def placed(self, exchange: Exchange) -> Placed:
-        """Where an exchange belongs that this tap has seen."""
+        """Where an exchange belongs that this tap has seen and that is not over."""
         return self.conversations.placed[exchange.seq]
 
     def request(self, exchange: Exchange) -> Exchange:
@@ -345,6 +355,7 @@ class Watch:
     def done(self, exchange: Exchange) -> None:
         if self._flowing.pop(exchange.seq, None) or self.placed(exchange).kind != "model":
             self.conversations.answered(exchange)
+        del self.conversations.placed[exchange.seq]
 
 
 def _read(exchange: Exchange) -> Answer | None:

@@ -3,9 +3,9 @@
     python -m tests.bench.memory [EXCHANGES]
 
 A recording proxy as `stumble record` has it (Watch, Writer with redaction) runs in a process of
-its own; a client sends it requests of 1 KB, each with another order in it, and gets 1 KB. The
-growth of its resident memory is taken between the first tenth and the end, after its garbage
-was collected, and divided by the exchanges in between.
+its own. A client sends it requests of 1 KB to a shop, each for another order, and then a tenth
+as many to a model, in conversations of 20 steps. The growth of its resident memory is taken
+between the first fifth and the end, its garbage collected, and divided by the exchanges in between.
 """
 
 import asyncio
@@ -14,18 +14,20 @@ import itertools
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from recorder.loop import run
 from recorder.proxy import proxy
-from tests.bench.proxy import ANSWER
+from tests.bench.conversation import conversation
 from traces.conversation import Watch
 from traces.model import Trajectory
 from traces.tape import Writer
 from traces.taps import Taps
 
-EXCHANGES = 10_000
+EXCHANGES, STEPS = 10_000, 20
 
 
 def resident() -> int:
@@ -51,42 +53,75 @@ async def recording(folder: Path) -> None:
                 print(resident(), flush=True)
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A server of ANSWER, whatever it is asked."""
-    while head := await reader.readuntil(b"\r\n\r\n"):
-        await reader.readexactly(int(head.partition(b"ontent-Length: ")[2].split(b"\r")[0]))
-        writer.write(ANSWER)
+@dataclass(slots=True)
+class Client:
+    """Asks through the proxy and is the server as well: one request after the other."""
+
+    port: int
+    answer: bytes = b""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer what the client expects, whatever is asked."""
+        while head := await line_of(reader):
+            await reader.readexactly(int(head.partition(b"ontent-Length: ")[2].split(b"\r")[0]))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+            writer.write(b"Content-Length: %d\r\n\r\n" % len(self.answer) + self.answer)
+
+    async def ask(self, exchanges: Iterable[tuple[str, bytes, bytes]], server: int) -> None:
+        """Each of these paths and bodies, on one connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        for path, body, self.answer in exchanges:
+            head = f"POST http://127.0.0.1:{server}{path} HTTP/1.1\r\nHost: h\r\n"
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(len(self.answer))
+        writer.close()
 
 
-async def ask(port: int, server: int, numbers: range) -> None:
-    """One request after the other on one connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def line_of(reader: asyncio.StreamReader) -> bytes:
+    """The head of a request, empty at the end."""
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return b""
+
+
+def orders(numbers: range) -> Iterator[tuple[str, bytes, bytes]]:
+    """Requests of 1 KB to a shop."""
     for number in numbers:
         body = (b'{"order": %d, "note": "' % number).ljust(1022, b"x") + b'"}'
-        head = f"POST http://127.0.0.1:{server}/orders/{number} HTTP/1.1\r\nHost: h\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        await reader.readuntil(b"\r\n\r\n")
-        await reader.readexactly(1024)
-    writer.close()
+        yield f"/orders/{number}", body, b"x" * 1024
 
 
-async def measure(count: int) -> None:
+def steps(numbers: range) -> Iterator[tuple[str, bytes, bytes]]:
+    """Model requests, each with its conversation so far."""
+    for seed in range(numbers.start // STEPS, numbers.stop // STEPS):
+        for exchange in conversation(STEPS, seed):
+            assert exchange.response is not None
+            said = b'"user", "content": "'
+            body = exchange.request.body.replace(said, said + b"%d" % seed, 1)
+            yield "/v1/chat/completions", body, exchange.response.body
+
+
+async def measure(count: int, kind: str) -> None:
     """Print bytes kept per exchange."""
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    traffic = {"orders": orders, "steps": steps}[kind]
+    client = Client(0)
+    server = await asyncio.start_server(client.serve, "127.0.0.1", 0)
     asked = server.sockets[0].getsockname()[1]
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tests.bench.memory", "record", folder]
         with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as recorder:
             assert recorder.stdin is not None
             assert recorder.stdout is not None
-            port, sizes = int(recorder.stdout.readline()), list[int]()
-            for numbers in (range(count // 10), range(count // 10, count)):
-                await ask(port, asked, numbers)
+            client.port, sizes = int(recorder.stdout.readline()), list[int]()
+            for numbers in (range(count // 5), range(count // 5, count)):
+                await client.ask(traffic(numbers), asked)
                 print("now", file=recorder.stdin, flush=True)
                 sizes.append(int(recorder.stdout.readline()))
             recorder.stdin.close()
-            kept = (sizes[1] - sizes[0]) / (count - count // 10)
-            print(f"{count:,} exchanges: {sizes[1] / 1e6:.1f} MB resident, {kept:,.0f} B kept each")
+            kept = (sizes[1] - sizes[0]) / (count - count // 5)
+            print(f"{count:,} {kind}: {sizes[1] / 1e6:.1f} MB resident, {kept:,.0f} B kept each")
     server.close()
 
 
@@ -94,4 +129,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
         run(recording(Path(sys.argv[2])))
     else:
-        asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else EXCHANGES))
+        count = int(sys.argv[1]) if len(sys.argv) > 1 else EXCHANGES
+        asyncio.run(measure(count, "orders"))
+        asyncio.run(measure(count // 10, "steps"))
