@@ -1,6 +1,7 @@
 """A call over MCP is found to be the call that the model asked for, and nothing else is a call."""
 
 import json
+from dataclasses import replace
 
 from tests.test_traces_conversation import GO, ORDER, RATE, Play, result
 from traces.dialects import mcp
@@ -76,6 +77,33 @@ def test_parallel_calls_are_told_apart_by_name_and_arguments() -> None:
         ("mcp", "map", True, (first,)),
         ("mcp", "map", True, (second,)),
     ]
+
+
+def test_calls_of_two_tools_with_equal_arguments_are_told_apart() -> None:
+    session = Session()
+    refund = ToolCall(id="c9", name="get_refund", arguments=ORDER.arguments)
+    session.model(GO, ORDER, refund)
+    seqs = {name: session.calls(name, ORDER.arguments) for name in ("get_refund", "get_order")}
+    story = told(session, ORDER, refund)
+    assert [(use(story, x).join, use(story, x).seqs) for x in (ORDER, refund)] == [
+        ("map", (seqs["get_order"],)),
+        ("map", (seqs["get_refund"],)),
+    ]
+
+
+def test_a_client_that_has_its_answer_may_hang_up() -> None:
+    session = Session()
+    session.model(GO, ORDER)
+    session.calls("get_order", ORDER.arguments)
+    whole = session.exchanges[-1]
+    assert whole.response is not None
+    open_end = replace(whole.response, ended=None)
+    left = replace(whole, response=open_end, error="cancelled: eof by the agent")
+    session.exchanges[-1] = left
+    again = session.calls("get_order", ORDER.arguments)
+    story = told(session, ORDER)
+    assert story.placed[again].attempt_of is None
+    assert use(story, ORDER).is_error is False
 
 
 def test_the_clients_word_for_which_call_it_is_comes_first() -> None:

@@ -44,12 +44,20 @@ async def serving(db: Path, port: int = 0, *, json: bool = False) -> AsyncIterat
 
     `json` answers sessions in plain JSON too, where the SDK would send a stream per answer.
     """
+    with closing(connect(db)) as book:
+        async with listening(server(book), port, json=json) as chosen:
+            yield chosen
+
+
+@asynccontextmanager
+async def listening(tools: Server, port: int = 0, *, json: bool = False) -> AsyncIterator[int]:
+    """Serve any MCP server over HTTP on loopback until the block ends; gives the port."""
     # asyncio delays what is written unless the socket says that it is one of TCP.
     tcp = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)
-    with closing(connect(db)) as book, tcp as listener:
+    with tcp as listener:
         listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
-        app = server(book).streamable_http_app(
+        app = tools.streamable_http_app(
             streamable_http_path=PATH,
             json_response=json,
             transport_security=TransportSecuritySettings(allowed_hosts=[*HOSTS]),
