@@ -97,6 +97,9 @@ def lock() -> None:
     run(*compiled, *dev, "--output-file", requirements(dev=True))
     for agent in sorted((ROOT / "tests" / "agents").glob("*.in")):
         run(*compiled, agent, "--output-file", agent.with_suffix(".txt"))
+    for agent in sorted((ROOT / "tests" / "agents").glob("*/package.json")):
+        chosen = ("--package-lock-only", "--omit-lockfile-registry-resolved", "--ignore-scripts")
+        run("npm", "install", "--silent", *chosen, "--prefix", agent.parent)
 
 
 def find_uv() -> str:

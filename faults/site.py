@@ -11,10 +11,18 @@ from traces.story import Story, ToolUse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A call, known by what came before it, its tool, arguments and ordinal; ids are aliases."""
+    """A call, known by its tool, arguments and ordinal, and by its id or what came before it.
+
+    Its id decides where no other call of the recording has it: ids are the model's, whose
+    answers come from the tape up to the call, while the conversation before it holds dates,
+    session ids and keys of each run. Clients that count their ids anew in each conversation
+    make them aliases; there the address of the conversation decides.
+    """
 
     tool: str
     call_id: str
+    alone: bool = True
+    """True where the recording has no other call of that id."""
     arguments: str
     """Canonical JSON."""
     prefix: str
@@ -27,7 +35,7 @@ class Site:
         """True for this very call in another run of the same prefix."""
         return (
             call.tool == self.tool
-            and call.prefix == self.prefix
+            and (call.id == self.call_id if self.alone else call.prefix == self.prefix)
             and call.ordinal == self.ordinal
             and canonical_arguments(call.arguments) == self.arguments
         )
@@ -53,6 +61,7 @@ def select(story: Story, fault: Fault, operator: Operator) -> Site:
     return Site(
         tool=use.tool,
         call_id=use.call_id,
+        alone=sum(other.call_id == use.call_id for other in story.uses) == 1,
         arguments=canonical_arguments(use.arguments),
         prefix=use.prefix,
         ordinal=use.ordinal,

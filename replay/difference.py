@@ -6,6 +6,7 @@ from os.path import commonprefix
 
 from traces.encoding import plain
 from traces.model import Exchange, Headers, Request, Response
+from traces.volatile import settled
 
 _WINDOW = 40
 _MOST = 8
@@ -42,7 +43,7 @@ def differences(was: Request, now: Request) -> Iterator[tuple[str, str, str]]:
         yield "method", was.method, now.method
     if was.url != now.url:
         yield "url", *_window(was.url, now.url)
-    yield from changes(fields(was.headers, was.body), fields(now.headers, now.body))
+    yield from changes(_asked(was), _asked(now))
 
 
 def answer_differences(was: Response, now: Response) -> Iterator[tuple[str, str, str]]:
@@ -57,6 +58,15 @@ def changes(one: dict[str, str], two: dict[str, str]) -> Iterator[tuple[str, str
     for path in [*one, *(path for path in two if path not in one)]:
         if one.get(path) != two.get(path):
             yield path, *_window(one.get(path, "(absent)"), two.get(path, "(absent)"))
+
+
+def _asked(request: Request) -> dict[str, str]:
+    """The fields of a request's body, without what never counts."""
+    text = plain(request.headers, request.body) or b""
+    try:
+        return dict(_flatten("", settled(request, json.loads(text)))) if text else {}
+    except ValueError:
+        return {"body": text.decode("utf-8", "backslashreplace")}
 
 
 def fields(headers: Headers, body: bytes) -> dict[str, str]:

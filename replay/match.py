@@ -1,23 +1,26 @@
 """Finding the recorded answer to a request: exact bytes first, canonical JSON only on a miss.
 
 Exact is a hash of method, URL and body, so the cost does not grow with the recording. The
-canonical key forgives spacing, key order and escapes, and what stands where a secret stood: the
-key of another user has another length and maybe another place in the order of secrets. Headers
-do not count: auth and user agents differ from one machine to the next. Among equals the order
-of the recording holds: the second time the same thing is asked, the second answer is given.
+canonical key forgives spacing, key order and escapes, the volatile values of `traces.volatile`,
+and what stands where a secret stood: the key of another user has another length and maybe
+another place in the order of secrets. Headers do not count: auth and user agents differ from one
+machine to the next. Among equals the order of the recording holds: the second time the same thing
+is asked, the second answer is given.
 
 A message to an MCP server is known by its gist alone: its id counts what the client happened to
 send before, so by its bytes the first of two equal calls could get the answer to the second.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
-from traces.canonical import canonical
+from traces.canonical import canonical_value
 from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Exchange, Request
 from traces.redact import PLACEHOLDER
+from traces.volatile import settled
 
 type _Key = Callable[[Request], bytes | None]
 
@@ -35,7 +38,7 @@ def alike(request: Request) -> bytes | None:
     body = plain(request.headers, request.body)
     url = _blind(request.url.encode("utf-8", "surrogatepass"))
     try:
-        said = _blind(canonical(body or b""))
+        said = _blind(canonical_value(settled(request, json.loads(body or b""))))
     except ValueError:
         said = _blind(body or b"")
         if b"REDACTED" not in url and b"REDACTED" not in said:

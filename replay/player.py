@@ -32,7 +32,8 @@ class Fork:
     """Where a replay leaves the recording: the call whose result makes its lane live."""
 
     call_id: str
-    prefix: str
+    prefix: str | None
+    """Address of the conversation before the call; None where its id alone names it."""
     world: bool
     """True if tools run live in a fresh world; False if they too come from the tape."""
 
@@ -99,7 +100,7 @@ class Player:
             return False
         call = self._watch.conversations.call(placed.lane, fork.call_id)
         carried = any(result.call_id == fork.call_id for result in placed.results)
-        return carried and call is not None and call.prefix == fork.prefix
+        return carried and call is not None and fork.prefix in (None, call.prefix)
 
     def _expect(self, exchange: Exchange) -> None:
         found = self._index.find(self._redact(exchange.request))

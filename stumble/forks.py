@@ -84,7 +84,11 @@ def plan(
     return Plan(
         source="fork",
         condition=condition,
-        fork=Fork(found.site.call_id, found.site.prefix, world is not None),
+        fork=Fork(
+            found.site.call_id,
+            None if found.site.alone else found.site.prefix,
+            world is not None,
+        ),
         strike=Strike(fault=fault, site=found.site, background=found.background),
         world=world,
         seed=seed,

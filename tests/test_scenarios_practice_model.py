@@ -407,6 +407,11 @@ def test_a_file_that_seems_empty_in_a_shell(skill: str, passed: bool, tmp_path: 
             "<returncode>0</returncode>\n<output>\na\nb\n</output>",
             {"returncode": 0, "output": "a\nb"},
         ),
+        (
+            "Chunk ID: 9fae89\nWall time: 0.0512 seconds\nProcess exited with code 1\n"
+            "Original token count: 2\nOutput:\na\nb\n",
+            {"returncode": 1, "output": "a\nb\n"},
+        ),
         ("48271\n", {"returncode": 0, "output": "48271\n"}),
         ('{"returncode": 0, "outp', None),
         ("<returncode>0</returncode>\n<output>\na", None),

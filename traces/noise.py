@@ -20,6 +20,7 @@ NOISE: tuple[tuple[str, str, bool], ...] = (
     ("*", "/backend-api/plugins/*", False),  # codex
     ("*", "/backend-api/codex/models", False),  # codex
     ("api.github.com", "/repos/openai/plugins*", False),  # codex
+    ("github.com", "/openai/plugins.git/*", False),  # codex
     # Claude Code asks all of these of whatever host stands in for the model's.
     ("*", "/api/event_logging*", True),  # claude-code
     ("*", "/api/claude_*", False),  # claude-code settings

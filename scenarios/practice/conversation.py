@@ -12,6 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from scenarios.practice.schema import Json, Row
+from scenarios.practice.shells import BASH, Shell
 
 _TASK = re.compile(r"\btask:\s*([a-z]+(?:-[a-z0-9]+)+)")
 
@@ -60,8 +61,11 @@ def _number(text: str) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def read(messages: Sequence[Row], offered: Mapping[str, str]) -> Talk:
-    """The conversation in a request's messages; `offered` is what `names` returned."""
+def read(messages: Sequence[Row], offered: Mapping[str, str], shell: Shell | None = None) -> Talk:
+    """The conversation in a request's messages; `offered` is what `names` returned.
+
+    The calls of `shell` are read as a plan would write them.
+    """
     known = {name: tool for tool, name in offered.items()}
     task, step, asked = None, 1, dict[str, str]()
     results: dict[str, list[str]] = {}
@@ -72,7 +76,10 @@ def read(messages: Sequence[Row], offered: Mapping[str, str]) -> Talk:
         if role == "assistant":
             step += 1
         for id, name, arguments in _calls(message):
-            asked[id] = key(known.get(name, name), arguments)
+            if shell is not None and name == shell.tool:
+                asked[id] = key(BASH, shell.plain(arguments))
+            else:
+                asked[id] = key(known.get(name, name), arguments)
             digest.update(asked[id].encode())
         if role in ("user", "system", "developer") and task is None:
             named = _TASK.search(said)

@@ -7,18 +7,22 @@ the same conversation get the same answer, ids included.
 """
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import takewhile
 
 from scenarios.practice import conversation, results
 from scenarios.practice.plan import Seen, Step, Task
 from scenarios.practice.proofs import Proof, proof
 from scenarios.practice.results import Call, Reading, differences
 from scenarios.practice.schema import Row
-from scenarios.practice.shell import BASH, SHELL_TASKS, SUBMIT, ShellTask
+from scenarios.practice.shell import SHELL_TASKS, SUBMIT, ShellTask
+from scenarios.practice.shells import BASH, Shell
+from scenarios.practice.shells import offered as offered_shell
 from scenarios.practice.tasks import TASKS
 from scenarios.practice.tools import TOOLS
+from scenarios.practice.workspace import WORKSPACE_TASKS
 from traces.step import Answer, ToolCall
 
 TRIES = 3
@@ -60,9 +64,11 @@ def next_answer(
     messages: Sequence[Row], tools: Sequence[Row], skill: Skill
 ) -> tuple[Answer, tuple[str, ...]]:
     """What the model says next, and what it has noticed since it spoke last."""
-    offered = conversation.names(tools, (*TOOLS, BASH))
-    talk = conversation.read(messages, offered)
-    task = TASKS.get(talk.task or "") or SHELL_TASKS.get(talk.task or "")
+    offered, shell = conversation.names(tools, (*TOOLS, BASH)), offered_shell(tools)
+    if shell is not None:
+        offered[BASH] = shell.tool
+    talk = conversation.read(messages, offered, shell)
+    task = _TASKS.get(talk.task or "")
     if task is None or not tools:
         return Answer(message="NOT DONE: there is no task I know in this conversation."), ()
     player = _Player(task, skill)
@@ -73,23 +79,38 @@ def next_answer(
             ask = play.send(text)
     except StopIteration as stop:
         final: str = stop.value
-        return _final(final, task, talk, offered), player.said()
-    if ask.call.tool not in offered:
-        return Answer(message=f"NOT DONE: there is no tool {ask.call.tool} here."), player.said()
-    call = ToolCall(id=_id(talk), name=offered[ask.call.tool], arguments=ask.call.written)
-    return Answer(message=ask.text, calls=(call,)), player.said()
+        return _final(final, task, talk, offered, shell), player.said()
+    wanted = [ask.call, *(call for call in ask.beside if call.key not in talk.results)]
+    if missing := next((call.tool for call in wanted if call.tool not in offered), None):
+        return Answer(message=f"NOT DONE: there is no tool {missing} here."), player.said()
+    calls = tuple(
+        ToolCall(id=_id(talk, nth), name=offered[call.tool], arguments=_written(call, shell))
+        for nth, call in enumerate(wanted)
+    )
+    return Answer(message=ask.text, calls=calls), player.said()
 
 
-def _id(talk: conversation.Talk) -> str:
-    return f"call_{talk.digest[:24]}"
+def _id(talk: conversation.Talk, nth: int = 0) -> str:
+    return f"call_{talk.digest[:24]}" + (f"_{nth}" if nth else "")
+
+
+def _written(call: Call, shell: Shell | None) -> str:
+    if call.tool == BASH and shell is not None:
+        return shell.written(call.arguments)
+    return call.written
 
 
 def _final(
-    text: str, task: Task | ShellTask, talk: conversation.Talk, offered: dict[str, str]
+    text: str,
+    task: Task | ShellTask,
+    talk: conversation.Talk,
+    offered: dict[str, str],
+    shell: Shell | None,
 ) -> Answer:
-    """The last answer. In a shell the agent must be told by a command; after it, in words."""
+    """The last answer. An agent with only `bash` must be told by a command; after it, in words."""
     arguments = json.dumps({"command": SUBMIT})
-    if isinstance(task, Task) or conversation.key(BASH, arguments) in talk.results:
+    told = conversation.key(BASH, arguments) in talk.results
+    if isinstance(task, Task) or told or (shell is not None and shell.tool != BASH):
         return Answer(message=text)
     call = ToolCall(id=_id(talk), name=offered[BASH], arguments=arguments)
     return Answer(message=text, calls=(call,))
@@ -99,6 +120,8 @@ def _final(
 class _Ask:
     call: Call
     text: str
+    beside: tuple[Call, ...] = ()
+    """What is asked for together with it."""
 
 
 type _Play[R] = Generator[_Ask, str, R]
@@ -116,6 +139,7 @@ class _Player:
         self._noticed: list[str] = []
         self._acted: set[str] = set()
         self._latest: dict[str, Row] = {}
+        self._beside: tuple[Call, ...] = ()
 
     def said(self) -> tuple[str, ...]:
         """What was noticed since the last ask."""
@@ -124,7 +148,9 @@ class _Player:
     def play(self) -> _Play[str]:
         """Follow the plan; returns the final answer."""
         seen = Seen()
-        for step in self._task.plan:
+        for nth, step in enumerate(self._task.plan):
+            together = takewhile(lambda other: other.beside, self._task.plan[nth + 1 :])
+            self._beside = tuple(_call(other, seen) for other in together)
             reading = yield from self._perform(step, seen)
             if reading is None:
                 stopped = f"I stopped after {self._made} calls and changed nothing after that."
@@ -133,13 +159,7 @@ class _Player:
         return f"DONE: {self._task.final(seen)}"
 
     def _perform(self, step: Step, seen: Seen) -> _Play[Reading | None]:
-        call = Call(
-            tool=step.tool,
-            arguments=step.arguments(seen),
-            why=step.why,
-            rows=step.rows,
-            pick=step.pick,
-        )
+        call = _call(step, seen)
         evidence = proof(call) if self._skill.verifies else None
         if evidence is not None:
             return (yield from self._write(call, evidence))
@@ -149,7 +169,7 @@ class _Player:
 
     def _once(self, call: Call, text: str) -> _Play[Reading]:
         noticed = [notice for notice in self._noticed if not notice.startswith(_IGNORED)]
-        result = yield _Ask(call=call, text=" ".join([*noticed, text]))
+        result = yield _Ask(call=call, text=" ".join([*noticed, text]), beside=self._beside)
         self._noticed.clear()
         self._made += 1
         self._heard.update(f"{call.key}\n{result}\n".encode("utf-8", "replace"))
@@ -174,7 +194,7 @@ class _Player:
         text = text or f"Next I {call.why} with {call.tool}."
         for _ in range(TRIES):
             reading = yield from self._once(call, text)
-            if reading.problem is None:
+            if reading.problem is None or call.may_fail:
                 self._latest[call.tool] = reading.row
                 return reading
             trouble = f"{call.tool} failed: {reading.problem}."
@@ -256,6 +276,18 @@ class _Player:
 
 
 _IGNORED = "ignored: "
+_TASKS: Mapping[str, Task | ShellTask] = {**TASKS, **SHELL_TASKS, **WORKSPACE_TASKS}
+
+
+def _call(step: Step, seen: Seen) -> Call:
+    return Call(
+        tool=step.tool,
+        arguments=step.arguments(seen),
+        why=step.why,
+        rows=step.rows,
+        pick=step.pick,
+        may_fail=step.may_fail,
+    )
 
 
 def _reads(call: Call) -> bool:

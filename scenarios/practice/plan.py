@@ -53,6 +53,10 @@ class Step:
     """The list in the result to pick one row from; None where the result is the row."""
     pick: Pick | None = None
     """Chooses that row; LookupError where no row will do."""
+    beside: bool = False
+    """True for a call that is made together with the one before it, whose result it needs not."""
+    may_fail: bool = False
+    """True where a failure is an answer, too: nobody repeats the call or gives up for it."""
 
 
 class Site(NamedTuple):

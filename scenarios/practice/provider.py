@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -61,6 +62,8 @@ class Provider:
     """Seconds between the events of a stream."""
     failures: Mapping[int, int] = field(default_factory=dict)
     """HTTP statuses for the nth completion requests, counted from 1."""
+    stumbles: dict[int, int] = field(default_factory=dict)
+    """HTTP statuses for the first request in which the model is to take this step of a task."""
     seen: int = 0
     kept: Kept = field(default_factory=Kept)
 
@@ -115,11 +118,12 @@ class Provider:
     def _think(self, dialect: _Dialect, data: bytes, kept: Kept) -> tuple[Row, Answer, str]:
         """The request with its whole conversation, the answer and its id; _No with a refusal."""
         self.seen += 1
+        entry = {"seq": self.seen, "request": sha256(data).hexdigest()}
         if status := self.failures.get(self.seen):
-            self._write({"seq": self.seen, "status": status})
-            raise _No(status, dialect.refused(status, "told to fail here", code="told_to_fail"))
+            raise self._failed(entry, dialect, status)
         asked = _asked(data, dialect.said)
         if isinstance(asked, str):
+            self._write({**entry, "status": 400})
             raise _No(400, dialect.refused(400, asked))
         try:
             body = kept.whole(asked) if dialect is RESPONSES else asked
@@ -135,6 +139,7 @@ class Provider:
             ) from None
         found = skill(str(body["model"]))
         if found is None:
+            self._write({**entry, "status": 404})
             message = f"The model `{body['model']}` does not exist"
             raise _No(404, dialect.refused(404, message, param="model", code="model_not_found"))
         messages, tools = dialect.messages(body), dialect.tools(body)
@@ -144,26 +149,35 @@ class Provider:
             kept.keep(id, body, [])
             return body, Answer(model=str(body["model"])), id
         answer, noticed = next_answer(messages, tools, found)
+        step = sum(m.get("role") == "assistant" for m in messages) + 1
+        if tools and (status := self.stumbles.pop(step, None)):
+            raise self._failed(entry, dialect, status)
         answer = replace(answer, model=str(body["model"]), usage=_usage(messages, tools, answer))
         digest = conversation.read(messages, {}).digest
+        id = f"{dialect.id}{digest[:24]}"
         self._write(
             {
-                "seq": self.seen,
+                **entry,
                 "status": 200,
+                "id": id,
                 "conversation": digest,
                 "model": body["model"],
-                "step": sum(m.get("role") == "assistant" for m in messages) + 1,
+                "step": step,
                 "stream": body.get("stream") is True,
                 "message": answer.message,
                 "calls": [[call.name, call.arguments] for call in answer.calls],
+                "call_ids": [call.id for call in answer.calls],
                 "noticed": noticed,
             }
         )
-        id = f"{dialect.id}{digest[:24]}"
         if dialect is RESPONSES and (kept is not self.kept or body.get("store") is not False):
             _, chunks = openai_responses.write(answer, stream=False, id=id, created=CREATED)
             kept.keep(id, body, orjson.loads(chunks[0].data)["output"])
         return body, answer, id
+
+    def _failed(self, entry: Mapping[str, object], dialect: _Dialect, status: int) -> "_No":
+        self._write({**entry, "status": status})
+        return _No(status, dialect.refused(status, "told to fail here", code="told_to_fail"))
 
     async def _send(
         self, request: web.Request, body: Row, answer: Answer, dialect: _Dialect, id: str
@@ -297,8 +311,8 @@ def _failure(text: str) -> tuple[int, int]:
     return int(nth), int(status)
 
 
-async def _run(provider: Provider, port: int) -> None:
-    await until_told(provider.app(), port)
+async def _run(provider: Provider, port: int, tls: Path | None) -> None:
+    await until_told(provider.app(), port, tls=tls)
 
 
 def main() -> None:
@@ -317,12 +331,24 @@ def main() -> None:
         metavar="K=STATUS",
         help="answer the Kth request with this status; may be given more than once",
     )
+    parser.add_argument(
+        "--fail-step",
+        type=_failure,
+        action="append",
+        default=[],
+        metavar="K=STATUS",
+        help="answer the first request for step K of a task with this status",
+    )
+    parser.add_argument("--tls", type=Path, help="PEM file with key and certificate; else no TLS")
     options = parser.parse_args()
     with ExitStack() as files:
         log = files.enter_context(options.log.open("ab")) if options.log else None
         failures = dict(options.fail_nth)
-        provider = Provider(log=log, gap=options.gap_ms / 1000, failures=failures)
-        uvloop.run(_run(provider, options.port))
+        stumbles = dict(options.fail_step)
+        provider = Provider(
+            log=log, gap=options.gap_ms / 1000, failures=failures, stumbles=stumbles
+        )
+        uvloop.run(_run(provider, options.port, options.tls))
 
 
 if __name__ == "__main__":

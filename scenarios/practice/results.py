@@ -8,6 +8,7 @@ from functools import lru_cache
 from scenarios.practice import conversation, shell
 from scenarios.practice.plan import Arguments, Pick
 from scenarios.practice.schema import Json, Row, Schema, problem
+from scenarios.practice.shells import BASH
 from scenarios.practice.tools import TOOLS
 
 
@@ -20,6 +21,8 @@ class Call:
     why: str
     rows: str | None = None
     pick: Pick | None = None
+    may_fail: bool = False
+    """True where a failure is an answer, too."""
 
     @property
     def written(self) -> str:
@@ -47,7 +50,7 @@ class Reading:
 def read(call: Call, text: str) -> Reading:
     """Read a result with the eyes of someone who knows what the tool returns."""
     whole, wrong = _whole(call.tool, text)
-    if wrong is None and call.tool == shell.BASH:
+    if wrong is None and call.tool == BASH:
         wrong = shell.failure(call.arguments, whole)
     if wrong is not None:
         return Reading(row={}, whole=whole, problem=wrong)
@@ -73,7 +76,7 @@ def _whole(tool: str, text: str) -> tuple[Row, str | None]:
 def _parse(tool: str, text: str) -> dict[str, Json] | str:
     if text.startswith(("HTTP ", "error")):
         return _line(text)
-    if tool == shell.BASH:
+    if tool == BASH:
         return shell.parse(text) or f"its result is cut: {_line(text)}"
     try:
         value = json.loads(text)
@@ -99,7 +102,7 @@ def _short(whole: Mapping[str, Json]) -> str | None:
 
 
 def _returns(tool: str) -> Schema:
-    return shell.RETURNS if tool == shell.BASH else TOOLS[tool].returns
+    return shell.RETURNS if tool == BASH else TOOLS[tool].returns
 
 
 def guess(call: Call, stale: Mapping[str, Json]) -> Reading:

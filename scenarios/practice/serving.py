@@ -3,31 +3,43 @@
 import asyncio
 import os
 import signal
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from aiohttp import web
 
 
 @asynccontextmanager
-async def listening(app: web.Application, port: int = 0) -> AsyncIterator[int]:
-    """Serve on 127.0.0.1 until the block ends; port 0 lets the system choose one."""
+async def listening(
+    app: web.Application, port: int = 0, *, tls: Path | None = None
+) -> AsyncIterator[int]:
+    """Serve on 127.0.0.1 until the block ends; port 0 lets the system choose one.
+
+    `tls` is a PEM file with a key and the certificate for it; without one the server speaks
+    plain HTTP.
+    """
+    context = None
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
+        site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024, ssl_context=context)
         await site.start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
 
 
-async def until_told(app: web.Application, port: int) -> None:
+async def until_told(app: web.Application, port: int, *, tls: Path | None = None) -> None:
     """Serve, say `listening PORT`, and end on SIGTERM, SIGINT or the end of stdin."""
     told, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    async with listening(app, port) as chosen, _watched(told):
+    async with listening(app, port, tls=tls) as chosen, _watched(told):
         print(f"listening {chosen}", flush=True)
         await told.wait()
 

@@ -2,20 +2,21 @@
 
 Wire fact: mini-swe-agent 2 offers one tool `bash` with {"command": ...}, shows the model
 {"returncode": ..., "output": ...} as JSON, and ends when a command prints SUBMIT alone; its
-version 1 showed `<returncode>` and `<output>` tags.
+version 1 showed `<returncode>` and `<output>` tags. Codex shows lines about the command, then
+`Output:` and what it printed.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scenarios.practice.plan import Seen, Step
 from scenarios.practice.schema import Json, Schema, schema
+from scenarios.practice.shells import BASH
 from scenarios.world import Verdict
 
-BASH = "bash"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 RETURNS: Schema = {
     "type": "object",
@@ -26,10 +27,17 @@ RETURNS: Schema = {
 _TAGS = re.compile(r"<returncode>(-?\d+)</returncode>\s*<output>\n?(.*?)\n?</output>", re.DOTALL)
 
 
+_LINES = re.compile(
+    r"\A(?:Chunk ID: .*\n)?Wall time: .*\nProcess exited with code (-?\d+)\n(?:.*\n)*?Output:\n"
+)
+
+
 def parse(text: str) -> dict[str, Json] | None:
     """Return code and output of a command, from what the agent shows of it; None where cut."""
     if found := _TAGS.search(text):
         return {"returncode": int(found[1]), "output": found[2]}
+    if found := _LINES.match(text):
+        return {"returncode": int(found[1]), "output": text[found.end() :]}
     if not text.startswith(("{", "<returncode>")):
         return {"returncode": 0, "output": text}
     try:
@@ -58,10 +66,18 @@ class ShellTask:
     files: Mapping[str, str]
     """What each file must hold in the end, give or take spaces at the end of lines."""
     plan: tuple[Step, ...]
+    start: Mapping[str, str] = field(default_factory=dict)
+    """The files that must be there before the work begins."""
 
     def final(self, seen: Seen) -> str:
         """What to tell the user."""
-        return f"the total is {_sum(seen, 'figures')} and the report holds it."
+        return f"the total is {sum_of(seen, 'figures')} and the report holds it."
+
+
+def lay_out(folder: Path, task: ShellTask) -> None:
+    """Put the files there that the task begins with."""
+    for name, text in task.start.items():
+        (folder / name).write_text(text, "utf-8")
 
 
 def verify(folder: Path, task: ShellTask) -> Verdict:
@@ -81,7 +97,7 @@ def _differences(folder: Path, task: ShellTask) -> Iterator[str]:
                 yield f"{name} holds {found!r}, not {wanted!r}"
 
 
-def _sum(seen: Seen, step: str) -> int:
+def sum_of(seen: Seen, step: str) -> int:
     """The sum of the whole numbers that a command printed, one at the end of each line."""
     lines = re.findall(r"(-?\d+)\s*$", seen.text(step, "output"), re.MULTILINE)
     return sum(map(int, lines))
@@ -127,7 +143,7 @@ task: {id}
                 name="sum",
                 why="write their sum",
                 tool=BASH,
-                arguments=lambda seen: {"command": f"echo {_sum(seen, 'figures')} > total.txt"},
+                arguments=lambda seen: {"command": f"echo {sum_of(seen, 'figures')} > total.txt"},
             ),
             command("total", "read the total", "cat total.txt"),
             Step(
@@ -135,7 +151,7 @@ task: {id}
                 why="write the share",
                 tool=BASH,
                 arguments=lambda seen: {
-                    "command": f"echo {_sum(seen, 'total') * percent // 100} > share.txt"
+                    "command": f"echo {sum_of(seen, 'total') * percent // 100} > share.txt"
                 },
             ),
             command("share", "read the share", "cat share.txt"),
@@ -144,8 +160,8 @@ task: {id}
                 why="write the report",
                 tool=BASH,
                 arguments=lambda seen: {
-                    "command": f"printf 'total %s\\nshare %s\\n' {_sum(seen, 'total')}"
-                    f" {_sum(seen, 'share')} > report.txt"
+                    "command": f"printf 'total %s\\nshare %s\\n' {sum_of(seen, 'total')}"
+                    f" {sum_of(seen, 'share')} > report.txt"
                 },
             ),
             command("check", "read the report", "cat report.txt"),

@@ -1,0 +1,65 @@
+"""A task in a folder that already holds files, as real coding agents meet it.
+
+Its plan has what a recording of such an agent must be able to hold: a listing with times, two
+calls made together, a command that fails, a file that is made, and a value that goes from one
+result into that file and into the final answer.
+"""
+
+from collections.abc import Mapping
+
+from scenarios.practice.plan import Step
+from scenarios.practice.shell import ShellTask, sum_of
+from scenarios.practice.shells import BASH
+
+_NORTH = {"lamps": 48271, "ropes": 36915, "sails": 70348}
+_SOUTH = {"lamps": 18264, "ropes": 59713}
+
+
+def _listed(figures: Mapping[str, int]) -> str:
+    return "".join(f"{name} {value}\n" for name, value in figures.items())
+
+
+def _step(name: str, why: str, command: str, *, beside: bool = False, fails: bool = False) -> Step:
+    return Step(
+        name=name,
+        why=why,
+        tool=BASH,
+        arguments=lambda _: {"command": command},
+        beside=beside,
+        may_fail=fails,
+    )
+
+
+def _task(id: str) -> ShellTask:
+    prompt = f"""\
+Work in the current folder.
+1. List its files with their times.
+2. Read north.txt and south.txt, and see whether there is an east.txt.
+3. Write the sum of all numbers in them into stock.txt, and read it back.
+task: {id}
+"""
+    return ShellTask(
+        id=id,
+        prompt=prompt,
+        start={"north.txt": _listed(_NORTH), "south.txt": _listed(_SOUTH)},
+        files={"stock.txt": f"stock {sum(_NORTH.values()) + sum(_SOUTH.values())}\n"},
+        plan=(
+            _step("list", "list the files", "ls -l --time-style=full-iso"),
+            _step("north", "read the north", "cat north.txt"),
+            _step("south", "read the south", "cat south.txt", beside=True),
+            _step("east", "look for the east", "cat east.txt", fails=True),
+            Step(
+                name="write",
+                why="write the sum",
+                tool=BASH,
+                arguments=lambda seen: {
+                    "command": "echo stock "
+                    f"{sum_of(seen, 'north') + sum_of(seen, 'south')} > stock.txt"
+                },
+            ),
+            _step("figures", "read the sum", "cat stock.txt"),
+        ),
+    )
+
+
+WORKSPACE_TASKS: Mapping[str, ShellTask] = {"work-stock": _task("work-stock")}

@@ -1,0 +1,145 @@
+"""What two runs of an agent may differ in, and what they may not."""
+
+import json
+from typing import Any
+
+import pytest
+
+from replay.match import alike
+from traces.model import Request
+
+CLAUDE = "https://api.anthropic.com/v1/messages"
+CODEX = "https://api.openai.com/v1/responses"
+CHAT = "https://api.openai.com/v1/chat/completions"
+
+
+def asked(url: str, body: dict[str, Any]) -> bytes | None:
+    return alike(Request(method="POST", url=url, body=json.dumps(body).encode()))
+
+
+def claude(
+    *, session: str = "a", check: str = "735a5", day: str = "2026-11-21", said: str = "hello"
+) -> dict[str, Any]:
+    reminder = f"<system-reminder>\n# currentDate\nToday's date is {day}.\n</system-reminder>"
+    billing = f"x-anthropic-billing-header: cc_version=2.1.197.e6a; cch={check};"
+    text = [{"type": "text", "text": reminder}, {"type": "text", "text": said}]
+    return {
+        "model": "m",
+        "max_tokens": 9,
+        "metadata": {"user_id": json.dumps({"session_id": session})},
+        "system": [{"type": "text", "text": billing}],
+        "messages": [{"role": "user", "content": text}],
+    }
+
+
+def codex(
+    *,
+    thread: str = "1",
+    chunk: str = "b320d2",
+    wall: str = "0.0000",
+    out: str = "x\n",
+    code: int = 0,
+) -> dict[str, Any]:
+    shown = f"Chunk ID: {chunk}\nWall time: {wall} seconds\nProcess exited with code {code}\n"
+    item = f"msg_{thread * 8}-b80c-5dec-ad9b-6eb62248450c"
+    said = [{"type": "input_text", "text": "go"}]
+    turn = {"turn_id": thread, "create_time": 1.5}
+    return {
+        "model": "m",
+        "prompt_cache_key": thread,
+        "client_metadata": {"thread_id": thread},
+        "input": [
+            {
+                "type": "message",
+                "role": "user",
+                "id": item,
+                "content": said,
+                "internal_chat_message_metadata_passthrough": turn,
+            },
+            {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "n", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": f"{shown}Output:\n{out}"},
+        ],
+    }
+
+
+@pytest.mark.parametrize("change", [{"session": "b"}, {"check": "07210"}, {"day": "2026-11-22"}])
+def test_another_session_of_claude_code_asks_the_same(change: dict[str, Any]) -> None:
+    assert asked(CLAUDE, claude(**change)) == asked(CLAUDE, claude())
+
+
+def test_what_is_said_to_claude_is_not_volatile() -> None:
+    assert asked(CLAUDE, claude(said="Hello")) != asked(CLAUDE, claude())
+    date = "Today's date is 2026-11-21"
+    assert asked(CLAUDE, claude(said=date)) != asked(CLAUDE, claude(said=date.replace("21", "22")))
+
+
+@pytest.mark.parametrize("change", [{"thread": "2"}, {"chunk": "3d9ef3"}, {"wall": "0.0512"}])
+def test_another_thread_of_codex_asks_the_same(change: dict[str, Any]) -> None:
+    assert asked(CODEX, codex(**change)) == asked(CODEX, codex())
+
+
+@pytest.mark.parametrize("change", [{"out": "y\n"}, {"code": 1}, {"out": "Wall time: 1 seconds\n"}])
+def test_what_a_command_printed_is_not_volatile(change: dict[str, Any]) -> None:
+    assert asked(CODEX, codex(**change)) != asked(CODEX, codex())
+
+
+def test_ids_that_the_model_gave_are_not_volatile() -> None:
+    one, two = codex(), codex()
+    two["input"][1]["id"] = "fc_2"
+    assert asked(CODEX, one) != asked(CODEX, two)
+
+
+def test_the_list_is_for_model_traffic_only() -> None:
+    one, two = claude(), claude(session="b")
+    assert asked("https://shop/v1/orders", one) != asked("https://shop/v1/orders", two)
+
+
+def anthropic(results: list[Any]) -> bytes | None:
+    messages = [{"role": "user", "content": results}]
+    return asked(CLAUDE, {"model": "m", "max_tokens": 9, "messages": messages})
+
+
+def chat(results: list[Any]) -> bytes | None:
+    return asked(CHAT, {"model": "m", "messages": results})
+
+
+def responses(results: list[Any]) -> bytes | None:
+    return asked(CODEX, {"model": "m", "input": results})
+
+
+def in_anthropic(id: str, text: str) -> Any:
+    return {"type": "tool_result", "tool_use_id": id, "content": text}
+
+
+def in_chat(id: str, text: str) -> Any:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def in_responses(id: str, text: str) -> Any:
+    return {"type": "function_call_output", "call_id": id, "output": text}
+
+
+@pytest.mark.parametrize(
+    ("ask", "write"),
+    [(anthropic, in_anthropic), (chat, in_chat), (responses, in_responses)],
+    ids=["anthropic", "chat", "responses"],
+)
+def test_results_of_calls_made_together_come_in_any_order(ask: Any, write: Any) -> None:
+    first = ask([write("a", "1"), write("b", "2")])
+    assert first is not None
+    assert ask([write("b", "2"), write("a", "1")]) == first
+    assert ask([write("a", "2"), write("b", "1")]) != first, "each result keeps its call"
+    assert ask([write("a", "1"), write("a", "2")]) != ask([write("a", "2"), write("a", "1")])
+
+
+def test_a_cache_mark_on_the_last_result_says_nothing() -> None:
+    def marked(first: str, last: str) -> bytes | None:
+        mark = {"cache_control": {"type": "ephemeral"}}
+        return anthropic([in_anthropic(first, first), in_anthropic(last, last) | mark])
+
+    assert marked("a", "b") == marked("b", "a")
+
+
+def test_messages_keep_their_order() -> None:
+    user, system = {"role": "user", "content": "1"}, {"role": "user", "content": "2"}
+    assert chat([user, system]) != chat([system, user])

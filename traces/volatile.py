@@ -1,0 +1,155 @@
+"""What an agent's request holds that differs from one run to the next and says nothing.
+
+A short list, kept as data: for each dialect, where a value stands, which part of it is volatile,
+and why. `settled` takes it out on both sides of a comparison, so that a replayed agent finds its
+answers; whatever is not on the list must be the same. Each entry was seen on the wire of the
+client named beside it (versions as in tests/agents), and is as narrow as it can be: an id that a
+model gave, or what a command printed, is never on it.
+
+The results of calls that were made together come in the order in which the tools ended, which
+is chance; each has the id of its call, so nothing is lost where they are put in order.
+
+The list holds for old tapes, too, since it is no part of them: a better list improves them.
+`VERSION` goes up with each change, so that a report can say by which list it matched.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from traces.dialects import anthropic_messages, lens, openai_chat, openai_responses
+from traces.model import Request
+
+VERSION = 1
+SETTLED = "VOLATILE"
+
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One volatile value."""
+
+    where: str
+    """Keys from the top of the body, with dots between; `*` is each item of a list."""
+    why: str
+    part: str = ""
+    """Of a text, only what the one group of this pattern matches; the whole value if empty."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled."""
+        return re.compile(self.part, re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Where a dialect keeps results: neighbours in the list `where` that have both keys."""
+
+    where: str
+    id: str
+    text: str
+
+
+RESULTS: Mapping[str, Results] = {
+    anthropic_messages.NAME: Results(where="messages.*.content", id="tool_use_id", text="content"),
+    openai_chat.NAME: Results(where="messages", id="tool_call_id", text="content"),
+    openai_responses.NAME: Results(where="input", id="call_id", text="output"),
+}
+
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    anthropic_messages.NAME: (
+        Rule(where="metadata.user_id", why="Claude Code: this device and this session"),
+        Rule(
+            where="messages.*.content.*.cache_control",
+            why="Claude Code: marks the last block, whichever of the results that is",
+        ),
+        Rule(
+            where="system.*.text",
+            part=r"\Ax-anthropic-billing-header:.*?\bcch=([0-9a-f]+);",
+            why="Claude Code: a checksum of the request, ids included",
+        ),
+        Rule(
+            where="messages.*.content.*.text",
+            part=r"\A<system-reminder>.*?Today's date is (\d{4}-\d\d-\d\d)",
+            why="Claude Code: the day of the run",
+        ),
+    ),
+    openai_responses.NAME: (
+        Rule(where="prompt_cache_key", why="Codex: the id of this thread"),
+        Rule(where="client_metadata", why="Codex: this installation, session, thread and turn"),
+        Rule(
+            where="input.*.id",
+            part=rf"\A[a-z]+_({_UUID})\Z",
+            why="Codex: ids that it gives to what it says itself",
+        ),
+        Rule(
+            where="input.*.internal_chat_message_metadata_passthrough",
+            why="Codex: the id of this turn and the second it began",
+        ),
+        Rule(
+            where="input.*.content.*.text",
+            part=r"<environment_context>.*<current_date>([\d-]+)</current_date>",
+            why="Codex: the day of the run",
+        ),
+        Rule(
+            where="input.*.output",
+            part=r"\AChunk ID: ([0-9a-f]+)\n",
+            why="Codex: a number drawn for each piece of output",
+        ),
+        Rule(
+            where="input.*.output",
+            part=r"\A(?:Chunk ID: \w+\n)?Wall time: ([\d.]+) seconds\n",
+            why="Codex: how long a command took",
+        ),
+    ),
+}
+
+
+def settled(request: Request, body: object) -> object:
+    """A request's parsed body without its volatile values; it is changed in place."""
+    dialect = lens(request)
+    if dialect is None:
+        return body
+    for rule in RULES.get(dialect.NAME, ()):
+        *path, key = rule.where.split(".")
+        for holder in _reached([body], path):
+            if isinstance(holder, dict) and key in holder:
+                _settle(holder, key, rule)
+    if (kept := RESULTS.get(dialect.NAME)) is not None:
+        for found in _reached([body], kept.where.split(".")):
+            if isinstance(found, list):
+                found[:] = _in_order(found, kept)
+    return body
+
+
+def _reached(values: list[object], path: list[str]) -> list[object]:
+    """What stands at the end of a path, in each of these values."""
+    for key in path:
+        if key == "*":
+            values = [item for value in values if isinstance(value, list) for item in value]
+        else:
+            values = [v[key] for v in values if isinstance(v, dict) and key in v]
+    return values
+
+
+def _settle(holder: dict[str, object], key: str, rule: Rule) -> None:
+    value = holder[key]
+    if not rule.part:
+        del holder[key]
+    elif isinstance(value, str) and (found := rule.pattern.search(value)):
+        start, stop = found.span(1)
+        holder[key] = value[:start] + SETTLED + value[stop:]
+
+
+def _in_order(items: list[object], kept: Results) -> Iterator[object]:
+    """The items, each run of neighbouring results by their ids."""
+
+    def id(item: object) -> str | None:
+        held = isinstance(item, dict) and kept.id in item and kept.text in item
+        return str(item[kept.id]) if held and isinstance(item, dict) else None
+
+    for _, run in groupby(items, key=lambda item: id(item) is not None):
+        yield from sorted(run, key=lambda item: id(item) or "")
