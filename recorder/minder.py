@@ -7,7 +7,7 @@ killed ourselves. So the minder is the ancestor that adopts orphans (Linux), it 
 group of its own, and it holds the reading end FD of a pipe whose other end only we hold. A byte
 on the pipe is the number of a signal for the agent's group. The end of the pipe, which our death
 brings too, ends all: SIGTERM, GRACE seconds, SIGKILL. So does the agent's own end for whatever
-it left. The exit code is the agent's, 128 + n after signal n.
+it left. The minder ends as the agent did: with its exit code, or by the signal that ended it.
 
 Where standard input is a terminal that we hold, the agent's group gets it, and it comes back; a
 stop (Ctrl-Z) stops us too, and the agent goes on when the shell brings us to the foreground.
@@ -22,7 +22,7 @@ import signal
 import sys
 import time
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/prctl.h
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Ignored by the minder, so to be set back for the agent; Python itself ignores the last two.
 OURS = (*FORWARDED, signal.SIGQUIT, signal.SIGTTOU, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ)
@@ -76,7 +76,7 @@ class Minder:
                 self.terminal = False
 
     def mind(self) -> int:
-        """The agent's exit code, when it and all it started have ended."""
+        """The agent's exit code (-n after signal n), when it and all it started have ended."""
         while self.code is None:
             ready, _, _ = select.select([self.orders, self.bell], [], [])
             if self.bell in ready:
@@ -89,7 +89,7 @@ class Minder:
         self._end_all(signal.SIGTERM, self.grace)
         self._end_all(signal.SIGKILL, STUBBORN)
         self._lend_terminal(self.ours)
-        return 128 + signal.SIGKILL if self.code is None else self.code
+        return -signal.SIGKILL if self.code is None else self.code
 
     def _reap(self) -> bool:
         """Take in what has ended; False when no child is left."""
@@ -104,8 +104,7 @@ class Minder:
                 if pid == self.agent and self.terminal:
                     self._stop_too()
             elif pid == self.agent:
-                code = os.waitstatus_to_exitcode(status)
-                self.code = code if code >= 0 else 128 - code
+                self.code = os.waitstatus_to_exitcode(status)
 
     def _tell(self, number: int) -> None:
         try:
@@ -179,7 +178,18 @@ def main() -> None:
     orders, grace, program, *command = sys.argv[1:]
     os.set_inheritable(int(orders), False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    sys.exit(Minder(int(orders), float(grace), program, command).mind())
+    code = Minder(int(orders), float(grace), program, command).mind()
+    if code < 0:
+        end_by(-code)
+    sys.exit(code)
+
+
+def end_by(number: int) -> None:
+    """End by this signal, without a second dump of memory."""
+    prctl(PR_SET_DUMPABLE, 0)
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from replay.cues import Cue, cues
 from replay.difference import answer_differences, explain
 from replay.match import Index
 from traces.conversation import Placed, Watch
@@ -55,6 +56,7 @@ class Player:
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
         self._lanes: set[int] = set()
+        self._played: dict[int, Exchange] = {}
         self._compare: dict[int, Exchange | None] = {}
         self.diverged: list[str] = []
         """One explanation for each request that left the recording."""
@@ -128,6 +130,8 @@ class Player:
 
     def _answered(self, exchange: Exchange, found: Exchange) -> Exchange:
         """The recorded answer, its times moved to now and scaled to the speed."""
+        if exchange.transport == "stdio":
+            self._played[exchange.seq] = found
 
         def moved(at: float) -> float:
             ago = (at - found.started) / self._speed if self._speed else 0.0
@@ -178,6 +182,11 @@ class Player:
         at = exchange.started
         answer = Response(status=status, headers=headers, at=at, ended=at)
         return replace(exchange, response=answer, answered_by="simulated")
+
+    def cues(self, start: Exchange) -> tuple[Cue, ...]:
+        """When the chunks of a recorded START were said; none for one that was not played."""
+        found = self._played.get(start.seq)
+        return () if found is None else cues(found, self._index.exchanges)
 
     def unasked(self) -> tuple[Exchange, ...]:
         """What the recording holds that nobody asked for; noise and asides do not count.

@@ -43,6 +43,12 @@ def _redrive() -> click.Command:
     return redrive
 
 
+def _mcp() -> click.Command:
+    from stumble.commands.mcp import mcp
+
+    return mcp
+
+
 def _import() -> click.Command:
     from stumble.commands.importing import import_
 
@@ -92,6 +98,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "replay": _replay,
         "fork": _fork,
         "redrive": _redrive,
+        "mcp": _mcp,
         "scrub": _scrub,
         "faults": _faults,
         "import": _import,

@@ -27,11 +27,18 @@ class Cold:
     """A file for what it prints; None passes it through."""
     warm: bool = False
 
-    async def __call__(self, env: Mapping[str, str]) -> Exit:
+    async def __call__(
+        self, env: Mapping[str, str], *, command: tuple[str, ...] | None = None
+    ) -> Exit:
         with ExitStack() as files:
             out = files.enter_context(self.output.open("ab")) if self.output else None
             return await run(
-                self.command, env=env, cwd=self.cwd, budget=self.budget, stdout=out, stderr=out
+                command or self.command,
+                env=env,
+                cwd=self.cwd,
+                budget=self.budget,
+                stdout=out,
+                stderr=out,
             )
 
 
@@ -119,6 +126,9 @@ class WarmRun:
     output: Path
     budget: float | None = 60.0
     warm: bool = True
+    cwd: Path | None = None
 
-    async def __call__(self, env: Mapping[str, str]) -> Exit:
+    async def __call__(
+        self, env: Mapping[str, str], *, command: tuple[str, ...] | None = None
+    ) -> Exit:
         return await self.process.start(self.argv, env, self.output, self.budget)

@@ -16,14 +16,18 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapp
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from faults.nemesis import Nemesis
 from faults.site import Site
+from recorder import stdio
+from recorder.adapters import Adapted, adapt
 from recorder.authority import certificate
 from recorder.environment import NODE_HOOK, bundle, environment
 from recorder.outer import way_out
 from recorder.process import Ended as Exit
+from recorder.tee import VARIABLE
 from replay.performer import Performer
 from replay.player import Fork, Player
 from scenarios.world import World
@@ -41,6 +45,9 @@ from traces.websocket import NoWebSocket
 
 type Hosts = Mapping[str, tuple[str, int]]
 
+TEES = "tees"
+"""The socket, in a folder that is ours alone."""
+
 
 class Launch(Protocol):
     """Starts the agent with an environment and returns how it ended."""
@@ -49,7 +56,12 @@ class Launch(Protocol):
     def command(self) -> tuple[str, ...]: ...
     @property
     def warm(self) -> bool: ...
-    def __call__(self, env: Mapping[str, str]) -> Coroutine[None, None, Exit]: ...
+    @property
+    def cwd(self) -> Path | None: ...
+    def __call__(
+        self, env: Mapping[str, str], *, command: tuple[str, ...] | None = None
+    ) -> Coroutine[None, None, Exit]:
+        """`command` is the agent's with what an adapter added for this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +129,8 @@ class Played:
     """Hosts for which the agent did not take our certificate, and why: nothing was seen there."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """The user's proxies that did not take our login, and what to do."""
+    warnings: tuple[str, ...] = ()
+    """What of the agent's MCP servers is not seen, and what to do."""
 
 
 def ended(exit: Exit, watch: Watch) -> Ended:
@@ -211,22 +225,28 @@ async def record(
     )
     with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
         trusted = bundle(certificate(ca), scratch, os.environ)
-        async with proxy(
-            Taps((watch, tape) if websocket else (watch, NoWebSocket(), tape)),
-            confdir=ca,
-            began=began,
-            seqs=itertools.count(),
-            hosts=hosts or {},
-            upstream_ca=trusted,
-            way=way_out(os.environ),
-            origins=ports(upstreams),
-        ) as listening:
+        shown = (watch, tape) if websocket else (watch, NoWebSocket(), tape)
+        taps, seqs = Taps(shown), itertools.count()
+        async with (
+            proxy(
+                taps,
+                confdir=ca,
+                began=began,
+                seqs=seqs,
+                hosts=hosts or {},
+                upstream_ca=trusted,
+                way=way_out(os.environ),
+                origins=ports(upstreams),
+            ) as listening,
+            stdio.listening(taps, scratch / TEES, began=began, seqs=seqs) as tees,
+        ):
             env = environment(
                 os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
             ) | variables(upstreams, listening.origins)
             for line in told(upstreams, listening.origins):
                 say(line)
-            exit = await launch(env)
+            env, adapted = _teed(launch, env, tees)
+            exit = await launch(env, command=adapted.command)
         ending = await _close(tape, watch, exit, world, began)
     await asyncio.to_thread(tapes.close, path)
     return Played(
@@ -236,6 +256,7 @@ async def record(
         ending=ending,
         untrusted=dict(listening.mistrusted),
         refusals=dict(listening.refusals),
+        warnings=adapted.warnings,
     )
 
 
@@ -282,6 +303,17 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
                 inner = InnerProxy("127.0.0.1", house.upstream_port, began)
                 way = await stack.enter_async_context(inner)
             counted = itertools.count()
+            desk = Path(stack.enter_context(TemporaryDirectory(dir=house.bundle.parent)))
+            listening = stdio.listening(
+                taps,
+                desk / TEES,
+                began=began,
+                seqs=counted,
+                decides=True,
+                way_out=bool(out),
+                cues=player.cues,
+            )
+            tees = await stack.enter_async_context(listening)
             stage = await stack.enter_async_context(
                 house.performer.stage(
                     taps, began=began, seqs=counted, upstream=way, origins=ports(upstreams)
@@ -290,7 +322,9 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
             env = environment(
                 os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
             ) | variables(upstreams, stage.origins)
-            exit = await _unless(stage.failed, launch(env))
+            env, adapted = _teed(launch, env, tees)
+            running = launch(env, command=adapted.command)
+            exit = await _unless(stage.failed, running)
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *player.missed, *unasked)
         ending = await _close(tape, watch, exit, plan.world, began, left)
@@ -308,7 +342,18 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         saved=tuple(x.seq for x in player.saved),
         untrusted=dict(stage.untrusted),
         refusals=dict(house.refusals),
+        warnings=adapted.warnings,
     )
+
+
+def _teed(
+    launch: Launch, env: Mapping[str, str], tees: stdio.Stdio
+) -> tuple[dict[str, str], Adapted]:
+    """The agent's environment, which names the run, and its command with servers behind tees."""
+    ours = dict(env) | {VARIABLE: str(tees.path)}
+    tees.put_back.update(stdio.changed(os.environ, ours))
+    cwd = launch.cwd or Path.cwd()
+    return ours, adapt(launch.command, ours, run=tees.path, folder=tees.path.parent, cwd=cwd)
 
 
 def _as_it_is(request: Request) -> Request:

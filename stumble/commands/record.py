@@ -126,7 +126,7 @@ def record(
     click.echo(f"recorded {path}: {found.line()}", err=True)
     if not redact:
         click.echo(f"warning: secrets are in it; `stumble scrub {path}` takes them out", err=True)
-    for why in (*troubles(played.untrusted, played.refusals), *unseen(tape)):
+    for why in (*troubles(played.untrusted, played.refusals), *played.warnings, *unseen(tape)):
         click.echo(f"warning: {why}", err=True)
     indexing.adopt(store, path, id)
     indexing.refresh(store)

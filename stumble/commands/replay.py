@@ -105,7 +105,7 @@ def replay(
     with options.started(command):
         played = loop.run(run())
     indexing.refresh(store)
-    for why in troubles(played.untrusted, played.refusals):
+    for why in (*troubles(played.untrusted, played.refusals), *played.warnings):
         click.echo(f"warning: {why}", err=True)
     said = _said(tape, played, output, "tool" in kinds)
     click.echo(json.dumps(said) if as_json else _report(said, strike is not None), err=not as_json)

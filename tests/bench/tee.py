@@ -1,0 +1,109 @@
+"""What the tee adds to a call of a stdio MCP server and to its start, with a run that records.
+
+    python tests/bench/tee.py
+
+A client in this process asks a small server for its own text, once directly and once through
+the tee; the run, in a process of its own, writes a tape with redaction on. Rounds alternate.
+"""
+
+import asyncio
+import itertools
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from recorder.stdio import listening
+from traces.conversation import Watch
+from traces.model import Trajectory
+from traces.tape import Writer
+from traces.taps import Taps
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = [sys.executable, "-I", "-S", str(ROOT / "tests" / "mcp_server.py")]
+TEE = [sys.executable, "-I", "-S", str(ROOT / "recorder" / "tee.py")]
+SIZES = (100, 1_000, 100_000)
+CALLS, ROUNDS, STARTS = 300, 7, 15
+
+
+def record(folder: Path) -> None:
+    async def main() -> None:
+        trajectory = Trajectory(id="bench", recorded_at=time.time())
+        with Writer(folder / "bench.tape", trajectory) as tape:
+            taps = Taps((Watch(), tape))
+            path = folder / "run"
+            async with listening(taps, path, began=time.monotonic(), seqs=itertools.count()):
+                (folder / "ready").touch()
+                await asyncio.sleep(600)
+
+    asyncio.run(main())
+
+
+class Client:
+    def __init__(self, command: list[str]) -> None:
+        self.began = time.perf_counter()
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def call(self, text: str) -> float:
+        params = {"name": "echo", "arguments": {"text": text}}
+        said = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        line = json.dumps(said).encode() + b"\n"
+        assert self.process.stdin
+        assert self.process.stdout
+        began = time.perf_counter()
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+        return time.perf_counter() - began
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def started(command: list[str]) -> float:
+    client = Client(command)
+    client.call("first")
+    took = time.perf_counter() - client.began
+    client.close()
+    return took
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="stumble-") as name:
+        run = multiprocessing.get_context("fork").Process(target=record, args=(Path(name),))
+        run.start()
+        try:
+            while not (Path(name) / "ready").exists():
+                time.sleep(0.01)
+            measure([*TEE, "--run", f"{name}/run", "--", *SERVER])
+        finally:
+            run.terminate()
+            run.join()
+
+
+def measure(teed: list[str]) -> None:
+    for size in SIZES:
+        direct, through = list[float](), list[float]()
+        for _ in range(ROUNDS):
+            for command, took in ((SERVER, direct), (teed, through)):
+                client = Client(command)
+                client.call("warm")
+                took += [client.call("x" * size) for _ in range(CALLS)]
+                client.close()
+        one, two = (statistics.median(took) * 1e3 for took in (direct, through))
+        worst = statistics.quantiles(through, n=20)[-1] * 1e3
+        print(
+            f"{size:>7} bytes: {one:.3f} ms direct, {two:.3f} ms through the tee, "
+            f"+{two - one:.3f} ms (95 % of calls under {worst:.3f} ms)"
+        )
+    starts = [(started(SERVER), started(teed)) for _ in range(STARTS)]
+    one, two = (statistics.median(took) * 1e3 for took in zip(*starts, strict=True))
+    print(f"first answer: {one:.0f} ms direct, {two:.0f} ms through the tee, +{two - one:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()

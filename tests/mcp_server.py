@@ -1,0 +1,67 @@
+"""A small MCP server over stdio for tests of what stands before one; no SDK, so it starts at once.
+
+It answers in the order in which it is asked. Tools: `echo` gives its text back, `notify` says
+something unasked first, `ask` wants to know something of the client and gives that back, `die`
+exits with the code, `kill` ends by the signal, `children` starts a process that would stay,
+`noise` writes a line that is no JSON first.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+OLD = "2025-11-25"
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        said = json.loads(line)
+        if "id" not in said:
+            continue
+        result: dict[str, object] = {}
+        match said.get("method"):
+            case "initialize":
+                result = {"protocolVersion": OLD, "capabilities": {"tools": {}}, "serverInfo": ME}
+            case "tools/list":
+                result = {"tools": [{"name": name, "inputSchema": ANY} for name in TOOLS]}
+            case "tools/call":
+                result = text(call(**said["params"]))
+        say({"jsonrpc": "2.0", "id": said["id"], "result": result})
+
+
+def call(name: str, arguments: dict[str, object], **_: object) -> str:
+    match name:
+        case "notify":
+            say({"jsonrpc": "2.0", "method": "notifications/message", "params": arguments})
+        case "ask":
+            say({"jsonrpc": "2.0", "id": "ours-1", "method": "roots/list"})
+            return sys.stdin.readline().strip()
+        case "die":
+            sys.exit(int(str(arguments["code"])))
+        case "kill":
+            os.kill(os.getpid(), int(str(arguments["signal"])))
+        case "children":
+            return str(subprocess.Popen(["sleep", "600"], start_new_session=True).pid)
+        case "noise":
+            sys.stdout.write("no JSON at all\n")
+        case "environment":
+            return json.dumps(dict(os.environ))
+    return str(arguments.get("text", ""))
+
+
+def text(said: str) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": said}], "isError": False}
+
+
+def say(message: dict[str, object]) -> None:
+    sys.stdout.buffer.write(json.dumps(message).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+TOOLS = ("echo", "notify", "ask", "die", "kill", "children", "noise", "environment")
+ANY = {"type": "object"}
+ME = {"name": "small", "version": "1"}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A run for tees to speak with, and a client that speaks through one."""
+
+import asyncio
+import itertools
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from recorder.stdio import Cues, Stdio, listening
+from traces.taps import Taps
+
+BOUND = 20.0
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = (sys.executable, "-I", "-S", str(ROOT / "tests" / "mcp_server.py"))
+TEE = (sys.executable, "-I", "-S", str(ROOT / "recorder" / "tee.py"))
+
+
+@asynccontextmanager
+async def tees(
+    *taps: object, decides: bool = False, way_out: bool = True, cues: Cues = lambda start: ()
+) -> AsyncIterator[Stdio]:
+    """A run that listens in a folder of its own."""
+    with TemporaryDirectory(prefix="stumble-") as name:
+        async with (
+            asyncio.timeout(BOUND),
+            listening(
+                Taps(taps),
+                Path(name) / "run",
+                began=time.monotonic(),
+                seqs=itertools.count(1),
+                decides=decides,
+                way_out=way_out,
+                cues=cues,
+            ) as run,
+        ):
+            yield run
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client of one server."""
+
+    process: asyncio.subprocess.Process
+
+    async def send(self, data: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(data)
+        await self.process.stdin.drain()
+
+    async def line(self) -> bytes:
+        assert self.process.stdout
+        return (await self.process.stdout.readline()).rstrip(b"\n")
+
+    async def notify(self, method: str) -> None:
+        await self.send(dumped({"jsonrpc": "2.0", "method": method}))
+
+    async def ask(self, id: int | str, method: str, **params: object) -> dict[str, object]:
+        """The next line, which is the answer unless the server says something else first."""
+        said = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        await self.send(dumped(said))
+        answer: dict[str, object] = json.loads(await self.line())
+        return answer
+
+    async def call(self, id: int | str, tool: str, **arguments: object) -> str:
+        """The text that a tool gives."""
+        return text(await self.ask(id, "tools/call", name=tool, arguments=arguments))
+
+    async def rest(self) -> tuple[int, bytes, bytes]:
+        """Exit code, output and errors, once there is no more input."""
+        out, errors = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, out, errors
+
+
+def dumped(message: object) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def text(answer: object) -> str:
+    match answer:
+        case {"result": {"content": [{"text": str(said)}]}}:
+            return said
+    raise ValueError(f"no text in {answer}")
+
+
+@asynccontextmanager
+async def client(*command: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Client]:
+    """A client of the server that this command starts; it is killed where it is left."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, limit=1 << 24
+    )
+    try:
+        yield Client(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+def behind(run: Stdio, *server: str, name: str = "small") -> tuple[str, ...]:
+    """A server's command behind a tee of this run."""
+    return (*TEE, "--name", name, "--run", str(run.path), "--", *server)
