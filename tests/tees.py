@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from recorder.stdio import Cues, Stdio, listening
 from traces.taps import Taps
 
-BOUND = 20.0
+BOUND = 60.0
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = (sys.executable, "-I", "-S", str(ROOT / "tests" / "mcp_server.py"))
 TEE = (sys.executable, "-I", "-S", str(ROOT / "recorder" / "tee.py"))
