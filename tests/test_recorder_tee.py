@@ -23,11 +23,18 @@ def told[T](main: Coroutine[object, object, T]) -> T:
 
 
 async def ended(pid: int) -> None:
+    """Returns once there is no such process, or only what its parent has not looked at yet."""
     async with asyncio.timeout(BOUND):
-        while Path(f"/proc/{pid}/stat").exists():
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return
+        while (stat := read_stat(pid)) is not None and stat[0] != "Z":
             await asyncio.sleep(0.01)
+
+
+def read_stat(pid: int) -> list[str] | None:
+    """State, parent and so on; None where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def test_a_message_is_an_exchange_and_its_answer_the_message_of_the_same_id() -> None:
@@ -155,7 +162,7 @@ def test_a_killed_tee_leaves_nothing_behind() -> None:
     async def main() -> None:
         async with tees() as here, client(*behind(here, *SMALL)) as small:
             child = int(await small.call(1, "children"))
-            server = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+            server = int((read_stat(child) or [])[1])
             small.process.kill()
             await small.process.wait()
             await ended(server)
