@@ -111,6 +111,7 @@ class _Told:
     messages: tuple[Message, ...] = ()
     results: tuple[str, ...] = ()
     """The call ids of the results in it."""
+    lane: int | None = None
 
 
 _LATEST = 64
@@ -201,14 +202,14 @@ class Conversations:
         state = dialect.state(body)
         before = self._kept.get(state.previous or "", _Told())
         messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
-        lane = self._lane(messages, results)
+        lane = self._lane(messages, results, before.lane)
         for name, result in zip(_numbered(results, before.results), results, strict=True):
             call = self._calls.get((lane.number, name))
             if call is not None and call.open:
                 call.result = replace(result, text="") if self._live else result
                 call.result_seq = exchange.seq
         ids = (*before.results, *(result.call_id for result in results))
-        self._asked[exchange.seq] = _Told(messages[state.lead :], ids)
+        self._asked[exchange.seq] = _Told(messages[state.lead :], ids, lane.number)
         placed = Placed(
             "model",
             lane.number,
@@ -223,9 +224,11 @@ class Conversations:
             attempt = self._failed.get(_turn(placed))
         return replace(placed, attempt_of=attempt)
 
-    def _lane(self, messages: tuple[Message, ...], results: tuple[Result, ...]) -> _Lane:
+    def _lane(
+        self, messages: tuple[Message, ...], results: tuple[Result, ...], before: int | None
+    ) -> _Lane:
         prefixes = list(_prefixes(messages))
-        lane = self._continued(prefixes) or self._answering(results)
+        lane = self._continued(prefixes) or self._begun(before) or self._answering(results)
         if lane is None:
             lane = _Lane(len(self._lanes))
             self._lanes.append(lane)
@@ -242,6 +245,11 @@ class Conversations:
             for count in range(len(prefixes), 0, -1)
         )
         return next((lane for lane in known if lane is not None), None)
+
+    def _begun(self, before: int | None) -> _Lane | None:
+        """The lane of the answer it goes on from, if nothing was said there: a bare warm-up."""
+        lane = None if before is None else self._lanes[before]
+        return lane if lane is not None and lane.messages == 0 else None
 
     def _answering(self, results: tuple[Result, ...]) -> _Lane | None:
         """The one lane that waits for some of these results."""

@@ -19,5 +19,6 @@ Skill lives in the model, so any agent can be driven with a known one: `practice
 believes everything, `practice/retries` repeats what visibly failed, `practice/verifies` reads
 every value twice and reads back what it wrote, `practice/p=0.7` is the last one which lets
 each trouble pass with probability 0.3. Agents that have only a shell get the tasks of
-`shell.py`. `agent --warm` keeps the imports in memory and forks a process per run (`warm.py`).
+`shell.py`. `agent --websocket` talks as Codex does (`turns.py`), `agent --warm` keeps the
+imports in memory and forks a process per run (`warm.py`).
 """
