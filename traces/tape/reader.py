@@ -53,13 +53,14 @@ def request(path: Path, seq: int, offset: int, length: int) -> Request:
     """
     data = path.read_bytes()
     for most in (offset + length, len(data)):
-        for exchange in _fold(path, frames.read(data[:most])).exchanges:
+        folder, _ = _folded(frames.read(data[:most]))
+        for exchange in folder.whole():
             if exchange.seq == seq:
                 return exchange.request
     raise ValueError(f"{path}: no exchange {seq} can be read")
 
 
-def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
+def _folded(found: Iterable[Frame | Damage]) -> tuple[Folder, list[Damage]]:
     folder, damage = Folder(), list[Damage]()
     for each in found:
         if isinstance(each, Damage):
@@ -69,6 +70,11 @@ def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
             folder.fold(each)
         except (KeyError, TypeError, ValueError, zstandard.ZstdError) as error:
             damage.append(Damage(each.offset, each.length, f"{type(error).__name__}: {error}"))
+    return folder, damage
+
+
+def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
+    folder, damage = _folded(found)
     if folder.trajectory is None:
         raise ValueError("the tape has lost its first frame")
     return Tape(
