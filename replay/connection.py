@@ -22,6 +22,7 @@ from replay import tcp
 from replay.h1 import CONTINUE, ESTABLISHED, REFUSALS, Asked, Requests, absolute, host, normal
 from replay.performance import Gone, Performance
 from replay.tls import HANDSHAKE, NO_APPLICATION_PROTOCOL, Hello, Tls, client_hello
+from replay.websocket import Closed, Turn, Turns
 from traces.model import header
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class Connection(asyncio.Protocol):
         """The kernel has not taken all that was written: wait for `drained`."""
         self._transport: asyncio.Transport
         self._receive: Callable[[bytes], None] = self._http
-        self._requests = Requests(stage.now)
+        self._requests: Requests | Turns = Requests(stage.now)
         self._scheme, self._authority = "http", ""
+        self._socket = ""
+        """The URL of the WebSocket that this connection has become; empty while it is HTTP."""
         self._tls: Tls | None = None
         self._hello = b""
         self._streams = 0
@@ -106,10 +109,14 @@ class Connection(asyncio.Protocol):
             asked = requests.ready.popleft()
             if isinstance(asked, int):
                 self._refuse(asked)
+            elif isinstance(asked, Closed):
+                self._part(asked)
             elif asked.method == "CONNECT":
+                assert isinstance(asked, Asked)
                 return self._tunnel(asked.target)
             else:
                 self._perform(asked)
+                requests = self._requests
         if self._closed:
             return None
         if requests.waits and not requests.ready and self._task is None:
@@ -118,8 +125,9 @@ class Connection(asyncio.Protocol):
         self._read(len(requests.ready) < WAITING and not (requests.ready and requests.rest))
         return None
 
-    def _perform(self, asked: Asked) -> None:
-        if (url := self._url(asked)) is None:
+    def _perform(self, asked: Asked | Turn) -> None:
+        url = self._socket if isinstance(asked, Turn) else self._url(asked)
+        if url is None:
             return self._refuse(400)
         if self.stage.bases:
             asked, url = self._of_the_origin(asked, url)
@@ -234,7 +242,18 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
         self.hang_up()
 
+    def _part(self, closed: Closed) -> None:
+        self.write(closed.answer)
+        self.hang_up()
+
     # What a performance does.
+
+    def switch(self, url: str) -> None:
+        """From here on what the agent says are the messages of a WebSocket."""
+        rest = self._requests.rest
+        self._socket, self._streams = url, 0
+        self._requests = Turns(self.stage.now, self.write)
+        self._requests.feed(rest)
 
     def write(self, data: bytes) -> None:
         if self._closed:

@@ -18,7 +18,9 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from replay.h1 import Asked, Framing, framing
+from replay.websocket import Frames, Turn, accepted, frames
 from traces.model import Chunk, Exchange, Headers, Request, Response, header
+from traces.websocket import upgrades
 
 if TYPE_CHECKING:
     from replay.connection import Connection
@@ -35,18 +37,21 @@ class Gone(Exception):
 class Performance:
     """Performs the answer to one request on the connection it came from."""
 
-    def __init__(self, line: "Connection", asked: Asked, url: str, stream: int) -> None:
+    def __init__(self, line: "Connection", asked: Asked | Turn, url: str, stream: int) -> None:
         self._line, self._stage, self._asked = line, line.stage, asked
+        request = _request(asked, url)
+        socket = isinstance(asked, Turn) or upgrades(request)
         self._exchange = Exchange(
             seq=next(line.stage.seqs),
             connection=line.number,
             stream=stream,
-            request=Request(method=asked.method, url=url, headers=asked.headers, body=asked.body),
+            request=request,
             started=asked.started,
+            transport="websocket" if socket else "http",
         )
         self._error: str | None = "cancelled"
         """How the exchange ends if the agent leaves now."""
-        self._framing = Framing(b"", "none", False)
+        self._framing: Framing | Frames = Framing(b"", "none", False)
         self._answer: Response | None = None
         """The answer as far as it was written, without its chunks."""
         self._headed = False
@@ -78,8 +83,8 @@ class Performance:
         self._exchange = exchange = taps.request(self._exchange)
         held = taps.holds(exchange)
         if exchange.response is None and exchange.error is None:
-            if (header(self._asked.headers, "upgrade") or "").lower() == "websocket":
-                exchange, held = refused(exchange, 501, "no websockets"), False
+            if upgrades(exchange.request):
+                exchange, held = refused(exchange, 426, "no WebSocket goes out"), False
             elif upstream is None:
                 exchange, held = refused(exchange, 502, "no way out"), False
             elif held:
@@ -103,9 +108,15 @@ class Performance:
         if error is not None:
             await self._break(error, self._stage.hold)
         elif response is not None:
-            if response.ended is not None and self._framing.body in ("chunked", "close"):
+            if response.ended is not None and self._waits_for_the_end(response):
                 await self._until(response.ended)
             await self._finish(response.trailers)
+
+    def _waits_for_the_end(self, response: Response) -> bool:
+        """The end is something of its own; that of a turn is only where the server closes."""
+        if self._framing.body == "messages":
+            return header(response.trailers, "close") is not None
+        return self._framing.body in ("chunked", "close")
 
     async def _pass_on(self, upstream: "Upstream") -> None:
         self._exchange = exchange = await upstream.send(self._exchange, self._head, self._chunk)
@@ -133,13 +144,23 @@ class Performance:
             await asyncio.sleep(ceil(wait * 1000) / 1000)
 
     def _open(self, response: Response, length: int | None, error: str | None) -> None:
-        self._framing = framing(self._asked, response, length=length, cut=error is not None)
+        if isinstance(self._asked, Turn):
+            self._framing = frames(response)
+        else:
+            switches = response.status == 101 and upgrades(self._exchange.request)
+            if switches:
+                response = accepted(self._exchange.request, response)
+            cut = error is not None
+            self._framing = framing(self._asked, response, length=length, cut=cut)
+            if switches:
+                self._framing = frames(response, self._framing.head)
+                self._line.switch(self._exchange.request.url)
         self._answer = response
         self._out.append(self._framing.head)
 
     async def _play(self, chunk: Chunk) -> None:
         data = chunk.data
-        if not data or self._framing.body == "none":
+        if self._framing.body == "none" or not (data or self._framing.body == "messages"):
             return
         await self._until(chunk.at)
         if len(data) <= PIECE:
@@ -158,7 +179,7 @@ class Performance:
         self._due.append(data)
 
     def _add(self, data: bytes) -> None:
-        if data and self._framing.body != "none":
+        if self._framing.body == "messages" or (data and self._framing.body != "none"):
             self._out += (self._framing.before(len(data)), data, self._framing.after())
             self._due.append(data)
             self._size += len(data)
@@ -191,7 +212,7 @@ class Performance:
         """The answer is whole."""
         self._out.append(self._framing.end(trailers))
         await self._flush()
-        self._trailers = trailers if self._framing.body == "chunked" else ()
+        self._trailers = trailers if self._framing.body in ("chunked", "messages") else ()
         self._ended = self._stage.now()
         self._error = self._exchange.error
         if not self._framing.stays:
@@ -222,6 +243,12 @@ class Performance:
                 self._chunks.append(Chunk(at=self._at, data=data[:written]))
             answer = _answer(answer, answer.at, self._chunks, self._trailers, self._ended)
         self._stage.taps.done(got(self._exchange, answer, self._error))
+
+
+def _request(asked: Asked | Turn, url: str) -> Request:
+    if isinstance(asked, Turn):
+        return Request(method=asked.method, url=url, body=asked.data)
+    return Request(method=asked.method, url=url, headers=asked.headers, body=asked.body)
 
 
 def refused(exchange: Exchange, status: int, why: str) -> Exchange:

@@ -23,6 +23,7 @@ from traces.kind import Kind, kind
 from traces.model import Chunk, Exchange, Headers, Request, Response, edited_chunks, header
 from traces.noise import noise
 from traces.tape import Tape
+from traces.websocket import upgrades
 
 REFUSED = 422
 """No SDK retries it; the header says so to those that ask."""
@@ -73,11 +74,20 @@ class Player:
         placed = self._watch.placed(exchange)
         if placed.kind == "other":
             return self._other(exchange)
+        if upgrades(exchange.request):
+            return self._open(exchange, placed)
         if self._goes_live(exchange, placed):
             return exchange
         if placed.kind == "tool" and mcp.is_aside(exchange.request):
             return self._aside(exchange)
         return self._play(exchange, placed)
+
+    def _open(self, exchange: Exchange, placed: Placed) -> Exchange:
+        """A WebSocket is opened as it was; where all is live it is declined, and clients go on."""
+        if placed.kind not in self._live and not self._lanes:
+            return self._play(exchange, placed)
+        found = self._index.find(self._redact(exchange.request))
+        return self._answered(exchange, found) if found else decline(exchange)
 
     def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
         if placed.kind in self._live:
@@ -267,6 +277,13 @@ def _response(exchange: Exchange) -> Exchange:
 
 def _outcome(exchange: Exchange) -> str:
     return exchange.error or (str(exchange.response.status) if exchange.response else "no answer")
+
+
+def decline(exchange: Exchange) -> Exchange:
+    """An upgrade that is not granted: Codex goes on over HTTP at once, and only for a 426."""
+    at, headers = exchange.started, (("content-length", "0"),)
+    answer = Response(status=426, reason="Upgrade Required", headers=headers, at=at, ended=at)
+    return replace(exchange, response=answer, answered_by="simulated")
 
 
 def refuse(exchange: Exchange, why: str) -> Exchange:

@@ -294,14 +294,15 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
             redact=_as_it_is if recording.verbatim else tape.redactor.request,
         )
         nemesis = _nemesis(plan, watch, tape, run)
-        taps = Taps(tap for tap in (watch, nemesis, player, tape) if tap is not None)
         async with AsyncExitStack() as stack:
             way = None
             if out and house.upstream_port is not None:
+                from replay.bridge import Bridge
                 from replay.upstream import InnerProxy
 
                 inner = InnerProxy("127.0.0.1", house.upstream_port, began)
-                way = await stack.enter_async_context(inner)
+                way = Bridge(await stack.enter_async_context(inner))
+            taps = Taps(tap for tap in (watch, nemesis, player, way, tape) if tap is not None)
             counted = itertools.count()
             desk = Path(stack.enter_context(TemporaryDirectory(dir=house.bundle.parent)))
             listening = stdio.listening(
