@@ -23,7 +23,7 @@ from traces.kind import Kind, kind
 from traces.model import Chunk, Exchange, Headers, Request, Response, edited_chunks, header
 from traces.noise import noise
 from traces.tape import Tape
-from traces.websocket import upgrades
+from traces.websocket import declined, upgrades
 
 REFUSED = 422
 """No SDK retries it; the header says so to those that ask."""
@@ -87,7 +87,7 @@ class Player:
         if placed.kind not in self._live and not self._lanes:
             return self._play(exchange, placed)
         found = self._index.find(self._redact(exchange.request))
-        return self._answered(exchange, found) if found else decline(exchange)
+        return self._answered(exchange, found) if found else declined(exchange)
 
     def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
         if placed.kind in self._live:
@@ -277,13 +277,6 @@ def _response(exchange: Exchange) -> Exchange:
 
 def _outcome(exchange: Exchange) -> str:
     return exchange.error or (str(exchange.response.status) if exchange.response else "no answer")
-
-
-def decline(exchange: Exchange) -> Exchange:
-    """An upgrade that is not granted: Codex goes on over HTTP at once, and only for a 426."""
-    at, headers = exchange.started, (("content-length", "0"),)
-    answer = Response(status=426, reason="Upgrade Required", headers=headers, at=at, ended=at)
-    return replace(exchange, response=answer, answered_by="simulated")
 
 
 def refuse(exchange: Exchange, why: str) -> Exchange:

@@ -221,8 +221,10 @@ def test_a_websocket_is_answered_by_a_tap_or_refused(performer: Performer) -> No
     script = Script()
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(WEBSOCKET)
-        assert heard(end, b"no websockets\n").startswith(b"HTTP/1.1 501 Not Implemented\r\n")
-    assert [(x.answered_by, x.error) for x in script.got] == [("refused", "refused: no websockets")]
+        assert heard(end, b"goes out\n").startswith(b"HTTP/1.1 426 Upgrade Required\r\n")
+    assert [(x.answered_by, x.error) for x in script.got] == [
+        ("refused", "refused: no WebSocket goes out")
+    ]
     with on_stage(performer, Script(say(status=426))) as stage, dial(stage) as end:
         end.sendall(WEBSOCKET + GET)
         for _ in range(2):

@@ -99,3 +99,35 @@ def test_a_tape_that_begins_in_the_middle_says_so(world: Shop, tmp_path: Path) -
     said = world.stumble("show", str(path))
     assert said.code == 0
     assert said.out.count("which is not on this tape") == 1
+
+
+def test_it_is_replayed_without_the_network(world: Shop) -> None:
+    again = world.stumble(
+        "replay", "ws.tape", "--json", "--", *world.agent("practice/retries", "--websocket")
+    )
+    assert again.code == 0, again.err
+    assert (again.json["upstream"], again.json["diverged"]) == (0, [])
+    was, now = (read(path) for path in (world.folder / "ws.tape", Path(again.json["tape"])))
+    assert [turns(each) for each in (was, now)] == [turns(was)] * 2
+
+
+def turns(tape: Tape) -> list[tuple[str, bytes, tuple[bytes, ...]]]:
+    return [
+        (x.request.method, x.request.body, tuple(chunk.data for chunk in x.response.chunks))
+        for x in tape.exchanges
+        if x.transport == "websocket" and x.response
+    ]
+
+
+def test_a_fork_goes_live_with_the_whole_conversation_and_the_lie_in_it(world: Shop) -> None:
+    before = len(world.asked())
+    said = world.stumble(
+        "fork", "ws.tape", "--fault", "digit", "--nth", "3", "--twins", "1", "--at",
+        "model-boundary", "--json", *world.world(), *world.host_options(), "--",
+        *world.agent("practice/retries", "--websocket"),
+    )  # fmt: skip
+    first, *_ = world.asked()[before:]
+    assert first["step"] > 1, "the provider was told all that came before"
+    assert [twin["passed"] for twin in said.json["twins"]] == [True]
+    assert said.json["consumed"]
+    assert said.json["passed"] is False, "the refund is that of the wrong amount"

@@ -38,32 +38,36 @@ def upgrades(request: Request) -> bool:
     return (header(request.headers, "upgrade") or "").lower() == "websocket"
 
 
-class NoWebSocket:
-    """A tap that answers every upgrade with 426, so that clients ask over HTTP instead.
+def declined(exchange: Exchange) -> Exchange:
+    """An upgrade that is not granted: clients ask over HTTP instead.
 
-    Codex does so at once; any other refusal it tries five times again.
+    Codex does so at once after a 426; any other refusal it tries five times again.
     """
+    data = b"no WebSocket here: ask over HTTP\n"
+    headers = (
+        ("content-type", "text/plain"),
+        ("content-length", str(len(data))),
+        ("upgrade", "HTTP/1.1"),  # RFC 9110 15.5.22: a 426 has to name what it speaks
+        ("connection", "upgrade"),
+    )
+    at = exchange.started
+    answer = Response(
+        status=426,
+        headers=headers,
+        chunks=(Chunk(at=at, data=data),),
+        reason="Upgrade Required",
+        at=at,
+        ended=at,
+    )
+    return replace(exchange, response=answer, answered_by="simulated")
+
+
+class NoWebSocket:
+    """A tap that declines every upgrade."""
 
     def request(self, exchange: Exchange) -> Exchange:
-        if not upgrades(exchange.request) or exchange.response is not None:
-            return exchange
-        data = b"no WebSocket here: ask over HTTP\n"
-        headers = (
-            ("content-type", "text/plain"),
-            ("content-length", str(len(data))),
-            ("upgrade", "HTTP/1.1"),  # RFC 9110 15.5.22: a 426 has to name what it speaks
-            ("connection", "upgrade"),
-        )
-        at = exchange.started
-        answer = Response(
-            status=426,
-            headers=headers,
-            chunks=(Chunk(at=at, data=data),),
-            reason="Upgrade Required",
-            at=at,
-            ended=at,
-        )
-        return replace(exchange, response=answer, answered_by="simulated")
+        asks = upgrades(exchange.request) and exchange.response is None
+        return declined(exchange) if asks else exchange
 
 
 def first(binary: bool) -> Headers:
