@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         url = self._socket if isinstance(asked, Turn) else self._url(asked)
         if url is None:
             return self._refuse(400)
-        if self.stage.bases:
+        if self.stage.bases and isinstance(asked, Asked):
             asked, url = self._of_the_origin(asked, url)
         self._streams += 1
         performance = Performance(self, asked, url, self._streams)
