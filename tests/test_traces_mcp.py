@@ -237,6 +237,16 @@ def test_an_answer_is_given_to_another_message_of_the_same_gist() -> None:
     )
 
 
+def test_long_numbers_are_told_apart() -> None:
+    numbers = (10**24, 10**24 + 1)
+    one, two = (post("tools/call", {"name": "get", "arguments": {"n": n}}, id=n) for n in numbers)
+    assert mcp.gist(one) != mcp.gist(two)
+    said = mcp.message(two)
+    assert said is not None
+    assert said.call is not None
+    assert (said.call.id, said.call.arguments) == (f"{numbers[1]}", f'{{"n": {numbers[1]}}}')
+
+
 def test_a_client_that_hangs_up_with_the_response_in_hand_has_it() -> None:
     headers, chunks = mcp.write(mcp.Reply(id="1", text="x", is_error=False), stream=True)
     answer = Response(status=200, headers=headers, chunks=chunks)

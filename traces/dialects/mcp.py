@@ -42,6 +42,8 @@ _METHOD = re.compile(
 )
 _HEADERS = ("mcp-protocol-version", "mcp-session-id", "mcp-method")
 _LISTENS = "subscriptions/listen"
+_LONG = re.compile(rb"\d{19}")
+"""In a number it may say more than 64 bits hold."""
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
 
 
@@ -90,12 +92,21 @@ def _said(request: Request) -> dict[str, object] | None:
     body = plain(request.headers, request.body) or b""
     if b'"jsonrpc"' not in body:
         return None
-    said = wire.load(body)
+    said = _load(body)
     if said.get("jsonrpc") != "2.0":
         return None
     method = said.get("method")
     known = isinstance(method, str) and _METHOD.match(method) is not None
     return said if known or _says_mcp(request) else None
+
+
+def _load(text: bytes) -> dict[str, object]:
+    """The JSON object in a text, exact: an id or an argument may be an integer of any size."""
+    said = wire.load(text)
+    if said and _LONG.search(text):
+        exact: dict[str, object] = json.loads(text.decode("utf-8", "surrogatepass"))
+        return exact
+    return said
 
 
 def _says_mcp(request: Request) -> bool:
@@ -233,7 +244,7 @@ def _joined(data: list[tuple[int, bytes]]) -> _View:
 def _answer(body: bytes) -> tuple[_View, dict[str, object]] | None:
     """The response in an answer, which is the message that has a result or an error."""
     for view in _views(body):
-        said = wire.load(view.text)
+        said = _load(view.text)
         if said.get("jsonrpc") == "2.0" and ("result" in said or "error" in said):
             return view, said
     return None
@@ -371,7 +382,7 @@ def readdress(asked: Request, recorded: Request, body: bytes) -> tuple[Edit, ...
     now, was = _said(asked) or {}, _said(recorded) or {}
     edits: list[Edit] = []
     for view in _views(body):
-        said = wire.load(view.text)
+        said = _load(view.text)
         top = spans.members(view.text, spans.root(view.text)) if said else {}
         if ("result" in said or "error" in said) and said.get("id") == was.get("id"):
             if b"id" in top and said["id"] != now.get("id"):
