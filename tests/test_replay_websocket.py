@@ -79,6 +79,10 @@ async def talk(
         ) as ws,
     ):
         yield ws
+        transport = ws._conn.transport if ws._conn else None
+    if transport is not None:  # aiohttp leaves a transport that the server has reset as it is
+        transport.abort()
+        await asyncio.sleep(0)
 
 
 def played(
