@@ -56,8 +56,14 @@ class Known:
 
     def within(self, data: bytes, hay: bytes) -> list[Needle]:
         """The needles that stand in the data, or may; `hay` is what `patterns.suspects` says."""
-        likely = [needle for anchor, needle in self._long if anchor in hay] if hay else []
-        return likely + [needle for needle in self._short if needle.text in data]
+        likely = list[Needle]()
+        if hay:
+            find = hay.find
+            likely = [needle for anchor, needle in self._long if find(anchor) >= 0]
+        if self._short:
+            find = data.find
+            likely += [needle for needle in self._short if find(needle.text) >= 0]
+        return likely
 
     def begun(self, text: bytes) -> tuple[int, bytes]:
         """Where the beginning of a value stands at the end, and of which; b"" if of several."""

@@ -29,7 +29,10 @@ type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a field, by case-insensitive name; None where it is absent."""
     wanted = name.lower()
-    return next((value for key, value in headers if key.lower() == wanted), None)
+    for key, value in headers:
+        if key.lower() == wanted:
+            return value
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,10 @@ class Encoding(Protocol):
 
 def names(headers: Headers) -> tuple[str, ...]:
     """The content encodings in the order they were applied, without `identity`."""
-    said = (header(headers, "content-encoding") or "").split(",")
-    found = (name.strip().lower() for name in said)
+    said = header(headers, "content-encoding")
+    if said is None:
+        return ()
+    found = (name.strip().lower() for name in said.split(","))
     return tuple(name for name in found if name not in ("", "identity"))
 
 

@@ -14,7 +14,7 @@ class Finder(Protocol):
     """Knows what a secret is; a `Search`."""
 
     def spans(self, data: bytes, *, stream: bool = False, final: bool = True) -> list[Span]: ...
-    def unfinished(self, data: bytes, *, stream: bool = False) -> int: ...
+    def growing(self, data: bytes, *, stream: bool) -> tuple[list[Span], int]: ...
 
 
 def bent(data: bytes, spans: list[Span]) -> bytes:
@@ -44,19 +44,19 @@ class Said:
             self._begins.append(self.end)
         self._text += data
         self.end += len(data)
-        self._look(final=False)
-        self.safe = self._base + self._finder.unfinished(self._text, stream=self._stream)
+        spans, end = self._finder.growing(self._text, stream=self._stream)
+        self._see(spans)
+        self.safe = self._base + end
 
     def finish(self) -> None:
         """Nothing more comes: what could have been a beginning is what it is."""
         if self.safe < self.end:
-            self._look(final=True)
+            self._see(self._finder.spans(self._text, stream=self._stream))
             self.safe = self.end
 
-    def _look(self, *, final: bool) -> None:
-        self._found = self._finder.spans(self._text, stream=self._stream, final=final)
-        self._clean = self._text
-        if self._found:
+    def _see(self, spans: list[Span]) -> None:
+        self._found, self._clean = spans, self._text
+        if spans:
             self._bend()
 
     def _bend(self) -> None:

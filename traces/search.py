@@ -22,29 +22,45 @@ class Search:
         `stream` looks for texts that events bring bit by bit, too; `final` False leaves out
         the half of a known secret that the data ends in, since more may come.
         """
-        found, reader = self._look(data), self._known.reader
+        reader = self._known.reader
         views = reader.unescaped(data) if reader.escaped(data) else []
-        for view in (*views, *reader.framed(data)) if stream else views:
-            for start, stop, instead in self._look(view.text):
-                found += _placed(view, start, stop, instead)
+        found = self._found(data, [*views, *reader.framed(data)] if stream else views)
         if final:
             found += self._half(data)
         return _settled(found, data) if found else found
 
-    def unfinished(self, data: bytes, *, stream: bool = False) -> int:
-        """Where the end of the data begins that may be the beginning of a secret."""
+    def growing(self, data: bytes, *, stream: bool) -> tuple[list[Span], int]:
+        """The secrets in data that may go on, and where its end that may begin one begins."""
+        reader = self._known.reader
+        escaped = reader.escaped(data)
+        views, framed = list[View](), list[View]()
+        if escaped:
+            views = reader.unescaped(data)
+        if stream:
+            framed = reader.framed(data)
+        found = self._found(data, [*views, *framed])
+        spans = _settled(found, data) if found else found
+        if not (escaped or stream):
+            return spans, self._open(data[: cut_escape(data)])
+        return spans, self._unfinished(data, framed)
+
+    def _unfinished(self, data: bytes, framed: list[View]) -> int:
         base = max(0, len(data) - patterns.LONGEST)
         tail, reader = data[base:] if base else data, self._known.reader
-        escaped = reader.escaped(tail)
-        if not (escaped or stream):
-            return base + self._open(tail[: cut_escape(tail)])
         cut = cut_escape(tail)
-        views = [reader.whole(tail[:cut]), *(reader.framed(tail) if stream else ())]
-        begun = [(view, at) for view in views if (at := self._open(view.text)) < len(view.text)]
+        ends = [reader.whole(tail[:cut]), *(reader.framed(tail) if framed and base else framed)]
+        begun = [(view, at) for view in ends if (at := self._open(view.text)) < len(view.text)]
         return base + min((view.ranges(at, at + 1)[0][0] for view, at in begun), default=cut)
 
     def _open(self, text: bytes) -> int:
         return min(patterns.unfinished(text), self._known.begun(text)[0])
+
+    def _found(self, data: bytes, views: list[View]) -> list[Span]:
+        found = self._look(data)
+        for view in views:
+            for start, stop, instead in self._look(view.text):
+                found += _placed(view, start, stop, instead)
+        return found
 
     def _look(self, data: bytes) -> list[Span]:
         hay, found = patterns.suspects(data), list[Span]()

@@ -21,6 +21,7 @@ _WIDE = re.compile(
 )
 _PERCENT = re.compile(rb"%(?:25)*([0-7][0-9a-fA-F])")
 _WIDE_PERCENT = re.compile(rb"%(?:25)*([0-9a-fA-F]{2})")
+_BACK, _PER = b"\\%"  # a byte is found faster than a text
 _CUT = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]{0,4})\Z")
 _FIELD = re.compile(
     rb'"(content|text|delta|arguments|partial_json|thinking|reasoning_content|reasoning)"'
@@ -44,13 +45,16 @@ class Reader:
 
     def escaped(self, data: bytes) -> bool:
         """False where the data is sure to hold no escape that matters."""
-        return b"%" in data or (b"\\" in data and any(hint in data for hint in self._hints))
+        return _PER in data or self._hinted(data)
+
+    def _hinted(self, data: bytes) -> bool:
+        return _BACK in data and any([data.find(hint) >= 0 for hint in self._hints])
 
     def _escapes(self, data: bytes) -> Iterator[re.Match[bytes]]:
-        if b"\\" in data and any(hint in data for hint in self._hints):
+        if self._hinted(data):
             return self._escape.finditer(data)
         # The search skips to a pattern's first byte if there is but one: ten times as fast.
-        return self._percent.finditer(data) if b"%" in data else iter(())
+        return self._percent.finditer(data) if _PER in data else iter(())
 
     def unescaped(self, data: bytes) -> list[View]:
         """The parts of the data that hold escapes, as far around each as a secret reaches."""
@@ -85,6 +89,7 @@ class Reader:
 
 def cut_escape(data: bytes) -> int:
     """Where an escape begins that the end of the data cuts; len(data) if none does."""
-    if (match := _CUT.search(data, max(0, len(data) - 16))) is not None:
-        return match.start()
+    end = data[-16:]
+    if (_BACK in end or _PER in end) and (match := _CUT.search(end)) is not None:
+        return len(data) - len(end) + match.start()
     return len(data)
