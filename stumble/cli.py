@@ -10,7 +10,7 @@ from types import MappingProxyType
 import click
 
 from stumble.exits import Exits, Failed, interrupted
-from traces.tape import Unrecordable
+from traces.unrecordable import Unrecordable
 
 
 def _record() -> click.Command:

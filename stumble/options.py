@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from faults.operator import bind, parse
 from stumble.exits import Exits, Wrong
-from traces.model import Fault
-from traces.tape import read
+
+if TYPE_CHECKING:
+    from traces.model import Fault
 
 type Command = Callable[..., None]
 
@@ -83,8 +84,11 @@ def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], C
 
 def read_fault(
     text: str, where: tuple[str, ...], nth: int, persist: str, place: str | None
-) -> Fault:
+) -> "Fault":
     """The fault that the options describe; Wrong where they are wrong."""
+    from faults.operator import bind, parse
+    from traces.model import Fault
+
     try:
         name, params = parse(text)
         fault = Fault(
@@ -170,6 +174,8 @@ def started(command: tuple[str, ...], tape: Path | None = None) -> Iterator[None
 
     An empty tape goes; one on which anything was seen stays, whatever happened.
     """
+    from traces.tape import read
+
     try:
         yield
     except OSError as error:

@@ -62,10 +62,10 @@ tape whose first frame is lost is none.
 the old form is read as well: tapes of every format always open.
 """
 
-from traces.tape.file import Unrecordable
 from traces.tape.frames import Damage
 from traces.tape.reader import Tape, read, request
 from traces.tape.sealing import seal
 from traces.tape.writer import Writer
+from traces.unrecordable import Unrecordable
 
 __all__ = ["Damage", "Tape", "Unrecordable", "Writer", "read", "request", "seal"]

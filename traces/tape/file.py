@@ -5,11 +5,9 @@ import os
 import threading
 from pathlib import Path
 
+from traces.unrecordable import Unrecordable
+
 SYNC_EVERY = 0.1
-
-
-class Unrecordable(Exception):
-    """Better to stop than to record a lie: the tape can no longer be written."""
 
 
 class Appending:

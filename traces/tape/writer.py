@@ -8,8 +8,9 @@ from traces.delta import Bodies
 from traces.model import Chunk, Ending, Exchange, Headers, Injection, Response, Trajectory
 from traces.redact import Redactor, Stream, with_length
 from traces.tape import frames
-from traces.tape.file import Appending, Unrecordable
+from traces.tape.file import Appending
 from traces.tape.payload import Packer, said_edit, sparse
+from traces.unrecordable import Unrecordable
 
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
 

@@ -1,0 +1,58 @@
+"""How fast the command line is there, and what it has not imported by then.
+
+python -m tests.bench.start [ROUNDS]
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.bench.target import target
+
+ROUNDS = 15
+STUMBLE = str(Path(sys.executable).with_name("stumble"))
+HEAVY = ("mitmproxy", "duckdb", "litellm")
+IMPORTED = f"""
+import sys
+from stumble.cli import cli
+try:
+    cli(["--help"])
+except SystemExit:
+    pass
+print(*(name for name in {HEAVY} if name in sys.modules))
+"""
+
+
+def milliseconds(command: list[str]) -> float:
+    """Of processor time: on a quiet machine as long as it takes, and on a busy one still true."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, code, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(code)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return (used.ru_utime + used.ru_stime) * 1e3
+
+
+def main(rounds: int) -> None:
+    bare, ours = list[float](), list[float]()
+    for _ in range(rounds):
+        bare.append(milliseconds([sys.executable, "-c", "pass"]))
+        ours.append(milliseconds([STUMBLE, "--help"]))
+    python, stumble = statistics.median(bare), statistics.median(ours)
+    print(f"python -c pass {python:.0f} ms, stumble --help {stumble:.0f} ms, of {rounds} rounds")
+    target(
+        "`stumble --help`, of which twice a bare python is free", stumble - 2 * python, "ms",
+        most=100,
+    )  # fmt: skip
+    said = subprocess.run(
+        [sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True
+    )
+    heavy = said.stdout.splitlines()[-1].split()
+    print("imported by --help:", *(heavy or ["none of", *HEAVY]))
+    target(f"{', '.join(HEAVY)} imported by `--help`", len(heavy), "modules", most=0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
