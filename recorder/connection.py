@@ -244,7 +244,7 @@ class AgentConnection(server.LiveConnectionHandler):
             self.flows.refused(flow, refused.answer, said)
 
     def _response(self, flow: http.HTTPFlow) -> None:
-        if flow.response is not None and websocket.extensions(flow.response) is None:
+        if flow.websocket and flow.response and websocket.extensions(flow.response) is None:
             flow.websocket = None  # it passes byte for byte, like any protocol we do not speak
         if not self.flows.answered(flow):
             self._fail(flow, "")

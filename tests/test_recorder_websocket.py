@@ -406,6 +406,24 @@ def test_an_agent_that_goes_after_a_whole_answer_has_cancelled_nothing() -> None
     run(main())
 
 
+def test_what_is_under_way_when_the_proxy_ends_is_told_once() -> None:
+    async def main() -> None:
+        notes = Notes()
+        async with server(echo) as real:
+            async with recording(notes) as proxy:
+                talk = client(real.port, proxy)
+                ws = await talk.__aenter__()
+                await ws.send_str("go")
+                assert await ws.receive_str() == await ws.receive_str() == "go"
+            assert (await ended(ws))[0] == 1006
+            await talk.__aexit__(None, None, None)
+        upgrade, turn = notes.over
+        assert (upgrade.error, said(turn)) == (None, [b"go", b"go"])
+        assert turn.error == "cancelled: eof by the agent"
+
+    run(main())
+
+
 class Player:
     """Answers the turns that say `play` by itself."""
 
