@@ -91,8 +91,7 @@ def lock() -> None:
     compiled += ["--python-version", "3.13", "--no-emit-index-url", "--no-annotate"]
     compiled += ["--custom-compile-command", "make lock"]
     project = ("pyproject.toml", "--group", "build")
-    tested = ("--extra", "mcp", "--group", "dev")
-    dev = (*project, *tested, "--constraint", requirements(dev=False))
+    dev = (*project, "--group", "dev", "--constraint", requirements(dev=False))
     run(*compiled, *project, "--output-file", requirements(dev=False))
     run(*compiled, *dev, "--output-file", requirements(dev=True))
     for agent in sorted((ROOT / "tests" / "agents").glob("*.in")):

@@ -49,6 +49,12 @@ def _mcp() -> click.Command:
     return mcp
 
 
+def _probe() -> click.Command:
+    from stumble.commands.probe import probe
+
+    return probe
+
+
 def _import() -> click.Command:
     from stumble.commands.importing import import_
 
@@ -99,6 +105,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "fork": _fork,
         "redrive": _redrive,
         "mcp": _mcp,
+        "probe": _probe,
         "scrub": _scrub,
         "faults": _faults,
         "import": _import,
