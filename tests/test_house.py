@@ -62,8 +62,7 @@ def test_the_wheel_holds_the_house_with_its_sql_and_nothing_else(tmp_path: Path)
 
 def test_what_the_house_imports_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    names = [*project["dependencies"], *(name for extra in extras for name in extra)]
+    names = project["dependencies"]
     declared = {re.split(r"[<>=\[]", name)[0] for name in names}
     brought = packages_distributions()
     missing = {

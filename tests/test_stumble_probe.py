@@ -57,7 +57,7 @@ def test_a_model_that_looks_at_nothing_does_the_same_with_a_sham(open_shop: Shop
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
-        (("--fault", "digit", "--model", "nobody/x"), 6, "LLM Provider NOT provided"),
+        (("--fault", "digit", "--model", "nobody/x", "--k", "1"), 6, "LLM Provider NOT provided"),
         (("--fault", "digit", "--model", "openai/gpt-4o", "--max-cost", "0.01"), 2, "--k 1 fits"),
         (("--fault", "digit", "--model", "openai/x", "--max-cost", "1"), 2, "no price is known"),
         (("--fault", "digit:field=nope", "--model", "openai/x"), 2, "digit cannot bend it"),
