@@ -22,6 +22,9 @@ from traces.websocket import upgrades
 # Said to the proxy and not to the server, so never part of what was asked (RFC 9110 7.6.1).
 FOR_THE_PROXY = ("proxy-connection", "proxy-authorization")
 
+KEPT = 1 << 25
+"""Bytes of an answer up to which taps get its chunks once more when it is over."""
+
 
 @dataclass(slots=True)
 class _Live:
@@ -31,6 +34,15 @@ class _Live:
     head: Response | None = None
     chunks: list[Chunk] = field(default_factory=list)
     held: bool = False
+    size: int = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Keep a piece of the answer, as long as the whole of it is not too large for that."""
+        self.size += len(chunk.data)
+        if self.size <= KEPT:
+            self.chunks.append(chunk)
+        else:
+            self.chunks.clear()
 
     def response(self) -> Response | None:
         return self.head and replace(self.head, chunks=tuple(self.chunks))
@@ -94,7 +106,7 @@ class Flows:
             if not data:  # the end; as a chunk of HTTP/1.1 it would be an end too early
                 return ()
             chunk = Chunk(at=self.clock(), data=data)
-            live.chunks.append(chunk)
+            live.add(chunk)
             self.taps.chunk(live.exchange, chunk)
             return data
 

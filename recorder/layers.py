@@ -119,7 +119,10 @@ class Layers:
             if isinstance(command, commands.SendData):
                 if send is None:
                     send = command
-                elif send.connection is command.connection and len(send.data) < TOGETHER:
+                elif (
+                    send.connection is command.connection
+                    and len(send.data) + len(command.data) <= TOGETHER
+                ):
                     send.data += command.data
                 else:
                     yield send

@@ -79,7 +79,8 @@ class Tls:
 
 
 def _choose(_: SSL.Connection, offers: list[bytes]) -> object:
-    return next((offer for offer in offers if offer in SPOKEN), SSL.NO_OVERLAPPING_PROTOCOLS)
+    """HTTP/2 where it is offered, in any order: servers choose it, and httpx names it last."""
+    return next((spoken for spoken in SPOKEN if spoken in offers), SSL.NO_OVERLAPPING_PROTOCOLS)
 
 
 def _general(name: str) -> GeneralName:

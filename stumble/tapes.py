@@ -7,6 +7,8 @@ import click
 from stumble.exits import Wrong
 from traces.tape import Tape, read, seal
 
+LARGE = 1 << 26
+
 
 def load(path: Path) -> Tape:
     """The tape, with a word about what of it could not be read; exit 2 where it is none."""
@@ -26,7 +28,13 @@ def load(path: Path) -> Tape:
 
 
 def close(path: Path) -> None:
-    """Seal a tape that is over; where that cannot be done it stays as it is, and one is told."""
+    """Seal a tape that is over; where that cannot be done it stays as it is, and one is told.
+
+    One that is very large holds few large bodies, which sealing would take into the memory several
+    times, and hardly make smaller.
+    """
+    if path.stat().st_size > LARGE:
+        return
     try:
         seal(path)
     except OSError as error:

@@ -7,10 +7,22 @@ from collections.abc import Awaitable, Callable
 import h2.config
 import h2.connection
 import h2.events
+import httpx
 import pytest
 
 from recorder.loop import run
-from tests.recorder_wire import Notes, curl, listening, recording, reset, says, server_tls, serving
+from tests.recorder_wire import (
+    BOUND,
+    Notes,
+    curl,
+    listening,
+    recording,
+    reset,
+    says,
+    server_tls,
+    serving,
+)
+from traces.model import Chunk, Exchange
 
 ONE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-Case: Kept\r\n\r\none"
 
@@ -166,5 +178,192 @@ def test_an_agent_that_cancels_one_stream() -> None:
         assert (exchange.error or "").startswith("cancelled: ")
         assert exchange.response is not None
         assert exchange.response.body == b"some"
+
+    run(main())
+
+
+def test_streams_that_interleave_end_in_any_order() -> None:
+    """Three streams on one connection; each piece of each goes out before the next comes."""
+    steps = asyncio.Queue[tuple[int, bytes]]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        machine = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        machine.initiate_connection()
+        asked = list[int]()
+        writer.write(machine.data_to_send())
+        while len(asked) < 4 and (data := await reader.read(65536)):
+            for event in machine.receive_data(data):
+                if isinstance(event, h2.events.StreamEnded):
+                    asked.append(event.stream_id or 0)
+                    if asked == [1]:  # by which the client learns that one connection does
+                        machine.send_headers(1, [(":status", "204")], end_stream=True)
+            writer.write(machine.data_to_send())
+        asked = asked[1:]
+        for stream in asked:
+            machine.send_headers(stream, [(":status", "200")])
+        for text in (b"a", b"b", b"c"):
+            for stream in asked:
+                machine.send_data(stream, text, end_stream=text == b"c")
+                writer.write(machine.data_to_send())
+                assert await steps.get() == (stream, text)
+        await reader.read()
+
+    class Steps:
+        def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
+            steps.put_nowait((exchange.stream, chunk.data))
+
+    async def main() -> None:
+        notes, tls = Notes(), server_tls("h2.test", h2=True)
+        async with (
+            listening(serve, tls=tls) as server,
+            recording(notes, Steps()) as proxy,
+        ):
+            trust = ssl.create_default_context(cafile=proxy.certificate)
+            async with httpx.AsyncClient(proxy=proxy.url, verify=trust, http2=True) as client:
+                url = f"https://localhost:{server.port}/"
+                await client.get(url)
+                got = await asyncio.gather(*(client.get(url) for _ in range(3)))
+        assert [(each.http_version, each.text) for each in got] == [("HTTP/2", "abc")] * 3
+        assert server.accepts == 1
+        assert sorted(each.stream for each in notes.over) == [1, 3, 5, 7]
+        for exchange in notes.over[1:]:
+            assert exchange.response is not None
+            assert [chunk.data for chunk in exchange.response.chunks] == [b"a", b"b", b"c"]
+
+    run(main())
+
+
+def test_large_bodies_go_both_ways_under_flow_control() -> None:
+    """5 MB each way, over windows of 64 kB that are opened as the bytes are taken."""
+    size = 5 << 20
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        machine = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        machine.initiate_connection()
+        got, left = 0, 0
+        writer.write(machine.data_to_send())
+        while data := await reader.read(65536):
+            for event in machine.receive_data(data):
+                if isinstance(event, h2.events.DataReceived):
+                    got += len(event.data or b"")
+                    taken = event.flow_controlled_length or 0
+                    machine.acknowledge_received_data(taken, event.stream_id or 0)
+                elif isinstance(event, h2.events.StreamEnded):
+                    machine.send_headers(1, [(":status", "200"), ("x-got", str(got))])
+                    left = size
+            while left and (room := min(left, machine.local_flow_control_window(1), 16384)):
+                machine.send_data(1, b"x" * room, end_stream=room == left)
+                left -= room
+            writer.write(machine.data_to_send())
+            await writer.drain()
+
+    async def main() -> None:
+        notes, tls = Notes(), server_tls("h2.test", h2=True)
+        async with listening(serve, tls=tls) as server, recording(notes) as proxy:
+            trust = ssl.create_default_context(cafile=proxy.certificate)
+            async with httpx.AsyncClient(
+                proxy=proxy.url, verify=trust, http2=True, timeout=BOUND
+            ) as client:
+                url = f"https://localhost:{server.port}/"
+                got = await client.post(url, content=b"y" * size)
+            exchange = await notes.only()
+        assert (got.headers["x-got"], len(got.content)) == (str(size), size)
+        assert len(exchange.request.body) == size
+        assert exchange.response is not None
+        assert len(exchange.response.body) == size
+
+    run(main())
+
+
+def test_a_server_that_goes_away_finishes_what_it_took_and_is_dialled_again() -> None:
+    async def reply(
+        machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter
+    ) -> None:
+        machine.send_headers(stream, [(":status", "200")])
+        machine.send_data(stream, b"last", end_stream=True)
+        machine.close_connection(last_stream_id=stream)  # GOAWAY
+        writer.write(machine.data_to_send())
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        notes, tls = Notes(), server_tls("h2.test", h2=True)
+        async with listening(speaking_h2(reply), tls=tls) as server, recording(notes) as proxy:
+            trust = ssl.create_default_context(cafile=proxy.certificate)
+            async with httpx.AsyncClient(proxy=proxy.url, verify=trust, http2=True) as client:
+                url = f"https://localhost:{server.port}/"
+                first = await client.get(url)
+                await server.gone.wait()
+                second = await client.get(url)
+        assert (first.text, second.text) == ("last", "last")
+        assert server.accepts == 2
+        assert [each.error for each in notes.over] == [None, None]
+
+    run(main())
+
+
+def test_an_agent_of_http_1_is_not_given_http_2() -> None:
+    """A server of both is asked in what the agent speaks: an answer is what came, not a version."""
+
+    async def main() -> None:
+        notes = Notes()
+        both = server_tls("both.test")
+        both.set_alpn_protocols(["h2", "http/1.1"])
+        async with serving(says(ONE), tls=both) as server, recording(notes) as proxy:
+            assert await curl(f"https://localhost:{server.port}/", through=proxy) == (0, b"one")
+            exchange = await notes.only()
+        assert exchange.response is not None
+        assert exchange.response.version == "HTTP/1.1"
+
+    run(main())
+
+
+NODE = """
+const [http, http2, tls, fs] = ['http', 'http2', 'tls', 'fs'].map(name => require(name))
+const [proxy, port, ca] = process.argv.slice(2)
+const [host, at] = proxy.replace('http://', '').split(':')
+const ask = http.request({host, port: at, method: 'CONNECT', path: `localhost:${port}`})
+ask.on('connect', (_, socket) => {
+  const options = {socket, servername: 'localhost', ca: fs.readFileSync(ca), ALPNProtocols: ['h2']}
+  const session = http2.connect(`https://localhost:${port}`, {
+    createConnection: () => tls.connect(options)
+  })
+  let left = 2
+  for (const path of ['/a', '/b']) {
+    const stream = session.request({':path': path})
+    let text = ''
+    stream.on('data', data => text += data)
+    stream.on('trailers', fields => text += fields['x-sum'])
+    stream.on('end', () => {
+      console.log(text)
+      if (!--left) { session.close(); socket.destroy() }
+    })
+  }
+})
+ask.end()
+"""
+
+
+def test_node_speaks_http_2_through_us(tmp_path) -> None:
+    async def reply(
+        machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter
+    ) -> None:
+        machine.send_headers(stream, [(":status", "200")])
+        machine.send_data(stream, b"sum ")
+        machine.send_headers(stream, [("x-sum", "7")], end_stream=True)
+
+    async def main() -> None:
+        notes, tls = Notes(), server_tls("h2.test", h2=True)
+        script = tmp_path / "client.cjs"
+        script.write_text(NODE)
+        async with listening(speaking_h2(reply), tls=tls) as server, recording(notes) as proxy:
+            words = ("node", str(script), proxy.url, str(server.port), str(proxy.certificate))
+            process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+            out, _ = await process.communicate()
+        assert (process.returncode, out) == (0, b"sum 7\nsum 7\n")
+        assert sorted(each.request.url[-2:] for each in notes.over) == ["/a", "/b"]
+        assert {each.response and each.response.trailers for each in notes.over} == {
+            (("x-sum", "7"),)
+        }
 
     run(main())

@@ -20,6 +20,8 @@ _PARENTS = 8
 _KEYS = 4
 _SMALL = 2_000
 """Bodies up to this many bytes are said in full: sealing finds what they have in common."""
+_LARGE = 1 << 24
+"""No conversation is that long; what is would fill the memory with the last few of it."""
 _FIRST, _STEP = 1 << 8, 1 << 16
 _PROBE = 32
 _NEAR = (8, 32, 128, 512, 2048)
@@ -160,7 +162,7 @@ class Bodies:
 
     def encode(self, seq: int, body: bytes) -> Delta | bytes:
         """The shortest cheap way to say this body; the body itself where no parent is of use."""
-        if len(body) <= _SMALL:
+        if len(body) <= _SMALL or len(body) > _LARGE:
             return body
         best = self._best(body, {seq: text for seq, (text, _) in self._recent.items()})
         depth = 0 if best is None else self._recent[best.parent][1] + 1

@@ -38,6 +38,8 @@ from traces.search import Search
 
 __all__ = ["PLACEHOLDER", "Redactor", "Stream", "placeholder", "secrets", "with_length"]
 
+_LARGE, _WINDOW = 1 << 24, 1 << 18
+
 
 class Redactor:
     """Replaces what must not be written; remembers, in memory only, what it has seen."""
@@ -90,8 +92,23 @@ class Redactor:
     def _plain(self, headers: Headers, body: bytes) -> bytes:
         if "x-www-form-urlencoded" in (header(headers, "content-type") or ""):
             return self._named.url(body)
+        if len(body) > _LARGE:
+            return self._long(body)
         spans = self._repeats.spans(body)
         return bent(body, spans) if spans else body
+
+    def _long(self, body: bytes) -> bytes:
+        """The same for what is no conversation: looked at bit by bit, and not remembered."""
+        for wanted in (False, True):
+            stream, out = self.stream(()), list[bytes]()
+            for start in range(0, len(body), _WINDOW):
+                given = stream.chunk(Chunk(at=0.0, data=body[start : start + _WINDOW]))
+                out += [each.data for each in given] if wanted else ()
+            given = stream.done()
+            if not stream.changed:
+                return body
+            out += [each.data for each in given]
+        return b"".join(out)
 
     def edits(self, exchange: Exchange, body: bytes) -> tuple[Edit, ...]:
         """The edits of an exchange whose body is written as `body`."""

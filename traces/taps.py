@@ -10,7 +10,8 @@ A tap is any object with any of the methods of `Tap`; there is nothing to inheri
     response(exchange) -> exchange    the whole answer that was held back
     head(exchange)                    status and headers went to the agent (chunks are empty)
     chunk(exchange, chunk)            these bytes went to the agent, at this time
-    done(exchange)                    the exchange is over, with all that the agent got
+    done(exchange)                    the exchange is over, with all that the agent got, but for
+                                      the chunks of an answer too large (32 MiB) to be kept
 
 `seq` and `started` are set by whoever listens, before the first tap. Taps run on the event
 loop and must not block; one that raises stops the run, since a fault of ours must never look

@@ -2,11 +2,16 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble import options
 from stumble.exits import Exits, interrupted
+
+if TYPE_CHECKING:
+    from stumble.runs import Played
+    from traces.tape import Tape
 
 
 @click.command(
@@ -93,7 +98,6 @@ def record(
     from stumble.launch import Cold
     from stumble.runs import Labels
     from stumble.runs import record as run
-    from stumble.summary import summary, troubles, unseen
     from stumble.upstreams import read as read_upstreams
     from stumble.worlds import by_command
     from traces.store import Store
@@ -121,13 +125,9 @@ def record(
                 say=lambda line: click.echo(line, err=True),
             )
         )
-    tape = read(path)
-    found = summary(tape)
-    click.echo(f"recorded {path}: {found.line()}", err=True)
-    if not redact:
-        click.echo(f"warning: secrets are in it; `stumble scrub {path}` takes them out", err=True)
-    for why in (*troubles(played.untrusted, played.refusals), *played.warnings, *unseen(tape)):
-        click.echo(f"warning: {why}", err=True)
+    # All of a tape is in the memory while it is looked at, so not for longer than that.
+    for line in _said(read(path), played, redact=redact):
+        click.echo(line, err=True)
     indexing.adopt(store, path, id)
     indexing.refresh(store)
     if played.exit.budget:
@@ -135,3 +135,14 @@ def record(
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
     raise SystemExit(Exits.BUDGET if played.exit.budget else played.exit.code)
+
+
+def _said(tape: "Tape", played: "Played", *, redact: bool) -> list[str]:
+    """What was recorded, in words, with what a person should know of it."""
+    from stumble.summary import summary, troubles, unseen
+
+    warnings = [*troubles(played.untrusted, played.refusals), *played.warnings, *unseen(tape)]
+    if not redact:
+        warnings.insert(0, f"secrets are in it; `stumble scrub {tape.path}` takes them out")
+    said = f"recorded {tape.path}: {summary(tape).line()}"
+    return [said, *(f"warning: {why}" for why in warnings)]

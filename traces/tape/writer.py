@@ -34,6 +34,7 @@ class Writer:
         self.redactor = Redactor(secrets)
         self._redact = redact
         self._answers: dict[int, tuple[Exchange, Stream]] = {}
+        self._lengths: dict[int, int] = {}
         self._bodies = Bodies()
         self._packer = Packer()
         first = self._clean(sparse(trajectory))
@@ -140,6 +141,7 @@ class Writer:
         answer = exchange.response
         if answer is None:
             raise ValueError(f"exchange {exchange.seq} has no head")
+        self._lengths[exchange.seq] = 0
         if self._redact:
             messages = exchange.transport != "http"
             stream = self.redactor.stream(answer.headers, messages=messages)
@@ -162,6 +164,7 @@ class Writer:
         return self.redactor.headers(headers) if self._redact else headers
 
     def _told(self, exchange: Exchange, chunk: Chunk) -> bytes:
+        self._lengths[exchange.seq] = self._lengths.get(exchange.seq, 0) + len(chunk.data)
         if (known := self._answers.get(exchange.seq)) is None:
             return self._chunk(exchange.seq, chunk, self._clean(chunk.data))
         return self._free(*known, known[1].chunk(chunk))
@@ -178,8 +181,9 @@ class Writer:
     def _over(self, exchange: Exchange) -> bytes:
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
         answer, waited = exchange.response, b""
+        length = self._lengths.pop(exchange.seq, 0)
         if answer is not None:
-            value["bytes"] = sum(len(chunk.data) for chunk in answer.chunks)
+            value["bytes"] = length
         if (known := self._answers.pop(exchange.seq, None)) is not None:
             head, stream = known
             waited = self._free(head, stream, stream.done())
