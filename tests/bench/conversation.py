@@ -22,9 +22,13 @@ def _texts() -> str:
     return "".join((library / name).read_text() for name in names)
 
 
+SOURCES = _texts()
+"""Source text, as much of what agents read is."""
+
+
 def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
     """`steps` model exchanges, each with the whole history and one tool call and result more."""
-    text, chance = _texts(), Random(seed)
+    text, chance = SOURCES, Random(seed)
     tools = [
         {
             "type": "function",

@@ -1,217 +1,164 @@
-"""The recording proxy beside bare mitmdump of the same version, on 127.0.0.1.
+"""What recording costs, beside bare mitmdump of the same version, our proxy without a tape, and
+no proxy at all.
 
-    python tests/bench/proxy.py [ROUNDS]
+    python -m tests.bench.proxy [ROUNDS]
 
-One client sends 1 KB and gets 1 KB, one request after the other on one kept connection, plain
-HTTP; server and proxies are processes of their own. A round sends the same number of requests
-through each proxy, so that a busy machine is busy for all. CPU is that of the proxy's process,
-all threads, as the kernel counts it. The time to the first byte of an event stream is taken on
-a warm connection (the server's own handshake is not in it), once over HTTP and once over HTTPS.
+All take turns within each round; ratios are taken round by round, and their median is shown.
+CPU is the proxy's own, of a connection that has had its first exchange. A request has 1 KB.
 """
 
-import asyncio
-import itertools
-import socket
-import ssl
-import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from statistics import median, quantiles
 from tempfile import TemporaryDirectory
-from typing import cast
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+from recorder.loop import run
+from tests.bench.asking import Client, Way, crowd
+from tests.bench.serving import PROXIES, started
+from tests.bench.target import target
 
-from recorder.loop import run  # noqa: E402
-from recorder.proxy import proxy  # noqa: E402
-from tests.recorder_wire import server_ca, server_tls  # noqa: E402
-from traces.model import Trajectory  # noqa: E402
-from traces.tape import Writer  # noqa: E402
-from traces.taps import Taps  # noqa: E402
+ROUNDS = 11
+TIMES = {1_000: 300, 100_000: 60, 5_000_000: 5}
+CONNECTIONS, CROWD = 50, 1_500
+STREAMS, EVENTS, GAP = 9, 500, 2
+CA = "mitmproxy-ca-cert.pem"
+type Figures = Mapping[str, Sequence[float]]
 
-ROUNDS = 9
-REQUESTS = 500
-STREAMS = 40
-BODY = b"x" * 1024
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" + BODY
-STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-EVENT = b"data: event\n\n"
+
+class Bench:
+    """Everything that is compared, started."""
+
+    def __init__(self, folder: Path, stack: ExitStack, rounds: int) -> None:
+        self.folder, self.rounds = folder, rounds
+        self.server = stack.enter_context(started("server", folder))
+        self.proxies = {name: stack.enter_context(started(name, folder)) for name in PROXIES}
+
+    def way(self, name: str, *, tls: bool) -> Way:
+        """Through this proxy, or `direct`."""
+        server = self.server.ports[1 if tls else 0]
+        if name == "direct":
+            return Way(server=server, trusted=self.folder / "server.pem" if tls else None)
+        trusted = self.folder / name / CA if tls else None
+        return Way(server=server, port=self.proxies[name].ports[0], trusted=trusted)
+
+    def cpu(self, size: int, path: str, names: Sequence[str], *, tls: bool = False) -> Figures:
+        """Milliseconds of the proxy's CPU for one exchange, round by round."""
+        return self._rounds(names, lambda name: self._cost(name, size, path, tls=tls))
+
+    def _cost(self, name: str, size: int, path: str, *, tls: bool) -> float:
+        client = Client(self.way(name, tls=tls))
+        client.ask(path, size, 1)
+        proxy = self.proxies[name]
+        before = proxy.used()
+        client.ask(path, size, TIMES[size])
+        used = proxy.used() - before
+        client.close()
+        return used / TIMES[size] * 1e3
+
+    def crowds(self, names: Sequence[str]) -> Figures:
+        """Requests a second with many connections."""
+        return self._rounds(
+            names, lambda name: run(crowd(self.way(name, tls=False), CONNECTIONS, CROWD))
+        )
+
+    def _rounds(self, names: Sequence[str], one: Callable[[str], float]) -> Figures:
+        out = {name: list[float]() for name in names}
+        for _ in range(self.rounds):
+            for name in names:
+                out[name].append(one(name))
+        return out
+
+    def streams(self, count: int, times: int, *, tls: bool) -> dict[str, list[float]]:
+        """First bytes, and delays of all events, direct and through what records."""
+        out: dict[str, list[float]] = {}
+        for _ in range(times):
+            for name in ("direct", "record"):
+                client = Client(self.way(name, tls=tls))
+                client.ask("/1000", 1_000, 1)
+                first, delays = client.events(count, GAP)
+                client.close()
+                out.setdefault(f"{name} first", []).append(first)
+                out.setdefault(f"{name} delays", []).extend(delays)
+        return out
+
+
+def ratio(figures: Figures, one: str, other: str) -> float:
+    """The median over the rounds of one divided by the other."""
+    return median(a / b for a, b in zip(figures[one], figures[other], strict=True))
+
+
+def show(what: str, figures: Figures, unit: str) -> None:
+    said = ", ".join(f"{name} {median(each):.3f}" for name, each in figures.items())
+    print(f"{what}: {said} {unit}", flush=True)
+
+
+def small(bench: Bench) -> None:
+    """1 KB, beside mitmdump and beside our own proxy."""
+    plain = bench.cpu(1_000, "/1000", PROXIES)
+    show("HTTP, 1 KB", plain, "ms of CPU")
+    secure = bench.cpu(1_000, "/1000", PROXIES, tls=True)
+    show("HTTPS, 1 KB", secure, "ms of CPU")
+    target("CPU of `record`, 1 KB, HTTP", ratio(plain, "record", "mitmdump"), "x mitmdump",
+           most=0.65)  # fmt: skip
+    target("CPU of `record`, 1 KB, HTTPS", ratio(secure, "record", "mitmdump"), "x mitmdump",
+           most=0.70)  # fmt: skip
+    print(f"our proxy without a tape: {ratio(plain, 'ours', 'mitmdump'):.2f} x mitmdump")
+    tape("1 KB", plain, 1.10, 1.05)
+    model = bench.cpu(1_000, "/v1/chat/completions/1000", ("ours", "redact", "record"))
+    show("HTTP, 1 KB, to a model's address", model, "ms of CPU")
+
+
+def tape(size: str, figures: Figures, redacted: float, verbatim: float) -> None:
+    unit = "x no tape"
+    target(f"CPU of a tape, {size}", ratio(figures, "redact", "ours"), unit, most=redacted)
+    said = f"CPU of a tape, {size}, `--no-redact`"
+    target(said, ratio(figures, "verbatim", "ours"), unit, most=verbatim)
+
+
+def large(bench: Bench) -> None:
+    """Answers of 100 KB and of 5 MB."""
+    names = ("mitmdump", "ours", "verbatim", "redact")
+    for said, size, redacted, verbatim in (
+        ("100 KB", 100_000, 1.35, 1.15),
+        ("5 MB", 5_000_000, 1.6, 1.3),
+    ):
+        figures = bench.cpu(size, f"/{size}", names)
+        show(f"HTTP, {said}", figures, "ms of CPU")
+        tape(said, figures, redacted, verbatim)
+
+
+def many(bench: Bench) -> None:
+    """Fifty connections at once."""
+    figures = bench.crowds(("mitmdump", "ours", "record"))
+    show(f"{CONNECTIONS} connections", figures, "requests/s")
+    target(f"throughput of `record`, {CONNECTIONS} connections",
+           ratio(figures, "record", "mitmdump"), "x mitmdump", least=1.4)  # fmt: skip
+
+
+def streaming(bench: Bench) -> None:
+    """The first byte, and how late each event is."""
+    for scheme, most in (("HTTP", 2.0), ("HTTPS", 2.5)):
+        tls = scheme == "HTTPS"
+        first = bench.streams(1, bench.rounds * 4, tls=tls)
+        long = bench.streams(EVENTS, STREAMS // 3, tls=tls)
+        alone, ours = (median(first[f"{name} first"]) for name in ("direct", "record"))
+        print(f"{scheme}, first byte: direct {alone:.2f} ms, through `record` {ours:.2f} ms")
+        target(f"first byte of a stream, {scheme}, later than direct", ours - alone, "ms",
+               most=most)  # fmt: skip
+        late = {name: quantiles(long[f"{name} delays"], n=100)[98] for name in ("direct", "record")}
+        print(f"{scheme}, {EVENTS} events at {GAP} ms, 99 % within: direct {late['direct']:.3f} ms")
+        target(f"delay of an event, {scheme}, 99th percentile", late["record"], "ms", most=0.5)
 
 
 def main(rounds: int) -> None:
     with TemporaryDirectory() as folder, ExitStack() as stack:
-        home = Path(folder)
-        (plain, secure), _ = stack.enter_context(started("server", folder))
-        proxies = {
-            name: stack.enter_context(started(name, folder))
-            for name in ("mitmdump", "ours", "recorder")
-        }
-        cpu = {name: list[float]() for name in proxies}
-        wall = {name: list[float]() for name in proxies}
-        for _ in range(rounds):
-            for name, ((port, *_), process) in proxies.items():
-                before, start = used(process.pid), time.perf_counter()
-                ask(port, plain, REQUESTS)
-                wall[name].append((time.perf_counter() - start) / REQUESTS * 1e3)
-                cpu[name].append((used(process.pid) - before) / REQUESTS * 1e3)
-        print(f"{rounds} rounds of {REQUESTS} requests of 1 KB each\n")
-        print("proxy                         CPU ms/request   ratio (spread)       wall ms")
-        for name, label in (
-            ("mitmdump", "mitmdump"),
-            ("ours", "ours, no tape"),
-            ("recorder", "ours, recording to a tape"),
-        ):
-            ratios = [ours / bare for ours, bare in zip(cpu[name], cpu["mitmdump"], strict=True)]
-            print(
-                f"{label:28} {statistics.median(cpu[name]):14.3f}"
-                f" {statistics.median(ratios):9.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-                f" {statistics.median(wall[name]):12.3f}"
-            )
-        print(f"\ntime to the first byte of a stream, ms, medians of {STREAMS}\n")
-        port = proxies["recorder"][0][0]
-        ca = ssl.create_default_context(cafile=server_ca_of(home))
-        ours = ssl.create_default_context(cafile=home / "recorder" / "mitmproxy-ca-cert.pem")
-        for scheme, direct, through in (
-            ("http", lambda: dial(plain), lambda: dial(port)),
-            ("https", lambda: dial(secure, ca), lambda: dial(port, ours, tunnel=secure)),
-        ):
-            target = f"http://127.0.0.1:{plain}" if scheme == "http" else ""
-            first = [(first_byte(direct, ""), first_byte(through, target)) for _ in range(STREAMS)]
-            alone, proxied = (statistics.median(each) for each in zip(*first, strict=True))
-            print(f"{scheme:6} direct {alone:6.2f}   ours {proxied:6.2f}   {proxied - alone:+.2f}")
-
-
-@contextmanager
-def started(name: str, folder: str) -> Iterator[tuple[list[int], subprocess.Popen[str]]]:
-    """A process of this file (or mitmdump) and the ports it listens on."""
-    command = [sys.executable, __file__, name, folder]
-    ports: list[int] = []
-    if name == "mitmdump":
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports = [free.getsockname()[1]]
-        command = [str(Path(sys.executable).with_name("mitmdump")), "-q", "-p", str(ports[0])]
-        command += ["--listen-host", "127.0.0.1", "--set", f"confdir={folder}/mitmdump"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ports = ports or [int(word) for word in process.stdout.readline().split()]
-            answering(ports[0])
-            yield ports, process
-        finally:
-            process.terminate()
-
-
-def answering(port: int) -> None:
-    until = time.monotonic() + 30
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except ConnectionRefusedError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.02)
-
-
-def used(pid: int) -> float:
-    """Seconds of CPU that a process has used, to the microsecond."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-
-def ask(port: int, server: int, times: int) -> None:
-    """Send requests through a proxy, one after the other."""
-    head = f"POST http://127.0.0.1:{server}/v1 HTTP/1.1\r\nHost: 127.0.0.1:{server}\r\n"
-    request = f"{head}Content-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".encode() + BODY
-    with dial(port) as connection:
-        for _ in range(times):
-            connection.sendall(request)
-            got = 0
-            while got < len(ANSWER):
-                got += len(connection.recv(65536))
-
-
-def dial(
-    port: int, tls: ssl.SSLContext | None = None, *, tunnel: int | None = None
-) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if tunnel is not None:
-        connection.sendall(f"CONNECT localhost:{tunnel} HTTP/1.1\r\n\r\n".encode())
-        while b"\r\n\r\n" not in connection.recv(4096):
-            pass
-    return connection if tls is None else tls.wrap_socket(connection, server_hostname="localhost")
-
-
-def first_byte(connect: Callable[[], socket.socket], target: str) -> float:
-    """Milliseconds from a request to the first event, on a connection that has had another."""
-    with connect() as connection:
-        for path in ("warm", "stream"):
-            start = time.perf_counter()
-            request = f"GET {target}/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-            connection.sendall(request.encode())
-            got = b""
-            wanted = EVENT if path == "stream" else BODY
-            while wanted not in got:
-                got += connection.recv(65536)
-        return (time.perf_counter() - start) * 1e3
-
-
-class Answering(asyncio.Protocol):
-    """Answers a whole request with 1 KB, and one for /stream with an event stream."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport, self.got = cast(asyncio.Transport, transport), b""
-
-    def data_received(self, data: bytes) -> None:
-        self.got += data
-        if self.got.startswith(b"POST") and not self.got.endswith(BODY):
-            return
-        if b" /stream " in self.got:
-            self.transport.write(STREAM + b"%x\r\n%s\r\n" % (len(EVENT), EVENT))
-        elif self.got.endswith((b"\r\n\r\n", BODY)):
-            self.transport.write(ANSWER)
-            self.got = b""
-
-
-async def serve(folder: Path) -> None:
-    loop = asyncio.get_running_loop()
-    plain = await loop.create_server(Answering, "127.0.0.1", 0)
-    secure = await loop.create_server(Answering, "127.0.0.1", 0, ssl=server_tls())
-    (folder / "server.pem").write_bytes(server_ca().read_bytes())
-    print(*(each.sockets[0].getsockname()[1] for each in (plain, secure)), flush=True)
-    await asyncio.Event().wait()
-
-
-def server_ca_of(folder: Path) -> Path:
-    return folder / "server.pem"
-
-
-async def listen(folder: Path, *, tape: bool) -> None:
-    trajectory = Trajectory(id="bench", recorded_at=time.time())
-    with Writer(folder / "bench.tape", trajectory) if tape else nullcontext() as writer:
-        async with proxy(
-            Taps([writer] if writer is not None else []),
-            confdir=folder / ("recorder" if tape else "ours"),
-            began=time.monotonic(),
-            seqs=itertools.count(1),
-            upstream_ca=server_ca_of(folder),
-        ) as here:
-            print(here.port, flush=True)
-            await asyncio.Event().wait()
+        bench = Bench(Path(folder), stack, rounds)
+        print(f"{rounds} rounds")
+        for part in (small, many, large, streaming):
+            part(bench)
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["server", folder]:
-            run(serve(Path(folder)))
-        case [("ours" | "recorder") as name, folder]:
-            run(listen(Path(folder), tape=name == "recorder"))
-        case rounds:
-            main(int(rounds[0]) if rounds else ROUNDS)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
