@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from recorder.loop import run
 from recorder.proxy import proxy
 from tests.bench.conversation import conversation
+from tests.bench.target import target
 from traces.conversation import Watch
 from traces.model import Trajectory
 from traces.tape import Writer
@@ -122,6 +123,9 @@ async def measure(count: int, kind: str) -> None:
             recorder.stdin.close()
             kept = (sizes[1] - sizes[0]) / (count - count // 5)
             print(f"{count:,} {kind}: {sizes[1] / 1e6:.1f} MB resident, {kept:,.0f} B kept each")
+            if kind == "orders":
+                name = f"memory kept of a finished exchange, of {count:,}"
+                target(name, kept / 1000, "KB", most=1)
     server.close()
 
 

@@ -1,6 +1,6 @@
 """Requests per second of the performer, with a tap that answers 1.5 KB at once.
 
-    python tests/bench/performer.py [seconds]
+    python -m tests.bench.performer [seconds]
 
 The performer runs here on uvloop, the agents in a process of their own: keep-alive connections,
 each with one request under way, over HTTP (proxy form) and HTTPS (CONNECT). `cpu` is the

@@ -15,6 +15,7 @@ import zstandard
 
 from stumble.prices import price
 from tests.bench.conversation import conversation
+from tests.bench.target import target
 from traces import index
 from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
 from traces.relations import table
@@ -23,6 +24,8 @@ from traces.tape import Writer, frames, read, seal
 from traces.tape.file import Appending
 
 ROUNDS = 15
+SMALLER = {60: 60, 200: 200}
+"""Steps to how many times smaller than raw a sealed tape is to be."""
 RUN = Trajectory(id="many", recorded_at=0.0)
 
 
@@ -48,6 +51,9 @@ def size(steps: int, folder: Path) -> None:
         f"sealed {sealed:>8,}, 1/{raw / sealed:.0f}, in {median(took) * 1e3:.1f} ms "
         f"(best {min(took) * 1e3:.1f}); read in {median(read_in) * 1e3:.1f} ms; "
         f"zstd-3 per request 1/{sum(len(x.request.body) for x in exchanges) / alone:.1f}"
+    )
+    target(
+        f"sealed tape of {steps} steps", raw / sealed, "x smaller than raw", least=SMALLER[steps]
     )
 
 
@@ -119,6 +125,8 @@ def speed(name: str, exchanges: Sequence[Exchange], folder: Path) -> None:
             f"{name}, {kind}: {rate:,.0f} exchanges/s, {by_wall:.2f} of bare by the clock; "
             f"{spent * 1e6:.1f} us of CPU each, {by_cpu:.2f} of bare"
         )
+        if kind == "redaction off":
+            target(f"pace of writing a tape, {name}", by_cpu, "x bare msgpack frames", least=0.7)
 
 
 def small(count: int) -> list[Exchange]:
