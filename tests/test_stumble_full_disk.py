@@ -165,7 +165,8 @@ def test_an_index_that_does_not_fit_is_made_once_it_does(
     room: int, disk: Disk, shop: str, tmp_path: Path
 ) -> None:
     path, store = tmp_path / "a.tape", disk.folder / "store"
-    disk.leave(room)
+    # A limit on files must let the tape through, and the views are larger than it.
+    disk.leave(room if disk.mounted else 150_000)
 
     said = record(disk, store, shop, path, count=1)
 

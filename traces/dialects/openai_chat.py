@@ -60,16 +60,12 @@ def _canonical(message: dict[str, object]) -> str:
 
 def _contents(body: bytes) -> Iterator[tuple[str, int, int]]:
     """(call id, start, stop of the content value) of each tool message."""
-    if not wire.load(body):
+    said = wire.tables(wire.load(body).get("messages"))
+    if all(message.get("role") != "tool" for message in said):
         return
-    top = spans.members(body, spans.root(body))
-    for message in spans.objects(body, top.get(b"messages")):
-        if (
-            b"content" in message
-            and b"tool_call_id" in message
-            and wire.value(body, message, b"role") == "tool"
-        ):
-            yield str(wire.value(body, message, b"tool_call_id")), *message[b"content"]
+    for message, place in zip(said, spans.listed(body, b"messages"), strict=False):
+        if message.get("role") == "tool" and "tool_call_id" in message and b"content" in place:
+            yield str(message["tool_call_id"]), *place[b"content"]
 
 
 def state(body: bytes) -> State:
