@@ -6,6 +6,7 @@ which is another reason for the same refusal.
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -59,7 +60,12 @@ class Disk:
         """From now on a file may have this many bytes."""
         self.limit = size
         if self.mounted:
-            (self.folder / "fill").write_bytes(b"\0" * (MB - size))
+            (self.folder / "fill").write_bytes(b"\0" * (self.room() - size))
+
+    def room(self) -> int:
+        """How many bytes are free."""
+        said = os.statvfs(self.folder)
+        return said.f_bavail * said.f_frsize
 
     def free(self) -> None:
         """There is room again."""
@@ -160,24 +166,41 @@ def test_where_the_sealed_tape_does_not_fit_the_other_one_stays(
     assert halves(disk.folder) == []
 
 
-@pytest.mark.parametrize("room", [48_000, 120_000, 300_000, 420_000])
+@pytest.mark.parametrize("room", [20_000, 60_000, 120_000, 200_000, 300_000])
 def test_an_index_that_does_not_fit_is_made_once_it_does(
     room: int, disk: Disk, shop: str, tmp_path: Path
 ) -> None:
     path, store = tmp_path / "a.tape", disk.folder / "store"
-    # A limit on files must let the tape through, and the views are larger than it.
-    disk.leave(room if disk.mounted else 150_000)
+    count = ("sql", "--format", "csv", "select count(*) n from exchanges")
+    assert record(disk, store, shop, path, count=1).returncode == 0
+    shutil.rmtree(store / "index")
 
-    said = record(disk, store, shop, path, count=1)
+    # A limit on each file must be below the largest, the views.
+    disk.leave(room if disk.mounted else room // 2)
+    said = stumble(disk, store, *count)
 
     assert said.returncode == 6, said.stderr
     assert f"{store} could not be written: " in said.stderr
     assert "No tape is lost; make room there" in said.stderr
-    assert read(path).ending is not None
     assert halves(disk.folder) == []
     disk.free()
-    rows = stumble(disk, store, "sql", "--format", "csv", "select count(*) n from exchanges")
+    rows = stumble(disk, store, *count)
     assert (rows.returncode, rows.stdout) == (0, "n\n1\n"), rows.stderr
+
+
+def test_a_run_that_is_recorded_but_not_indexed_says_so_and_keeps_its_tape(
+    disk: Disk, shop: str, tmp_path: Path
+) -> None:
+    if not disk.mounted:
+        return  # what a run needs is larger than the files of its index
+    path, store = tmp_path / "a.tape", disk.folder / "store"
+    disk.leave(120_000)
+    said = record(disk, store, shop, path, count=1)
+
+    assert said.returncode == 6, said.stderr
+    assert f"recorded {path}: 1 exchange" in said.stderr
+    assert f"{store} could not be written: " in said.stderr
+    assert read(path).ending is not None
 
 
 def test_a_folder_that_may_only_be_read_is_refused_before_anything_starts(

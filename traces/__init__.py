@@ -3,7 +3,7 @@
     model      the values: exchanges, trajectories, faults, injections, outcomes
     taps       where rooms meet the traffic
     websocket  the shape of WebSocket traffic, as exchanges
-    frames     the bytes of a tape; `tape` folds them into exchanges; `delta` keeps them small
+    tape       the format of a recording, its writer, reader and sealing; `delta` keeps it small
     redact     what must not be written; its text names the files it is made of
     dialects   the lenses: all that parses or writes what a model provider speaks
     kind, conversation, story      what an exchange is, whose it is, and what happened

@@ -1,7 +1,7 @@
 """A tape: one trajectory on disk, append-only, written while it happens.
 
-This text is the format; whoever follows it can write a reader (tests/tape_reader.py is one, of
-sixty lines, that shares nothing with this package).
+This text is the format; whoever follows it can write a reader (tests/tape_reader.py is one
+that shares nothing with this package; tests/data/tapes holds tapes to try one on).
 
 **File.** `tape = "STUMBLE" format frame*`: seven bytes, one byte with the format number (2, or
 1), frames up to the end of the file. Integers are unsigned and little-endian.
@@ -14,7 +14,7 @@ fdatasync every 100 ms, so a power cut costs at most that, and a killed process 
 
 **Block.** The payload of kind 64 is one zstd frame (length in its header, window up to 8 MB) of
 whole frames, none of kind 64, which stand there as they would in the file. A sealed tape has
-only blocks; frames and blocks may be mixed. A key is never needed: nothing is encrypted.
+only blocks; frames and blocks may be mixed. Nothing is encrypted.
 
 **Kinds.** Maps have text keys; a key with ? may be absent, and then means None, or what follows
 the =. Times are seconds since the trajectory began (float), `recorded_at` alone is seconds
