@@ -6,8 +6,8 @@ What nobody answers (notifications, answers to the server's own requests, a batc
 is no JSON-RPC) has no response. One more per server process: method START, the command as a JSON
 list for body; what the server says unasked are its chunks, and it ends when the process does.
 
-Where the taps only watch, the tee passes messages on and waits for word that an answer is on
-the tape; where one may decide, nothing goes on but what the taps left or made. Then the server
+Where the taps only watch, the tee passes messages on and says what it did; where one may
+decide, nothing goes on but what the taps left or made. Then the server
 is started for START, where no tap answers it, or when the first message is to go on. A server
 that starts in the middle first gets the handshake that the client had with the recording; what
 else was said before, it does not know.
@@ -244,7 +244,7 @@ class Session(asyncio.Protocol):
         else:
             self._start = replace(start, response=Response(status=200, at=at))
         self._taps.head(self._start)
-        if self._run.decides and start.response is None:
+        if self._run.decides and self._run.way_out and start.response is None:
             self._begin()
 
     def _exchange(self, method: str, at: float, body: bytes) -> Exchange:

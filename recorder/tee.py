@@ -5,10 +5,11 @@
 It speaks with the run over a unix socket, in frames of a head (`HEAD`: kind, number, time of
 CLOCK_MONOTONIC, length) and as many bytes. The run begins by saying which of two it does:
 
-watch   Messages are reported, and go on. A request is reported first and goes on at once. An
-        answer goes on as it comes, but for the piece with its last byte, which waits until the
-        run says that the answer is on the tape: what a client has in full is there, however
-        soon after it the run is killed. Where the run is gone, all goes on unrecorded.
+watch   A message is reported and goes on at once: no call waits for a tape. The report of what
+        ends a message comes first, so that the run has been handed whatever the client has in
+        full; it writes reports in their order, so nothing later is on the tape without it. A
+        run that is killed before it has read and written a report (0.1 to 0.5 ms for 1 KB)
+        loses that one. Where the run is gone, all goes on unrecorded, and one line says so.
 ask     The run decides: nothing goes on but what it says, and the command is started when it
         says so, maybe never. Where the run is gone, this ends.
 
@@ -34,10 +35,9 @@ HEAD = struct.Struct(">cQdI")
 HELLO, ASKED, SAID, CLOSED, ENDED = b"H", b"A", b"S", b"C", b"E"
 """To the run: name and command, a message of the client, one of the server, the end of what the
 client sends, how the server ended (wait status as number)."""
-WATCH, ASK, KNOWN, START, TELL, SAY, SHUT, STOP = b"W", b"D", b"K", b"B", b"T", b"Y", b"Z", b"X"
-"""From the run: what it does (with the variables to put back), how many messages of the server
-are on the tape, start the command, a message for it, one for the client, close its input, end
-with the wait status in number."""
+WATCH, ASK, START, TELL, SAY, SHUT, STOP = b"W", b"D", b"B", b"T", b"Y", b"Z", b"X"
+"""From the run: what it does (with the variables to put back), start the command, a message for
+it, one for the client, close its input, end with the wait status in number."""
 
 VARIABLE = "STUMBLE_RUN"
 PIECE = 1 << 16

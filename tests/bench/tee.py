@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from recorder.loop import run
 from recorder.stdio import listening
 from tests.bench.target import target
 from traces.conversation import Watch
@@ -41,7 +42,7 @@ def record(folder: Path) -> None:
                 (folder / "ready").touch()
                 await asyncio.sleep(600)
 
-    asyncio.run(main())
+    run(main())
 
 
 class Client:
@@ -75,15 +76,15 @@ def started(command: list[str]) -> float:
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="stumble-") as name:
-        run = multiprocessing.get_context("fork").Process(target=record, args=(Path(name),))
-        run.start()
+        beside = multiprocessing.get_context("fork").Process(target=record, args=(Path(name),))
+        beside.start()
         try:
             while not (Path(name) / "ready").exists():
                 time.sleep(0.01)
             measure([*TEE, "--run", f"{name}/run", "--", *SERVER])
         finally:
-            run.terminate()
-            run.join()
+            beside.terminate()
+            beside.join()
 
 
 def measure(teed: list[str]) -> None:
