@@ -38,7 +38,11 @@ def main(file: int) -> None:
 
 def _folder() -> Path:
     folder = store_root() / "tapes"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(exist_ok=True, mode=0o700)
+    ignore = folder.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
     return folder
 
 

@@ -1,0 +1,195 @@
+"""Stdio MCP servers in real runs: by hand, and of real agents that know nothing of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.agents import native
+from tests.scripted_model import CALL_ID, Script, serving
+from tests.tees import ROOT, SMALL
+from traces.tape import read
+
+AGENT = (sys.executable, str(ROOT / "tests" / "mcp_agent.py"))
+STUMBLE = (sys.executable, "-m", "stumble")
+LIMIT = 200.0
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A folder in which `stumble` is run, with a HOME of its own."""
+
+    folder: Path
+
+    def run(self, *words: str, env: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self.env() | dict(env or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def env(self) -> dict[str, str]:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def server(desk: Desk) -> tuple[str, ...]:
+    """The small server, as long as it is there."""
+    program = desk.folder / "server.py"
+    program.write_bytes(Path(SMALL[-1]).read_bytes())
+    return (*SMALL[:-1], str(program))
+
+
+@pytest.mark.timeout(LIMIT)
+def test_a_stdio_server_is_recorded_by_hand_and_replayed_without_it(desk: Desk) -> None:
+    behind = (*STUMBLE, "mcp", "--name", "small", "--", *server(desk))
+    agent = (*AGENT, "notify", "hello", *behind)
+    code, out, err = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent)
+    assert (code, json.loads(out)["content"][0]["text"]) == (0, "hello"), err
+    (desk.folder / "server.py").unlink()
+
+    assert desk.run(*STUMBLE, "replay", "a.tape")[:2] == (0, out)
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--", *AGENT, "echo", "other", *behind)
+    assert code == 3
+    assert "nothing recorded for MESSAGE stdio://small/" in err
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools")
+    assert code != 0
+    assert "server.py" in err
+
+
+@pytest.mark.timeout(LIMIT)
+def test_a_live_stdio_server_is_held_against_the_recording(desk: Desk) -> None:
+    behind = (*STUMBLE, "mcp", "--name", "small", "--", *server(desk))
+    agent = (*AGENT, "echo", "hello", *behind)
+    assert desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent)[0] == 0
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools")
+    assert code == 0, err
+    program = desk.folder / "server.py"
+    program.write_text(program.read_text().replace('str(arguments.get("text", ""))', '"changed"'))
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools")
+    assert code == 3
+    assert "changed" in err
+
+
+@pytest.mark.timeout(LIMIT)
+def test_without_a_run_a_session_has_a_tape_of_its_own_and_says_so_once(desk: Desk) -> None:
+    behind = (*STUMBLE, "mcp", "--name", "small", "--", *server(desk))
+    code, out, err = desk.run(*AGENT, "echo", "hello", *behind)
+    assert (code, json.loads(out)["content"][0]["text"]) == (0, "hello"), err
+    said = [line for line in err.splitlines() if line.startswith("stumble mcp:")]
+    assert len(said) == 1
+    (path,) = (desk.folder / ".stumble" / "tapes").glob("*.tape")
+    assert str(path) in said[0]
+    until = time.monotonic() + 60
+    while (tape := read(path)).ending is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert tape.ending
+    assert (tape.ending.ended, tape.ending.exit_code) == ("final", 0)
+    assert [x.request.method for x in tape.exchanges] == ["START", "MESSAGE", "MESSAGE"]
+    assert (desk.folder / ".stumble" / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.timeout(LIMIT)
+def test_a_killed_client_leaves_a_tape_that_says_so(desk: Desk) -> None:
+    command = (*STUMBLE, "mcp", "--", *server(desk))
+    with subprocess.Popen(
+        command,
+        cwd=desk.folder,
+        env=desk.env(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as tee:
+        assert tee.stdin
+        assert tee.stderr
+        path = Path(tee.stderr.readline().decode().split()[-1])
+        tee.send_signal(signal.SIGKILL)
+        tee.wait()
+        until = time.monotonic() + 60
+        while (tape := read(path)).ending is None and time.monotonic() < until:
+            time.sleep(0.02)
+    assert tape.ending
+    assert (tape.ending.ended, tape.ending.detail) == ("harness", "the tee was killed")
+
+
+@pytest.mark.timeout(2 * LIMIT)
+def test_claude_code_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) -> None:
+    config = desk.folder / "home" / ".claude.json"
+    script = Script("mcp__small__echo", {"text": "value 4711"})
+    env = {"IS_SANDBOX": "1", "ANTHROPIC_API_KEY": "k"}
+    env |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    desk.env()
+    program, *args = server(desk)
+    settings = {"small": {"type": "stdio", "command": program, "args": args}}
+    config.write_text(json.dumps({"mcpServers": settings}))
+    agent = (str(native("claude-code")), "-p", "do it", "--dangerously-skip-permissions")
+    with serving(script) as url:
+        env["ANTHROPIC_BASE_URL"] = url
+        said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
+    assert said[0] == 0, said
+    assert json.loads(config.read_text())["mcpServers"] == settings
+    assert called(desk) == ("mcp", "id", "value 4711")
+    meta = json.loads(call_of(desk))["params"]["_meta"]
+    assert meta["claudecode/toolUseId"] == CALL_ID
+
+    (desk.folder / "server.py").unlink()
+    code, out, err = desk.run(*STUMBLE, "replay", "a.tape", env=env)
+    assert (code, out.strip()) == (0, "done"), err
+
+
+@pytest.mark.timeout(2 * LIMIT)
+def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) -> None:
+    script = Script("echo", {"text": "value 4711"}, namespace="mcp__small")
+    home = desk.folder / "codex"
+    home.mkdir()
+    desk.env()
+    program, *args = server(desk)
+    with serving(script) as url:
+        text = (
+            f"openai_base_url = {json.dumps(url + '/v1')}\n"
+            f"[mcp_servers.small]\ncommand = {json.dumps(program)}\nargs = {json.dumps(args)}\n"
+        )
+        (home / "config.toml").write_text(text)
+        options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+        agent = (str(native("codex")), "exec", *options, "-m", "gpt-4o", "do it")
+        env = {"CODEX_HOME": str(home), "CODEX_API_KEY": "x"}
+        said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
+    assert said[0] == 0, said
+    assert (home / "config.toml").read_text() == text
+    place, join, result = called(desk)
+    assert (place, join) == ("mcp", "id")
+    assert result.endswith("value 4711")
+
+
+def called(desk: Desk) -> tuple[str, str, str]:
+    """Place, join and result of the one tool call that was recorded."""
+    query = "select place, \"join\", result from tool_calls where result like '%4711%'"
+    code, out, err = desk.run(*STUMBLE, "sql", "--json", query)
+    assert code == 0, err
+    (row,) = json.loads(out)
+    return row["place"], row["join"], row["result"]
+
+
+def call_of(desk: Desk) -> bytes:
+    """The one message that calls a tool."""
+    tape = read(desk.folder / "a.tape")
+    (body,) = [x.request.body for x in tape.exchanges if b"tools/call" in x.request.body]
+    return body
