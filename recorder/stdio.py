@@ -41,8 +41,9 @@ type Cues = Callable[[Exchange], tuple[Cue, ...]]
 """When each chunk of an answered START is to be said."""
 
 GONE = "eof: the server ended"
-UNANSWERED = -32001
-"""The JSON-RPC code of a refusal: what goes nowhere, since there is no way out."""
+REFUSED = -32001
+"""The JSON-RPC code of what stands for an HTTP status: a refusal, or a fault."""
+NO_WAY_OUT = Response(status=502, chunks=(Chunk(at=0.0, data=b"refused: no way out"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,16 +274,18 @@ class Session(asyncio.Protocol):
         answered = exchange.response is not None or exchange.error is not None
         if answered and (not asks or method == "initialize"):
             self._handshake.append(message)
-        if not answered and not self._run.way_out:
-            exchange = self._refused(exchange, id if asks else None)
-        elif not answered:
+        if not answered and self._run.way_out:
             self._pass_on(exchange, id if asks else None, held)
             self._cue()
             return
+        if not answered:
+            exchange = replace(exchange, response=NO_WAY_OUT, answered_by="refused")
         elif held:
             exchange = self._taps.response(exchange)
         if not asks:  # whatever a tap makes of it, nothing is said to what nobody answers
             exchange = replace(exchange, response=None)
+        elif exchange.response is not None and exchange.response.status >= 400:
+            exchange = replace(exchange, response=as_error(exchange.response, id or "null"))
         self._perform(exchange)
 
     def _wait(self, exchange: Exchange, id: str | None) -> None:
@@ -307,14 +310,6 @@ class Session(asyncio.Protocol):
     def _begin(self) -> None:
         self._began = True
         self._send(tee.START)
-
-    def _refused(self, exchange: Exchange, id: str | None) -> Exchange:
-        if id is None:
-            return replace(exchange, answered_by="refused")
-        error = {"code": UNANSWERED, "message": "refused: no way out"}
-        body = json.dumps({"jsonrpc": "2.0", "id": json.loads(id), "error": error}).encode()
-        answer = whole(body, exchange.started)
-        return replace(exchange, response=answer, answered_by="refused")
 
     def _close(self) -> None:
         self._closed = True
@@ -435,6 +430,21 @@ def sort(message: bytes) -> tuple[str | None, str | None]:
 def whole(message: bytes, at: float) -> Response:
     """A message as an answer."""
     return Response(status=200, chunks=(Chunk(at=at, data=message),), at=at, ended=at)
+
+
+def as_error(answer: Response, id: str) -> Response:
+    """An HTTP error as the JSON-RPC error that an MCP client can read."""
+    text = answer.body.decode("utf-8", "replace")
+    try:
+        said = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        said = None
+    match said:
+        case {"error": {"message": str(message)}}:
+            text = message
+    error = {"code": REFUSED, "message": text or f"HTTP {answer.status}"}
+    body = f'{{"jsonrpc":"2.0","id":{id},"error":{json.dumps(error)}}}'.encode()
+    return whole(body, answer.at)
 
 
 def _as_said(answer: Response, at: float) -> Response:

@@ -291,3 +291,23 @@ def test_a_message_is_sorted_by_method_and_id(
     message: bytes, sorted_as: tuple[str | None, str | None]
 ) -> None:
     assert sort(message) == sorted_as
+
+
+def test_a_refusal_is_an_answer_that_the_client_can_read() -> None:
+    said = {"error": {"type": "diverged", "message": "nothing recorded"}}
+    refusal = replace(whole(json.dumps(said).encode(), 0.0), status=422)
+
+    def refuses(exchange: Exchange) -> Exchange:
+        start = exchange.request.method == "START"
+        return recorded(exchange) if start else replace(exchange, response=refusal)
+
+    async def main() -> dict[str, object]:
+        async with (
+            tees(Decides(refuses), decides=True, way_out=False) as house,
+            client(*behind(house, *SMALL)) as small,
+        ):
+            return await small.ask("x", "tools/list")
+
+    answer = run(main())
+    assert answer["id"] == "x"
+    assert answer["error"] == {"code": -32001, "message": "nothing recorded"}
