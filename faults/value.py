@@ -7,6 +7,7 @@ from typing import Annotated
 from faults.body import NoSite, text, with_text
 from faults.operator import Between, operator
 from traces.model import Exchange
+from traces.volatile import printed
 
 # A number that stands alone: not part of an id, a date, a time, a version or a longer word.
 _NUMBER = re.compile(r"(?<![\w.\-/#+])(?<!\d:)\d+(?:\.\d+)?(?![\w\-/]|[:.]\d)")
@@ -23,12 +24,13 @@ def digit(
     """Change one digit of one number of at least `min_digits` digits; never the first digit.
 
     Incident: a typing error, a misread scan. The number keeps its digit count and its place.
-    Numbers inside ids, dates and times are left alone. `field` names the JSON member to strike.
+    Numbers inside ids, dates and times are left alone, and so is what a client says about the
+    command it ran. `field` names the JSON member to strike.
     """
     whole = text(exchange)
     sites = [
         found
-        for found in _NUMBER.finditer(whole)
+        for found in _NUMBER.finditer(whole, printed(whole))
         if _digits(found[0]) >= min_digits and (not field or _member(whole, found.start(), field))
     ]
     if not sites:

@@ -1,28 +1,28 @@
-"""Five agents that others wrote: each is recorded, replayed without the network, and forked.
+"""Five agents that others wrote: each is recorded, forked, and replayed without the network.
 
 All of them do one task (scenarios/practice/workspace.py) in a folder with two files. The model
 is scripted and knows its own answers, so what was recorded is held against the provider's log.
 Not tried here: a real provider. What these agents ask only of one (thinking blocks, prompt
-caches, tools that a provider runs, compaction of a long conversation) is not in these tapes.
+caches, tools that a provider runs) is not in these tapes.
 """
 
+import re
 from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
-from scenarios.practice.shell import verify
+from scenarios.practice.shell import parse
 from tests.workplace import AGENTS, LIMIT, TASK, Workplace, workplace
 from traces.dialects import lens
 from traces.encoding import plain
-from traces.model import Exchange
+from traces.model import Exchange, Injection
 from traces.story import Step, Story, tell
-from traces.tape import read
+from traces.tape import Tape, read
 
 FAILS = {"codex": 500}
-"""The status that each client takes for worth another try; Codex gives up at a 429 over HTTP."""
-
-pytestmark = pytest.mark.timeout(LIMIT * 6)
+"""The status that a client takes for worth another try; Codex gives up at a 429 over HTTP."""
 
 COMMANDS = (
     "ls -l --time-style=full-iso",
@@ -32,6 +32,10 @@ COMMANDS = (
     "echo stock 233511 > stock.txt",
     "cat stock.txt",
 )
+CAT_NORTH = 2
+"""Which call of the shell reads the file that the model is lied to about."""
+
+pytestmark = pytest.mark.timeout(LIMIT * 6)
 
 
 @pytest.fixture(params=AGENTS)
@@ -45,47 +49,47 @@ def place(
         yield opened
 
 
-def recorded(place: Workplace) -> tuple[tuple[Exchange, ...], Story]:
+def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     options = ("-o", str(place.tape), *place.hosts, *place.agent.record)
     said = place.stumble("record", *options)
     assert said.code == 0, said.err
     tape = read(place.tape)
-    assert tape.dropped == 0
-    return tape.exchanges, tell(tape)
-
-
-def test_an_agent_is_recorded_replayed_and_forked(place: Workplace) -> None:
-    exchanges, told = recorded(place)
-    holds_what_the_provider_answered(place, exchanges, told)
+    told = tell(tape)
+    holds_what_the_provider_answered(place, tape, told)
     tells_the_tools_as_they_ran(place, told)
     folds_the_retry(told)
-    assert verify(place.folder, TASK).passed
+    assert ends(told) == ("233511", "stock 233511")
+
+    sham, faulted, injection = forked(place)
+    assert [printed(sham, nth) for nth in range(6)] == [printed(told, nth) for nth in range(6)]
+    assert [step.message for step in turns(sham)] == [step.message for step in turns(told)]
+    stays_told(faulted, injection)
+    wrong = believed(injection)
+    assert wrong != "233511"
+    assert ends(tell(faulted)) == (wrong, f"stock {wrong}")
 
     place.shop.stop("model")
     said = place.stumble("replay", str(place.tape))
     assert said.code == 0, said.err
     assert ", 0 upstream, 0 diverged" in said.err
-    assert verify(place.folder, TASK).passed
 
 
-def holds_what_the_provider_answered(
-    place: Workplace, exchanges: tuple[Exchange, ...], told: Story
-) -> None:
+def holds_what_the_provider_answered(place: Workplace, tape: Tape, told: Story) -> None:
     """The tape has just the calls of the provider's log, byte for byte; the rest is noise."""
     assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
-    model = {x.seq: x for x in exchanges if lens(x.request) is not None}
-    log = {line["request"]: line for line in place.shop.asked() if line["status"] == 200}
-    asked = [digest(x) for x in model.values()]
-    assert sorted(asked) == sorted(line["request"] for line in place.shop.asked())
+    model = {x.seq: x for x in tape.exchanges if lens(x.request) is not None}
+    log = place.shop.asked()
+    assert sorted(map(digest, model.values())) == sorted(line["request"] for line in log)
+    answered = {line["request"]: line for line in log if line["status"] == 200}
     for seq, answer in told.answers.items():
-        line, response = log[digest(model[seq])], model[seq].response
+        line, response = answered[digest(model[seq])], model[seq].response
         assert response is not None
         assert line["id"].encode() in response.body
         assert answer.message == line["message"]
         assert [call.id for call in answer.calls] == line["call_ids"]
     # Side requests run beside the conversation; within it the order is the provider's.
     ours = [digest(model[seq]) for step in turns(told) for seq in step.seqs]
-    assert ours == [line["request"] for line in place.shop.asked() if line["request"] in ours]
+    assert ours == [line["request"] for line in log if line["request"] in ours]
 
 
 def digest(exchange: Exchange) -> str:
@@ -105,14 +109,22 @@ def tells_the_tools_as_they_ran(place: Workplace, told: Story) -> None:
     uses = [use for use in told.uses if "COMPLETE_TASK" not in use.arguments]
     assert {(use.tool, use.place) for use in uses} == {(place.agent.tool, "local")}
     assert len(uses) == len(COMMANDS)
-    for use, command in zip(uses, COMMANDS, strict=True):
-        assert command in use.arguments
-        assert use.result is not None
-    listing, north, south, east, _, stock = (use.result or "" for use in uses)
-    assert "north.txt" in listing
-    assert ("48271" in north, "59713" in south, "233511" in stock) == (True, True, True)
+    assert all(command in use.arguments for use, command in zip(uses, COMMANDS, strict=True))
+    listing, north, south, east, _, stock = (printed(told, nth) for nth in range(6))
+    for name in TASK.start:
+        time = (place.saved / name).stat().st_mtime_ns
+        assert f"{time % 10**9:09}" in listing
+    assert (north, south) == tuple(text.strip() for text in TASK.start.values())
     assert "No such file" in east
+    assert stock == "stock 233511"
     assert uses[1].step == uses[2].step, "these two were called together"
+
+
+def printed(told: Story, nth: int) -> str:
+    """What the nth command printed, without what the agent says about it."""
+    shown = parse(told.uses[nth].result or "")
+    assert shown is not None
+    return str(shown["output"]).strip()
 
 
 def folds_the_retry(told: Story) -> None:
@@ -121,3 +133,48 @@ def folds_the_retry(told: Story) -> None:
     assert [len(step.seqs) for step in tried] == [2]
     first, second = tried[0].seqs
     assert told.placed[second].attempt_of == first
+
+
+def ends(told: Story) -> tuple[str, str]:
+    """The sum that the model had written, and what was in the file when it looked."""
+    written = re.search(r"echo stock (\d+) >", told.uses[4].arguments)
+    assert written is not None
+    return written[1], printed(told, 5)
+
+
+def forked(place: Workplace) -> tuple[Story, Tape, Injection]:
+    """A sham and a lie at the same call."""
+    where = ("--where", f"tool={place.agent.tool}", "--nth", str(CAT_NORTH), "--twins", "1")
+    options = (*where, "--reset", place.reset, *place.hosts, "--json")
+    said = place.stumble("fork", str(place.tape), "--fault", "digit", *options)
+    assert said.code == 5, f"no verifier was named, so the end is nobody's to judge: {said.err}"
+    result = said.json
+    assert (result["fired"], result["consumed"], result["diverged"]) == (1, True, [])
+    tapes = Path(result["tape"]).parent
+    sham, faulted = read(tapes / f"{result['twins'][0]['run']}.tape"), read(Path(result["tape"]))
+    assert [each.sham for each in sham.injections] == [True]
+    (injection,) = faulted.injections
+    return tell(sham), faulted, injection
+
+
+def stays_told(faulted: Tape, injection: Injection) -> None:
+    """Each later request forwards the same struck text; the agent itself keeps the true one."""
+    told, held = list[bytes](), list[bytes]()
+    for exchange in faulted.exchanges:
+        dialect = lens(exchange.request)
+        if exchange.seq < injection.seq or dialect is None:
+            continue
+        for body, texts in ((exchange.forwarded.body, told), (exchange.request.body, held)):
+            found = (each for each in dialect.results(body) if each.call_id == injection.call_id)
+            texts += [each.text.encode() for each in found]
+    assert len(told) >= 4
+    assert set(told) == {injection.mutated}
+    assert set(held) == {injection.original}
+
+
+def believed(injection: Injection) -> str:
+    """The sum for a model that takes the struck text for true."""
+    shown = parse((injection.mutated or b"").decode())
+    assert shown is not None
+    figures = f"{shown['output']}\n{TASK.start['south.txt']}"
+    return str(sum(map(int, re.findall(r"(\d+)$", figures, re.MULTILINE))))

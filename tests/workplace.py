@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -138,18 +137,28 @@ class Workplace:
         return self.shop.folder / "work"
 
     @property
+    def saved(self) -> Path:
+        """The files as they were at first."""
+        return self.shop.folder / "saved"
+
+    @property
+    def reset(self) -> str:
+        """A command that makes the folder what it was, also while somebody is in it."""
+        script = Path(__file__).with_name("copied_folder.py")
+        return f"{sys.executable} {script} {self.saved} {self.folder}"
+
+    @property
     def command(self) -> tuple[str, ...]:
         return self.agent.command(TASK.prompt)
 
     def lay_out(self) -> None:
         """The files as they were at first, with their times, and a home where nobody lives."""
-        saved, home = self.shop.folder / "saved", self.shop.folder / "home"
-        if not saved.exists():
-            saved.mkdir()
-            lay_out(saved, TASK)
+        if not self.saved.exists():
+            self.saved.mkdir()
+            lay_out(self.saved, TASK)
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(saved, self.folder)
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(self.saved, self.folder)
+        shutil.rmtree(self.shop.folder / "home", ignore_errors=True)
 
     def stumble(self, command: str, *options: str) -> Said:
         """`stumble COMMAND` with these options, then the agent; in the files as they were."""
@@ -179,10 +188,6 @@ class Workplace:
     @property
     def tape(self) -> Path:
         return self.shop.folder / "a.tape"
-
-    def logged(self) -> list[dict[str, Any]]:
-        """What the provider was asked for and did not refuse, in order."""
-        return self.shop.asked()
 
 
 @contextmanager

@@ -108,6 +108,15 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 }
 
 
+_SHOWN = re.compile(r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(?:.+\n)*?Output:\n")
+
+
+def printed(result: str) -> int:
+    """Where a command's own output begins, behind what the client says about it (Codex)."""
+    found = _SHOWN.match(result)
+    return found.end() if found else 0
+
+
 def settled(request: Request, body: object) -> object:
     """A request's parsed body without its volatile values; it is changed in place."""
     dialect = lens(request)
