@@ -1,4 +1,4 @@
-"""Five agents that others wrote, in one workspace, before a provider that speaks TLS.
+"""Agents that others wrote, in one workspace, before a provider that speaks TLS.
 
 Nothing is configured but what a user of each agent has in the environment anyway: a key, a
 model's name, and the certificate authority of the provider's company. The agents talk to the
@@ -89,6 +89,11 @@ AGENTS: Mapping[str, Agent] = {
         },
     ),
     "codex": Agent(
+        command=_codex,
+        tool="exec_command",
+        env={"CODEX_API_KEY": "sk-test-0123456789"},
+    ),
+    "codex-http": Agent(
         command=_codex,
         tool="exec_command",
         env={"CODEX_API_KEY": "sk-test-0123456789"},
