@@ -1,15 +1,20 @@
 """A miss explains itself: the nearest recorded request, and where the two part."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from os.path import commonprefix
+from urllib.parse import parse_qsl, urlsplit
 
+from traces.dialects import lens
 from traces.encoding import plain
 from traces.model import Exchange, Headers, Request, Response
 from traces.volatile import settled
 
 _WINDOW = 40
 _MOST = 8
+_SAID = ("messages", "input", "system", "instructions", "contents", "prompt", "tools")
+"""The fields of a model request that hold the conversation, in whatever dialect."""
 
 
 def nearest(request: Request, recorded: Iterable[Exchange]) -> Exchange | None:
@@ -34,7 +39,37 @@ def explain(request: Request, recorded: Iterable[Exchange]) -> str:
         lines.append(f"  and {len(found) - _MOST} more")
     if not found:
         lines.append("  no difference: it was asked more often than the recording holds")
+    rules = [rule_for(near.request, request, where) for where, _, _ in found]
+    if rules and len(rules) <= _MOST and all(rules):
+        said = " ".join(dict.fromkeys(f"--match '{rule}'" for rule in rules))
+        lines.append(f"  to let it pass: {said}")
     return "\n".join(lines)
+
+
+def rule_for(was: Request, now: Request, where: str) -> str | None:
+    """The rule that would pass over a difference; None where it would pass over what was said.
+
+    What stands in a conversation is what the agent did: a rule for that would let anything pass.
+    """
+    if where == "method":
+        return None
+    if where == "url":
+        one, two = urlsplit(was.url), urlsplit(now.url)
+        old, new = dict(parse_qsl(one.query)), dict(parse_qsl(two.query))
+        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        same = (one.netloc, one.path) == (two.netloc, two.path)
+        return f"ignore:query.{names[0]}" if same and len(names) == 1 else None
+    top = re.split(r"[.\[]", where, maxsplit=1)[0]
+    if where == "body" or (lens(now) is not None and top in _SAID):
+        return None
+    return "ignore:body." + re.sub(r"\[\d+\]", ".*", where)
+
+
+def beyond(was: Request, now: Request) -> list[str]:
+    """Where two requests that were matched differ all the same: what rules passed over."""
+    raw = changes(fields(was.headers, was.body), fields(now.headers, now.body))
+    paths = [path for path, _, _ in raw]
+    return ["url", *paths] if was.url != now.url else paths
 
 
 def differences(was: Request, now: Request) -> Iterator[tuple[str, str, str]]:

@@ -2,10 +2,10 @@
 
 Exact is a hash of method, URL and body, so the cost does not grow with the recording. The
 canonical key forgives spacing, key order and escapes, the volatile values of `traces.volatile`,
-and what stands where a secret stood: the key of another user has another length and maybe
-another place in the order of secrets. Headers do not count: auth and user agents differ from one
-machine to the next. Among equals the order of the recording holds: the second time the same thing
-is asked, the second answer is given.
+what the rules of the user name, and what stands where a secret stood: the key of another user has
+another length and maybe another place in the order of secrets. Headers do not count: auth and
+user agents differ from one machine to the next. Among equals the order of the recording holds:
+the second time the same thing is asked, the second answer is given.
 
 A message to an MCP server is known by its gist alone: its id counts what the client happened to
 send before, so by its bytes the first of two equal calls could get the answer to the second.
@@ -13,16 +13,31 @@ send before, so by its bytes the first of two equal calls could get the answer t
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
+from typing import Literal
 
+from replay.rules import Rules
 from traces.canonical import canonical_value
 from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Exchange, Request
 from traces.redact import PLACEHOLDER
-from traces.volatile import settled
 
+type How = Literal["bytes", "meaning", "gist"]
+"""What was the same: every byte, what it says, or the gist of an MCP message."""
 type _Key = Callable[[Request], bytes | None]
+
+BUILT_IN = Rules()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A recorded exchange for a request, and why it is this one."""
+
+    exchange: Exchange
+    how: How
 
 
 def exact(request: Request) -> bytes:
@@ -30,18 +45,20 @@ def exact(request: Request) -> bytes:
     return _digest(request.method, request.url, request.body)
 
 
-def alike(request: Request) -> bytes | None:
+def alike(request: Request, rules: Rules = BUILT_IN) -> bytes | None:
     """The key of a request by what it says; None where only its very bytes can tell.
 
-    That is so for a body that is no JSON, unless a secret stood there or in the URL.
+    That is so for a body that is no JSON, unless a secret stood there or in the URL, or a rule
+    passes over something in the URL.
     """
     body = plain(request.headers, request.body)
-    url = _blind(request.url.encode("utf-8", "surrogatepass"))
+    bare = rules.url(request.url)
+    url = _blind(bare.encode("utf-8", "surrogatepass"))
     try:
-        said = _blind(canonical_value(settled(request, json.loads(body or b""))))
+        said = _blind(canonical_value(rules.body(request, json.loads(body or b""))))
     except ValueError:
         said = _blind(body or b"")
-        if b"REDACTED" not in url and b"REDACTED" not in said:
+        if bare == request.url and b"REDACTED" not in url and b"REDACTED" not in said:
             return None
     return _digest(request.method, url.decode("utf-8", "surrogatepass"), said)
 
@@ -64,33 +81,47 @@ def _digest(method: str, url: str, body: bytes) -> bytes:
 class Index:
     """The exchanges of a recording, each to be used once."""
 
-    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+    def __init__(self, exchanges: Iterable[Exchange], rules: Rules = BUILT_IN) -> None:
         self.exchanges = tuple(sorted(exchanges, key=lambda exchange: exchange.started))
+        self.names: dict[str, str] = {}
+        """Values of the recording, and those of this run that stand for them."""
+        self._rules = rules
+        self._taken: dict[str, str] = {}
+        self._alike: _Key = partial(alike, rules=rules)
         self._exact: dict[bytes, list[int]] = {}
         self._by: dict[_Key, dict[bytes, list[int]]] = {}
         self._used: set[int] = set()
         for place, exchange in enumerate(self.exchanges):
             self._exact.setdefault(exact(exchange.request), []).append(place)
 
-    def find(self, request: Request) -> Exchange | None:
+    def find(self, request: Request) -> Match | None:
         """The next unused exchange that fits; None where there is none (left)."""
         if (key := meant(request)) is not None:
-            return self._next(self._places(meant).get(key, ()))
-        found = self._next(self._exact.get(exact(request), ()))
-        if found is None and (key := alike(request)) is not None:
-            found = self._next(self._places(alike).get(key, ()))
+            return self._next(self._places(meant).get(key, ()), request, "gist")
+        found = self._next(self._exact.get(exact(request), ()), request, "bytes")
+        if found is None and (key := self._alike(request)) is not None:
+            found = self._next(self._places(self._alike).get(key, ()), request, "meaning")
         return found
 
     def unused(self) -> tuple[Exchange, ...]:
         """The exchanges that nothing has asked for yet."""
         return tuple(x for place, x in enumerate(self.exchanges) if place not in self._used)
 
-    def _next(self, places: Iterable[int]) -> Exchange | None:
+    def _next(self, places: Iterable[int], request: Request, how: How) -> Match | None:
         for place in places:
-            if place not in self._used:
+            if place not in self._used and self._named(self.exchanges[place].request, request):
                 self._used.add(place)
-                return self.exchanges[place]
+                return Match(exchange=self.exchanges[place], how=how)
         return None
+
+    def _named(self, recorded: Request, asked: Request) -> bool:
+        """True, and remembered, where each value stands for the one it has always stood for."""
+        pairs = self._rules.pairs(recorded, asked)
+        if any(self.names.get(a, b) != b or self._taken.get(b, a) != a for a, b in pairs):
+            return False
+        self.names |= pairs
+        self._taken |= ((b, a) for a, b in pairs)
+        return True
 
     def _places(self, key_of: _Key) -> dict[bytes, list[int]]:
         if key_of not in self._by:

@@ -10,20 +10,27 @@ about recovery, and nothing here ever makes an outcome of it.
 """
 
 import json
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from replay.cues import Cue, cues
 from replay.difference import answer_differences, explain
-from replay.match import Index
+from replay.match import BUILT_IN, Index, Match
+from replay.rules import SHORTEST, Rules
 from traces.conversation import Placed, Watch
 from traces.dialects import mcp
 from traces.encoding import plain
 from traces.kind import Kind, kind
-from traces.model import Chunk, Exchange, Headers, Request, Response, edited_chunks, header
+from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited_chunks, header
 from traces.noise import noise
 from traces.tape import Tape
 from traces.websocket import declined, upgrades
+
+type OnMiss = Literal["refuse", "live", "halt"]
+"""What becomes of a request that the recording does not hold: it is refused, it goes out where
+something can answer it, or it is refused and ends the agent."""
 
 REFUSED = 422
 """No SDK retries it; the header says so to those that ask."""
@@ -52,8 +59,12 @@ class Player:
         fork: Fork | None = None,
         speed: float = 0,
         redact: Callable[[Request], Request] = lambda request: request,
+        rules: Rules = BUILT_IN,
+        on_miss: OnMiss = "refuse",
+        halt: Callable[[], object] = lambda: None,
     ) -> None:
-        self._index = Index(x for x in recording.exchanges if playable(x))
+        self._index = Index((x for x in recording.exchanges if playable(x)), rules)
+        self._on_miss, self._halt = on_miss, halt
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
         self._lanes: set[int] = set()
@@ -64,6 +75,8 @@ class Player:
         self.missed: list[str] = []
         """Tool calls after the fork that a recording without a world cannot answer."""
         self.went_live: list[int] = []
+        self.matched: dict[int, Match] = {}
+        """What each request was answered with, by its seq."""
         self.saved: list[Exchange] = []
         """Model exchanges of the recording that did not have to be paid for again."""
 
@@ -86,8 +99,16 @@ class Player:
         """A WebSocket is opened as it was; where all is live it is declined, and clients go on."""
         if placed.kind not in self._live and not self._lanes:
             return self._play(exchange, placed)
-        found = self._index.find(self._redact(exchange.request))
+        found = self._found(exchange)
         return self._answered(exchange, found) if found else declined(exchange)
+
+    def _found(self, exchange: Exchange) -> Exchange | None:
+        """The recorded exchange for this one, which is used up now."""
+        match = self._index.find(self._redact(exchange.request))
+        if match is None:
+            return None
+        self.matched[exchange.seq] = match
+        return match.exchange
 
     def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
         if placed.kind in self._live:
@@ -115,13 +136,12 @@ class Player:
         return carried and call is not None and fork.prefix in (None, call.prefix)
 
     def _expect(self, exchange: Exchange) -> None:
-        found = self._index.find(self._redact(exchange.request))
+        found = self._found(exchange)
         if not mcp.is_aside(exchange.request):
             self._compare[exchange.seq] = found
 
     def _play(self, exchange: Exchange, placed: Placed) -> Exchange:
-        asked = self._redact(exchange.request)
-        found = self._index.find(asked)
+        found = self._found(exchange)
         if found is not None:
             if placed.kind == "model":
                 self.saved.append(found)
@@ -131,11 +151,17 @@ class Player:
             self._lanes.add(placed.lane or 0)
             self.went_live.append(exchange.seq)
             return exchange
+        if self._on_miss == "live":
+            self.went_live.append(exchange.seq)
+            return exchange
+        asked = self._redact(exchange.request)
         why = explain(asked, self._index.unused() or self._index.exchanges)
         if self._lanes:
             self.missed.append(why)
         else:
             self.diverged.append(why)
+        if self._on_miss == "halt":
+            self._halt()
         return refuse(exchange, why)
 
     def _answered(self, exchange: Exchange, found: Exchange) -> Exchange:
@@ -150,6 +176,7 @@ class Player:
         answer = found.response
         if answer is not None:
             answer = _readdressed(answer, exchange.request, found.request)
+            answer = _renamed(answer, self._index.names)
             answer = replace(
                 answer,
                 at=moved(answer.at),
@@ -165,7 +192,7 @@ class Player:
         ends. At full speed it would end at once, so the last one is held until the agent leaves.
         """
         request = exchange.request
-        found = self._index.find(self._redact(request))
+        found = self._found(exchange)
         if found is None:
             at = exchange.started
             nothing = (("content-length", "0"),)
@@ -184,7 +211,7 @@ class Player:
         return any((x.method, x.url) == (asked.method, asked.url) for x in left)
 
     def _other(self, exchange: Exchange) -> Exchange:
-        found = self._index.find(self._redact(exchange.request))
+        found = self._found(exchange)
         if found is not None:
             return self._answered(exchange, found)
         status = 204 if noise(exchange.request.url) else 503
@@ -251,6 +278,23 @@ def _readdressed(answer: Response, asked: Request, recorded: Request) -> Respons
         answer = replace(answer, headers=headers, chunks=(chunk,))
     edits = mcp.readdress(asked, recorded, answer.body)
     return replace(answer, chunks=edited_chunks(answer.chunks, edits))
+
+
+def _renamed(answer: Response, names: Mapping[str, str]) -> Response:
+    """The recorded answer with the values of this run in the place of those of the recording."""
+    changed = {
+        was.encode(): now.encode()
+        for was, now in names.items()
+        if was != now and len(was) >= SHORTEST
+    }
+    if not changed or header(answer.headers, "content-encoding") not in (None, "identity"):
+        return answer
+    any_of = re.compile(b"|".join(re.escape(was) for was in sorted(changed, key=len, reverse=True)))
+    edits = tuple(
+        Edit(start=found.start(), stop=found.end(), data=changed[found[0]])
+        for found in any_of.finditer(answer.body)
+    )
+    return replace(answer, chunks=edited_chunks(answer.chunks, edits)) if edits else answer
 
 
 def drift(recorded: Exchange, live: Exchange) -> str | None:

@@ -55,4 +55,4 @@ def test_which_of_two_keys_is_told_by_exact_bytes_first() -> None:
     redactor.bytes(MINE.encode())
     first = index.find(redactor.request(asked(MINE, '"KEY"')))
     assert first is not None
-    assert first.seq == 0
+    assert first.exchange.seq == 0

@@ -230,7 +230,7 @@ class AgainstAList(RuleBasedStateMachine):
         text = json.dumps(body) + (" " if spaced else "")
         found = self.index.find(tool("", text).request)
         expected = next((i for i, held in self.left if held == body), None)
-        assert (found.seq if found else None) == expected
+        assert (found.exchange.seq if found else None) == expected
         self.left = [each for each in self.left if each[0] != expected]
 
     @invariant()

@@ -13,13 +13,15 @@ The list holds for old tapes, too, since it is no part of them: a better list im
 `VERSION` goes up with each change, so that a report can say by which list it matched.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
 from traces.dialects import anthropic_messages, lens, openai_chat, openai_responses
+from traces.encoding import plain
 from traces.model import Request
 
 VERSION = 1
@@ -117,24 +119,35 @@ def printed(result: str) -> int:
     return found.end() if found else 0
 
 
-def settled(request: Request, body: object) -> object:
-    """A request's parsed body without its volatile values; it is changed in place."""
+def settled(request: Request, body: object, exact: Collection[str] = ()) -> object:
+    """A request's parsed body without its volatile values, but for those at places in `exact`.
+
+    The body is changed in place.
+    """
     dialect = lens(request)
     if dialect is None:
         return body
     for rule in RULES.get(dialect.NAME, ()):
         *path, key = rule.where.split(".")
-        for holder in _reached([body], path):
+        for holder in reached([body], path) if rule.where not in exact else ():
             if isinstance(holder, dict) and key in holder:
                 _settle(holder, key, rule)
     if (kept := RESULTS.get(dialect.NAME)) is not None:
-        for found in _reached([body], kept.where.split(".")):
+        for found in reached([body], kept.where.split(".")):
             if isinstance(found, list):
                 found[:] = _in_order(found, kept)
     return body
 
 
-def _reached(values: list[object], path: list[str]) -> list[object]:
+def parsed(request: Request) -> object:
+    """The body of a request as JSON; None where it is none."""
+    try:
+        return json.loads(plain(request.headers, request.body) or b"")
+    except ValueError:
+        return None
+
+
+def reached(values: list[object], path: list[str]) -> list[object]:
     """What stands at the end of a path, in each of these values."""
     for key in path:
         if key == "*":
