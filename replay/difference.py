@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from os.path import commonprefix
 from urllib.parse import parse_qsl, urlsplit
 
+from replay.match import Match
 from traces.dialects import lens
 from traces.encoding import plain
 from traces.model import Exchange, Headers, Request, Response
@@ -63,6 +64,20 @@ def rule_for(was: Request, now: Request, where: str) -> str | None:
     if where == "body" or (lens(now) is not None and top in _SAID):
         return None
     return "ignore:body." + re.sub(r"\[\d+\]", ".*", where)
+
+
+def matching(asked: Iterable[Exchange], matched: Mapping[int, Match]) -> Iterator[str]:
+    """A line for each request: what it was answered with, and what of it was the same."""
+    for exchange in asked:
+        request, match = exchange.request, matched.get(exchange.seq)
+        head = f"{exchange.seq:4} {request.method} {request.url}"
+        if match is None:
+            yield f"{head}: {exchange.answered_by}, matched nothing"
+            continue
+        found = f"{head}: exchange {match.exchange.seq}, same {match.how}"
+        apart = [] if match.how == "bytes" else beyond(match.exchange.request, request)
+        more = f" and {len(apart) - _MOST} more" if len(apart) > _MOST else ""
+        yield f"{found} but for {', '.join(apart[:_MOST])}{more}" if apart else found
 
 
 def beyond(was: Request, now: Request) -> list[str]:

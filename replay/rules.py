@@ -59,9 +59,11 @@ def bind(text: str) -> Rule:
     """The rule that a text says; ValueError, with what is right, where it says none."""
     kind, colon, rest = text.partition(":")
     place, dot, where = rest.partition(".")
-    if not colon or kind not in CLASSES:
+    if not (colon and dot and where):
+        raise ValueError(f"{text!r}: a rule is CLASS:PLACE.WHERE, as in ignore:body.run_id")
+    if kind not in CLASSES:
         raise ValueError(f"{text!r}: no class {kind!r}{_nearest(kind, CLASSES)}")
-    if not dot or place not in PLACES or not where:
+    if place not in PLACES:
         raise ValueError(f"{text!r}: no place {place!r}{_nearest(place, PLACES)}")
     if kind == "exact" and place != "body":
         raise ValueError(f"{text!r}: all of a URL counts already; exact is for fields of a body")

@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +28,10 @@ from recorder.environment import NODE_HOOK, bundle, environment
 from recorder.outer import way_out
 from recorder.process import Ended as Exit
 from recorder.tee import VARIABLE
+from replay.match import Match
 from replay.performer import Performer
-from replay.player import Fork, Player
+from replay.player import Fork, OnMiss, Player
+from replay.rules import Rule, Rules
 from scenarios.world import World
 from stumble import tapes
 from stumble.exits import Exits
@@ -107,7 +109,15 @@ class Plan:
     seed: int = 0
     rep: int = 0
     speed: float = 0
+    rules: tuple[Rule, ...] = ()
+    """What of a request may differ from the recorded one."""
+    on_miss: OnMiss = "refuse"
     labels: Labels = field(default_factory=Labels)
+
+    @property
+    def out(self) -> bool:
+        """Whether anything may go live."""
+        return bool(self.live) or self.fork is not None or self.on_miss == "live"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +135,8 @@ class Played:
     fired: int = 0
     no_site: tuple[str, ...] = ()
     saved: tuple[int, ...] = ()
+    matched: Mapping[int, Match] = field(default_factory=dict)
+    """What each request, by its seq, was answered with, and why."""
     untrusted: Mapping[str, str] = field(default_factory=dict)
     """Hosts for which the agent did not take our certificate, and why: nothing was seen there."""
     refusals: Mapping[str, str] = field(default_factory=dict)
@@ -265,10 +277,9 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
     if plan.world is not None:
         await plan.world.reset()
     began, run = time.monotonic(), new_id()
-    watch = Watch(recording.trajectory.tools)
+    watch, halted = Watch(recording.trajectory.tools), asyncio.Event()
     path = folder / f"{run}.tape"
-    out = plan.live or plan.fork
-    if out and house.upstream_port is None:
+    if plan.out and house.upstream_port is None:
         raise ValueError("this plan goes live, but the theatre has no way out")
     trajectory = _trajectory(
         plan.labels.over(recording.trajectory),
@@ -292,11 +303,14 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
             fork=plan.fork,
             speed=plan.speed,
             redact=_as_it_is if recording.verbatim else tape.redactor.request,
+            rules=Rules(plan.rules),
+            on_miss=plan.on_miss,
+            halt=halted.set,
         )
         nemesis = _nemesis(plan, watch, tape, run)
         async with AsyncExitStack() as stack:
             way = None
-            if out and house.upstream_port is not None:
+            if plan.out and house.upstream_port is not None:
                 from replay.bridge import Bridge
                 from replay.upstream import InnerProxy
 
@@ -311,7 +325,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
                 began=began,
                 seqs=counted,
                 decides=True,
-                way_out=bool(out),
+                way_out=plan.out,
                 cues=player.cues,
             )
             tees = await stack.enter_async_context(listening)
@@ -325,7 +339,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
             ) | variables(upstreams, stage.origins)
             env, adapted = _teed(launch, env, tees)
             running = launch(env, command=adapted.command)
-            exit = await _unless(stage.failed, running)
+            exit = await _unless((stage.failed, halted), running)
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *player.missed, *unasked)
         ending = await _close(tape, watch, exit, plan.world, began, left)
@@ -341,6 +355,7 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         fired=nemesis.fired if nemesis else 0,
         no_site=tuple(nemesis.no_site) if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
+        matched=player.matched,
         untrusted=dict(stage.untrusted),
         refusals=dict(house.refusals),
         warnings=adapted.warnings,
@@ -365,13 +380,18 @@ def _named(exchange: Exchange) -> str:
     return f"exchange {exchange.seq}, {exchange.request.method} {exchange.request.url}"
 
 
-async def _unless(failed: asyncio.Event, running: Coroutine[None, None, Exit]) -> Exit:
-    """How the agent ended; where a tap failed it is ended at once, and the stage raises why."""
-    agent, failure = asyncio.create_task(running), asyncio.create_task(failed.wait())
+async def _unless(stops: Iterable[asyncio.Event], running: Coroutine[None, None, Exit]) -> Exit:
+    """How the agent ended; it is ended at once where one of these is set.
+
+    Where that is because a tap failed the stage raises why.
+    """
+    agent = asyncio.create_task(running)
+    waits = [asyncio.create_task(stop.wait()) for stop in stops]
     try:
-        await asyncio.wait((agent, failure), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((agent, *waits), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        failure.cancel()
+        for wait in waits:
+            wait.cancel()
         if not agent.done():
             agent.cancel()
             await asyncio.wait((agent,))

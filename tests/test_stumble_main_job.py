@@ -453,3 +453,35 @@ def test_a_store_keeps_its_tapes_when_files_move(recorded: Shop) -> None:
     assert recorded.stumble("record", "-o", "b.tape", "--", "true").code == 0
     (recorded.folder / "b.tape").unlink()
     assert recorded.stumble("sql", "--rebuild", ask[2], "--json").json == [{"n": 1}]
+
+
+def test_explain_says_of_each_request_what_it_matched(recorded: Shop) -> None:
+    said = recorded.stumble("replay", "a.tape", "--explain", "--json", "--", *recorded.agent())
+    assert said.code == 0, said.err
+    lines = said.json["matching"]
+    assert len(lines) == said.json["answered"]
+    assert all(": exchange " in line and line.endswith("same bytes") for line in lines)
+
+
+def test_a_miss_can_end_the_agent_at_once(recorded: Shop) -> None:
+    other = recorded.agent("practice/verifies")
+    refused = recorded.stumble("replay", "a.tape", "--json", "--", *other)
+    halted = recorded.stumble("replay", "a.tape", "--json", "--on-miss", "halt", "--", *other)
+    assert [refused.code, halted.code] == [3, 3], halted.err
+    assert len(halted.json["diverged"]) == 1
+
+
+def test_a_miss_can_go_live_and_is_counted(recorded: Shop) -> None:
+    recorded.reset()
+    said = recorded.stumble(
+        "replay", "a.tape", "--json", "--on-miss", "live", *recorded.host_options(), "--",
+        *recorded.agent("practice/verifies"),
+    )  # fmt: skip
+    assert said.json["diverged"] == []
+    assert said.json["upstream"] > 0
+
+
+def test_a_rule_that_is_none_is_refused_before_anything_starts(recorded: Shop) -> None:
+    said = recorded.stumble("replay", "a.tape", "--match", "ignroe:body.x")
+    assert said.code == 2
+    assert "did you mean ignore?" in said.err

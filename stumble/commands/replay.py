@@ -12,6 +12,7 @@ from stumble import options
 from stumble.exits import Exits, interrupted
 
 if TYPE_CHECKING:
+    from replay.player import OnMiss
     from stumble.runs import Played, Strike
     from traces.kind import Kind
     from traces.tape import Tape
@@ -40,6 +41,21 @@ LIVE: Mapping[str, tuple["Kind", ...]] = {
     show_default=True,
     help="1 keeps the recorded pace, 2 is twice as fast, 0 as fast as possible.",
 )
+@click.option(
+    "--match",
+    "rule_texts",
+    multiple=True,
+    metavar="CLASS:WHERE",
+    help="What may differ: ignore:body.metadata.run_id, map:path./v1/runs/*, ignore:query.ts.",
+)
+@click.option(
+    "--on-miss",
+    type=click.Choice(["refuse", "live", "halt"]),
+    default="refuse",
+    show_default=True,
+    help="What becomes of a request that is not on the tape; halt ends the agent.",
+)
+@click.option("--explain", is_flag=True, help="Say of each request what it matched, and why.")
 @options.fault_options(required=False)
 @options.host_option
 @options.budget_option(600.0)
@@ -49,6 +65,9 @@ def replay(
     tape: Path,
     live: str | None,
     speed: float,
+    rule_texts: tuple[str, ...],
+    on_miss: "OnMiss",
+    explain: bool,
     fault_text: str | None,
     where: tuple[str, ...],
     nth: int,
@@ -69,8 +88,10 @@ def replay(
     \b
     stumble replay refund.tape -- python my_agent.py
     stumble replay refund.tape --live tools -- python my_agent.py
+    stumble replay refund.tape --explain --match 'ignore:body.metadata.run_id'
     """
     from recorder import loop
+    from replay.rules import bind
     from stumble import indexing
     from stumble.home import authority, store_root
     from stumble.launch import Cold
@@ -81,6 +102,8 @@ def replay(
 
     recording = load(tape)
     command = options.checked(command or recording.trajectory.command)
+    with options.usage_errors():
+        rules = tuple(bind(text) for text in rule_texts)
     strike = _strike(recording, fault_text, where, nth, persist, place)
     store, hosts = Store(store_root()), options.hosts(host_texts)
     kinds = LIVE.get(live or "", ())
@@ -88,6 +111,8 @@ def replay(
         live=kinds,
         strike=strike,
         speed=speed,
+        rules=rules,
+        on_miss=on_miss,
         seed=seed,
         condition="fault" if strike else "clean",
     )
@@ -97,7 +122,7 @@ def replay(
     async def run() -> Played:
         with TemporaryDirectory(prefix="stumble-") as name:
             async with theatre(
-                ca=authority(), scratch=Path(name), hosts=hosts, out=bool(kinds)
+                ca=authority(), scratch=Path(name), hosts=hosts, out=plan.out
             ) as house:
                 launch = Cold(command=command, budget=budget, output=output)
                 return await play(house, recording, indexing.tapes_folder(store), plan, launch)
@@ -107,7 +132,7 @@ def replay(
     indexing.refresh(store)
     for why in (*troubles(played.untrusted, played.refusals), *played.warnings):
         click.echo(f"warning: {why}", err=True)
-    said = _said(tape, played, output, "tool" in kinds)
+    said = _said(tape, played, output, "tool" in kinds, explain)
     click.echo(json.dumps(said) if as_json else _report(said, strike is not None), err=not as_json)
     if played.exit.budget and not as_json:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
@@ -135,12 +160,17 @@ def _strike(
     return Strike(fault=fault, site=found.site, background=found.background)
 
 
-def _said(tape: Path, played: "Played", output: Path | None, contacted: bool) -> dict[str, object]:
+def _said(
+    tape: Path, played: "Played", output: Path | None, contacted: bool, explain: bool
+) -> dict[str, object]:
     """The replay as plain data."""
+    from replay.difference import matching
     from traces.tape import read
 
-    by = [exchange.answered_by for exchange in read(played.path).exchanges]
-    return {
+    exchanges = read(played.path).exchanges
+    by = [exchange.answered_by for exchange in exchanges]
+    why = {"matching": list(matching(exchanges, played.matched))} if explain else {}
+    return why | {
         "recording": str(tape),
         "run": played.id,
         "tape": str(played.path),
@@ -166,7 +196,9 @@ def _report(said: Mapping[str, object], struck: bool) -> str:
         + (f", {said['struck']} struck" if struck else "")
         + f", {said['upstream']} upstream, {len(diverged)} diverged"
     ]
-    lines += [f"diverged: {why}" for why in diverged[:3]]
+    matching = said.get("matching", [])
+    assert isinstance(matching, list)
+    lines = [*matching, *lines, *(f"diverged: {why}" for why in diverged[:3])]
     if unasked and not diverged:
         count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
         lines.append(
