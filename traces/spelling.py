@@ -45,16 +45,28 @@ class Reader:
 
     def escaped(self, data: bytes) -> bool:
         """False where the data is sure to hold no escape that matters."""
-        return _PER in data or self._hinted(data)
-
-    def _hinted(self, data: bytes) -> bool:
-        return _BACK in data and any([data.find(hint) >= 0 for hint in self._hints])
+        return _PER in data or _BACK in data and any([data.find(h) >= 0 for h in self._hints])
 
     def _escapes(self, data: bytes) -> Iterator[re.Match[bytes]]:
-        if self._hinted(data):
+        if self._hints == (b"\\",):
             return self._escape.finditer(data)
-        # The search skips to a pattern's first byte if there is but one: ten times as fast.
-        return self._percent.finditer(data) if _PER in data else iter(())
+        found = list(self._percent.finditer(data)) if _PER in data else []
+        if _BACK in data:
+            back = [match for hint in self._hints for match in self._hinted(data, hint)]
+            found = sorted([*found, *back], key=re.Match.start) if back else found
+        return iter(found)
+
+    def _hinted(self, data: bytes, hint: bytes) -> Iterator[re.Match[bytes]]:
+        """The escapes with this text in them: most backslashes begin another one."""
+        at = data.find(hint)
+        while at >= 0:
+            start, stop = at, at + 1
+            while start and data[start - 1] == _BACK:
+                start -= 1
+            if match := self._escape.match(data, start):
+                stop = match.end()
+                yield match
+            at = data.find(hint, stop)
 
     def unescaped(self, data: bytes) -> list[View]:
         """The parts of the data that hold escapes, as far around each as a secret reaches."""

@@ -11,7 +11,8 @@ from traces.model import Edit, Headers
 
 PACKED = 1
 """The msgpack extension that stands for bytes and holds them as one zstd frame."""
-_WORTH = 1024
+_WORTH, _CHEAP = 1024, 1 << 14
+"""Bytes below which packing saves nothing, and above which writing costs less than packing."""
 _ZSTD = zstandard.ZstdDecompressor()
 
 
@@ -29,7 +30,7 @@ class Packer:
 
     def short(self, data: bytes) -> bytes | msgpack.ExtType:
         """The bytes, or what stands for them."""
-        if len(data) < _WORTH:
+        if not _WORTH <= len(data) <= _CHEAP:
             return data
         said = self._zstd.compress(data)
         return msgpack.ExtType(PACKED, said) if len(said) < len(data) * 0.9 else data
