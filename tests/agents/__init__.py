@@ -24,9 +24,10 @@ LIMIT = 900
 
 NATIVE = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",
+    "aimock": "@copilotkit/aimock/dist/cli.js",
     "codex": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
 }
-"""The program of each npm agent, below node_modules."""
+"""The program of each npm agent, below node_modules; aimock is a model, which benches ask."""
 
 
 def environment(name: str) -> Path:

@@ -1,0 +1,115 @@
+"""The replayers that are compared, each in a process of its own, and how they are asked.
+
+    matching  Watch and Player on the performer, requests redacted before they are looked for
+    run       the same and a new tape, which is all that `stumble replay` has
+    mitmdump  `mitmdump -S` of the locked version, told to use each answer more than once
+    aimock    from npm, if there is an npm
+
+A recording of ours is used up by being asked, so `matching` and `run` begin anew when told.
+"""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.serving import ROOT, Serving
+
+CA = "mitmproxy-ca-cert.pem"
+STARTED = 600.0
+"""Seconds in which a replayer has to be ready."""
+OURS = ("matching", "run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayer(Serving):
+    """A process that replays."""
+
+    ready: float
+    """Seconds from its start until it took a connection."""
+    cpu: float
+    """Seconds of processor time that it had used by then."""
+    anew: Callable[[], int]
+    """Begins anew where that is needed; the port."""
+
+
+@contextmanager
+def replaying(name: str, file: Path, confdir: Path) -> Iterator[Replayer]:
+    """One of the replayers, from when it listens; ended with the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    command, began = _command(name, file, confdir, port), time.perf_counter()
+    pipe = subprocess.PIPE if name in OURS else None
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=pipe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+
+            def anew() -> int:
+                if process.stdin is None or process.stdout is None:
+                    return port
+                print(file=process.stdin, flush=True)
+                return int(process.stdout.readline())
+
+            port = anew()
+            _listens(port, process)
+            ready = time.perf_counter() - began
+            pid = process.pid
+            cpu = Serving(ports=(), pid=pid).used()
+            yield Replayer(ports=(port,), pid=pid, ready=ready, cpu=cpu, anew=anew)
+        finally:
+            process.kill()
+
+
+def _command(name: str, file: Path, confdir: Path, port: int) -> list[str]:
+    if name == "mitmdump":
+        return [
+            str(Path(sys.executable).with_name("mitmdump")),
+            *("-q", "--listen-host", "127.0.0.1", "-p", str(port), "-S", str(file)),
+            *("--set", f"confdir={confdir}", "--set", "server_replay_reuse=true"),
+            *("--set", "connection_strategy=lazy", "--set", "server_replay_extra=404"),
+        ]
+    if name == "aimock":
+        from tests.agents import native
+
+        node = shutil.which("node") or "node"
+        return [node, str(native("aimock")), "-p", str(port), "-f", str(file), "--strict",
+                "--log-level", "silent"]  # fmt: skip
+    return [sys.executable, "-m", "tests.bench.playing", name, str(file), str(confdir)]
+
+
+def _listens(port: int, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + STARTED
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            if process.poll() is not None or time.monotonic() > until:
+                raise
+            time.sleep(0.002)
+
+
+@contextmanager
+def asking_itself(file: Path) -> Iterator[Callable[[int], float]]:
+    """vcrpy, which has no server: how many seconds the recording of a number takes."""
+    command = [sys.executable, "-m", "tests.bench.playing", "vcrpy", str(file), "-"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=-1, stdout=-1, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        given, said = process.stdin, process.stdout
+
+        def ask(number: int) -> float:
+            print(number, file=given, flush=True)
+            return float(said.readline())
+
+        try:
+            assert said.readline() == "ready\n"
+            yield ask
+        finally:
+            process.kill()
