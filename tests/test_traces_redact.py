@@ -345,3 +345,13 @@ def test_a_key_that_becomes_known_late_is_found_in_what_was_said_before() -> Non
     assert redactor.request(asked(body).request).body == body
     again = redactor.request(asked(body + b"!", ("x-api-key", "hunter-2000-x")).request)
     assert b"hunter" not in again.body
+
+
+def test_what_was_said_before_its_secret_was_known_is_looked_at_again() -> None:
+    redactor, field = Redactor(), ("X-Echo", "hunter-2000-x")
+    for _ in range(2):
+        assert redactor.headers((field,)) == (field,)
+        assert redactor.request(Request(method="GET", url="http://h/hunter-2000-x")).url[-1] == "x"
+    redactor.headers((("x-api-key", "hunter-2000-x"),))
+    assert "hunter" not in redactor.headers((field,))[0][1]
+    assert "hunter" not in redactor.request(Request(method="GET", url="http://h/hunter-2000-x")).url
