@@ -105,6 +105,7 @@ def fork(
         forked = loop.run(run())
     indexing.refresh(store)
     found_out = {why for ran in forked.runs for why in troubles(ran.untrusted, ran.refusals)}
+    found_out |= {why for ran in forked.runs for why in ran.warnings}
     for why in sorted(found_out):
         click.echo(f"warning: {why}", err=True)
     said = verdict(found, forked)
