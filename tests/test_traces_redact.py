@@ -326,14 +326,20 @@ def test_a_growing_conversation_is_redacted_as_if_each_request_stood_alone(
         st.sampled_from([KEY.encode(), base64.b64encode(KEY.encode()), KEY.encode()[:9]]),
         st.just(b"lorem ipsum " * 500),
     )
-    redactor = Redactor([KEY])
+    redactor = _first(Redactor([KEY]))
     body = b" ".join(b"%d" % number for number in range(9_000))
     for _ in range(4):
         for _ in range(data.draw(st.integers(1, 3))):
             at = data.draw(st.integers(0, len(body)))
             body = body[:at] + data.draw(turn) + body[at + data.draw(st.integers(0, 30)) :]
         said = redactor.request(asked(body).request).body
-        assert _unnumbered(said) == _unnumbered(Redactor([KEY]).bytes(body))
+        assert _unnumbered(said) == _unnumbered(_first(Redactor([KEY])).bytes(body))
+
+
+def _first(redactor: Redactor) -> Redactor:
+    """With the key as the first secret it meets, whose number is inside base64, too."""
+    redactor.bytes(KEY.encode())
+    return redactor
 
 
 def _unnumbered(data: bytes) -> bytes:
