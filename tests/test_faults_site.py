@@ -1,5 +1,8 @@
 """The call that is struck is the one that was meant, and no other."""
 
+from dataclasses import replace
+from itertools import chain
+
 import pytest
 
 from faults.nemesis import Nemesis
@@ -8,28 +11,51 @@ from faults.site import select
 from tests.told_runs import ORDER, Telling
 from traces.conversation import Watch
 from traces.model import Exchange, Fault, Injection
+from traces.story import story
 from traces.taps import Taps
 
-RUN = Telling().calls(ORDER).calls(ORDER).calls(ORDER).says("DONE").over()
+CALLS = tuple(Telling().calls(ORDER).calls(ORDER).calls(ORDER).says("DONE").exchanges)
 
 
-def through(fault: Fault) -> tuple[list[Exchange], list[Injection]]:
-    """What taps do with the requests of the run; no answer changes what is asked."""
+def through(
+    fault: Fault, recorded: tuple[Exchange, ...], asked: tuple[Exchange, ...]
+) -> tuple[list[int], list[Injection]]:
+    """Which requests of a run taps answer; no answer changes what is asked."""
     injections: list[Injection] = []
-    watch, site = Watch(), select(RUN.story, fault, bind(fault))
+    watch, site = Watch(), select(story(recorded), fault, bind(fault))
     taps = Taps([watch, Nemesis(fault, site, watch, injections.append, run="r", trace="t")])
-    asked = []
-    for exchange in RUN.tape.exchanges:
+    struck = []
+    for exchange in asked:
         request = Exchange(seq=exchange.seq, request=exchange.request, started=exchange.started)
-        asked.append(taps.request(request))
+        if taps.request(request).response is not None:
+            struck.append(exchange.seq)
         taps.done(exchange)
-    return asked, injections
+    return struck, injections
+
+
+def talks(*prompts: str) -> tuple[Exchange, ...]:
+    """A call in each of some conversations, whose client counts its ids anew in each."""
+    told = [Telling(prompt).calls(ORDER).says("DONE").exchanges for prompt in prompts]
+    return tuple(
+        replace(x, seq=seq, started=x.started + 10 * (seq // 3))
+        for seq, x in enumerate(chain.from_iterable(told))
+    )
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_the_nth_of_three_calls_alike_is_struck_and_never_reaches_the_tool(nth: int) -> None:
-    asked, injections = through(Fault(name="http_status", nth=nth))
-    struck = [x.seq for x in asked if x.response is not None]
+    struck, injections = through(Fault(name="http_status", nth=nth), CALLS, CALLS)
     assert struck == [2 * nth - 1]
     (injection,) = injections
     assert (injection.seq, injection.call_id) == (2 * nth - 1, f"c{nth}")
+
+
+def test_what_stands_for_a_key_in_the_prompt_does_not_hide_the_call() -> None:
+    recorded, asked = talks("my key is REDACTED"), talks("my key is sk-0123")
+    assert through(Fault(name="http_status"), recorded, asked)[0] == [1]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_ids_that_are_counted_anew_in_each_conversation_are_aliases(nth: int) -> None:
+    run = talks("refund the first", "refund the second")
+    assert through(Fault(name="http_status", nth=nth), run, run)[0] == [3 * nth - 2]

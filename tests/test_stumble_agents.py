@@ -8,12 +8,14 @@ caches, tools that a provider runs) is not in these tapes.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from scenarios.practice.shell import parse
+from scenarios.practice.workspace import WORKSPACE_TASKS
 from tests.workplace import AGENTS, LIMIT, TASK, Workplace, workplace
 from traces.dialects import lens
 from traces.encoding import plain
@@ -189,3 +191,35 @@ def believed(injection: Injection) -> str:
     assert shown is not None
     figures = f"{shown['output']}\n{TASK.start['south.txt']}"
     return str(sum(map(int, re.findall(r"(\d+)$", figures, re.MULTILINE))))
+
+
+def test_helpers_that_work_at_once_and_a_title_have_lanes_of_their_own(tmp_path: Path) -> None:
+    """Claude Code asks for a title beside its work, and has two helpers read a file each."""
+    with workplace(tmp_path, "claude-code") as place:
+        place.task = WORKSPACE_TASKS["work-lead"]
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        told = tell(read(place.tape))
+        lanes: dict[int, list[str]] = {step.lane: [] for step in told.turns}
+        for use in told.uses:
+            lanes[use.lane].append(use.tool)
+        assert sorted(lanes.values()) == [[], ["Agent", "Agent", "Bash"], ["Bash"], ["Bash"]]
+        reports = [use.result or "" for use in told.uses if use.tool == "Agent"]
+        assert ["155534" in reports[0], "77977" in reports[1]] == [True, True]
+
+        place.shop.stop("model")
+        said = place.stumble("replay", str(place.tape))
+        assert said.code == 0, said.err
+        assert ", 0 upstream, 0 diverged" in said.err
+
+
+def test_a_key_in_the_prompt_does_not_hide_the_call(tmp_path: Path) -> None:
+    """The tape has something else in its place, so the conversation before the call differs."""
+    with workplace(tmp_path, "openai3") as place:
+        key = place.environment()["OPENAI_API_KEY"]
+        place.task = replace(TASK, prompt=f"{TASK.prompt}My key is {key}, keep it secret.\n")
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        assert all(key.encode() not in x.request.body for x in read(place.tape).exchanges)
+        *_, injection = forked(place)
+        assert injection.tool == "bash"

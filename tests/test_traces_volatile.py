@@ -140,6 +140,20 @@ def test_a_cache_mark_on_the_last_result_says_nothing() -> None:
     assert marked("a", "b") == marked("b", "a")
 
 
+def helper(name: str, took: int, said: str) -> bytes | None:
+    note = f"agentId: {name} (use SendMessage with to: '{name}', summary: '<recap>')\n"
+    usage = f"<usage>subagent_tokens: 6044\ntool_uses: 1\nduration_ms: {took}</usage>"
+    texts = [{"type": "text", "text": text} for text in (said, note + usage)]
+    return anthropic([{"type": "tool_result", "tool_use_id": "a", "content": texts}])
+
+
+def test_a_helper_of_claude_code_has_another_name_and_takes_its_time() -> None:
+    assert helper("a369154b", 1301, "done") == helper("aeebc8a5", 877, "done")
+    assert helper("a369154b", 1301, "done") != helper("a369154b", 1301, "not done")
+
+
 def test_messages_keep_their_order() -> None:
     user, system = {"role": "user", "content": "1"}, {"role": "user", "content": "2"}
     assert chat([user, system]) != chat([system, user])
+    one, two = in_chat("a", "1"), in_chat("b", "2")
+    assert chat([one, user, two]) != chat([two, user, one]), "these were not given together"

@@ -28,9 +28,9 @@ ARGUMENTS = '{"id": "ord-7314"}'
 class Telling:
     """A run as far as it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, prompt: str = "refund ord-7314") -> None:
         self.exchanges: list[Exchange] = []
-        self._messages: list[dict[str, object]] = [{"role": "user", "content": "refund ord-7314"}]
+        self._messages: list[dict[str, object]] = [{"role": "user", "content": prompt}]
         self._calls = 0
 
     def calls(self, *said: str, told: str | None = None) -> "Telling":

@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from mitmproxy.certs import CertStore
 
-from scenarios.practice.shell import lay_out
+from scenarios.practice.shell import ShellTask, lay_out
 from scenarios.practice.workspace import WORKSPACE_TASKS
 from tests.agents import LOCKS, environment, native
 from tests.shop import Said, Shop, shop
@@ -135,6 +135,7 @@ class Workplace:
     shop: Shop
     agent: Agent
     ca: Path
+    task: ShellTask = TASK
 
     @property
     def folder(self) -> Path:
@@ -154,13 +155,13 @@ class Workplace:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return self.agent.command(TASK.prompt)
+        return self.agent.command(self.task.prompt)
 
     def lay_out(self) -> None:
         """The files as they were at first, with their times, and a home where nobody lives."""
         if not self.saved.exists():
             self.saved.mkdir()
-            lay_out(self.saved, TASK)
+            lay_out(self.saved, self.task)
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.saved, self.folder)
         shutil.rmtree(self.shop.folder / "home", ignore_errors=True)

@@ -78,6 +78,21 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             part=r"\A<system-reminder>.*?Today's date is (\d{4}-\d\d-\d\d)",
             why="Claude Code: the day of the run",
         ),
+        Rule(
+            where="messages.*.content.*.content.*.text",
+            part=r"\AagentId: (\w+) \(use SendMessage with to: ",
+            why="Claude Code: the name it gave a helper of its own",
+        ),
+        Rule(
+            where="messages.*.content.*.content.*.text",
+            part=r"\AagentId: \w+ \(use SendMessage with to: '(\w+)'",
+            why="Claude Code: the same name again",
+        ),
+        Rule(
+            where="messages.*.content.*.content.*.text",
+            part=r"\AagentId: .*\n<usage>.*\bduration_ms: (\d+)",
+            why="Claude Code: how long a helper of its own took",
+        ),
     ),
     openai_responses.NAME: (
         Rule(where="prompt_cache_key", why="Codex: the id of this thread"),

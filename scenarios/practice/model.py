@@ -18,7 +18,7 @@ from scenarios.practice.proofs import Proof, proof
 from scenarios.practice.results import Call, Reading, differences
 from scenarios.practice.schema import Row
 from scenarios.practice.shell import SHELL_TASKS, SUBMIT, ShellTask
-from scenarios.practice.shells import BASH, Shell
+from scenarios.practice.shells import BASH, DELEGATE, Shell
 from scenarios.practice.shells import offered as offered_shell
 from scenarios.practice.tasks import TASKS
 from scenarios.practice.tools import TOOLS
@@ -64,7 +64,7 @@ def next_answer(
     messages: Sequence[Row], tools: Sequence[Row], skill: Skill
 ) -> tuple[Answer, tuple[str, ...]]:
     """What the model says next, and what it has noticed since it spoke last."""
-    offered, shell = conversation.names(tools, (*TOOLS, BASH)), offered_shell(tools)
+    offered, shell = conversation.names(tools, (*TOOLS, BASH, DELEGATE)), offered_shell(tools)
     if shell is not None:
         offered[BASH] = shell.tool
     talk = conversation.read(messages, offered, shell)

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from scenarios.practice import conversation, shell
 from scenarios.practice.plan import Arguments, Pick
-from scenarios.practice.schema import Json, Row, Schema, problem
-from scenarios.practice.shells import BASH
+from scenarios.practice.schema import Json, Row, Schema, problem, schema
+from scenarios.practice.shells import BASH, DELEGATE
 from scenarios.practice.tools import TOOLS
 
 
@@ -76,6 +76,8 @@ def _whole(tool: str, text: str) -> tuple[Row, str | None]:
 def _parse(tool: str, text: str) -> dict[str, Json] | str:
     if text.startswith(("HTTP ", "error")):
         return _line(text)
+    if tool == DELEGATE:
+        return {"report": text}
     if tool == BASH:
         return shell.parse(text) or f"its result is cut: {_line(text)}"
     try:
@@ -101,8 +103,16 @@ def _short(whole: Mapping[str, Json]) -> str | None:
     return None
 
 
+_REPORT: Schema = {
+    "type": "object",
+    "properties": {"report": schema(str)},
+    "required": ["report"],
+}
+
+
 def _returns(tool: str) -> Schema:
-    return shell.RETURNS if tool == BASH else TOOLS[tool].returns
+    own = {BASH: shell.RETURNS, DELEGATE: _REPORT}
+    return own[tool] if tool in own else TOOLS[tool].returns
 
 
 def guess(call: Call, stale: Mapping[str, Json]) -> Reading:

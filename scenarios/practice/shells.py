@@ -13,6 +13,8 @@ from scenarios.practice.schema import Json, Row
 
 BASH = "bash"
 """What plans call the shell, whatever the agent calls it."""
+DELEGATE = "Agent"
+"""Claude Code's tool that lets another agent of its own work on a prompt; it returns a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

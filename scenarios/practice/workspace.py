@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from scenarios.practice.plan import Step
 from scenarios.practice.shell import ShellTask, sum_of
-from scenarios.practice.shells import BASH
+from scenarios.practice.shells import BASH, DELEGATE
 
 _NORTH = {"lamps": 48271, "ropes": 36915, "sails": 70348}
 _SOUTH = {"lamps": 18264, "ropes": 59713}
@@ -41,7 +41,7 @@ task: {id}
     return ShellTask(
         id=id,
         prompt=prompt,
-        start={"north.txt": _listed(_NORTH), "south.txt": _listed(_SOUTH)},
+        start=_START,
         files={"stock.txt": f"stock {sum(_NORTH.values()) + sum(_SOUTH.values())}\n"},
         plan=(
             _step("list", "list the files", "ls -l --time-style=full-iso"),
@@ -62,4 +62,47 @@ task: {id}
     )
 
 
-WORKSPACE_TASKS: Mapping[str, ShellTask] = {"work-stock": _task("work-stock")}
+def _part(side: str) -> ShellTask:
+    """What a helper is asked to do: it reads one file."""
+    return ShellTask(
+        id=f"work-{side}",
+        prompt=f"Read {side}.txt and say the sum of its numbers.\ntask: work-{side}\n",
+        files={},
+        plan=(_step("figures", f"read the {side}", f"cat {side}.txt"),),
+    )
+
+
+def _lead(helpers: tuple[ShellTask, ...]) -> ShellTask:
+    """A task whose model has two helpers read the files, both at once."""
+
+    def delegate(task: ShellTask, nth: int) -> Step:
+        return Step(
+            name=task.id,
+            why=f"have a helper do {task.id}",
+            tool=DELEGATE,
+            arguments=lambda _: {
+                "description": task.id,
+                "prompt": task.prompt,
+                "subagent_type": "general-purpose",
+                "run_in_background": False,
+            },
+            beside=nth > 0,
+        )
+
+    return ShellTask(
+        id="work-lead",
+        prompt="Have two helpers read north.txt and south.txt, then check both.\ntask: work-lead\n",
+        start=_START,
+        files={},
+        plan=(
+            *(delegate(task, nth) for nth, task in enumerate(helpers)),
+            _step("figures", "check both", "cat north.txt south.txt"),
+        ),
+    )
+
+
+_START = {"north.txt": _listed(_NORTH), "south.txt": _listed(_SOUTH)}
+_HELPERS = (_part("north"), _part("south"))
+WORKSPACE_TASKS: Mapping[str, ShellTask] = {
+    task.id: task for task in (_task("work-stock"), *_HELPERS, _lead(_HELPERS))
+}
