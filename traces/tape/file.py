@@ -29,19 +29,20 @@ class Appending:
         self._syncer = threading.Thread(target=self._sync, name="tape-sync", daemon=True)
         self._syncer.start()
 
-    def append(self, data: bytes) -> None:
+    def append(self, *parts: bytes) -> None:
         """Write a whole piece, with one `write` wherever the system takes it at once."""
         if self.failed is not None:
             raise self._refusal(self.failed)
+        size = sum(map(len, parts))
         try:
-            written = os.write(self._file, data)
-            while written < len(data):
-                written += os.write(self._file, memoryview(data)[written:])
+            written = os.writev(self._file, parts)
+            while written < size:
+                written += os.writev(self._file, _behind(parts, written))
         except OSError as error:
             self.failed = error
             os.ftruncate(self._file, self.size)
             raise self._refusal(error) from None
-        self.size += len(data)
+        self.size += size
         self._dirty = True
 
     def close(self) -> None:
@@ -76,3 +77,13 @@ class Appending:
         except OSError as error:
             # Said by the next piece, or when the file is closed.
             self.failed = error
+
+
+def _behind(parts: tuple[bytes, ...], written: int) -> list[memoryview]:
+    """What of the parts comes after so many bytes."""
+    left = []
+    for part in parts:
+        if written < len(part):
+            left.append(memoryview(part)[written:])
+        written = max(0, written - len(part))
+    return left

@@ -43,6 +43,16 @@ def frame(kind: int, payload: bytes) -> bytes:
     return HEAD.pack(len(payload), crc32(payload, _OF_KIND[kind]), kind) + payload
 
 
+def parts(kind: int, *payload: bytes) -> tuple[bytes, ...]:
+    """One frame of a payload in parts, which are not joined. ValueError as `frame`."""
+    length, crc = sum(map(len, payload)), _OF_KIND[kind]
+    if length >= MAX_PAYLOAD:
+        raise ValueError(f"a frame of {length} bytes is over the limit of {MAX_PAYLOAD}")
+    for part in payload:
+        crc = crc32(part, crc)
+    return HEAD.pack(length, crc, kind), *payload
+
+
 def preamble() -> bytes:
     """The first eight bytes of every tape."""
     return MAGIC + bytes((FORMAT,))

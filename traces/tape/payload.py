@@ -13,6 +13,8 @@ PACKED = 1
 """The msgpack extension that stands for bytes and holds them as one zstd frame."""
 _WORTH, _CHEAP = 1024, 1 << 14
 """Bytes below which packing saves nothing, and above which writing costs less than packing."""
+LARGE = 1 << 20
+"""Bytes from which on another copy is one too many."""
 _ZSTD = zstandard.ZstdDecompressor()
 
 
@@ -27,6 +29,12 @@ class Packer:
         """A value as the payload of a frame."""
         packed: bytes = self._msgpack.pack(value)
         return packed
+
+    def around(self, value: Mapping[str, object], name: str, data: bytes) -> bytes:
+        """A map as far as its last field, bytes that are too many to be copied and follow it."""
+        fields = b"".join(self.pack(key) + self.pack(each) for key, each in value.items())
+        header: bytes = self._msgpack.pack_map_header(len(value) + 1)
+        return header + fields + self.pack(name) + b"\xc6" + len(data).to_bytes(4)
 
     def short(self, data: bytes) -> bytes | msgpack.ExtType:
         """The bytes, or what stands for them."""

@@ -9,7 +9,7 @@ from traces.model import Chunk, Ending, Exchange, Headers, Injection, Response, 
 from traces.redact import Redactor, Stream, with_length
 from traces.tape import frames
 from traces.tape.file import Appending
-from traces.tape.payload import Packer, said_edit, sparse
+from traces.tape.payload import LARGE, Packer, said_edit, sparse
 from traces.unrecordable import Unrecordable
 
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
@@ -50,7 +50,7 @@ class Writer:
 
     def request(self, exchange: Exchange) -> Exchange:
         """Write what was asked, and by which edits it went on; returns the exchange as it is."""
-        self._file.append(self._asked(exchange))
+        self._file.append(*self._asked(exchange))
         return exchange
 
     def head(self, exchange: Exchange) -> None:
@@ -68,7 +68,7 @@ class Writer:
 
     def exchange(self, exchange: Exchange) -> None:
         """Write a whole exchange that is already over."""
-        said = [self._asked(exchange)]
+        said = [*self._asked(exchange)]
         if exchange.response is not None:
             said.append(self._begun(exchange))
             said += [self._told(exchange, chunk) for chunk in exchange.response.chunks]
@@ -103,7 +103,7 @@ class Writer:
 
     # The frames of each fact.
 
-    def _asked(self, exchange: Exchange) -> bytes:
+    def _asked(self, exchange: Exchange) -> tuple[bytes, ...]:
         request, edits, redacted = exchange.request, exchange.edits, exchange.redacted
         if self._redact:
             request = self.redactor.request(exchange.request)
@@ -126,7 +126,11 @@ class Writer:
             value["edits"] = [said_edit(edit) for edit in edits]
         if redacted:
             value["redacted"] = True
-        return self._frame(REQUEST, value)
+        said = value["body"]
+        if isinstance(said, bytes) and len(said) > LARGE:
+            del value["body"]
+            return frames.parts(REQUEST, self._packer.around(value, "body", said), said)
+        return (self._frame(REQUEST, value),)
 
     def _body(self, seq: int, body: bytes) -> object:
         said = self._bodies.encode(seq, body)
