@@ -94,20 +94,36 @@ class Index:
         for place, exchange in enumerate(self.exchanges):
             self._exact.setdefault(exact(exchange.request), []).append(place)
 
-    def find(self, request: Request) -> Match | None:
-        """The next unused exchange that fits; None where there is none (left)."""
+    def find(
+        self, request: Request, redact: Callable[[Request], Request] = lambda request: request
+    ) -> Match | None:
+        """The next unused exchange that fits; None where there is none (left).
+
+        `redact` makes of a request what a tape would say of it. What stands on the tape byte for
+        byte is found without: there is nothing in it that a tape would not say.
+        """
+        if meant(request) is None:
+            found = self._next(self._exact, exact(request), request, "bytes")
+            if found is not None:
+                return found
+        request = redact(request)
         if (key := meant(request)) is not None:
-            return self._next(self._places(meant).get(key, ()), request, "gist")
-        found = self._next(self._exact.get(exact(request), ()), request, "bytes")
+            return self._next(self._places(meant), key, request, "gist")
+        found = self._next(self._exact, exact(request), request, "bytes")
         if found is None and (key := self._alike(request)) is not None:
-            found = self._next(self._places(self._alike).get(key, ()), request, "meaning")
+            found = self._next(self._places(self._alike), key, request, "meaning")
         return found
 
     def unused(self) -> tuple[Exchange, ...]:
         """The exchanges that nothing has asked for yet."""
         return tuple(x for place, x in enumerate(self.exchanges) if place not in self._used)
 
-    def _next(self, places: Iterable[int], request: Request, how: How) -> Match | None:
+    def _next(
+        self, by: dict[bytes, list[int]], key: bytes, request: Request, how: How
+    ) -> Match | None:
+        places = by.get(key, [])
+        while places and places[0] in self._used:
+            del places[0]
         for place in places:
             if place not in self._used and self._named(self.exchanges[place].request, request):
                 self._used.add(place)
@@ -116,6 +132,8 @@ class Index:
 
     def _named(self, recorded: Request, asked: Request) -> bool:
         """True, and remembered, where each value stands for the one it has always stood for."""
+        if not self._rules.maps:
+            return True
         pairs = self._rules.pairs(recorded, asked)
         if any(self.names.get(a, b) != b or self._taken.get(b, a) != a for a, b in pairs):
             return False

@@ -172,11 +172,11 @@ class Conversations:
         """Take in an answer; returns what a model answered, None for anything else."""
         placed = self.placed[exchange.seq]
         answer = _read(exchange) if placed.kind == "model" else None
-        key = self._key(exchange, placed)
         if failed(exchange) or (_is_turn(exchange) and placed.lane is not None and answer is None):
+            key = self._key(exchange, placed)
             self._failed.setdefault(key, placed.attempt_of or exchange.seq)
-        else:
-            self._failed.pop(key, None)
+        elif self._failed:
+            self._failed.pop(self._key(exchange, placed), None)
         told = self._asked.pop(exchange.seq, _Told())
         if answer is None or exchange.response is None or placed.lane is None:
             return None
@@ -219,6 +219,8 @@ class Conversations:
             missing=state.previous if state.previous not in self._kept else None,
             silent=state.silent,
         )
+        if not self._failed:
+            return placed
         attempt = self._failed.get(self._key(exchange, placed))
         if attempt is None:
             attempt = self._failed.get(_turn(placed))
@@ -287,7 +289,9 @@ class Conversations:
         if call is not None and join is not None:
             call.exchanges.append((exchange.seq, join))
         placed = Placed("tool", lane, None, call, join)
-        return Placed("tool", lane, self._failed.get(self._key(exchange, placed)), call, join)
+        if not self._failed:
+            return placed
+        return replace(placed, attempt_of=self._failed.get(self._key(exchange, placed)))
 
     def _joined(
         self, request: Request, said: mcp.Message | None

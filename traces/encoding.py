@@ -14,9 +14,9 @@ def plain(headers: Headers, body: bytes) -> bytes | None:
     A body cut in the middle gives what could be inflated, so that a partial answer can still
     be read. Encodings are undone last first (RFC 9110, 8.4).
     """
-    names = [
-        name.strip().lower() for name in (header(headers, "content-encoding") or "").split(",")
-    ]
+    if (said := header(headers, "content-encoding")) is None:
+        return body
+    names = [name.strip().lower() for name in said.split(",")]
     for name in reversed([name for name in names if name not in ("", "identity")]):
         decode = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "br": _brotli, "zstd": _zstd}
         if name not in decode:

@@ -28,9 +28,9 @@ type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged
 
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a field, by case-insensitive name; None where it is absent."""
-    wanted = name.lower()
+    wanted, length = name.lower(), len(name)
     for key, value in headers:
-        if key.lower() == wanted:
+        if len(key) == length and key.lower() == wanted:
             return value
     return None
 
