@@ -25,9 +25,9 @@ from urllib.parse import urlsplit
 from traces.canonical import canonical
 from traces.dialects import lens, mcp
 from traces.encoding import plain
-from traces.kind import Kind, kind
+from traces.kind import Kind, unspoken
 from traces.model import Chunk, Exchange, Request, Response, header
-from traces.step import Answer, Message, Result, ToolCall
+from traces.step import Answer, Lens, Message, Result, ToolCall
 
 type Join = Literal["id", "map", "window", "args"]
 """How an exchange was found to belong to a call: the first of these that names just one.
@@ -102,6 +102,8 @@ class Placed:
     """The answer it goes on from, where that is not known; `messages` lacks what was before."""
     silent: bool = False
     """True for a warm-up, which is no step."""
+    dialect: Lens | None = None
+    """In which a model is asked; None also for what only opens a WebSocket to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,10 @@ class Conversations:
 
     def asked(self, exchange: Exchange) -> Placed:
         """Take in a request and say where it belongs."""
-        what = kind(exchange.request)
-        if what == "model":
-            placed = self._model(exchange)
+        dialect = lens(exchange.request)
+        what = unspoken(exchange.request) if dialect is None else "model"
+        if dialect is not None:
+            placed = self._model(exchange, dialect)
         elif what == "tool":
             placed = self._tool(exchange)
         else:
@@ -171,7 +174,7 @@ class Conversations:
     def answered(self, exchange: Exchange) -> Answer | None:
         """Take in an answer; returns what a model answered, None for anything else."""
         placed = self.placed[exchange.seq]
-        answer = _read(exchange) if placed.kind == "model" else None
+        answer = _read(placed, exchange.response)
         if failed(exchange) or (_is_turn(exchange) and placed.lane is not None and answer is None):
             key = self._key(exchange, placed)
             self._failed.setdefault(key, placed.attempt_of or exchange.seq)
@@ -193,10 +196,7 @@ class Conversations:
                 self._open(call, self._lanes[placed.lane], exchange.seq)
         return answer
 
-    def _model(self, exchange: Exchange) -> Placed:
-        dialect = lens(exchange.request)
-        if dialect is None:  # it opens a WebSocket for what will be asked
-            return Placed("model", None)
+    def _model(self, exchange: Exchange, dialect: Lens) -> Placed:
         body = plain(exchange.request.headers, exchange.request.body) or b""
         messages, results = dialect.messages(body), dialect.results(body)
         state = dialect.state(body)
@@ -218,6 +218,7 @@ class Conversations:
             prefix=lane.prefix,
             missing=state.previous if state.previous not in self._kept else None,
             silent=state.silent,
+            dialect=dialect,
         )
         if not self._failed:
             return placed
@@ -337,7 +338,7 @@ class Watch:
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         self.conversations = Conversations(tools, live=True)
-        self._flowing: dict[int, Exchange] = {}
+        self._flowing: dict[int, _Flowing] = {}
 
     def placed(self, exchange: Exchange) -> Placed:
         """Where an exchange belongs that this tap has seen and that is not over."""
@@ -345,24 +346,22 @@ class Watch:
 
     def request(self, exchange: Exchange) -> Exchange:
         for seq, flowing in list(self._flowing.items()):
-            answer, said = flowing.response, _read(flowing)
+            answer = flowing.answer()
+            said = _read(self.conversations.placed[seq], answer)
             if answer is not None and said is not None and said.finish is not None:
-                self.conversations.answered(replace(flowing, response=_ended(answer)))
+                self.conversations.answered(replace(flowing.exchange, response=answer))
                 del self._flowing[seq]
         if self.conversations.asked(exchange).kind == "model":
-            self._flowing[exchange.seq] = exchange
+            self._flowing[exchange.seq] = _Flowing(exchange)
         return exchange
 
     def head(self, exchange: Exchange) -> None:
         if exchange.seq in self._flowing:
-            self._flowing[exchange.seq] = exchange
+            self._flowing[exchange.seq] = _Flowing(exchange)
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
-        flowing = self._flowing.get(exchange.seq)
-        if flowing is not None and flowing.response is not None:
-            chunks = (*flowing.response.chunks, chunk)
-            answer = replace(flowing.response, chunks=chunks)
-            self._flowing[exchange.seq] = replace(flowing, response=answer)
+        if (flowing := self._flowing.get(exchange.seq)) is not None:
+            flowing.chunks.append(chunk)
 
     def done(self, exchange: Exchange) -> None:
         if self._flowing.pop(exchange.seq, None) or self.placed(exchange).kind != "model":
@@ -370,12 +369,27 @@ class Watch:
         del self.conversations.placed[exchange.seq]
 
 
-def _read(exchange: Exchange) -> Answer | None:
+@dataclass(slots=True, eq=False)
+class _Flowing:
+    """A model's answer under way."""
+
+    exchange: Exchange
+    """With the head of the answer, once that is there."""
+    chunks: list[Chunk] = field(default_factory=list)
+
+    def answer(self) -> Response | None:
+        """The answer as if its last chunk so far were the last; None before there is any."""
+        head = self.exchange.response
+        if head is None or not self.chunks:
+            return None
+        return replace(head, chunks=tuple(self.chunks), ended=self.chunks[-1].at)
+
+
+def _read(placed: Placed, answer: Response | None) -> Answer | None:
     """What a model has answered so far; None where that is nothing."""
-    dialect, answer = lens(exchange.request), exchange.response
-    if dialect is None or answer is None or not answer.chunks:
+    if placed.dialect is None or answer is None or not answer.chunks:
         return None
-    return dialect.read(answer.headers, answer.body)
+    return placed.dialect.read(answer.headers, answer.body)
 
 
 def _is_turn(exchange: Exchange) -> bool:
@@ -385,10 +399,6 @@ def _is_turn(exchange: Exchange) -> bool:
 def _turn(placed: Placed) -> tuple[object, ...]:
     """What a turn asks. Who tries again on a new connection, or without one, sends more bytes."""
     return placed.kind, placed.lane, placed.prefix, placed.silent
-
-
-def _ended(answer: Response) -> Response:
-    return replace(answer, ended=answer.chunks[-1].at)
 
 
 def failed(exchange: Exchange) -> bool:

@@ -19,7 +19,12 @@ def kind(request: Request) -> Kind:
     is played while its calls are live would be none. Only `tools/call` is a call of a tool;
     `initialize`, `tools/list` and the like belong to no lane and to no call (see conversation).
     """
-    if lens(request) is not None or beside(request):
+    return "model" if lens(request) is not None else unspoken(request)
+
+
+def unspoken(request: Request) -> Kind:
+    """What an exchange is whose request fits no dialect."""
+    if beside(request):
         return "model"
     if mcp.message(request) is not None:
         return "tool"
