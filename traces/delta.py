@@ -134,7 +134,7 @@ def _meeting(body: bytes, parent: bytes, at: int, there: int, end: int) -> tuple
     return None
 
 
-def restore(pieces: Iterable[Piece | list[int]], parent: bytes) -> bytes:
+def restore(pieces: Iterable[Piece | tuple[int, int]], parent: bytes) -> bytes:
     """The body that the pieces of a delta stand for; ValueError if they do not fit the parent."""
     out = []
     for piece in pieces:

@@ -8,36 +8,87 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traces import delta
-from traces.model import Chunk, Ending, Exchange, Injection, Request, Response, Trajectory
+from traces.model import (
+    Chunk,
+    Edit,
+    Ending,
+    Exchange,
+    Headers,
+    Injection,
+    Request,
+    Response,
+    Source,
+    Trajectory,
+    Transport,
+)
 from traces.tape import older
 from traces.tape.frames import Frame
 from traces.tape.payload import edit, headers, unpack, whole
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Head:
+    """The fields of an answer, without its chunks."""
+
+    status: int
+    headers: Headers
+    reason: str
+    version: str
+    at: float
+    ended: float | None = None
+    trailers: Headers = ()
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
 class _Said:
     """What has been said of an exchange so far."""
 
+    seq: int
     request: Request
-    fields: dict[str, Any]
-    """Of the exchange, without its request and answer."""
-    answer: dict[str, Any] | None = None
-    """The fields of the answer, without its chunks."""
+    started: float
+    connection: int
+    stream: int
+    transport: Transport
+    by: Source
+    edits: tuple[Edit, ...]
+    redacted: bool
+    error: str | None = None
+    head: _Head | None = None
     chunks: list[Chunk] = field(default_factory=list)
     length: int | None = None
     """Bytes of all chunks, where the end of the exchange said so."""
 
     def exchange(self) -> Exchange:
         """The exchange; named damaged where frames of its answer are lost."""
-        fields, answer = self.fields, None
+        error, head, answer = self.error, self.head, None
         if self.length is not None:
             here = sum([len(chunk.data) for chunk in self.chunks])
-            if here != self.length or self.answer is None:
-                why = f"damaged: {here} of {self.length} bytes of the answer are on the tape"
-                fields = fields | {"error": why}
-        if self.answer is not None:
-            answer = Response(**self.answer, chunks=tuple(self.chunks))
-        return Exchange(request=self.request, response=answer, **fields)
+            if here != self.length or head is None:
+                error = f"damaged: {here} of {self.length} bytes of the answer are on the tape"
+        if head is not None:
+            answer = Response(
+                status=head.status,
+                headers=head.headers,
+                chunks=tuple(self.chunks),
+                trailers=head.trailers,
+                reason=head.reason,
+                version=head.version,
+                at=head.at,
+                ended=head.ended,
+            )
+        return Exchange(
+            seq=self.seq,
+            request=self.request,
+            response=answer,
+            error=error,
+            started=self.started,
+            connection=self.connection,
+            stream=self.stream,
+            transport=self.transport,
+            answered_by=self.by,
+            edits=self.edits,
+            redacted=self.redacted,
+        )
 
 
 LAST = 7
@@ -84,31 +135,30 @@ class Folder:
                 self.ending = whole(Ending, value)
 
     def _request(self, value: dict[str, Any]) -> None:
-        fields = {
-            "seq": value["seq"],
-            "started": value["started"],
-            "connection": value["connection"],
-            "stream": value["stream"],
-            "transport": value["transport"],
-            "answered_by": value["by"],
-        }
-        if "edits" in value:
-            fields["edits"] = tuple(edit(each) for each in value["edits"])
-        if "redacted" in value:
-            fields["redacted"] = value["redacted"]
+        seq = value["seq"]
         request = Request(
             method=value["method"],
             url=value["url"],
             headers=headers(value["headers"]),
             body=self._body(value["body"]),
         )
-        self._said[value["seq"]] = _Said(request, fields)
+        self._said[seq] = _Said(
+            seq=seq,
+            request=request,
+            started=value["started"],
+            connection=value["connection"],
+            stream=value["stream"],
+            transport=value["transport"],
+            by=value["by"],
+            edits=tuple([edit(each) for each in value.get("edits", ())]),
+            redacted=value.get("redacted", False),
+        )
 
     def _body(self, said: Any) -> bytes:
         match said:
             case bytes():
                 return said
-            case {"parent": int(parent), "pieces": list(pieces)}:
+            case {"parent": int(parent), "pieces": tuple(pieces)}:
                 return delta.restore(pieces, self._said[parent].request.body)
             case [int(parent), *_]:
                 return older.body(said, self._said[parent].request.body)
@@ -116,28 +166,27 @@ class Folder:
 
     def _head(self, value: dict[str, Any]) -> None:
         said = self._said[value["seq"]]
-        said.answer = {
-            "status": value["status"],
-            "headers": headers(value["headers"]),
-            "reason": value["reason"],
-            "version": value["version"],
-            "at": value["at"],
-        }
+        said.head = _Head(
+            status=value["status"],
+            headers=headers(value["headers"]),
+            reason=value["reason"],
+            version=value["version"],
+            at=value["at"],
+        )
         said.chunks = []
-        said.fields["answered_by"] = value["by"]
+        said.by = value["by"]
 
     def _done(self, value: dict[str, Any]) -> None:
-        said, answer = self._said[value["seq"]], {"ended": value.get("ended")}
-        for name in ("headers", "trailers"):
-            if name in value:
-                answer[name] = headers(value[name])
-        said.fields["answered_by"] = value["by"]
-        said.fields["error"] = value.get("error")
-        if value.get("redacted"):
-            said.fields["redacted"] = True
+        said, head = self._said[value["seq"]], self._said[value["seq"]].head
+        named = {key: headers(value[key]) for key in ("headers", "trailers") if key in value}
+        said.by = value["by"]
+        said.error = value.get("error")
+        said.redacted = said.redacted or bool(value.get("redacted"))
         said.length = value.get("bytes")
-        if said.answer is not None:
-            said.answer |= answer
+        if head is not None:
+            head.ended = value.get("ended")
+            head.headers = named.get("headers", head.headers)
+            head.trailers = named.get("trailers", head.trailers)
 
     def whole(self) -> tuple[Exchange, ...]:
         """The exchanges with their chunks, in order."""

@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 import zstandard
@@ -11,14 +12,12 @@ MAGIC = b"STUMBLE"
 FORMAT = 2
 HEAD = struct.Struct("<IIB")
 BLOCK = 64
-KINDS = range(1, BLOCK + 1)
 MAX_PAYLOAD = 1 << 31
 _RESYNC = 1 << 20
 _OF_KIND = tuple(crc32(bytes((kind,))) for kind in range(256))
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One frame and where it stands in the file; one of a block stands where its block does."""
 
     kind: int
@@ -104,7 +103,10 @@ def _inside(block: Frame) -> Iterator[Frame | Damage]:
         yield Damage(block.offset, block.length, str(error))
         return
     for found in _frames(memoryview(data), 0):
-        yield replace(found, offset=block.offset, length=block.length)
+        if isinstance(found, Frame):
+            yield Frame(found.kind, found.payload, block.offset, block.length)
+        else:
+            yield Damage(block.offset, block.length, found.why)
 
 
 def _frame_at(view: memoryview, at: int) -> Frame | None:
@@ -112,7 +114,7 @@ def _frame_at(view: memoryview, at: int) -> Frame | None:
         return None
     length, crc, kind = HEAD.unpack_from(view, at)
     start = at + HEAD.size
-    if kind not in KINDS or start + length > len(view):
+    if not 0 < kind <= BLOCK or start + length > len(view):
         return None
     payload = view[start : start + length]
     if crc32(payload, _OF_KIND[kind]) != crc:

@@ -52,7 +52,7 @@ def pack(value: object) -> bytes:
 
 def unpack(payload: bytes | memoryview) -> Any:
     """The value of a payload, packed bytes unpacked; ValueError or ZstdError if it is none."""
-    return msgpack.unpackb(payload, strict_map_key=False, ext_hook=_unpacked)
+    return msgpack.unpackb(payload, strict_map_key=False, use_list=False, ext_hook=_unpacked)
 
 
 def _unpacked(code: int, data: bytes) -> bytes:
@@ -86,10 +86,13 @@ def whole[T](kind: type[T], value: Mapping[str, Any]) -> T:
 
 
 def headers(value: object) -> Headers:
-    """Header fields out of a list of pairs."""
-    if not isinstance(value, list | tuple):
+    """Header fields as a payload holds them; TypeError where they are no pairs."""
+    if not isinstance(value, tuple):
         raise TypeError("headers are a list of pairs")
-    return tuple((name, text) for name, text in value)
+    for name, text in value:
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise TypeError("a header is a pair of texts")
+    return value
 
 
 def said_edit(edit: Edit) -> tuple[int, int, bytes]:

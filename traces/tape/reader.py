@@ -1,6 +1,8 @@
 """Reading a tape: what it says, and what of it could not be read."""
 
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,9 +42,22 @@ def read(path: Path) -> Tape:
     ValueError where it is no tape, is of a newer format, or lost its first frame.
     """
     try:
-        return _fold(path, frames.read(path.read_bytes()))
+        with _no_collection():
+            return _fold(path, frames.read(path.read_bytes()))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing of a tape is cyclic, and looking for cycles in all of it again and again is dear."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def request(path: Path, seq: int, offset: int, length: int) -> Request:
