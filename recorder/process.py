@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from recorder.cage import Cage
+
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL for what the agent left, or for the agent out of budget."""
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -40,14 +42,18 @@ async def run(
     stdout: int | IO[bytes] | None = None,
     stderr: int | IO[bytes] | None = None,
     grace: float = GRACE,
+    cage: Cage | None = None,
 ) -> Ended:
     """Run the agent to its end, at most `budget` seconds; nothing that it started is left then.
 
     Standard input, output and error are ours unless given. FileNotFoundError where there is no
     such command on the PATH of `env`, PermissionError where it is no program, both before
-    anything was started. Cancelling ends the agent.
+    anything was started; ChildProcessError where its cage could not be built. Cancelling ends
+    the agent.
     """
     program = _program(command[0], env, cwd)
+    if cage is not None:
+        program, command = cage.wrap(program, command)
     theirs, ours = os.pipe()
     orders = _Orders(ours)
     minder = [sys.executable, "-I", "-S", str(Path(__file__).with_name("minder.py"))]
@@ -58,7 +64,7 @@ async def run(
             cwd=cwd,
             stdout=stdout,
             stderr=stderr,
-            pass_fds=(theirs,),
+            pass_fds=(theirs, *(cage.passes if cage else ())),
             process_group=0,
         )
     except BaseException:
@@ -71,6 +77,8 @@ async def run(
     with _forwarding(orders):
         try:
             async with asyncio.timeout(budget):
+                if cage is not None:
+                    await cage.admit()
                 await asyncio.shield(ended)
         except TimeoutError:
             late = True

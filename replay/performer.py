@@ -12,6 +12,7 @@ reach anybody stands in `upstream.py`, which nothing here imports while it runs.
 """
 
 import asyncio
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -92,6 +93,7 @@ class Stage:
         self._began = began
         self._empty = asyncio.Event()
         self._servers: list[asyncio.Server] = []
+        self._numbers = count(1)
 
     @property
     def url(self) -> str:
@@ -117,11 +119,11 @@ class Stage:
             self._empty.set()
 
     async def __aenter__(self) -> Self:
-        self.loop, numbers = asyncio.get_running_loop(), count(1)
+        self.loop = asyncio.get_running_loop()
         try:
-            self.port = await self._listen(self.port, numbers)
+            self.port = await self._listen(self.port)
             for origin, wanted in self.origins.items():
-                self.origins[origin] = port = await self._listen(wanted, numbers)
+                self.origins[origin] = port = await self._listen(wanted)
                 for host in ("127.0.0.1", "localhost"):
                     self.bases[f"http://{host}:{port}"] = origin
         except OSError:
@@ -130,12 +132,17 @@ class Stage:
             raise
         return self
 
-    async def _listen(self, port: int, numbers: Iterator[int]) -> int:
-        server = await self.loop.create_server(
-            lambda: Connection(self, next(numbers)), "127.0.0.1", port, backlog=1024
-        )
+    async def _listen(self, port: int) -> int:
+        server = await self.loop.create_server(self._connection, "127.0.0.1", port, backlog=1024)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Serve one more socket, as one that listens in another network namespace."""
+        self._servers.append(await self.loop.create_server(self._connection, sock=listening))
+
+    def _connection(self) -> Connection:
+        return Connection(self, next(self._numbers))
 
     async def __aexit__(
         self,

@@ -1,8 +1,10 @@
 """A world: what tools act on, so that it can be set back before a run and judged after it."""
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 LIMIT = 60.0
@@ -35,10 +37,13 @@ class CommandWorld:
 
     reset_command: Sequence[str]
     verify_command: Sequence[str] = ()
+    prefix: Sequence[str] = ()
+    """What to put before an absolute program, so that it runs where the agent does."""
+    cwd: Path | None = None
 
     async def reset(self) -> None:
         """Set the world back; ChildProcessError with its last words where the command fails."""
-        code, output = await _run(self.reset_command)
+        code, output = await self._run(self.reset_command)
         if code != 0:
             words = output.strip().splitlines() or ["it said nothing"]
             raise ChildProcessError(f"the reset command exited {code}: {words[-1]}")
@@ -47,15 +52,20 @@ class CommandWorld:
         """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown."""
         if not self.verify_command:
             return Verdict(None, "no verifier")
-        code, output = await _run(self.verify_command)
+        code, output = await self._run(self.verify_command)
         said = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
         return Verdict({0: True, 1: False}.get(code), said)
 
+    async def _run(self, command: Sequence[str]) -> tuple[int, str]:
+        if self.prefix:
+            command = (*self.prefix, shutil.which(command[0]) or command[0], *command)
+        return await _run(command, self.cwd)
 
-async def _run(command: Sequence[str]) -> tuple[int, str]:
+
+async def _run(command: Sequence[str], cwd: Path | None) -> tuple[int, str]:
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=cwd
         )
     except OSError as error:
         return 127, f"{command[0]}: {error.strerror}"

@@ -15,6 +15,7 @@ from faults.site import Site, select
 from replay.player import Fork
 from scenarios.world import World
 from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
+from stumble.workspaces import Workspace
 from traces.model import Condition, Fault
 from traces.story import Story, tell
 from traces.tape import Tape
@@ -75,6 +76,7 @@ def plan(
     seed: int,
     rep: int = 0,
     labels: Labels | None = None,
+    workspace: Workspace | None = None,
 ) -> Plan:
     """The plan of one continuation: faulted, or a sham at the same site."""
     fault = found.fault
@@ -94,6 +96,7 @@ def plan(
         seed=seed,
         rep=rep,
         labels=labels or Labels(),
+        workspace=workspace,
     )
 
 
@@ -121,17 +124,26 @@ async def fork(
     seed: int = 0,
     twins: int = TWINS,
     labels: Labels | None = None,
+    workspace: Workspace | None = None,
     progress: Callable[[str], object] = lambda what: None,
 ) -> Forked:
-    """Run k clean continuations and one faulted one, each onto a tape of its own."""
+    """Run k clean continuations and one faulted one, each onto a tape of its own.
+
+    With a workspace each has a copy of its own.
+    """
+
+    def planned(condition: Condition, rep: int = 0) -> Plan:
+        return plan(
+            found, condition, world=world, seed=seed, rep=rep, labels=labels, workspace=workspace
+        )
+
     clean = []
     for rep in range(twins):
         progress(f"clean twin {rep + 1} of {twins}")
-        each = plan(found, "clean", world=world, seed=seed, rep=rep, labels=labels)
-        clean.append(await play(house, found.recording, folder, each, launch("clean", rep)))
+        twin = planned("clean", rep)
+        clean.append(await play(house, found.recording, folder, twin, launch("clean", rep)))
         if clean[-1].diverged or clean[-1].exit.signal:
             return Forked(faulted=None, twins=tuple(clean))
     progress("faulted run")
-    each = plan(found, "fault", world=world, seed=seed, labels=labels)
-    faulted = await play(house, found.recording, folder, each, launch("fault", 0))
+    faulted = await play(house, found.recording, folder, planned("fault"), launch("fault", 0))
     return Forked(faulted=faulted, twins=tuple(clean))

@@ -9,6 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from recorder.cage import Cage
 from recorder.process import Ended as Exit
 from recorder.process import run
 
@@ -28,17 +29,23 @@ class Cold:
     warm: bool = False
 
     async def __call__(
-        self, env: Mapping[str, str], *, command: tuple[str, ...] | None = None
+        self,
+        env: Mapping[str, str],
+        *,
+        command: tuple[str, ...] | None = None,
+        cage: Cage | None = None,
+        cwd: Path | None = None,
     ) -> Exit:
         with ExitStack() as files:
             out = files.enter_context(self.output.open("ab")) if self.output else None
             return await run(
                 command or self.command,
                 env=env,
-                cwd=self.cwd,
+                cwd=cwd or self.cwd,
                 budget=self.budget,
                 stdout=out,
                 stderr=out,
+                cage=cage,
             )
 
 
@@ -129,6 +136,14 @@ class WarmRun:
     cwd: Path | None = None
 
     async def __call__(
-        self, env: Mapping[str, str], *, command: tuple[str, ...] | None = None
+        self,
+        env: Mapping[str, str],
+        *,
+        command: tuple[str, ...] | None = None,
+        cage: Cage | None = None,
+        cwd: Path | None = None,
     ) -> Exit:
+        """One run; a fork of a running process can be put in no cage, so ValueError for one."""
+        if cage is not None or cwd is not None:
+            raise ValueError("a warm agent runs where its process was started")
         return await self.process.start(self.argv, env, self.output, self.budget)

@@ -70,6 +70,20 @@ def world_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return reset(verify(function))
 
 
+def workspace_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Where the agent works."""
+    here = click.option(
+        "--in-place",
+        is_flag=True,
+        help="Run in the folder itself, where local commands really run again, instead of in a "
+        "fresh copy of it as it was recorded.",
+    )
+    keep = click.option(
+        "--keep-workspace", is_flag=True, help="Keep the copies, and say where they are."
+    )
+    return here(keep(function))
+
+
 def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """How long an agent may take; None is for ever."""
     return click.option(

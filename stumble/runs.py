@@ -13,7 +13,7 @@ import itertools
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,9 @@ from faults.nemesis import Nemesis
 from faults.site import Site
 from recorder import stdio
 from recorder.adapters import Adapted, adapt
+from recorder.attempts import Attempt
 from recorder.authority import certificate
+from recorder.cage import Cage
 from recorder.environment import NODE_HOOK, bundle, environment
 from recorder.outer import way_out
 from recorder.process import Ended as Exit
@@ -37,6 +39,7 @@ from stumble import tapes
 from stumble.exits import Exits
 from stumble.home import new_id
 from stumble.upstreams import Upstream, ports, remembered, told, variables
+from stumble.workspaces import IN_PLACE, Place, Workspace
 from traces.conversation import Watch
 from traces.kind import Kind
 from traces.model import Condition, Ended, Ending, Exchange, Fault, Request, Trajectory
@@ -61,7 +64,12 @@ class Launch(Protocol):
     @property
     def cwd(self) -> Path | None: ...
     def __call__(
-        self, env: Mapping[str, str], *, command: tuple[str, ...] | None = None
+        self,
+        env: Mapping[str, str],
+        *,
+        command: tuple[str, ...] | None = None,
+        cage: Cage | None = None,
+        cwd: Path | None = None,
     ) -> Coroutine[None, None, Exit]:
         """`command` is the agent's with what an adapter added for this run."""
 
@@ -112,6 +120,10 @@ class Plan:
     rules: tuple[Rule, ...] = ()
     """What of a request may differ from the recorded one."""
     on_miss: OnMiss = "refuse"
+    workspace: Workspace | None = None
+    """The folder of which this run gets a copy; None runs the agent in place."""
+    alone: bool = False
+    """Whether the agent runs in a network namespace in which there is nothing but us."""
     labels: Labels = field(default_factory=Labels)
 
     @property
@@ -143,6 +155,10 @@ class Played:
     """The user's proxies that did not take our login, and what to do."""
     warnings: tuple[str, ...] = ()
     """What of the agent's MCP servers is not seen, and what to do."""
+    attempts: Mapping[Attempt, int] = field(default_factory=dict)
+    """What an agent that was alone tried to reach past the proxy, and how often."""
+    kept: Path | None = None
+    """The copy that the agent worked in, where it was to stay."""
 
 
 def ended(exit: Exit, watch: Watch) -> Ended:
@@ -216,6 +232,8 @@ async def record(
     websocket: bool = True,
     upstreams: tuple[Upstream, ...] = (),
     say: Callable[[str], object] = lambda line: None,
+    workspace: Path | None = None,
+    snapshot: str | None = None,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
@@ -234,6 +252,8 @@ async def record(
         source="record",
         tools=tools,
         upstreams={each.text: each.variables for each in upstreams},
+        workspace=workspace,
+        snapshot=snapshot,
     )
     with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
         trusted = bundle(certificate(ca), scratch, os.environ)
@@ -257,7 +277,7 @@ async def record(
             ) | variables(upstreams, listening.origins)
             for line in told(upstreams, listening.origins):
                 say(line)
-            env, adapted = _teed(launch, env, tees)
+            env, adapted = _teed(launch, env, tees, launch.cwd)
             exit = await launch(env, command=adapted.command)
         ending = await _close(tape, watch, exit, world, began)
     await asyncio.to_thread(tapes.close, path)
@@ -274,8 +294,16 @@ async def record(
 
 async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch) -> Played:
     """Run the agent once more against a recording, onto a new tape named after its run."""
-    if plan.world is not None:
-        await plan.world.reset()
+    with plan.workspace.copy() if plan.workspace else nullcontext(IN_PLACE) as place:
+        return await _play(house, recording, folder, plan, launch, place)
+
+
+async def _play(
+    house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch, place: Place
+) -> Played:
+    world = place.world(plan.world)
+    if world is not None:
+        await world.reset()
     began, run = time.monotonic(), new_id()
     watch, halted = Watch(recording.trajectory.tools), asyncio.Event()
     path = folder / f"{run}.tape"
@@ -293,7 +321,10 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         forked_at=plan.fork.call_id if plan.fork else None,
         tools=recording.trajectory.tools,
         upstreams=recording.trajectory.upstreams,
+        workspace=plan.workspace.path if plan.workspace else None,
+        snapshot=plan.workspace.snapshot if plan.workspace else None,
     )
+    cage = None
     upstreams = remembered(recording.trajectory.upstreams)
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         player = Player(
@@ -334,15 +365,20 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
                     taps, began=began, seqs=counted, upstream=way, origins=ports(upstreams)
                 )
             )
+            if place.room or plan.alone:
+                ours = (stage.port, *stage.origins.values()) if plan.alone else ()
+                cage = Cage(room=place.room, ports=ours, serve=stage.serve)
+                await stack.enter_async_context(cage)
             env = environment(
                 os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
             ) | variables(upstreams, stage.origins)
-            env, adapted = _teed(launch, env, tees)
-            running = launch(env, command=adapted.command)
+            cwd = place.cwd or launch.cwd
+            env, adapted = _teed(launch, env | dict(place.env), tees, cwd)
+            running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
             exit = await _unless((stage.failed, halted), running)
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *player.missed, *unasked)
-        ending = await _close(tape, watch, exit, plan.world, began, left)
+        ending = await _close(tape, watch, exit, world, began, left)
     await asyncio.to_thread(tapes.close, path)
     return Played(
         id=run,
@@ -359,17 +395,19 @@ async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch
         untrusted=dict(stage.untrusted),
         refusals=dict(house.refusals),
         warnings=adapted.warnings,
+        attempts=cage.attempts if cage else {},
+        kept=place.kept,
     )
 
 
 def _teed(
-    launch: Launch, env: Mapping[str, str], tees: stdio.Stdio
+    launch: Launch, env: Mapping[str, str], tees: stdio.Stdio, cwd: Path | None
 ) -> tuple[dict[str, str], Adapted]:
     """The agent's environment, which names the run, and its command with servers behind tees."""
     ours = dict(env) | {VARIABLE: str(tees.path)}
     tees.put_back.update(stdio.changed(os.environ, ours))
-    cwd = launch.cwd or Path.cwd()
-    return ours, adapt(launch.command, ours, run=tees.path, folder=tees.path.parent, cwd=cwd)
+    cwd, folder = cwd or Path.cwd(), tees.path.parent
+    return ours, adapt(launch.command, ours, run=tees.path, folder=folder, cwd=cwd)
 
 
 def _as_it_is(request: Request) -> Request:
@@ -411,6 +449,8 @@ def _trajectory(
     forked_at: str | None = None,
     tools: Mapping[str, str] | None = None,
     upstreams: Mapping[str, tuple[str, ...]] | None = None,
+    workspace: Path | None = None,
+    snapshot: str | None = None,
 ) -> Trajectory:
     return Trajectory(
         id=id,
@@ -430,6 +470,8 @@ def _trajectory(
         warm=launch.warm,
         tools=tools or {},
         upstreams=upstreams or {},
+        workspace=str(workspace) if workspace else None,
+        snapshot=snapshot,
     )
 
 

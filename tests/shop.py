@@ -96,7 +96,10 @@ def shop(
     folder: Path, task: str = TASK, *provider: str, mcp: tuple[str, ...] | None = None
 ) -> Iterator[Shop]:
     """Serve the practice world, with `mcp` options over MCP too; ended with the block."""
-    book, log = folder / "shop.db", folder / "model.jsonl"
+    # Beside the folder that agents work in: of that, a fork gives each of them a copy.
+    served = folder.with_name(f"{folder.name}-served")
+    served.mkdir()
+    book, log = served / "shop.db", served / "model.jsonl"
     log.touch()
     tools = ("scenarios.practice.server", "--db", str(book), "--task", task)
     model = ("scenarios.practice.provider", "--log", str(log), *provider)

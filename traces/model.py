@@ -274,3 +274,7 @@ class Trajectory:
     """Which requests a tool makes, as the user said: name to `METHOD path-glob`."""
     upstreams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Real base URLs (`[PORT=]URL`) for which one of ours stood, and the variables that said so."""
+    workspace: str | None = None
+    """The folder in which the agent worked."""
+    snapshot: str | None = None
+    """The name of what was in that folder before; None where it was not kept."""

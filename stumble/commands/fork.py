@@ -9,6 +9,11 @@ import click
 from stumble import options
 from stumble.exits import Exits, interrupted
 
+OUTSIDE = (
+    "--reset ran in a fresh copy of the folder: if a server outside works on files of that "
+    "folder, use --in-place"
+)
+
 
 @click.command(
     short_help="Follow a recording, break one call, go on live, and judge.",
@@ -24,6 +29,7 @@ from stumble.exits import Exits, interrupted
     help="Clean continuations to compare with.",
 )
 @options.world_options
+@options.workspace_options
 @options.host_option
 @options.budget_option(600.0)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -39,6 +45,8 @@ def fork(
     twins: int,
     reset: str | None,
     verify: str | None,
+    in_place: bool,
+    keep_workspace: bool,
     host_texts: tuple[str, ...],
     budget: float,
     as_json: bool,
@@ -52,6 +60,10 @@ def fork(
     place, show what the agent does anyway. The agent's own process and files keep the true
     value; what is struck is what its model is told.
 
+    Each run works in a fresh copy of the agent's folder as it was before the recording, at the
+    same path; --reset and --verify run there too. A server outside does not see these copies:
+    where it works on files of that folder, use --in-place. The network is open in all runs.
+
     \b
     stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund \\
         --reset "python reset_shop.py" --verify "python check_shop.py" -- python my_agent.py
@@ -63,6 +75,7 @@ def fork(
     from stumble.home import authority, store_root
     from stumble.launch import Cold
     from stumble.runs import theatre
+    from stumble.stagecraft import apart
     from stumble.summary import troubles
     from stumble.tapes import load
     from stumble.verdicts import report, verdict
@@ -78,7 +91,18 @@ def fork(
     with options.usage_errors():
         found: Branch = branch(recording, fault)
     store = Store(store_root())
+    set_apart = apart(
+        recording.trajectory,
+        store,
+        live="after the strike the agent is live",
+        in_place=in_place,
+        keep=keep_workspace,
+    )
     click.echo(f"striking {found.describe()}", err=True)
+
+    click.echo(set_apart.where(), err=True)
+    for line in set_apart.outdated(command):
+        click.echo(line, err=True)
 
     def launch(condition: Condition, rep: int) -> Cold:
         quiet = as_json or condition != "fault"
@@ -98,18 +122,23 @@ def fork(
                     world=world,
                     seed=seed,
                     twins=twins,
+                    workspace=set_apart.workspace,
                     progress=lambda what: click.echo(f"  {what}", err=True),
                 )
 
     with options.started(command):
         forked = loop.run(run())
     indexing.refresh(store)
-    found_out = {why for ran in forked.runs for why in troubles(ran.untrusted, ran.refusals)}
-    found_out |= {why for ran in forked.runs for why in ran.warnings}
-    for why in sorted(found_out):
+    trouble = {why for ran in forked.runs for why in troubles(ran.untrusted, ran.refusals)}
+    trouble |= {why for ran in forked.runs for why in ran.warnings}
+    for why in sorted(trouble):
         click.echo(f"warning: {why}", err=True)
-    said = verdict(found, forked)
-    click.echo(json.dumps(said) if as_json else report(said), err=False)
+    kept = [str(ran.kept) for ran in forked.runs if ran.kept]
+    said = verdict(found, forked) | set_apart.said({}) | {"kept_workspaces": kept}
+    lines = [report(said), *(f"a copy is in {each}" for each in kept)]
+    if said["diverged"] and set_apart.workspace and reset:
+        lines.append(OUTSIDE)
+    click.echo(json.dumps(said) if as_json else "\n".join(lines), err=False)
     told = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
     if told is not None:
         raise SystemExit(interrupted(told))

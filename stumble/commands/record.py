@@ -8,9 +8,12 @@ import click
 
 from stumble import options
 from stumble.exits import Exits, interrupted
+from stumble.progress import progress
 
 if TYPE_CHECKING:
+    from scenarios.workspace.snapshot import Limits
     from stumble.runs import Played
+    from traces.store import Store
     from traces.tape import Tape
 
 
@@ -64,6 +67,27 @@ if TYPE_CHECKING:
     show_default=True,
     help="Let agents open WebSockets; without, they are told to ask over HTTP (426).",
 )
+@click.option(
+    "--snapshot/--no-snapshot",
+    "wanted",
+    default=True,
+    show_default=True,
+    help="Keep what is in this folder before the agent starts, for replays and forks.",
+)
+@click.option(
+    "--snapshot-mb",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Keep no folder larger than this.",
+)
+@click.option(
+    "--snapshot-files",
+    type=click.IntRange(1),
+    default=50_000,
+    show_default=True,
+    help="Keep no folder of more files than this.",
+)
 @options.agent_command
 def record(
     output: Path | None,
@@ -79,20 +103,31 @@ def record(
     budget: float | None,
     redact: bool,
     websocket: bool,
+    wanted: bool,
+    snapshot_mb: int,
+    snapshot_files: int,
     command: tuple[str, ...],
 ) -> None:
     """Run an agent, in any language and unchanged, and record all its traffic on a tape.
+
+    What is in the current folder before is kept in the store, so that replays and forks can work
+    in a copy of it. Caches (node_modules, .venv) and files that hold secrets by their name (.env,
+    *.pem) are left out; a `.stumbleignore` in the syntax of .gitignore leaves out more, or with
+    `!node_modules/` less. In a replay what was left out is shown from where it still is.
 
     \b
     stumble record -o refund.tape -- python my_agent.py
     stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
     stumble record --upstream https://api.openai.com/v1 -- ./agent-without-proxy
+    stumble record --snapshot-mb 2000 -- claude -p "fix the failing test"
+    stumble record --no-snapshot -- python my_agent.py
     """
     command = options.checked(command)
     if output is not None:
         options.check_new(output)
 
     from recorder import loop
+    from scenarios.workspace.snapshot import Limits
     from stumble import indexing
     from stumble.home import authority, new_id, store_root
     from stumble.launch import Cold
@@ -107,6 +142,8 @@ def record(
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
     path = output or indexing.tapes_folder(store) / f"{id}.tape"
+    limits = Limits(bytes=snapshot_mb << 20, files=snapshot_files)
+    taken = _snapshot(store, limits) if wanted else None
     with TemporaryDirectory(prefix="stumble-") as scratch, options.started(command, path):
         played = loop.run(
             run(
@@ -123,6 +160,8 @@ def record(
                 websocket=websocket,
                 upstreams=upstreams,
                 say=lambda line: click.echo(line, err=True),
+                workspace=Path.cwd(),
+                snapshot=taken,
             )
         )
     # All of a tape is in the memory while it is looked at, so not for longer than that.
@@ -146,3 +185,22 @@ def _said(tape: "Tape", played: "Played", *, redact: bool) -> list[str]:
         warnings.insert(0, f"secrets are in it; `stumble scrub {tape.path}` takes them out")
     said = f"recorded {tape.path}: {summary(tape).line()}"
     return [said, *(f"warning: {why}" for why in warnings)]
+
+
+def _snapshot(store: "Store", limits: "Limits") -> str | None:
+    """The name of the snapshot of this folder; None, said with the reason, where there is none."""
+    from stumble.workspaces import notes, snapshot
+
+    try:
+        with progress("keeping the workspace") as told:
+            taken = snapshot(Path.cwd(), store, limits, told)
+    except ValueError as error:
+        click.echo(
+            f"workspace not kept: {error}; see .stumbleignore, --snapshot-mb and "
+            "--snapshot-files in `stumble record --help`",
+            err=True,
+        )
+        return None
+    for line in notes(taken):
+        click.echo(f"workspace: {line}", err=True)
+    return taken.name

@@ -14,13 +14,11 @@ from stumble.exits import Exits, interrupted
 if TYPE_CHECKING:
     from replay.player import OnMiss
     from stumble.runs import Played, Strike
+    from stumble.stagecraft import Isolation
     from traces.kind import Kind
     from traces.tape import Tape
 
 NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"
-NOT_ISOLATED = (
-    "not isolated: traffic that does not honour the proxy variables would not be seen here"
-)
 LIVE: Mapping[str, tuple["Kind", ...]] = {
     "model": ("model",),
     "tools": ("tool",),
@@ -30,7 +28,8 @@ LIVE: Mapping[str, tuple["Kind", ...]] = {
 
 @click.command(
     short_help="Run an agent against its recording, without the network.",
-    epilog="Exit codes: 0 followed the recording, 3 diverged from it, 4 the fault never fired.",
+    epilog="Exit codes: 0 followed the recording, 1 it tried to reach past it (with --isolation "
+    "require), 3 diverged from it, 4 the fault never fired.",
 )
 @options.tape_path
 @click.option("--live", type=click.Choice(sorted(LIVE)), help="Let this kind of traffic out.")
@@ -56,6 +55,15 @@ LIVE: Mapping[str, tuple["Kind", ...]] = {
     help="What becomes of a request that is not on the tape; halt ends the agent.",
 )
 @click.option("--explain", is_flag=True, help="Say of each request what it matched, and why.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "require", "off"]),
+    default="auto",
+    show_default=True,
+    help="Let the agent reach nothing but the recording (Linux); `require` exits 2 where that "
+    "cannot be had, and 1 where the agent tried to.",
+)
+@options.workspace_options
 @options.fault_options(required=False)
 @options.host_option
 @options.budget_option(600.0)
@@ -68,6 +76,9 @@ def replay(
     rule_texts: tuple[str, ...],
     on_miss: "OnMiss",
     explain: bool,
+    isolation: "Isolation",
+    in_place: bool,
+    keep_workspace: bool,
     fault_text: str | None,
     where: tuple[str, ...],
     nth: int,
@@ -85,8 +96,14 @@ def replay(
     does hold, and ends in exit code 3, even where the agent's own client swallows it. Without
     a command the one that was recorded is run.
 
+    The agent works in a fresh copy of its folder as it was before the recording, at the same
+    path, and on Linux can reach nothing but the recording; what it tries to reach otherwise is
+    reported and gets no answer.
+
     \b
-    stumble replay refund.tape -- python my_agent.py
+    stumble replay refund.tape
+    stumble replay refund.tape --isolation require --keep-workspace
+    stumble replay refund.tape --in-place -- python my_agent.py
     stumble replay refund.tape --live tools -- python my_agent.py
     stumble replay refund.tape --explain --match 'ignore:body.metadata.run_id'
     """
@@ -96,6 +113,7 @@ def replay(
     from stumble.home import authority, store_root
     from stumble.launch import Cold
     from stumble.runs import Plan, Played, play, theatre
+    from stumble.stagecraft import apart, found_out
     from stumble.summary import troubles
     from stumble.tapes import load
     from traces.store import Store
@@ -107,7 +125,22 @@ def replay(
     strike = _strike(recording, fault_text, where, nth, persist, place)
     store, hosts = Store(store_root()), options.hosts(host_texts)
     kinds = LIVE.get(live or "", ())
+    lets_out = f"--live {live}" if live else "--on-miss live" if on_miss == "live" else None
+    set_apart = apart(
+        recording.trajectory,
+        store,
+        isolation=isolation,
+        live=f"{lets_out} needs the network" if lets_out else None,
+        in_place=in_place,
+        keep=keep_workspace,
+    )
+    if set_apart.workspace is None and not as_json:
+        click.echo(set_apart.where(), err=True)
+    for line in set_apart.outdated(command):
+        click.echo(line, err=True)
     plan = Plan(
+        workspace=set_apart.workspace,
+        alone=set_apart.alone,
         live=kinds,
         strike=strike,
         speed=speed,
@@ -132,13 +165,17 @@ def replay(
     indexing.refresh(store)
     for why in (*troubles(played.untrusted, played.refusals), *played.warnings):
         click.echo(f"warning: {why}", err=True)
-    said = _said(tape, played, output, "tool" in kinds, explain)
-    click.echo(json.dumps(said) if as_json else _report(said, strike is not None), err=not as_json)
+    said = _said(tape, played, output, "tool" in kinds, explain) | set_apart.said(played.attempts)
+    lines = [_report(said, strike is not None), set_apart.reached(played.attempts)]
+    lines += [set_apart.where()] if set_apart.workspace else []
+    lines += [f"the copy is in {played.kept}"] if played.kept else []
+    click.echo(json.dumps(said) if as_json else "\n".join(lines), err=not as_json)
     if played.exit.budget and not as_json:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
-    raise SystemExit(_exit(played, struck=strike is None or played.fired > 0))
+    code = _exit(played, struck=strike is None or played.fired > 0)
+    raise SystemExit(found_out(isolation, played.attempts, code))
 
 
 def _strike(
@@ -182,7 +219,7 @@ def _said(
         "diverged": list(played.diverged),
         "unasked": list(played.unasked),
         "tools_contacted": contacted,
-        "isolated": False,
+        "kept_workspace": str(played.kept) if played.kept else None,
     }
 
 
@@ -207,7 +244,6 @@ def _report(said: Mapping[str, object], struck: bool) -> str:
         )
     if not said["tools_contacted"]:
         lines.append(NOT_CONTACTED)
-    lines.append(NOT_ISOLATED)
     return "\n".join(lines)
 
 
