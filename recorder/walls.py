@@ -130,11 +130,11 @@ def overlaid(source: str, target: str, layer: str) -> bool:
     if any(mark in source + layer for mark in ":,\\"):
         return False
     if not os.path.isdir(f"{layer}/up"):  # noqa: PTH112
-        os.makedirs(f"{layer}/work")  # noqa: PTH103
+        os.makedirs(f"{layer}/aside")  # noqa: PTH103
         was = os.stat(source)  # noqa: PTH116
         os.mkdir(f"{layer}/up", was.st_mode & 0o7777)  # noqa: PTH102
         os.utime(f"{layer}/up", ns=(was.st_atime_ns, was.st_mtime_ns))
-    layers = f"lowerdir={source},upperdir={layer}/up,workdir={layer}/work"
+    layers = f"lowerdir={source},upperdir={layer}/up,workdir={layer}/aside"
     for options in (layers, f"{layers},userxattr"):
         try:
             mount("overlay", target, "overlay", 0, options)
