@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -88,19 +89,22 @@ def api() -> Iterator[int]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The agent's folder; home and temporary files lie elsewhere."""
-    root = tmp_path / "folder"
-    (root / "empty").mkdir(parents=True)
-    (root / "agent.py").write_text(AGENT)
-    (root / "notes.txt").write_text("first\n")
-    (root / "modules.cache").mkdir()
-    (root / "modules.cache" / "lib").write_text("a library")
-    (root / ".env").write_text("KEY=1\n")
-    (root / ".stumbleignore").write_text("*.cache/\n")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "tmp").mkdir()
-    return root
+def folder() -> Iterator[Path]:
+    """The agent's folder; home and temporary files lie elsewhere, at paths short enough for
+    the sockets in them."""
+    with TemporaryDirectory(prefix="s-") as short:
+        above = Path(short)
+        root = above / "folder"
+        (root / "empty").mkdir(parents=True)
+        (root / "agent.py").write_text(AGENT)
+        (root / "notes.txt").write_text("first\n")
+        (root / "modules.cache").mkdir()
+        (root / "modules.cache" / "lib").write_text("a library")
+        (root / ".env").write_text("KEY=1\n")
+        (root / ".stumbleignore").write_text("*.cache/\n")
+        (above / "home").mkdir()
+        (above / "tmp").mkdir()
+        yield root
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -276,7 +280,7 @@ def test_when_we_are_killed_nothing_is_left(folder: Path, api: int, tmp_path: Pa
             process.send_signal(signal.SIGKILL)
     gone(number(pid))
     wait_for(lambda: not any(path.name.startswith("stumble-copy-") for path in copies(folder)))
-    assert str(tmp_path) not in Path("/proc/mounts").read_text()
+    assert str(folder) not in Path("/proc/mounts").read_text()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
