@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
-from scenarios.practice.shell import parse
+from scenarios.practice.shell import parse, verify
 from scenarios.practice.workspace import WORKSPACE_TASKS
 from tests.workplace import AGENTS, LIMIT, TASK, Workplace, workplace
 from traces.dialects import lens
@@ -71,9 +72,13 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     assert ends(tell(faulted)) == (wrong, f"stock {wrong}")
 
     place.shop.stop("model")
-    said = place.stumble("replay", str(place.tape))
+    said = place.stumble("replay", str(place.tape), "--keep-workspace")
     assert said.code == 0, said.err
     assert ", 0 upstream, 0 diverged" in said.err
+    copy = Path(said.err.partition("the copy is in ")[2].partition("\n")[0])
+    assert verify(copy, TASK).passed
+    assert not verify(place.folder, TASK).passed, "what was laid out there is untouched"
+    rmtree(copy.parent)
 
 
 def holds_what_the_provider_answered(place: Workplace, tape: Tape, told: Story) -> None:

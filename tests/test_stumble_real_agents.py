@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -59,7 +60,8 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
     clean = f"{sys.executable} {Path(__file__).with_name('clean_folder.py')} {world.folder}"
     said = stumble(
         world, "fork", "mini.tape", "--fault", "digit", "--where", "tool=bash", "--nth", str(nth),
-        "--twins", "1", "--reset", clean, *world.host_options(), "--json", "--", *agent,
+        "--twins", "1", "--reset", clean, "--keep-workspace", *world.host_options(), "--json", "--",
+        *agent,
     )  # fmt: skip
     assert said.code == 5, "no verifier was named, so the end state cannot be judged"
     result = json.loads(said.out.splitlines()[-1])
@@ -87,8 +89,11 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
         if found.call_id == injection.call_id
     ]
     assert set(held) == {injection.original}
-    end = verify(world.folder, SHELL_TASKS["shell-sum"])
+    *_, copy = result["kept_workspaces"]
+    end = verify(Path(copy), SHELL_TASKS["shell-sum"])
     assert end.passed is False, "the last run was told a lie and believed it"
+    for kept in result["kept_workspaces"]:
+        rmtree(Path(kept).parent)
 
 
 ASKS = """
