@@ -97,6 +97,12 @@ def _practice() -> click.Command:
     return practice
 
 
+def _selftest() -> click.Command:
+    from stumble.commands.selftest import selftest
+
+    return selftest
+
+
 COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
     {
         "record": _record,
@@ -113,6 +119,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "ca": _ca,
         "practice": _practice,
         "demo": _demo,
+        "selftest": _selftest,
     }
 )
 

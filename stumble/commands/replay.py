@@ -174,7 +174,7 @@ def replay(
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
-    code = _exit(played, struck=strike is None or played.fired > 0)
+    code = exit_code(played, struck=strike is None or played.fired > 0)
     raise SystemExit(found_out(isolation, played.attempts, code))
 
 
@@ -247,7 +247,8 @@ def _report(said: Mapping[str, object], struck: bool) -> str:
     return "\n".join(lines)
 
 
-def _exit(played: "Played", *, struck: bool) -> Exits:
+def exit_code(played: "Played", *, struck: bool) -> Exits:
+    """What a replay ends with; `struck` is False where a fault was wanted and none fired."""
     if played.exit.budget:
         return Exits.BUDGET
     if played.diverged or played.unasked:

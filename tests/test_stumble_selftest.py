@@ -1,0 +1,69 @@
+"""`stumble selftest` is run once; each property is a test, so that a mutant can be held to one."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stumble.leaks import copies, texts
+from stumble.rehearsal import planted
+
+type Said = subprocess.CompletedProcess[str]
+
+FIGURES = {
+    "strict replay": r"(\d+) of \1 requests answered from the tape, 0 connections .*, 0 diverged",
+    "same bytes": r"(\d+) of \1 answers equal, [\d,]{5,} bytes",
+    "same pace": r"4 gaps of 200 ms between chunks, off by [\d.]+ ms at most, .*",
+    "no false recovery": r"2 of 2 .* exit 3, 0 reached .*, 0 requests to a live model, 0 verdicts",
+    "no guess": r"5 of 5 requests .* refused, 0 guessed",
+    "no secret written": r"0 copies in \d{2,} files of 3 secrets that crossed the wire \d{2,} times",
+    "fault delivered": r"2 of 2 faults fired, (\d{2,}) of \1 later .* byte for byte",
+    "sham changes nothing": r"0 of \d{2,} exchanges changed, \d+ of them live model requests",
+}
+
+
+@pytest.fixture(scope="module")
+def said() -> Said:
+    command = [sys.executable, "-m", "stumble", "selftest", "--keep"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.fixture(scope="module")
+def kept(said: Said) -> Iterator[Path]:
+    found = re.search(r"^the evidence is kept in (.+)$", said.stderr, re.MULTILINE)
+    assert found, said.stderr
+    yield Path(found[1])
+    shutil.rmtree(found[1])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_property_holds_and_has_its_figure(said: Said, kept: Path, name: str) -> None:
+    (line,) = [line for line in said.stdout.splitlines() if name in line] or [said.stderr]
+    assert line.startswith("ok "), line
+    assert re.search(FIGURES[name] + "$", line), line
+
+
+def test_it_ends_in_0_and_says_what_it_does(said: Said, kept: Path) -> None:
+    assert said.returncode == 0, said.stderr
+    assert len(said.stdout.splitlines()) == len(FIGURES) + 1
+    assert "  recording\n" in said.stderr
+
+
+def test_the_evidence_is_kept_where_it_says(kept: Path) -> None:
+    tapes = list((kept / "store" / "tapes").glob("*.tape"))
+    assert len(tapes) == len(list((kept / "agent").iterdir())) == 10
+    assert list((kept / "store" / "index").rglob("*.parquet"))
+
+
+def test_a_secret_is_found_in_any_spelling_and_on_a_tape(kept: Path) -> None:
+    secret = planted().body
+    (note,) = (kept / "agent" / "whisper").read_bytes().splitlines()[1:]
+    for shift in range(3):
+        assert copies(secret, [b"x" * shift + secret.encode()]) == 1
+    assert copies(secret, [note]) == 0
+    tapes = (kept / "store" / "tapes").glob("*.tape")
+    assert sum(copies("the token is ", texts(tape)) for tape in tapes) > 1
