@@ -4,13 +4,14 @@ import re
 import shutil
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 import pytest
 
 from stumble.leaks import copies, texts
-from stumble.rehearsal import planted
 
 type Said = subprocess.CompletedProcess[str]
 
@@ -20,7 +21,7 @@ FIGURES = {
     "same pace": r"4 gaps of 200 ms between chunks, off by [\d.]+ ms at most, .*",
     "no false recovery": r"2 of 2 .* exit 3, 0 reached .*, 0 requests to a live model, 0 verdicts",
     "no guess": r"5 of 5 requests .* refused, 0 guessed",
-    "no secret written": r"0 copies in \d{2,} files of 3 secrets that crossed the wire \d{2,} times",
+    "no secret written": r"0 copies in \d{2,} files of 3 secrets that crossed .* \d{2,} times",
     "fault delivered": r"2 of 2 faults fired, (\d{2,}) of \1 later .* byte for byte",
     "sham changes nothing": r"0 of \d{2,} exchanges changed, \d+ of them live model requests",
 }
@@ -59,11 +60,17 @@ def test_the_evidence_is_kept_where_it_says(kept: Path) -> None:
     assert list((kept / "store" / "index").rglob("*.parquet"))
 
 
-def test_a_secret_is_found_in_any_spelling_and_on_a_tape(kept: Path) -> None:
-    secret = planted().body
-    (note,) = (kept / "agent" / "whisper").read_bytes().splitlines()[1:]
-    for shift in range(3):
-        assert copies(secret, [b"x" * shift + secret.encode()]) == 1
-    assert copies(secret, [note]) == 0
-    tapes = (kept / "store" / "tapes").glob("*.tape")
-    assert sum(copies("the token is ", texts(tape)) for tape in tapes) > 1
+@pytest.mark.parametrize("shift", range(3))
+def test_a_secret_is_found_in_any_spelling(shift: int) -> None:
+    secret = "a/b+c%d-e_f=g\u00e9h"
+    before = b"x" * shift
+    for spell in (bytes, b64encode, lambda data: quote_from_bytes(data, safe="").encode()):
+        assert copies(secret, [spell(before + secret.encode() + b"yy")]) == 1
+    assert copies(secret, [secret[1:].encode()]) == 0
+
+
+def test_what_a_tape_says_is_read_though_it_is_packed(kept: Path) -> None:
+    words = "the token is "
+    tapes = list((kept / "store" / "tapes").glob("*.tape"))
+    assert not any(words.encode() in tape.read_bytes() for tape in tapes)
+    assert sum(copies(words, texts(tape)) > 0 for tape in tapes) == 2
