@@ -27,6 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "agents": (*PYTHON, "tests.agents"),
     "alone": (*PYTHON, "pytest", "-m", "alone"),
     "tests": (*PYTHON, "pytest", "-m", "not alone", "-n", "2"),
+    "selftest": (*PYTHON, "stumble", "selftest"),
     "mutants": (sys.executable, "tests/mutants/run.py"),
 }
 
