@@ -10,10 +10,11 @@ from itertools import pairwise
 
 from replay.player import REFUSED
 from scenarios.practice import teller
-from stumble.commands.replay import NOT_ISOLATED, exit_code
+from stumble.commands.replay import exit_code
 from stumble.exits import Exits
 from stumble.rehearsal import Run
 from stumble.selftest import Evidence, Live, Still
+from stumble.stagecraft import UNSEEN
 from traces.dialects import openai_chat
 
 LATE = teller.PAUSE / 2
@@ -42,7 +43,7 @@ def properties(evidence: Evidence) -> Iterator[Property]:
     yield no_secret(evidence)
     yield fault_delivered(live)
     yield sham_changes_nothing(live)
-    yield isolation()
+    yield isolation(still)
 
 
 def strict(live: Live, still: Still) -> Property:
@@ -173,6 +174,16 @@ def sham_changes_nothing(live: Live) -> Property:
     )
 
 
-def isolation() -> Property:
-    """Nothing can slip past the proxy, where this machine can see to that."""
-    return Property(name="isolation", holds=None, figure=NOT_ISOLATED)
+def isolation(still: Still) -> Property:
+    """An agent that asks past the proxy gets nothing, where this machine can see to that."""
+    if still.slip is None:
+        figure = f"not isolated: {still.open}; {UNSEEN}"
+        return Property(name="isolation", holds=None, figure=figure)
+    asked = len(still.slip.notes)
+    seen = sum(still.slip.played.attempts.values())
+    got = sum(note.status != 0 for note in still.slip.notes) + still.slipped
+    return Property(
+        name="isolation",
+        holds=0 < asked <= seen and not got,
+        figure=f"{asked} request past the proxy, {got} got through, {seen} seen",
+    )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from recorder.cage import lacks
 from stumble import indexing, leaks
 from stumble.forks import branch, plan
 from stumble.rehearsal import Rehearsal, Run
@@ -53,6 +54,12 @@ class Still:
     """An agent that asks for what the errand does not hold."""
     came: int
     """Connections to where the servers had been."""
+    open: str | None
+    """Why an agent cannot be alone with us on this machine."""
+    slip: Run | None
+    """An agent that asks past the proxy, where it can be alone."""
+    slipped: int
+    """Connections that it got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +127,26 @@ async def _live(at: Rehearsal, say: Say) -> Live:
 async def _still(at: Rehearsal, live: Live, say: Say) -> Still:
     found = branch(live.errand.tape, BROKEN)
     strike = Strike(fault=BROKEN, site=found.site, background=found.background)
+    open = lacks().alone
+    alone = open is None
     async with at.stopped() as came, at.theatre(out=False) as house:
         say("replaying")
-        return Still(
-            errand=await at.play(house, "strict", live.errand, Plan(), "errand"),
-            whisper=await at.play(house, "paced", live.whisper, Plan(speed=1), "whisper"),
-            broken=await at.play(house, "broken", live.errand, Plan(strike=strike), "errand"),
-            stray=await at.play(house, "stray", live.errand, Plan(), "stray"),
-            came=len(came),
-        )
+        recorded, whispered = live.errand, live.whisper
+        plain, paced = Plan(alone=alone), Plan(alone=alone, speed=1)
+        struck = Plan(alone=alone, strike=strike)
+        errand = await at.play(house, "strict", recorded, plain, "errand")
+        whisper = await at.play(house, "paced", whispered, paced, "whisper")
+        broken = await at.play(house, "broken", recorded, struck, "errand")
+        stray = await at.play(house, "stray", recorded, plain, "stray")
+        before = len(came)
+        slip = await at.play(house, "slip", recorded, plain, "slip") if alone else None
+    return Still(
+        errand=errand,
+        whisper=whisper,
+        broken=broken,
+        stray=stray,
+        came=before,
+        open=open,
+        slip=slip,
+        slipped=len(came) - before,
+    )

@@ -64,17 +64,19 @@ def _note(said: Json) -> Note:
 
 
 class Witness:
-    """Asks by POST, and notes what it got."""
+    """Asks by POST, and notes what it got; `past` all proxies, whatever its variables say."""
 
-    def __init__(self, notes: TextIO) -> None:
+    def __init__(self, notes: TextIO, *, past: bool = False) -> None:
         self._notes = notes
+        ways = (urllib.request.ProxyHandler({}),) if past else ()
+        self._opener = urllib.request.build_opener(*ways)
 
     def ask(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
         """Status and body of the answer; 0 and what went wrong where none came."""
         request = urllib.request.Request(url, body, {"content-type": "application/json", **headers})
         status, error, pieces = 0, None, list[tuple[float, bytes]]()
         try:
-            with closing(_opened(request)) as answer:
+            with closing(self._opened(request)) as answer:
                 status = answer.status or 0
                 pieces += _pieces(answer)
         except (OSError, HTTPException) as broken:
@@ -92,13 +94,12 @@ class Witness:
         got = b"".join(data for _, data in pieces)
         return (0, error.encode()) if error else (status, got)
 
-
-def _opened(request: urllib.request.Request) -> HTTPResponse | urllib.error.HTTPError:
-    try:
-        answer: HTTPResponse = urllib.request.urlopen(request, timeout=30)
-    except urllib.error.HTTPError as refused:
-        return refused
-    return answer
+    def _opened(self, request: urllib.request.Request) -> HTTPResponse | urllib.error.HTTPError:
+        try:
+            answer: HTTPResponse = self._opener.open(request, timeout=30)
+        except urllib.error.HTTPError as refused:
+            return refused
+        return answer
 
 
 def _pieces(answer: HTTPResponse | urllib.error.HTTPError) -> Iterator[tuple[float, bytes]]:
@@ -175,18 +176,21 @@ OFFERED: tuple[Json, ...] = tuple(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one of the three, and print the final answer of an errand."""
+    """Do one of the four, and print the final answer of an errand."""
     parser = argparse.ArgumentParser(
         prog="python -m scenarios.practice.witness", description=__doc__
     )
-    parser.add_argument("does", choices=("errand", "stray", "whisper"))
+    parser.add_argument("does", choices=("errand", "stray", "whisper", "slip"))
     parser.add_argument("--task", choices=TASKS, default="refund-1")
     parser.add_argument("--notes", type=Path, required=True)
     options = parser.parse_args(arguments)
     with options.notes.open("w") as notes:
-        witness = Witness(notes)
+        witness = Witness(notes, past=options.does == "slip")
         if options.does == "whisper":
             whisper(witness, os.environ["TELLER_URL"])
+            return 0
+        if options.does == "slip":
+            witness.ask(os.environ["TELLER_URL"], b"{}", {})
             return 0
         errand = Errand(witness, os.environ["MODEL_URL"], os.environ["TOOLS_URL"])
         if options.does == "stray":
