@@ -279,12 +279,12 @@ def test_when_we_are_killed_nothing_is_left(folder: Path, api: int, tmp_path: Pa
         finally:
             process.send_signal(signal.SIGKILL)
     gone(number(pid))
-    wait_for(lambda: not any(path.name.startswith("stumble-copy-") for path in copies(folder)))
+    wait_for(lambda: not list((folder.parent / "tmp").glob("stumble-copy-*")), 20)
     assert str(folder) not in Path("/proc/mounts").read_text()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
