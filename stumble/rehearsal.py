@@ -23,6 +23,7 @@ from scenarios.practice.tasks import TASKS
 from scenarios.practice.witness import Note, noted
 from stumble import indexing
 from stumble.demo import PracticeWorld
+from stumble.exits import interrupted
 from stumble.home import new_id
 from stumble.launch import Cold
 from stumble.runs import Plan, Played, Theatre, play, record, theatre
@@ -161,6 +162,8 @@ class Rehearsal:
         return Cold(command=command, budget=BUDGET, output=indexing.log(self.store, name))
 
     def _run(self, played: Played, name: str, heard: int) -> Run:
+        if played.exit.signal is not None:
+            raise SystemExit(interrupted(played.exit.signal))
         return Run(
             played=played,
             tape=read(played.path),

@@ -1,6 +1,7 @@
 """`stumble selftest`: what replay promises, proved on this machine."""
 
 import json
+import os
 import tempfile
 import time
 from dataclasses import asdict
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stumble import options
 from stumble.exits import Exits
 
 if TYPE_CHECKING:
@@ -31,9 +33,12 @@ def selftest(as_json: bool, keep: bool) -> None:
     what a tape says is held against that. One line for each property, with its figure.
     """
     from recorder import loop
+    from recorder.outer import way_out
     from stumble.properties import properties
     from stumble.selftest import gather
 
+    with options.usage_errors():
+        way_out(os.environ)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="stumble-selftest-", delete=not keep) as name:
         evidence = loop.run(gather(Path(name), lambda what: click.echo(f"  {what}", err=True)))
