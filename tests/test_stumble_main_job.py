@@ -463,6 +463,28 @@ def test_explain_says_of_each_request_what_it_matched(recorded: Shop) -> None:
     assert all(": exchange " in line and line.endswith("same bytes") for line in lines)
 
 
+def test_replays_of_one_command_are_runs_of_their_own(recorded: Shop) -> None:
+    said = recorded.stumble("replay", "a.tape", "--times", "3", "--json", "--", *recorded.agent())
+    assert (said.code, said.json["followed"]) == (0, 3), said.err
+    runs = said.json["runs"]
+    assert len({run["run"] for run in runs}) == 3
+    assert len({run["answered"] for run in runs}) == 1
+    assert [answers(Path(run["tape"])) for run in runs] == [answers(recorded.folder / "a.tape")] * 3
+
+
+def test_of_several_replays_the_worst_is_the_exit_code(
+    recorded: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    seen = tmp_path_factory.mktemp("seen") / "once"
+    leaves_at_once = f'test -e {seen} || {{ touch {seen}; exec true; }}; exec "$@"'
+    agent = ("sh", "-c", leaves_at_once, "sh", *recorded.agent())
+    said = recorded.stumble("replay", "a.tape", "--times", "2", "--", *agent)
+    assert said.code == 3, said.err
+    assert "1/2: left early" in said.err
+    assert "2/2: followed the recording" in said.err
+    assert "2 of 2 times: 1 followed the recording, 1 diverged" in said.err
+
+
 def test_a_miss_can_end_the_agent_at_once(recorded: Shop) -> None:
     other = recorded.agent("practice/verifies")
     refused = recorded.stumble("replay", "a.tape", "--json", "--", *other)

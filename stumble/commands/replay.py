@@ -1,7 +1,8 @@
 """`stumble replay`: run an agent against its recording, without the network."""
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -54,6 +55,13 @@ LIVE: Mapping[str, tuple["Kind", ...]] = {
     show_default=True,
     help="What becomes of a request that is not on the tape; halt ends the agent.",
 )
+@click.option(
+    "--times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Replay so often, one after the other; the worst exit code counts.",
+)
 @click.option("--explain", is_flag=True, help="Say of each request what it matched, and why.")
 @click.option(
     "--isolation",
@@ -75,6 +83,7 @@ def replay(
     speed: float,
     rule_texts: tuple[str, ...],
     on_miss: "OnMiss",
+    times: int,
     explain: bool,
     isolation: "Isolation",
     in_place: bool,
@@ -105,9 +114,11 @@ def replay(
     stumble replay refund.tape --isolation require --keep-workspace
     stumble replay refund.tape --in-place -- python my_agent.py
     stumble replay refund.tape --live tools -- python my_agent.py
+    stumble replay refund.tape --times 10
     stumble replay refund.tape --explain --match 'ignore:body.metadata.run_id'
     """
     from recorder import loop
+    from recorder.attempts import Attempt
     from replay.rules import bind
     from stumble import indexing
     from stumble.home import authority, store_root
@@ -152,30 +163,48 @@ def replay(
     # With --json what the agent prints must not mix with what we print.
     output = indexing.log(store, tape.stem) if as_json else None
 
-    async def run() -> Played:
+    runs, said, exits = list[Played](), list[dict[str, object]](), list[Exits]()
+
+    def over(played: Played) -> None:
+        code = exit_code(played, struck=strike is None or played.fired > 0)
+        exits.append(found_out(isolation, played.attempts, code))
+        found = _said(tape, played, output, "tool" in kinds, explain)
+        said.append(found | set_apart.said(played.attempts))
+        runs.append(played)
+        if times > 1 and not as_json:
+            lines = (*_matching(found), f"{len(runs)}/{times}: {_line(found, exits[-1])}")
+            click.echo("\n".join(lines), err=True)
+
+    async def run() -> None:
         with TemporaryDirectory(prefix="stumble-") as name:
             async with theatre(
                 ca=authority(), scratch=Path(name), hosts=hosts, out=plan.out
             ) as house:
                 launch = Cold(command=command, budget=budget, output=output)
-                return await play(house, recording, indexing.tapes_folder(store), plan, launch)
+                while len(runs) < times and not (runs and runs[-1].exit.signal):
+                    over(await play(house, recording, indexing.tapes_folder(store), plan, launch))
 
     with options.started(command):
-        played = loop.run(run())
+        loop.run(run())
     indexing.refresh(store)
-    for why in (*troubles(played.untrusted, played.refusals), *played.warnings):
+    warned = [(*troubles(each.untrusted, each.refusals), *each.warnings) for each in runs]
+    for why in dict.fromkeys(why for each in warned for why in each):
         click.echo(f"warning: {why}", err=True)
-    said = _said(tape, played, output, "tool" in kinds, explain) | set_apart.said(played.attempts)
-    lines = [_report(said, strike is not None), set_apart.reached(played.attempts)]
-    lines += [set_apart.where()] if set_apart.workspace else []
-    lines += [f"the copy is in {played.kept}"] if played.kept else []
-    click.echo(json.dumps(said) if as_json else "\n".join(lines), err=not as_json)
-    if played.exit.budget and not as_json:
+    if as_json:
+        several = {"times": times, "followed": exits.count(Exits.OK), "runs": said}
+        click.echo(json.dumps(several if times > 1 else said[0]))
+    else:
+        attempts = sum((Counter(each.attempts) for each in runs), Counter[Attempt]())
+        words = _summary(said, exits, times) if times > 1 else _report(said[0], strike is not None)
+        lines = [words, set_apart.reached(attempts)]
+        lines += [set_apart.where()] if set_apart.workspace else []
+        lines += [f"the copy is in {each.kept}" for each in runs if each.kept]
+        click.echo("\n".join(lines), err=True)
+    if any(each.exit.budget for each in runs) and not as_json:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
-    if played.exit.signal is not None:
-        raise SystemExit(interrupted(played.exit.signal))
-    code = exit_code(played, struck=strike is None or played.fired > 0)
-    raise SystemExit(found_out(isolation, played.attempts, code))
+    if runs[-1].exit.signal is not None:
+        raise SystemExit(interrupted(runs[-1].exit.signal))
+    raise SystemExit(max(exits, key=_WORSE.index))
 
 
 def _strike(
@@ -233,9 +262,7 @@ def _report(said: Mapping[str, object], struck: bool) -> str:
         + (f", {said['struck']} struck" if struck else "")
         + f", {said['upstream']} upstream, {len(diverged)} diverged"
     ]
-    matching = said.get("matching", [])
-    assert isinstance(matching, list)
-    lines = [*matching, *lines, *(f"diverged: {why}" for why in diverged[:3])]
+    lines = [*_matching(said), *lines, *(f"diverged: {why}" for why in diverged[:3])]
     if unasked and not diverged:
         count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
         lines.append(
@@ -245,6 +272,43 @@ def _report(said: Mapping[str, object], struck: bool) -> str:
     if not said["tools_contacted"]:
         lines.append(NOT_CONTACTED)
     return "\n".join(lines)
+
+
+def _matching(said: Mapping[str, object]) -> list[str]:
+    matching = said.get("matching", [])
+    assert isinstance(matching, list)
+    return matching
+
+
+def _line(said: Mapping[str, object], code: Exits) -> str:
+    """One of several replays."""
+    diverged, unasked = said["diverged"], said["unasked"]
+    assert isinstance(diverged, list)
+    assert isinstance(unasked, list)
+    how = _HOW[code]
+    if diverged:
+        how = f"diverged: {diverged[0]}"
+    elif unasked:
+        how = f"left early: the first of {len(unasked)} that never came is {unasked[0]}"
+    return f"{how}; {said['answered']} answered from the tape, {said['upstream']} upstream"
+
+
+def _summary(said: Sequence[Mapping[str, object]], exits: Sequence[Exits], times: int) -> str:
+    """Several replays in words."""
+    counted = ", ".join(f"{exits.count(each)} {_HOW[each]}" for each in _WORSE if each in exits)
+    lines = [f"replayed {said[0]['recording']} {len(said)} of {times} times: {counted}"]
+    return "\n".join(lines if said[0]["tools_contacted"] else [*lines, NOT_CONTACTED])
+
+
+_HOW: Mapping[Exits, str] = {
+    Exits.OK: "followed the recording",
+    Exits.NOTHING_FIRED: "never struck",
+    Exits.FINDING: "tried to reach the network",
+    Exits.DIVERGED: "diverged",
+    Exits.BUDGET: "out of budget",
+}
+_WORSE = tuple(_HOW)
+"""From the best to the worst."""
 
 
 def exit_code(played: "Played", *, struck: bool) -> Exits:
