@@ -13,6 +13,7 @@ from tests.bench.performer import tunnel
 from tests.bench.recordings import HEADERS, HOST, PATHS, asked
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+_LAST = b"\r\n0\r\n\r\n"
 LIMIT = 300.0
 
 
@@ -61,7 +62,7 @@ class _Asking(asyncio.Protocol):
         self.got = got = self.got + data if self.got else data
         end = got.find(b"\r\n\r\n")
         length = _LENGTH.search(got, 0, end) if end > 0 else None
-        if length is None or len(got) < end + 4 + int(length[1]):
+        if not (got.endswith(_LAST) if length is None else len(got) >= end + 4 + int(length[1])):
             return
         self.waits.append(time.perf_counter() - self.sent)
         assert self.answer in got, got
