@@ -12,11 +12,19 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Protocol
 
 from faults.nemesis import Nemesis
@@ -51,6 +59,8 @@ from traces.websocket import NoWebSocket
 type Hosts = Mapping[str, tuple[str, int]]
 
 TEES = "tees"
+LONGEST = 64
+"""Characters of a folder for the tees' socket: its whole path has to fit into 107 (unix(7))."""
 """The socket, in a folder that is ours alone."""
 
 
@@ -188,6 +198,15 @@ class Theatre:
     """The user's proxies that have not taken our login so far, and what to do."""
 
 
+@contextmanager
+def _desk() -> Iterator[Path]:
+    """Where the tees find the run: of this user alone, and short."""
+    usual = gettempdir()
+    place = usual if len(usual) <= LONGEST else "/tmp"
+    with TemporaryDirectory(prefix="stumble-", dir=place) as name:
+        yield Path(name) / TEES
+
+
 @asynccontextmanager
 async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncIterator[Theatre]:
     """Open a theatre; where `out` is False, no code that could reach anybody is even loaded."""
@@ -255,7 +274,10 @@ async def record(
         workspace=workspace,
         snapshot=snapshot,
     )
-    with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
+    with (
+        Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape,
+        _desk() as desk,
+    ):
         trusted = bundle(certificate(ca), scratch, os.environ)
         shown = (watch, tape) if websocket else (watch, NoWebSocket(), tape)
         taps, seqs = Taps(shown), itertools.count()
@@ -270,7 +292,7 @@ async def record(
                 way=way_out(os.environ),
                 origins=ports(upstreams),
             ) as listening,
-            stdio.listening(taps, scratch / TEES, began=began, seqs=seqs) as tees,
+            stdio.listening(taps, desk, began=began, seqs=seqs) as tees,
         ):
             env = environment(
                 os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
@@ -349,10 +371,9 @@ async def _play(
                 way = Bridge(await stack.enter_async_context(inner))
             taps = Taps(tap for tap in (watch, nemesis, player, way, tape) if tap is not None)
             counted = itertools.count()
-            desk = Path(stack.enter_context(TemporaryDirectory(dir=house.bundle.parent)))
             listening = stdio.listening(
                 taps,
-                desk / TEES,
+                stack.enter_context(_desk()),
                 began=began,
                 seqs=counted,
                 decides=True,

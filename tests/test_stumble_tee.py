@@ -70,12 +70,20 @@ def test_a_stdio_server_is_recorded_by_hand_and_replayed_without_it(desk: Desk) 
     code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--", *AGENT, "echo", "other", *behind)
     assert code == 3
     assert "nothing recorded for MESSAGE stdio://small/" in err
-    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools")
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools", "--in-place")
     assert code != 0
     assert "server.py" in err
 
 
 @pytest.mark.timeout(LIMIT)
+def test_a_long_temporary_folder_is_no_hindrance(desk: Desk) -> None:
+    deep = desk.folder / ("d" * 100)
+    deep.mkdir()
+    command = (*STUMBLE, "record", "-o", "a.tape", "--", "true")
+    code, _, errors = desk.run(*command, env={"TMPDIR": str(deep)})
+    assert code == 0, errors
+
+
 def test_a_live_stdio_server_is_held_against_the_recording(desk: Desk) -> None:
     behind = (*STUMBLE, "mcp", "--name", "small", "--", *server(desk))
     agent = (*AGENT, "echo", "hello", *behind)
