@@ -88,11 +88,11 @@ def test_a_live_stdio_server_is_held_against_the_recording(desk: Desk) -> None:
     behind = (*STUMBLE, "mcp", "--name", "small", "--", *server(desk))
     agent = (*AGENT, "echo", "hello", *behind)
     assert desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent)[0] == 0
-    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools")
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools", "--in-place")
     assert code == 0, err
     program = desk.folder / "server.py"
     program.write_text(program.read_text().replace('str(arguments.get("text", ""))', '"changed"'))
-    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools")
+    code, _, err = desk.run(*STUMBLE, "replay", "a.tape", "--live", "tools", "--in-place")
     assert code == 3
     assert "changed" in err
 
