@@ -10,6 +10,7 @@ from replay.match import Match
 from traces.dialects import lens
 from traces.encoding import plain
 from traces.model import Exchange, Headers, Request, Response
+from traces.redact import PLACEHOLDER
 from traces.volatile import settled
 
 _WINDOW = 40
@@ -120,8 +121,11 @@ def _asked(request: Request) -> dict[str, str]:
 
 
 def fields(headers: Headers, body: bytes) -> dict[str, str]:
-    """JSON path to value as JSON; a body that is no JSON is one field, an empty one none."""
-    text = plain(headers, body) or b""
+    """JSON path to value as JSON; a body that is no JSON is one field, an empty one none.
+
+    What stands where a secret stood is the same, whichever secret of a run it was.
+    """
+    text = PLACEHOLDER.sub(b"REDACTED", plain(headers, body) or b"")
     try:
         return dict(_flatten("", json.loads(text))) if text else {}
     except ValueError:

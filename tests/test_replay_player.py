@@ -15,6 +15,7 @@ from replay.player import REFUSED, Fork, Player
 from traces.conversation import Watch
 from traces.dialects import openai_chat
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.redact import Redactor
 from traces.step import Answer, ToolCall
 from traces.tape import Tape
 from traces.taps import Taps
@@ -165,6 +166,24 @@ def test_live_tools_go_out_and_a_different_answer_diverges() -> None:
     stage.ask(RECORDED.exchanges[0])
     stage.ask(RECORDED.exchanges[1])
     assert "was 345 at total, is 346" in stage.player.diverged[0]
+
+
+def test_a_secret_in_a_live_answer_is_the_one_that_was_replaced_on_the_tape() -> None:
+    def said(key: str, total: int = 345) -> Exchange:
+        return tool(json.dumps({"api_key": key, "total": total}))
+
+    mine, yours = "sk-ant-0123456789abcdef0123", "sk-ant-9876543210fedcba9876543"
+    was = said(mine)
+    assert was.response is not None
+    asked = replace(was.request, body=was.response.body)
+    hidden = Redactor().request(asked).body.decode()
+    assert mine not in hidden
+    recording = tape(model(GO, CALL), tool(hidden))
+    for live, diverged in ((said(yours), 0), (said(yours, 346), 1)):
+        stage = Stage(recording, live, kinds=("tool",), redact=Redactor().request)
+        stage.ask(recording.exchanges[0])
+        stage.ask(recording.exchanges[1])
+        assert len(stage.player.diverged) == diverged
 
 
 def fork_at_the_call(*, world: bool) -> Fork:
