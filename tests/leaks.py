@@ -61,7 +61,7 @@ def _leaves(value: object) -> Iterator[bytes]:
             yield value
         case str():
             yield value.encode("utf-8", "surrogatepass")
-        case list():
+        case list() | tuple():
             for each in value:
                 yield from _leaves(each)
         case dict():
