@@ -164,7 +164,7 @@ def test_a_killed_tee_leaves_nothing_behind() -> None:
             child = int(await small.call(1, "children"))
             server = int((read_stat(child) or [])[1])
             small.process.kill()
-            await small.process.wait()
+            await small.rest()
             await ended(server)
             await ended(child)
 
