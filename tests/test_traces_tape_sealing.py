@@ -17,7 +17,7 @@ from tests.test_traces_tape import RUN, exchange, exchanges, written
 from traces.index import rows
 from traces.model import Ending, Exchange
 from traces.store import Store
-from traces.tape import Tape, Writer, read, request, seal
+from traces.tape import Tape, Writer, frames, read, request, seal
 
 
 def said(tape: Tape) -> Tape:
@@ -98,8 +98,10 @@ def test_bodies_are_found_by_what_the_index_says_sealed_or_not(tmp_path: Path) -
 def test_rows_point_at_the_block(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", exchange(0), exchange(1))
     seal(path)
+    _, block = frames.outer(path.read_bytes())
+    assert isinstance(block, frames.Frame)
     where = {(row[-3], row[-2], row[-1]) for row in rows(read(path))["exchanges"]}
-    assert where == {(str(path), 8, path.stat().st_size - 8)}
+    assert where == {(str(path), block.offset, block.length)}
 
 
 SEAL_SLOWLY = """
@@ -174,3 +176,20 @@ def test_an_ended_run_is_sealed_with_its_ending(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", exchange(0))
     seal(path)
     assert read(path).ending == Ending(ended="final", exit_code=0, passed=True, at=9.0)
+
+
+@pytest.mark.parametrize("share", [0.55, 0.7, 0.85, 0.99])
+def test_damage_in_a_block_costs_what_follows_it_and_not_all(tmp_path: Path, share: float) -> None:
+    whole = [*conversation(12)]
+    path = written(tmp_path / "a.tape", *whole)
+    assert seal(path)
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * share)] ^= 8
+    path.write_bytes(bytes(data))
+
+    found = read(path)
+
+    assert found.damage
+    assert found.exchanges
+    asked = [exchange.request for exchange in found.exchanges]
+    assert asked == [exchange.request for exchange in whole][: len(asked)]

@@ -13,8 +13,10 @@ in its header). What becomes known at once is written with one `write`; a thread
 fdatasync every 100 ms, so a power cut costs at most that, and a killed process nothing.
 
 **Block.** The payload of kind 64 is one zstd frame (length in its header, window up to 8 MB) of
-whole frames, none of kind 64, which stand there as they would in the file. A sealed tape has
-only blocks; frames and blocks may be mixed. Nothing is encrypted.
+whole frames, none of kind 64, which stand there as they would in the file. A sealed tape has its
+first frame and then only blocks; frames and blocks may be mixed. Of a damaged block a reader may
+take the frames before the damage: our blocks begin a new zstd block every 4 KB, so that not all
+is lost with one byte. Nothing is encrypted.
 
 **Kinds.** Maps have text keys; a key with ? may be absent, and then means None, or what follows
 the =. Times are seconds since the trajectory began (float), `recorded_at` alone is seconds

@@ -14,6 +14,8 @@ HEAD = struct.Struct("<IIB")
 BLOCK = 64
 MAX_PAYLOAD = 1 << 31
 _RESYNC = 1 << 20
+_SIP = 256
+"""Bytes of a damaged block that are unpacked at once: nothing of a sip with the damage comes."""
 _OF_KIND = tuple(crc32(bytes((kind,))) for kind in range(256))
 
 
@@ -89,6 +91,7 @@ def _frames(view: memoryview, at: int) -> Iterator[Frame | Damage]:
             again = _resync(view, at + 1)
             why = "torn tail" if again is None else "checksum does not fit"
             again = size if again is None else again
+            yield from _begun(view[at:again], at)
             yield Damage(at, again - at, why)
             at = again
         else:
@@ -107,6 +110,22 @@ def _inside(block: Frame) -> Iterator[Frame | Damage]:
             yield Frame(found.kind, found.payload, block.offset, block.length)
         else:
             yield Damage(block.offset, block.length, found.why)
+
+
+def _begun(damaged: memoryview, at: int) -> Iterator[Frame]:
+    """The frames of a damaged block that stand before the damage."""
+    if len(damaged) < HEAD.size or HEAD.unpack_from(damaged)[2] != BLOCK:
+        return
+    unpacking, data = zstandard.ZstdDecompressor().decompressobj(), b""
+    try:
+        for start in range(HEAD.size, len(damaged), _SIP):
+            data += unpacking.decompress(damaged[start : start + _SIP])
+    except zstandard.ZstdError:
+        pass  # what came out before is checked frame by frame
+    for found in _frames(memoryview(data), 0):
+        if not isinstance(found, Frame):
+            return
+        yield Frame(found.kind, found.payload, at, len(damaged))
 
 
 def _frame_at(view: memoryview, at: int) -> Frame | None:

@@ -18,11 +18,13 @@ import zstandard
 from traces.tape import frames
 from traces.tape.frames import BLOCK, Frame
 from traces.tape.payload import pack, unpack
-from traces.tape.writer import CHUNK, REQUEST
+from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
 
 LEVEL = 9
 BLOCK_SIZE = 1 << 19
 """Bytes of frames that are compressed together: enough for a key body to find its texts."""
+STRIDE = 1 << 12
+"""Bytes of frames after which what was packed can be read without what follows."""
 
 
 def seal(path: Path) -> bool:
@@ -74,16 +76,30 @@ def _aside(path: Path) -> Iterator[Path]:
 
 
 def _blocks(whole: Iterable[Frame]) -> Iterator[bytes]:
-    packer = zstandard.ZstdCompressor(level=LEVEL)
+    """The first frame as it is, since a tape that loses it is none; the others in blocks."""
     waiting, size = list[bytes](), 0
     for each in whole:
-        waiting.append(frames.frame(each.kind, _plain(each)))
-        size += len(waiting[-1])
+        frame = frames.frame(each.kind, _plain(each))
+        if each.kind == TRAJECTORY:
+            yield frame
+            continue
+        waiting.append(frame)
+        size += len(frame)
         if size >= BLOCK_SIZE:
-            yield frames.frame(BLOCK, packer.compress(b"".join(waiting)))
+            yield frames.frame(BLOCK, _packed(b"".join(waiting)))
             waiting, size = [], 0
     if waiting:
-        yield frames.frame(BLOCK, packer.compress(b"".join(waiting)))
+        yield frames.frame(BLOCK, _packed(b"".join(waiting)))
+
+
+def _packed(data: bytes) -> bytes:
+    """One zstd frame that ends a zstd block every `STRIDE` bytes: damage costs what follows it."""
+    packer = zstandard.ZstdCompressor(level=LEVEL).compressobj(size=len(data))
+    out = []
+    for at in range(0, len(data), STRIDE):
+        out.append(packer.compress(data[at : at + STRIDE]))
+        out.append(packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
+    return b"".join([*out, packer.flush()])
 
 
 def _plain(frame: Frame) -> bytes:
