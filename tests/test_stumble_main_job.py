@@ -411,8 +411,8 @@ def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
         text=True,
     )
     assert running.stderr is not None
-    lines = [running.stderr.readline() for _ in range(2)]
-    assert "clean twin 1" in lines[1]
+    lines = [running.stderr.readline() for _ in range(3)]
+    assert "clean twin 1" in lines[2]
     while not (recorded.folder / "up").exists():
         time.sleep(0.05)
     running.send_signal(signal.SIGTERM)

@@ -78,5 +78,5 @@ def test_a_secret_is_found_in_any_spelling(shift: int) -> None:
 def test_what_a_tape_says_is_read_though_it_is_packed(kept: Path) -> None:
     words = "the token is "
     tapes = list((kept / "store" / "tapes").glob("*.tape"))
-    assert not any(words.encode() in tape.read_bytes() for tape in tapes)
-    assert sum(copies(words, texts(tape)) > 0 for tape in tapes) == 2
+    unpacked = [list(texts(tape))[1:] for tape in tapes]  # the first is the file as it lies there
+    assert sum(copies(words, said) > 0 for said in unpacked) == 2
