@@ -53,6 +53,11 @@ class Planted:
         """The three."""
         return self.header, self.body, self.split
 
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """What must lie nowhere: of the one that comes in two chunks half is too much."""
+        return self.header, self.body, self.split[: len(self.split) // 2]
+
 
 def planted() -> Planted:
     """Secrets that nobody has ever seen."""

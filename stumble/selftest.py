@@ -96,7 +96,7 @@ async def gather(folder: Path, say: Say) -> Evidence:
 
 def _copies(at: Rehearsal, texts: Iterable[bytes]) -> int:
     held = tuple(texts)
-    return sum(leaks.copies(secret, held) for secret in at.secrets.all)
+    return sum(leaks.copies(each, held) for each in at.secrets.parts)
 
 
 async def _live(at: Rehearsal, say: Say) -> Live:
