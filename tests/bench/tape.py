@@ -157,7 +157,7 @@ def ingest(folder: Path, count: int = 20_000) -> None:
         tables = {name: table(name, found) for name, found in rows.items() if found}
         Store(folder / "store").write("many", tables)
         rates.append(count / (time.perf_counter() - began))
-    print(f"ingest: {median(rates):,.0f} exchanges of 2 KB a second, all columns")
+    target("ingest of 2 KB exchanges, all columns", median(rates), "exchanges/s", least=30_000)
 
 
 def main() -> None:
