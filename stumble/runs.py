@@ -59,9 +59,9 @@ from traces.websocket import NoWebSocket
 type Hosts = Mapping[str, tuple[str, int]]
 
 TEES = "tees"
+"""The socket by which tees find the run, in a folder that is ours alone."""
 LONGEST = 64
-"""Characters of a folder for the tees' socket: its whole path has to fit into 107 (unix(7))."""
-"""The socket, in a folder that is ours alone."""
+"""Characters of that folder's own folder: the whole path has to fit into 107 (unix(7))."""
 
 
 class Launch(Protocol):
