@@ -26,8 +26,8 @@ def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return click.argument("command", nargs=-1, type=click.UNPROCESSED)(function)
 
 
-def fault_options[**P, R](required: bool) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """What is to go wrong, and where."""
+def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """What is to go wrong, and where: the command is given `fault`, or None, and `seed`."""
     options = (
         click.option("--fault", "fault_text", required=required, metavar="NAME:KEY=VALUE,...",
                      help="What goes wrong; `stumble faults` lists them."),
@@ -44,8 +44,21 @@ def fault_options[**P, R](required: bool) -> Callable[[Callable[P, R]], Callable
                      help="Same seed, same strikes, on every machine."),
     )  # fmt: skip
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        return functools.reduce(lambda f, option: option(f), reversed(options), function)
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(function)
+        def told(
+            *,
+            fault_text: str | None,
+            where: tuple[str, ...],
+            nth: int,
+            persist: str,
+            place: str | None,
+            **rest: object,
+        ) -> R:
+            fault = read_fault(fault_text, where, nth, persist, place) if fault_text else None
+            return function(fault=fault, **rest)
+
+        return functools.reduce(lambda f, option: option(f), reversed(options), told)
 
     return decorate
 
@@ -82,6 +95,28 @@ def workspace_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         "--keep-workspace", is_flag=True, help="Keep the copies, and say where they are."
     )
     return here(keep(function))
+
+
+def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """What is kept of the folder: the command is given `limits`, or None for nothing."""
+    options = (
+        click.option("--snapshot/--no-snapshot", "wanted", default=True, show_default=True,
+                     help="Keep what is in this folder before the agent starts, for replays "
+                          "and forks."),
+        click.option("--snapshot-mb", type=click.IntRange(1), default=256, show_default=True,
+                     help="Keep no folder larger than this."),
+        click.option("--snapshot-files", type=click.IntRange(1), default=50_000,
+                     show_default=True, help="Keep no folder of more files than this."),
+    )  # fmt: skip
+
+    @functools.wraps(function)
+    def told(*, wanted: bool, snapshot_mb: int, snapshot_files: int, **rest: object) -> R:
+        from scenarios.workspace.snapshot import Limits
+
+        limits = Limits(bytes=snapshot_mb << 20, files=snapshot_files)
+        return function(limits=limits if wanted else None, **rest)
+
+    return functools.reduce(lambda f, option: option(f), reversed(options), told)
 
 
 def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], Callable[P, R]]:

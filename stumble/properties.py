@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from replay.player import REFUSED
 from scenarios.practice import teller
-from stumble.commands.replay import exit_code
 from stumble.exits import Exits
 from stumble.rehearsal import Run
+from stumble.replayed import exit_code
 from stumble.selftest import Evidence, Live, Still
 from stumble.stagecraft import UNSEEN
 from traces.dialects import openai_chat

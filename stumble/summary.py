@@ -1,7 +1,8 @@
 """What a tape holds, in one line or as JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from stumble.prices import price
@@ -11,6 +12,9 @@ from traces.kind import kind
 from traces.model import Exchange
 from traces.story import Story, tell
 from traces.tape import Tape
+
+if TYPE_CHECKING:
+    from stumble.runs import Played
 
 UNKNOWN_CA = ": if a proxy of yours looks into TLS, name its CA in SSL_CERT_FILE"
 
@@ -63,11 +67,13 @@ def summary(tape: Tape, told: Story | None = None) -> Summary:
     )
 
 
-def troubles(untrusted: Mapping[str, str], refusals: Mapping[str, str]) -> Iterator[str]:
-    """What stood between the agent and the world, as lines of warning."""
-    for host, why in untrusted.items():
-        yield f"nothing was seen of {host}: {why}"
-    yield from refusals.values()
+def troubles(runs: Iterable["Played"]) -> tuple[str, ...]:
+    """What stood between the agents and the world, and was not seen: each once."""
+    found: list[str] = []
+    for run in runs:
+        found += [f"nothing was seen of {host}: {why}" for host, why in run.untrusted.items()]
+        found += [*run.refusals.values(), *run.warnings]
+    return tuple(dict.fromkeys(found))
 
 
 def _broke(exchange: Exchange) -> bool:

@@ -1,13 +1,18 @@
 """`stumble fork`: follow the recording up to a call, break that call, and go on live."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble import options
 from stumble.exits import Exits, interrupted
+
+if TYPE_CHECKING:
+    from traces.model import Fault
 
 OUTSIDE = (
     "--reset ran in a fresh copy of the folder: if a server outside works on files of that "
@@ -36,11 +41,7 @@ OUTSIDE = (
 @options.agent_command
 def fork(
     tape: Path,
-    fault_text: str,
-    where: tuple[str, ...],
-    nth: int,
-    persist: str,
-    place: str | None,
+    fault: "Fault",
     seed: int,
     twins: int,
     reset: str | None,
@@ -83,7 +84,6 @@ def fork(
     from traces.model import Condition
     from traces.store import Store
 
-    fault = options.read_fault(fault_text, where, nth, persist, place)
     world = by_command(reset, verify)
     hosts = options.hosts(host_texts)
     recording = load(tape)
@@ -98,10 +98,11 @@ def fork(
         in_place=in_place,
         keep=keep_workspace,
     )
-    click.echo(f"striking {found.describe()}", err=True)
-
-    click.echo(set_apart.where(), err=True)
-    for line in set_apart.outdated(command):
+    for line in (
+        f"striking {found.describe()}",
+        set_apart.where(),
+        *set_apart.outdated(command),
+    ):
         click.echo(line, err=True)
 
     def launch(condition: Condition, rep: int) -> Cold:
@@ -129,21 +130,21 @@ def fork(
     with options.started(command):
         forked = loop.run(run())
     indexing.refresh(store)
-    trouble = {why for ran in forked.runs for why in troubles(ran.untrusted, ran.refusals)}
-    trouble |= {why for ran in forked.runs for why in ran.warnings}
-    for why in sorted(trouble):
+    for why in troubles(forked.runs):
         click.echo(f"warning: {why}", err=True)
     kept = [str(ran.kept) for ran in forked.runs if ran.kept]
     said = verdict(found, forked) | set_apart.said({}) | {"kept_workspaces": kept}
     lines = [report(said), *(f"a copy is in {each}" for each in kept)]
     if said["diverged"] and set_apart.workspace and reset:
         lines.append(OUTSIDE)
-    click.echo(json.dumps(said) if as_json else "\n".join(lines), err=False)
-    told = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
-    if told is not None:
-        raise SystemExit(interrupted(told))
+    click.echo(json.dumps(said) if as_json else "\n".join(lines))
+    signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
+    raise SystemExit(_code(said) if signal is None else interrupted(signal))
+
+
+def _code(said: Mapping[str, object]) -> Exits:
     if said["diverged"]:
-        raise SystemExit(Exits.DIVERGED)
+        return Exits.DIVERGED
     if not said["fired"]:
-        raise SystemExit(Exits.NOTHING_FIRED)
-    raise SystemExit(Exits.OK if said["outcome"] else Exits.NOT_ENOUGH)
+        return Exits.NOTHING_FIRED
+    return Exits.OK if said["outcome"] else Exits.NOT_ENOUGH

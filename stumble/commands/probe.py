@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from stumble.exits import Exits, Failed, Wrong
 
 if TYPE_CHECKING:
     from stumble.probe import Question, Sample
+    from traces.model import Fault
 
 
 @click.command(
@@ -53,11 +54,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def probe(
     tape: Path,
-    fault_text: str,
-    where: tuple[str, ...],
-    nth: int,
-    persist: str,
-    place: str | None,
+    fault: "Fault",
     seed: int,
     model: str,
     k: int,
@@ -83,12 +80,11 @@ def probe(
     from stumble.models import Model
     from stumble.tapes import load
 
-    if place == "http":
+    if fault.at == "http":
         raise Wrong("a probe sends a model request only, so it strikes at the model boundary")
-    fault = options.read_fault(fault_text, where, nth, persist, "model-boundary")
     recording = load(tape)
     with options.usage_errors():
-        question = probing.question(branch(recording, fault), seed)
+        question = probing.question(branch(recording, replace(fault, at="model-boundary")), seed)
     each = probing.estimate(question, model)
     _announce(question, model, k, each, max_cost)
     provider = Model(model, timeout=timeout)

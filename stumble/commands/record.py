@@ -67,27 +67,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Let agents open WebSockets; without, they are told to ask over HTTP (426).",
 )
-@click.option(
-    "--snapshot/--no-snapshot",
-    "wanted",
-    default=True,
-    show_default=True,
-    help="Keep what is in this folder before the agent starts, for replays and forks.",
-)
-@click.option(
-    "--snapshot-mb",
-    type=click.IntRange(1),
-    default=256,
-    show_default=True,
-    help="Keep no folder larger than this.",
-)
-@click.option(
-    "--snapshot-files",
-    type=click.IntRange(1),
-    default=50_000,
-    show_default=True,
-    help="Keep no folder of more files than this.",
-)
+@options.snapshot_options
 @options.agent_command
 def record(
     output: Path | None,
@@ -103,9 +83,7 @@ def record(
     budget: float | None,
     redact: bool,
     websocket: bool,
-    wanted: bool,
-    snapshot_mb: int,
-    snapshot_files: int,
+    limits: "Limits | None",
     command: tuple[str, ...],
 ) -> None:
     """Run an agent, in any language and unchanged, and record all its traffic on a tape.
@@ -127,7 +105,6 @@ def record(
         options.check_new(output)
 
     from recorder import loop
-    from scenarios.workspace.snapshot import Limits
     from stumble import indexing
     from stumble.home import authority, new_id, store_root
     from stumble.launch import Cold
@@ -142,8 +119,7 @@ def record(
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
     path = output or indexing.tapes_folder(store) / f"{id}.tape"
-    limits = Limits(bytes=snapshot_mb << 20, files=snapshot_files)
-    taken = _snapshot(store, limits) if wanted else None
+    taken = _snapshot(store, limits) if limits else None
     with TemporaryDirectory(prefix="stumble-") as scratch, options.started(command, path):
         played = loop.run(
             run(
@@ -180,7 +156,7 @@ def _said(tape: "Tape", played: "Played", *, redact: bool) -> list[str]:
     """What was recorded, in words, with what a person should know of it."""
     from stumble.summary import summary, troubles, unseen
 
-    warnings = [*troubles(played.untrusted, played.refusals), *played.warnings, *unseen(tape)]
+    warnings = [*troubles([played]), *unseen(tape)]
     if not redact:
         warnings.insert(0, f"secrets are in it; `stumble scrub {tape.path}` takes them out")
     said = f"recorded {tape.path}: {summary(tape).line()}"

@@ -1,8 +1,7 @@
 """`stumble replay`: run an agent against its recording, without the network."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -10,16 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import options
-from stumble.exits import Exits, interrupted
+from stumble.exits import interrupted
 
 if TYPE_CHECKING:
     from replay.player import OnMiss
-    from stumble.runs import Played, Strike
+    from stumble.launch import Cold
+    from stumble.replayed import Asked, Replayed
+    from stumble.runs import Plan, Strike
     from stumble.stagecraft import Isolation
     from traces.kind import Kind
+    from traces.model import Fault
+    from traces.store import Store
     from traces.tape import Tape
 
-NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"
 LIVE: Mapping[str, tuple["Kind", ...]] = {
     "model": ("model",),
     "tools": ("tool",),
@@ -88,11 +90,7 @@ def replay(
     isolation: "Isolation",
     in_place: bool,
     keep_workspace: bool,
-    fault_text: str | None,
-    where: tuple[str, ...],
-    nth: int,
-    persist: str,
-    place: str | None,
+    fault: "Fault | None",
     seed: int,
     host_texts: tuple[str, ...],
     budget: float,
@@ -117,14 +115,13 @@ def replay(
     stumble replay refund.tape --times 10
     stumble replay refund.tape --explain --match 'ignore:body.metadata.run_id'
     """
-    from recorder import loop
-    from recorder.attempts import Attempt
     from replay.rules import bind
     from stumble import indexing
-    from stumble.home import authority, store_root
+    from stumble.home import store_root
     from stumble.launch import Cold
-    from stumble.runs import Plan, Played, play, theatre
-    from stumble.stagecraft import apart, found_out
+    from stumble.replayed import Asked, data, words, worst
+    from stumble.runs import Plan
+    from stumble.stagecraft import apart
     from stumble.summary import troubles
     from stumble.tapes import load
     from traces.store import Store
@@ -133,9 +130,8 @@ def replay(
     command = options.checked(command or recording.trajectory.command)
     with options.usage_errors():
         rules = tuple(bind(text) for text in rule_texts)
-    strike = _strike(recording, fault_text, where, nth, persist, place)
-    store, hosts = Store(store_root()), options.hosts(host_texts)
-    kinds = LIVE.get(live or "", ())
+    strike = _strike(recording, fault) if fault else None
+    store, kinds = Store(store_root()), LIVE.get(live or "", ())
     lets_out = f"--live {live}" if live else "--on-miss live" if on_miss == "live" else None
     set_apart = apart(
         recording.trajectory,
@@ -162,159 +158,69 @@ def replay(
     )
     # With --json what the agent prints must not mix with what we print.
     output = indexing.log(store, tape.stem) if as_json else None
-
-    runs, said, exits = list[Played](), list[dict[str, object]](), list[Exits]()
-
-    def over(played: Played) -> None:
-        code = exit_code(played, struck=strike is None or played.fired > 0)
-        exits.append(found_out(isolation, played.attempts, code))
-        found = _said(tape, played, output, "tool" in kinds, explain)
-        said.append(found | set_apart.said(played.attempts))
-        runs.append(played)
-        if times > 1 and not as_json:
-            lines = (*_matching(found), f"{len(runs)}/{times}: {_line(found, exits[-1])}")
-            click.echo("\n".join(lines), err=True)
-
-    async def run() -> None:
-        with TemporaryDirectory(prefix="stumble-") as name:
-            async with theatre(
-                ca=authority(), scratch=Path(name), hosts=hosts, out=plan.out
-            ) as house:
-                launch = Cold(command=command, budget=budget, output=output)
-                while len(runs) < times and not (runs and runs[-1].exit.signal):
-                    over(await play(house, recording, indexing.tapes_folder(store), plan, launch))
-
+    asked = Asked(
+        tape=tape,
+        apart=set_apart,
+        isolation=isolation,
+        struck=strike is not None,
+        contacts="tool" in kinds,
+        explain=explain,
+        output=output,
+    )
+    launch = Cold(command=command, budget=budget, output=output)
     with options.started(command):
-        loop.run(run())
+        runs = _runs(recording, plan, asked, launch, store, options.hosts(host_texts), times)
     indexing.refresh(store)
-    warned = [(*troubles(each.untrusted, each.refusals), *each.warnings) for each in runs]
-    for why in dict.fromkeys(why for each in warned for why in each):
+    for why in troubles(each.played for each in runs):
         click.echo(f"warning: {why}", err=True)
     if as_json:
-        several = {"times": times, "followed": exits.count(Exits.OK), "runs": said}
-        click.echo(json.dumps(several if times > 1 else said[0]))
+        click.echo(json.dumps(data(runs, times)))
     else:
-        attempts = sum((Counter(each.attempts) for each in runs), Counter[Attempt]())
-        words = _summary(said, exits, times) if times > 1 else _report(said[0], strike is not None)
-        lines = [words, set_apart.reached(attempts)]
-        lines += [set_apart.where()] if set_apart.workspace else []
-        lines += [f"the copy is in {each.kept}" for each in runs if each.kept]
-        click.echo("\n".join(lines), err=True)
-    if any(each.exit.budget for each in runs) and not as_json:
-        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
-    if runs[-1].exit.signal is not None:
-        raise SystemExit(interrupted(runs[-1].exit.signal))
-    raise SystemExit(max(exits, key=_WORSE.index))
+        click.echo("\n".join(words(runs, times)), err=True)
+        if any(each.played.exit.budget for each in runs):
+            click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
+    signal = runs[-1].played.exit.signal
+    raise SystemExit(worst(runs) if signal is None else interrupted(signal))
 
 
-def _strike(
-    recording: "Tape",
-    fault_text: str | None,
-    where: tuple[str, ...],
-    nth: int,
-    persist: str,
-    place: str | None,
-) -> "Strike | None":
+def _strike(recording: "Tape", fault: "Fault") -> "Strike":
     from stumble.forks import branch
     from stumble.runs import Strike
 
-    if fault_text is None:
-        return None
-    fault = options.read_fault(fault_text, where, nth, persist, place)
     with options.usage_errors():
         found = branch(recording, fault)
     return Strike(fault=fault, site=found.site, background=found.background)
 
 
-def _said(
-    tape: Path, played: "Played", output: Path | None, contacted: bool, explain: bool
-) -> dict[str, object]:
-    """The replay as plain data."""
-    from replay.difference import matching
-    from traces.tape import read
+def _runs(
+    recording: "Tape",
+    plan: "Plan",
+    asked: "Asked",
+    launch: "Cold",
+    store: "Store",
+    hosts: Mapping[str, tuple[str, int]],
+    times: int,
+) -> list["Replayed"]:
+    """All replays, in one theatre; a signal that ends an agent ends them."""
+    from recorder import loop
+    from stumble import indexing
+    from stumble.home import authority
+    from stumble.replayed import replayed
+    from stumble.runs import play, theatre
 
-    exchanges = read(played.path).exchanges
-    by = [exchange.answered_by for exchange in exchanges]
-    why = {"matching": list(matching(exchanges, played.matched))} if explain else {}
-    return why | {
-        "recording": str(tape),
-        "run": played.id,
-        "tape": str(played.path),
-        "agent_exit": played.exit.code,
-        "agent_output": str(output) if output else None,
-        "answered": by.count("recorded"),
-        "upstream": by.count("live"),
-        "struck": played.fired,
-        "diverged": list(played.diverged),
-        "unasked": list(played.unasked),
-        "tools_contacted": contacted,
-        "kept_workspace": str(played.kept) if played.kept else None,
-    }
+    async def run() -> "list[Replayed]":
+        runs: list[Replayed] = []
+        with TemporaryDirectory(prefix="stumble-") as name:
+            async with theatre(
+                ca=authority(), scratch=Path(name), hosts=hosts, out=plan.out
+            ) as house:
+                while len(runs) < times and not (runs and runs[-1].played.exit.signal):
+                    folder = indexing.tapes_folder(store)
+                    played = await play(house, recording, folder, plan, launch)
+                    runs.append(replayed(asked, played))
+                    if times > 1 and asked.output is None:
+                        line = f"{len(runs)}/{times}: {runs[-1].line()}"
+                        click.echo("\n".join((*runs[-1].matching, line)), err=True)
+        return runs
 
-
-def _report(said: Mapping[str, object], struck: bool) -> str:
-    """The replay in words."""
-    diverged, unasked = said["diverged"], said["unasked"]
-    assert isinstance(diverged, list)
-    assert isinstance(unasked, list)
-    lines = [
-        f"replayed {said['recording']}: {said['answered']} answered from the tape"
-        + (f", {said['struck']} struck" if struck else "")
-        + f", {said['upstream']} upstream, {len(diverged)} diverged"
-    ]
-    lines = [*_matching(said), *lines, *(f"diverged: {why}" for why in diverged[:3])]
-    if unasked and not diverged:
-        count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
-        lines.append(
-            f"left early: {count} never came, the first is {unasked[0]}; "
-            f"the agent exited {said['agent_exit']}"
-        )
-    if not said["tools_contacted"]:
-        lines.append(NOT_CONTACTED)
-    return "\n".join(lines)
-
-
-def _matching(said: Mapping[str, object]) -> list[str]:
-    matching = said.get("matching", [])
-    assert isinstance(matching, list)
-    return matching
-
-
-def _line(said: Mapping[str, object], code: Exits) -> str:
-    """One of several replays."""
-    diverged, unasked = said["diverged"], said["unasked"]
-    assert isinstance(diverged, list)
-    assert isinstance(unasked, list)
-    how = _HOW[code]
-    if diverged:
-        how = f"diverged: {diverged[0]}"
-    elif unasked:
-        how = f"left early: the first of {len(unasked)} that never came is {unasked[0]}"
-    return f"{how}; {said['answered']} answered from the tape, {said['upstream']} upstream"
-
-
-def _summary(said: Sequence[Mapping[str, object]], exits: Sequence[Exits], times: int) -> str:
-    """Several replays in words."""
-    counted = ", ".join(f"{exits.count(each)} {_HOW[each]}" for each in _WORSE if each in exits)
-    lines = [f"replayed {said[0]['recording']} {len(said)} of {times} times: {counted}"]
-    return "\n".join(lines if said[0]["tools_contacted"] else [*lines, NOT_CONTACTED])
-
-
-_HOW: Mapping[Exits, str] = {
-    Exits.OK: "followed the recording",
-    Exits.NOTHING_FIRED: "never struck",
-    Exits.FINDING: "tried to reach the network",
-    Exits.DIVERGED: "diverged",
-    Exits.BUDGET: "out of budget",
-}
-_WORSE = tuple(_HOW)
-"""From the best to the worst."""
-
-
-def exit_code(played: "Played", *, struck: bool) -> Exits:
-    """What a replay ends with; `struck` is False where a fault was wanted and none fired."""
-    if played.exit.budget:
-        return Exits.BUDGET
-    if played.diverged or played.unasked:
-        return Exits.DIVERGED
-    return Exits.OK if struck else Exits.NOTHING_FIRED
+    return loop.run(run())
