@@ -51,13 +51,14 @@ def strict(live: Live, still: Still) -> Property:
     runs = (still.errand, still.whisper)
     asked = len(live.errand.notes) + len(live.whisper.notes)
     held = len(live.errand.tape.exchanges) + len(live.whisper.tape.exchanges)
-    answered = sum(x.answered_by == "recorded" for run in runs for x in run.tape.exchanges)
+    played = [x for run in runs for x in run.tape.exchanges if x.answered_by == "recorded"]
+    answered, tls = len(played), sum(x.request.url.startswith("https:") for x in played)
     left = sum(len(run.played.diverged) + len(run.played.unasked) for run in runs)
     whole = all(exit_code(run.played, struck=True) is Exits.OK for run in runs)
     return Property(
         name="strict replay",
-        holds=0 < asked == held == answered and not left and not still.came and whole,
-        figure=f"{answered} of {asked} requests answered from the tape, "
+        holds=0 < tls < asked == held == answered and not left and not still.came and whole,
+        figure=f"{answered} of {asked} requests answered from the tape, {tls} over TLS, "
         f"{still.came} connections upstream, {left} diverged",
     )
 

@@ -1,6 +1,7 @@
 """Where `stumble selftest` makes its runs: a folder, real servers, an agent that takes notes.
 
-A shop, a model and a teller of known bytes serve on loopback, at ports that the system chooses.
+A shop, a model and a teller of known bytes serve on loopback, at ports that the system chooses;
+the teller speaks TLS, by a certificate of an authority that is neither ours nor the system's.
 The agent writes down all that it says and hears, and the model keeps what it was sent, so that
 nobody has to believe a tape.
 """
@@ -12,10 +13,14 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 from aiohttp import web
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509 import IPAddress
 
+from recorder import authority
 from scenarios.practice import server, teller, world
 from scenarios.practice.provider import Provider
 from scenarios.practice.serving import listening
@@ -87,6 +92,7 @@ class Rehearsal:
         self._notes, self._scratch, self._ca = (folder / n for n in ("agent", "scratch", "ca"))
         self._notes.mkdir()
         self._scratch.mkdir()
+        self._theirs = folder / "theirs"
         self.store = Store(folder / "store")
         self.world = PracticeWorld(folder / "shop.db", TASK, {})
         world.setup(self.world.path, TASKS[TASK])
@@ -100,7 +106,9 @@ class Rehearsal:
             self.ports = (
                 await model.enter_async_context(listening(_model(self._heard))),
                 await tools.enter_async_context(server.serving(self.world.path)),
-                await tools.enter_async_context(listening(teller.app(self.secrets.split))),
+                await tools.enter_async_context(
+                    listening(teller.app(self.secrets.split), tls=_for_loopback(self._theirs))
+                ),
             )
             with self._told():
                 yield tools
@@ -124,9 +132,11 @@ class Rehearsal:
     @contextmanager
     def _told(self) -> Iterator[None]:
         """What the agent's user has set; they want loopback to be reached past any proxy."""
-        model, shop, teller = (f"http://127.0.0.1:{port}" for port in self.ports)
+        model, shop, teller = (f"127.0.0.1:{port}" for port in self.ports)
         before = dict(os.environ)
-        os.environ |= {"MODEL_URL": model, "TOOLS_URL": shop, "TELLER_URL": teller}
+        os.environ |= {"MODEL_URL": f"http://{model}", "TOOLS_URL": f"http://{shop}"}
+        os.environ |= {"TELLER_URL": f"https://{teller}"}
+        os.environ |= {"SSL_CERT_FILE": str(authority.certificate(self._theirs))}
         os.environ |= {"WITNESS_SAYS": self.secrets.header, "SHOP_TOKEN": self.secrets.body}
         os.environ |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
         try:
@@ -201,6 +211,16 @@ _JUDGED = """
         on split_part(injection_id, '/', 1) = trajectory_id
     where source = 'replay' and (trajectories.passed is not null or injection_id is not null)
 """
+
+
+def _for_loopback(ca: Path) -> Path:
+    """A PEM file with a key and a certificate of 127.0.0.1, by the authority in the folder `ca`."""
+    entry = authority.store(ca).get_cert("127.0.0.1", [IPAddress(ip_address("127.0.0.1"))])
+    key = entry.privatekey.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = ca / "loopback.pem"
+    path.touch(mode=0o600)
+    path.write_bytes(key + entry.cert.to_pem())
+    return path
 
 
 def _model(heard: list[bytes]) -> web.Application:

@@ -17,7 +17,7 @@ from stumble.leaks import copies, texts
 type Said = subprocess.CompletedProcess[str]
 
 FIGURES = {
-    "strict replay": r"(\d+) of \1 requests answered from the tape, 0 connections .*, 0 diverged",
+    "strict replay": r"(\d+) of \1 requests .* tape, 2 over TLS, 0 connections .*, 0 diverged",
     "same bytes": r"(\d+) of \1 answers equal, [\d,]{5,} bytes",
     "same pace": r"4 gaps of 200 ms between chunks, off by [\d.]+ ms at most, .*",
     "no false recovery": r"2 of 2 .* exit 3, 0 reached .*, 0 requests to a live model, 0 verdicts",
