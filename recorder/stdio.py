@@ -19,8 +19,8 @@ comes; after any other the server is gone.
 import asyncio
 import itertools
 import json
+import math
 import os
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -32,11 +32,13 @@ from typing import cast
 import orjson
 
 from recorder import tee
+from traces.clock import Clock
 from traces.model import Chunk, Exchange, Request, Response
 from traces.taps import Taps
 
-type Cue = tuple[int, int]
-"""How many messages a client had sent, and how many answers it had, before something was said."""
+type Cue = tuple[int, int, float]
+"""How many messages a client had sent, and how many answers it had, before something was said;
+and how many seconds after the last of these it was."""
 type Cues = Callable[[Exchange], tuple[Cue, ...]]
 """When each chunk of an answered START is to be said."""
 
@@ -51,7 +53,7 @@ class Stdio:
     """What all sessions of a run share."""
 
     taps: Taps
-    began: float
+    clock: Clock
     seqs: Iterator[int]
     decides: bool = False
     """True where a tap may change what goes on; then the tees wait for it."""
@@ -72,7 +74,7 @@ class Stdio:
 
     def now(self) -> float:
         """Seconds since the run began."""
-        return time.monotonic() - self.began
+        return self.clock.now()
 
     def close(self) -> None:
         """All sessions end, and what was under way in them is told."""
@@ -105,9 +107,10 @@ async def listening(
         if len(failures) == 1:
             task.cancel()
 
+    clock = Clock(began)
     stdio = Stdio(
         taps=taps,
-        began=began,
+        clock=clock,
         seqs=seqs,
         decides=decides,
         way_out=way_out,
@@ -125,6 +128,7 @@ async def listening(
         server.close()
         if not failures:
             stdio.close()
+        clock.close()
     if failures:
         raise failures[0]
 
@@ -132,7 +136,7 @@ async def listening(
 async def alone(taps: Taps, line: socket, *, began: float, seqs: Iterator[int]) -> int | None:
     """Record the one tee at the other end of `line`; its server's wait status, if it said so."""
     failures: list[BaseException] = []
-    stdio = Stdio(taps=taps, began=began, seqs=seqs, fail=failures.append)
+    stdio = Stdio(taps=taps, clock=Clock(began), seqs=seqs, fail=failures.append)
     session = stdio.session()
     await asyncio.get_running_loop().create_connection(lambda: session, sock=line)
     await session.over.wait()
@@ -157,11 +161,15 @@ class Session(asyncio.Protocol):
         """What was asked and is not answered, by JSON-RPC id."""
         self._held: set[int] = set()
         self._performing: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
+        """Those of them that end with an answer."""
         self._began = self._closed = False
         self._handshake: list[bytes] = []
         self._repeated: set[str] = set()
         """Ids of a handshake that we repeat: its answers are for nobody."""
         self._cued: deque[tuple[Cue, Chunk]] = deque()
+        self._due: deque[tuple[float, Chunk]] = deque()
+        """What a recorded server says unasked, and when: its cue has come."""
         self._asked = self._answered = 0
 
     # What the loop says.
@@ -187,7 +195,7 @@ class Session(asyncio.Protocol):
             task.cancel()
         self._at_once(self._finish(self._run.now()))
 
-    def _at_once(self, work: Coroutine[None, None, None]) -> None:
+    def _at_once(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Do it now, as far as it goes; what a tap raises ends the run."""
         task = asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
         if task.done():
@@ -195,6 +203,7 @@ class Session(asyncio.Protocol):
         else:
             self._performing.add(task)
             task.add_done_callback(self._settle)
+        return task
 
     def _settle(self, task: asyncio.Task[None]) -> None:
         self._performing.discard(task)
@@ -212,7 +221,7 @@ class Session(asyncio.Protocol):
             end = at + tee.HEAD.size + length
             if end > len(data):
                 break
-            await self._take(kind, number, when - self._run.began, data[end - length : end])
+            await self._take(kind, number, when - self._run.clock.began, data[end - length : end])
             at = end
         self._read = data[at:]
 
@@ -239,7 +248,7 @@ class Session(asyncio.Protocol):
         self._start = start
         if start.response is not None and self._run.decides:
             cues = self._run.cues(start)
-            late = [(0, 0)] * (len(start.response.chunks) - len(cues))
+            late = [(0, 0, 0.0)] * (len(start.response.chunks) - len(cues))
             self._cued.extend(zip((*cues, *late), start.response.chunks, strict=True))
             self._start = replace(start, response=replace(start.response, chunks=()))
         else:
@@ -316,7 +325,14 @@ class Session(asyncio.Protocol):
         if self._began:
             self._send(tee.SHUT)
         else:
-            self._stop(0)
+            self._at_once(self._stop_when_said())
+
+    async def _stop_when_said(self) -> None:
+        """A server that gets no more input still says what it has to say."""
+        if self._answering:
+            await asyncio.wait(self._answering)
+        self._speak(math.inf)
+        self._stop(0)
 
     def _stop(self, status: int) -> None:
         if self._run.decides:
@@ -353,7 +369,8 @@ class Session(asyncio.Protocol):
     # What the client gets.
 
     def _show(self, exchange: Exchange, answer: Response) -> None:
-        """All of an answer, now."""
+        """All of an answer, now, and before it all that was said before it."""
+        self._speak(math.inf)
         head = replace(exchange, response=replace(answer, chunks=(), ended=None))
         self._taps.head(head)
         for chunk in answer.chunks:
@@ -365,7 +382,10 @@ class Session(asyncio.Protocol):
 
     def _perform(self, exchange: Exchange) -> None:
         self._cue()
-        self._at_once(self._play(exchange))
+        task = self._at_once(self._play(exchange))
+        if exchange.response is not None and not task.done():
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
 
     async def _play(self, exchange: Exchange) -> None:
         """The answer that a tap made, when it is due."""
@@ -387,17 +407,29 @@ class Session(asyncio.Protocol):
         self._taps.done(exchange)
 
     async def _until(self, at: float) -> None:
-        while (wait := at - self._run.now()) > 0:
-            await asyncio.sleep(wait)
+        await self._run.clock.until(at)
 
     def _cue(self) -> None:
-        """Say what a recorded server said unasked by now."""
+        """What a recorded server says unasked has its time from here on, if its cue has come."""
+        idle = not self._due
         while self._cued:
-            (asked, answered), chunk = self._cued[0]
+            (asked, answered, after), chunk = self._cued[0]
             if asked > self._asked or answered > self._answered:
-                return
+                break
             self._cued.popleft()
-            self._unasked(replace(chunk, at=self._run.now()))
+            self._due.append((self._run.now() + after, chunk))
+        self._speak(self._run.now())
+        if idle and self._due:
+            self._at_once(self._speak_on_time())
+
+    def _speak(self, at: float) -> None:
+        while self._due and self._due[0][0] <= at:
+            self._unasked(replace(self._due.popleft()[1], at=self._run.now()))
+
+    async def _speak_on_time(self) -> None:
+        while self._due:
+            await self._until(self._due[0][0])
+            self._speak(self._run.now())
 
     async def _finish(self, at: float) -> None:
         """The server is gone, or nobody will hear it any more."""

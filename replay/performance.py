@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from math import ceil
 from typing import TYPE_CHECKING
 
 from replay.h1 import Asked, Framing, framing
@@ -135,13 +134,10 @@ class Performance:
         return self._line.drained() if self._line.paused else None
 
     async def _until(self, at: float) -> None:
-        """Never early: a timer of the loop may be, by up to a millisecond."""
-        now = self._stage.now
-        if at <= now():
-            return
-        await self._flush()
-        while (wait := at - now()) > 0:
-            await asyncio.sleep(ceil(wait * 1000) / 1000)
+        """What is due before goes out first."""
+        if at > self._stage.now():
+            await self._flush()
+            await self._stage.clock.until(at)
 
     def _open(self, response: Response, length: int | None, error: str | None) -> None:
         if isinstance(self._asked, Turn):

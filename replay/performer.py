@@ -13,7 +13,6 @@ reach anybody stands in `upstream.py`, which nothing here imports while it runs.
 
 import asyncio
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 from replay.connection import Connection
 from replay.tls import Authority
+from traces.clock import Clock
 from traces.taps import Taps
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ class Stage:
         """Nobody is served any more."""
         self.untrusted: dict[str, str] = {}
         """Why TLS failed, per authority asked for: agents that do not trust us, h2-only ones."""
-        self._began = began
+        self.clock = Clock(began)
+        self.now = self.clock.now
+        """Seconds since the run began."""
         self._empty = asyncio.Event()
         self._servers: list[asyncio.Server] = []
         self._numbers = count(1)
@@ -99,10 +101,6 @@ class Stage:
     def url(self) -> str:
         """What the agent's proxy variables are set to."""
         return f"http://127.0.0.1:{self.port}"
-
-    def now(self) -> float:
-        """Seconds since the run began."""
-        return time.monotonic() - self._began
 
     def fail(self, error: BaseException) -> None:
         """Ends the run."""
@@ -153,13 +151,16 @@ class Stage:
         self.over = True
         for server in self._servers:
             server.close()
-        async with asyncio.timeout(_CLOSING):
-            while self.connections:
-                self._empty.clear()
-                for connection in tuple(self.connections):
-                    connection.drop()
-                await self._empty.wait()
-            for server in self._servers:
-                await server.wait_closed()
+        try:
+            async with asyncio.timeout(_CLOSING):
+                while self.connections:
+                    self._empty.clear()
+                    for connection in tuple(self.connections):
+                        connection.drop()
+                    await self._empty.wait()
+                for server in self._servers:
+                    await server.wait_closed()
+        finally:
+            self.clock.close()
         if self.failure is not None and (error is None or isinstance(error, Exception)):
             raise self.failure from error

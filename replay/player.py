@@ -219,7 +219,7 @@ class Player:
     def cues(self, start: Exchange) -> tuple[Cue, ...]:
         """When the chunks of a recorded START were said; none for one that was not played."""
         found = self._played.get(start.seq)
-        return () if found is None else cues(found, self._index.exchanges)
+        return () if found is None else cues(found, self._index.exchanges, self._speed)
 
     def unasked(self) -> tuple[Exchange, ...]:
         """What the recording holds that nobody asked for; noise and asides do not count.

@@ -225,7 +225,7 @@ def test_what_was_said_unasked_comes_again_where_it_came() -> None:
                 Decides(from_tape),
                 decides=True,
                 way_out=False,
-                cues=lambda start: ((0, 0), (2, 1), (2, 2)),
+                cues=lambda start: ((0, 0, 0.0), (2, 1, 0.0), (2, 2, 0.0)),
             ) as house,
             client(*behind(house, *SMALL)) as small,
         ):
@@ -238,6 +238,41 @@ def test_what_was_said_unasked_comes_again_where_it_came() -> None:
 
     answer = result("recorded")
     assert run(main()) == [b"first", answer, b"progress", answer, b"last"]
+
+
+def test_what_was_said_unasked_keeps_its_time_and_comes_before_what_came_after_it() -> None:
+    """The second word is due only after the answer, so the answer brings it along."""
+
+    def from_tape(exchange: Exchange) -> Exchange:
+        if exchange.request.method != "START":
+            return recorded(exchange).later(0.3)
+        chunks = tuple(Chunk(at=0.0, data=data) for data in (b"progress", b"more"))
+        return replace(exchange, response=Response(status=200, chunks=chunks, ended=0.0))
+
+    async def main() -> tuple[list[bytes], list[Exchange]]:
+        notes = Notes()
+        async with (
+            tees(
+                Decides(from_tape),
+                notes,
+                decides=True,
+                way_out=False,
+                cues=lambda start: ((1, 0, 0.1), (1, 0, 60.0)),
+            ) as house,
+            client(*behind(house, *SMALL)) as small,
+        ):
+            await small.send(dumped({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+            _, out, _ = await small.rest()
+            return out.splitlines(), await over(notes, 2)
+
+    said, noted = run(main())
+    assert said == [b"progress", b"more", result("recorded")]
+    start, call = sorted(noted, key=lambda x: x.seq)
+    assert start.response
+    assert call.response
+    first, second = (chunk.at - call.started for chunk in start.response.chunks)
+    assert 0.1 <= first < 0.3 <= second
+    assert call.response.chunks[0].at - call.started >= 0.3
 
 
 def test_an_answer_comes_no_earlier_than_a_tap_says() -> None:
