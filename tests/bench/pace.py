@@ -1,0 +1,130 @@
+"""How well `--speed 1` keeps the gaps between chunks.
+
+    python -m tests.bench.pace [rounds]
+
+A tape of streams whose gaps are 2 to 40 ms long, by a seed, is played by Watch and Player on the
+performer, over HTTP and HTTPS, to an agent in a process of its own that notes when each chunk
+came. The error of a gap is what the agent saw less what is on the tape. How late this machine
+wakes a program that only sleeps is printed beside it: nothing here can be better than that.
+"""
+
+import asyncio
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import accumulate, count, pairwise
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import uvloop
+
+from replay.performer import Performer, Stage
+from replay.player import Player
+from tests.bench.target import target
+from traces.conversation import Watch
+from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.tape import Tape
+from traces.taps import Taps
+
+HOST, EVENTS, EVENT = "model.example", 100, b"data: x\n\n"
+MOST = 1.0
+"""Milliseconds."""
+
+
+def gaps() -> tuple[float, ...]:
+    chance = Random(7)
+    return tuple(chance.uniform(0.002, 0.04) for _ in range(EVENTS))
+
+
+def recording(rounds: int) -> Tape:
+    """The same stream for each path and round."""
+    times = tuple(accumulate(gaps()))
+    answer = Response(
+        status=200,
+        headers=(("content-type", "text/event-stream"), ("transfer-encoding", "chunked")),
+        chunks=tuple(Chunk(at=at, data=EVENT) for at in times),
+        ended=times[-1],
+    )
+    asked = [(scheme, n) for scheme in ("http", "https") for n in range(rounds)]
+    exchanges = tuple(
+        Exchange(
+            seq=seq,
+            request=Request(method="GET", url=f"{scheme}://{HOST}/{n}"),
+            response=answer,
+        )
+        for seq, (scheme, n) in enumerate(asked)
+    )
+    trajectory = Trajectory(id="bench", recorded_at=0.0)
+    return Tape(path=Path("bench.tape"), trajectory=trajectory, exchanges=exchanges, spans={})
+
+
+def came(end: socket.socket) -> Iterator[float]:
+    """When each event came; some may come in one piece."""
+    got = b""
+    while not got.endswith(b"0\r\n\r\n"):
+        got += end.recv(1 << 16)
+        at = time.monotonic()
+        *whole, got = got.split(EVENT)
+        yield from (at for _ in whole)
+
+
+def listen(port: int, rounds: int, ca: str) -> None:
+    """Ask for each stream, and say by how many milliseconds each gap was wrong."""
+    trust = ssl.create_default_context(cafile=ca) if ca else None
+    for n in range(rounds):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+            origin = b"http://" + HOST.encode()
+            end = line
+            if trust is not None:
+                line.sendall(f"CONNECT {HOST}:443 HTTP/1.1\r\n\r\n".encode())
+                line.recv(1000)
+                end, origin = trust.wrap_socket(line, server_hostname=HOST), b""
+            end.sendall(b"GET %b/%d HTTP/1.1\r\nHost: %b\r\n\r\n" % (origin, n, HOST.encode()))
+            seen = [after - before for before, after in pairwise(came(end))]
+        for had, want in zip(seen, gaps()[1:], strict=True):
+            print(abs(had - want) * 1000, flush=True)
+
+
+async def errors(stage: Stage, rounds: int, ca: str) -> list[float]:
+    words = ("-m", "tests.bench.pace", "listen", str(stage.port), str(rounds), ca)
+    process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=subprocess.PIPE)
+    out, _ = await process.communicate()
+    return sorted(map(float, out.split()))
+
+
+def asleep() -> list[float]:
+    """By how many milliseconds a bare sleep is too long."""
+    late = []
+    for gap in gaps():
+        began = time.monotonic()
+        time.sleep(gap)
+        late.append((time.monotonic() - began - gap) * 1000)
+    return sorted(late)
+
+
+async def main(rounds: int) -> None:
+    bare = [late for _ in range(rounds) for late in asleep()]
+    high = sorted(bare)[len(bare) * 99 // 100]
+    print(f"a bare sleep is {high:.3f} ms too long at the 99th percentile")
+    with TemporaryDirectory() as folder:
+        performer, watch = Performer(confdir=Path(folder)), Watch()
+        taps = Taps([watch, Player(recording(rounds), watch, speed=1)])
+        async with performer.stage(taps, began=time.monotonic(), seqs=count(1)) as stage:
+            for name, ca in (("HTTP", ""), ("HTTPS", str(Path(folder, "mitmproxy-ca-cert.pem")))):
+                wrong = await errors(stage, rounds, ca)
+                middle, worst = wrong[len(wrong) // 2], wrong[-1]
+                print(f"{name}: {len(wrong)} gaps off by {middle:.3f} ms at the median, ", end="")
+                print(f"{worst:.3f} ms at most")
+                high = wrong[len(wrong) * 99 // 100]
+                target(f"gap at `--speed 1`, {name}, 99th percentile", high, "ms off", most=MOST)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["listen"]:
+        listen(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    else:
+        uvloop.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 5))
