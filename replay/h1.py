@@ -17,9 +17,11 @@ case, and touches a field only where the answer could not be framed otherwise:
 HTTP/2 goes out as HTTP/1.1.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -38,6 +40,10 @@ REFUSALS = {
 }
 """What is said to bytes that are no request; they never become an exchange."""
 
+_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,9})\r\n")
+_KNOWN = 64
+"""Heads of one connection that are not parsed again."""
+_URLS = 1024
 _PORTS = {"http": ":80", "https": ":443"}
 _BODY_FIELDS = ("content-length", "transfer-encoding", "expect")
 
@@ -65,6 +71,9 @@ class Requests:
 
     `ready` holds what was asked. Where the bytes stop making sense its last entry is the status
     of a refusal. After a CONNECT nothing more is parsed and all further bytes are in `rest`.
+
+    Agents say the same head again and again but for its length. One that was parsed, whose request
+    came whole and in one segment, is not parsed again where another such request begins with it.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -75,6 +84,10 @@ class Requests:
         self._now = now
         self._parser = HttpRequestParser(self)
         self._over = self._inside = False
+        self._stays = True
+        """No request so far was to be the last one."""
+        self._known: dict[tuple[bytes, bytes], tuple[bytes, Asked]] = {}
+        """By the head before the digits of its length and behind them: these, and the request."""
         self._size = 0
         self._upgraded: Asked | None = None
         self._started = 0.0
@@ -86,7 +99,33 @@ class Requests:
     def feed(self, data: bytes) -> None:
         if self._over:
             self.rest += data
+            return None
+        if self._inside or self.ready or not self._stays:
+            return self._parse(data)
+        head, digits, rest, body = _parted(data)
+        known = self._known.get((head, rest))
+        if known is not None and len(body) == int(digits or b"0"):
+            return self.ready.append(_again(*known, self._now(), digits, body))
+        self._parse(data)
+        if not self._inside and len(self.ready) == 1:
+            self._learn(self.ready[0], head, digits, rest, body)
+        return None
+
+    def _learn(
+        self, asked: Asked | int, head: bytes, digits: bytes, rest: bytes, body: bytes
+    ) -> None:
+        """Know the head again where it and the body are all of what was parsed.
+
+        A body in chunks has more bytes than it says, so such a head is never known.
+        """
+        if isinstance(asked, int) or not asked.stays or asked.upgrade:
             return
+        if asked.body == body and len(body) == int(digits or b"0"):
+            if len(self._known) == _KNOWN:
+                self._known.clear()
+            self._known[head, rest] = digits, replace(asked, body=b"")
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
@@ -158,12 +197,45 @@ class Requests:
             stays=parser.should_keep_alive(),
             upgrade=parser.should_upgrade(),
         )
+        self._stays = asked.stays
         if asked.upgrade and asked.method != "CONNECT":
             self._upgraded = asked
         else:
             self.ready.append(asked)
 
 
+def _parted(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """A head before the digits of its length, the digits, what is behind them, and a body."""
+    end = data.find(b"\r\n\r\n") + 4
+    if end < 4:
+        return data, b"", b"", b""
+    if (found := _LENGTH.search(data, 0, end)) is None:
+        return data[:end], b"", b"", data[end:]
+    start, stop = found.span(1)
+    return data[:start], data[start:stop], data[stop:end], data[end:]
+
+
+def _again(was: bytes, known: Asked, started: float, digits: bytes, body: bytes) -> Asked:
+    """What is asked by a known head with another body."""
+    headers = known.headers
+    if digits != was:
+        length = digits.decode()
+        headers = tuple(
+            [(k, length if k.lower() == "content-length" else v) for k, v in known.headers]
+        )
+    return Asked(
+        method=known.method,
+        target=known.target,
+        headers=headers,
+        body=body,
+        started=started,
+        version=known.version,
+        stays=known.stays,
+        upgrade=False,
+    )
+
+
+@lru_cache(maxsize=_URLS)
 def absolute(scheme: str, authority: str, path: str) -> str:
     """The URL as mitmproxy records it: without the default port, never without a path."""
     host = authority.removesuffix(_PORTS.get(scheme, ""))
@@ -174,6 +246,7 @@ def absolute(scheme: str, authority: str, path: str) -> str:
     return f"{scheme}://{host}{path}"
 
 
+@lru_cache(maxsize=_URLS)
 def normal(url: str) -> str:
     """An absolute URL of a request line, written as `absolute` writes it."""
     scheme, _, rest = url.partition("://")

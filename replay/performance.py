@@ -63,6 +63,8 @@ class Performance:
         self._part = b"", 0
         """A chunk that is not whole yet, and how much of it was written."""
         self._size = 0
+        self._whole = False
+        """The answer went out in one piece, and no tap knows of it yet."""
         self._at = 0.0
         self._trailers: Headers = ()
         self._ended: float | None = None
@@ -99,11 +101,16 @@ class Performance:
         if response is not None and error is not None and _code(error) == "refused":
             error = None
         if response is not None:
-            await self._until(response.at)
+            if response.at > self._stage.now():
+                await self._until(response.at)
             length = sum([len(chunk.data) for chunk in response.chunks])
             self._open(response, length, error)
+            due = length <= PIECE and _last(response) <= self._stage.now()
             for chunk in response.chunks:
-                await self._play(chunk)
+                if due:
+                    self._add(chunk.data)
+                else:
+                    await self._play(chunk)
         if error is not None:
             await self._break(error, self._stage.hold)
         elif response is not None:
@@ -186,11 +193,18 @@ class Performance:
             await self._line.drained()
 
     def _write(self) -> None:
+        self._send()
+        self._tell()
+
+    def _send(self) -> None:
         if out := b"".join(self._out):
             self._line.write(out)
             self._out.clear()
             self._size = 0
-        self._at = at = self._stage.now()
+        self._at = self._stage.now()
+
+    def _tell(self) -> None:
+        at = self._at
         if self._answer is not None and not self._headed:
             self._headed = True
             self._answer = _answer(self._answer, at)
@@ -207,7 +221,11 @@ class Performance:
     async def _finish(self, trailers: Headers) -> None:
         """The answer is whole."""
         self._out.append(self._framing.end(trailers))
-        await self._flush()
+        self._send()
+        self._whole = not (self._headed or self._line.paused)
+        if not self._whole:
+            self._tell()
+            await self._line.drained()
         self._trailers = trailers if self._framing.body in ("chunked", "messages") else ()
         self._ended = self._stage.now()
         self._error = self._exchange.error
@@ -231,14 +249,18 @@ class Performance:
 
     def _done(self) -> None:
         if self._stage.failure is not None:
-            return  # the connection went down with the run: that is nothing the agent did
+            return None  # the connection went down with the run: that is nothing the agent did
+        if self._whole and self._answer is not None:
+            chunks = [Chunk(at=self._at, data=data) for data in self._due]
+            whole = _answer(self._answer, self._at, chunks, self._trailers, self._ended)
+            return self._stage.taps.whole(got(self._exchange, whole, self._error))
         answer = self._answer if self._headed else None
         if answer is not None:
             data, written = self._part
             if written:
                 self._chunks.append(Chunk(at=self._at, data=data[:written]))
             answer = _answer(answer, answer.at, self._chunks, self._trailers, self._ended)
-        self._stage.taps.done(got(self._exchange, answer, self._error))
+        return self._stage.taps.done(got(self._exchange, answer, self._error))
 
 
 def _request(asked: Asked | Turn, url: str) -> Request:
@@ -258,6 +280,11 @@ def refused(exchange: Exchange, status: int, why: str) -> Exchange:
         chunks=(Chunk(at=0.0, data=body),),
     )
     return replace(exchange, response=response, error=f"refused: {why}", answered_by="refused")
+
+
+def _last(response: Response) -> float:
+    """When the last bytes of an answer are due."""
+    return max([response.at, *[chunk.at for chunk in response.chunks]])
 
 
 def _code(error: str) -> str:

@@ -45,6 +45,51 @@ def test_requests_do_not_depend_on_where_segments_end(cuts: list[int]) -> None:
     assert requests.rest == b"\x16\x03\x01 and what follows"
 
 
+SAID = st.one_of(
+    st.builds(
+        lambda name, digits, body: (
+            b"POST /%d HTTP/1.1\r\nHost: a\r\n%b: %b%d\r\nX: y\r\n\r\n%b"
+            % (len(digits), name, digits, len(body), body)
+        ),
+        st.sampled_from((b"Content-Length", b"content-length", b"CONTENT-LENGTH")),
+        st.sampled_from((b"", b"0")),
+        st.sampled_from((b"", b"a", b"b", b"\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"x" * 12)),
+    ),
+    st.sampled_from(
+        (
+            b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"\r\n\r\n",
+            b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n" * 2,
+            b"GET /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            b"POST /2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            b"POST /2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"PUT /4 HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n"
+            b"Content-Length: 2\r\n\r\nhi",
+            b"POST /5 HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+            b"POST /6 HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi",
+            b"POST /6 HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
+            b"CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\n\r\n",
+        )
+    ),
+)
+
+
+@given(st.lists(SAID, max_size=8))
+def test_a_head_that_comes_again_says_what_it_says_to_a_parser(said: list[bytes]) -> None:
+    """Fed byte by byte, no head is known again."""
+    whole, parsed = Requests(lambda: 0.0), Requests(lambda: 0.0)
+    for data in said * 2:
+        whole.feed(data)
+        for at in range(len(data)):
+            parsed.feed(data[at : at + 1])
+        assert list(whole.ready) == list(parsed.ready)
+        assert whole.waits == parsed.waits
+        whole.ready.clear()
+        parsed.ready.clear()
+
+
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_no_bytes_are_worse_than_a_refusal(junk: bytes, at: int) -> None:
     requests = Requests(time.monotonic)

@@ -6,6 +6,7 @@ import socket
 import statistics
 import time
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -93,6 +94,36 @@ def test_a_chunk_of_the_recording_is_a_chunk_of_the_answer(
     assert [x.response for x in script.heads] == [
         replace(got.response, chunks=(), trailers=(), ended=None)
     ]
+
+
+class Wholes(Script):
+    """A script that takes what went out in one piece as one."""
+
+    def __init__(self, answer: Callable[[Exchange], Exchange]) -> None:
+        super().__init__(answer)
+        self.wholes: list[Exchange] = []
+
+    def whole(self, exchange: Exchange) -> None:
+        self.wholes.append(exchange)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.001])
+def test_taps_are_told_at_once_of_what_went_out_at_once(performer: Performer, gap: float) -> None:
+    one = Wholes(say(b"one", b"two", trailers=(("X-Sum", "ab"),), gap=gap))
+    other = Script()
+    with on_stage(performer, one, other) as stage, dial(stage) as end:
+        end.sendall(GET)
+        heard(end, b"ab\r\n\r\n")
+    [got] = other.got
+    assert one.wholes == ([] if gap else [got])
+    assert (one.heads, one.chunks, one.got) == (
+        ([], [], []) if not gap else (other.heads, other.chunks, other.got)
+    )
+    assert got.response is not None
+    assert [x.response for x in other.heads] == [
+        replace(got.response, chunks=(), trailers=(), ended=None)
+    ]
+    assert other.chunks == list(got.response.chunks)
 
 
 def test_an_answer_of_http2_goes_out_as_http1_and_the_connection_stays(

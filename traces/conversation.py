@@ -368,6 +368,8 @@ class Watch:
             self.conversations.answered(exchange)
         del self.conversations.placed[exchange.seq]
 
+    whole = done
+
 
 @dataclass(slots=True, eq=False)
 class _Flowing:

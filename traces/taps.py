@@ -12,6 +12,9 @@ A tap is any object with any of the methods of `Tap`; there is nothing to inheri
     chunk(exchange, chunk)            these bytes went to the agent, at this time
     done(exchange)                    the exchange is over, with all that the agent got, but for
                                       the chunks of an answer too large (32 MiB) to be kept
+    whole(exchange)                   head, every chunk and done at once, for an answer that went
+                                      to the agent in one piece; who has no such method is told
+                                      the three, one after the other
 
 `seq` and `started` are set by whoever listens, before the first tap. Taps run on the event
 loop and must not block; one that raises stops the run, since a fault of ours must never look
@@ -19,6 +22,8 @@ like a fault of the agent's.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import product
 from typing import Protocol
 
 from traces.model import Chunk, Exchange
@@ -33,6 +38,7 @@ class Tap(Protocol):
     def head(self, exchange: Exchange) -> None: ...
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None: ...
     def done(self, exchange: Exchange) -> None: ...
+    def whole(self, exchange: Exchange) -> None: ...
 
 
 class Taps:
@@ -46,6 +52,7 @@ class Taps:
         self._heads: list[Callable[[Exchange], None]] = _methods(taps, "head")
         self._chunks: list[Callable[[Exchange, Chunk], None]] = _methods(taps, "chunk")
         self._dones: list[Callable[[Exchange], None]] = _methods(taps, "done")
+        self._wholes = [whole for tap in taps for whole in _whole(tap)]
 
     def request(self, exchange: Exchange) -> Exchange:
         for request in self._requests:
@@ -72,6 +79,35 @@ class Taps:
         for done in self._dones:
             done(exchange)
 
+    def whole(self, exchange: Exchange) -> None:
+        for whole in self._wholes:
+            whole(exchange)
+
 
 def _methods[F](taps: tuple[object, ...], name: str) -> list[F]:
     return [getattr(tap, name) for tap in taps if hasattr(tap, name)]
+
+
+def _whole(tap: object) -> list[Callable[[Exchange], None]]:
+    """What one tap is told of an answer in one piece."""
+    wholes: list[Callable[[Exchange], None]] = _methods((tap,), "whole")
+    if wholes:
+        return wholes
+    heads: list[Callable[[Exchange], None]] = _methods((tap,), "head")
+    chunks: list[Callable[[Exchange, Chunk], None]] = _methods((tap,), "chunk")
+    dones: list[Callable[[Exchange], None]] = _methods((tap,), "done")
+    if not (heads or chunks):
+        return dones
+
+    def pieces(exchange: Exchange) -> None:
+        if (answer := exchange.response) is not None:
+            begun = replace(answer, chunks=(), trailers=(), ended=None)
+            seen = replace(exchange, response=begun, error=None)
+            for head in heads:
+                head(seen)
+            for chunk, see in product(answer.chunks, chunks):
+                see(seen, chunk)
+        for done in dones:
+            done(exchange)
+
+    return [pieces]

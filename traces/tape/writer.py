@@ -66,13 +66,13 @@ class Writer:
         """Write how the exchange ended, after what of its answer still waited."""
         self._file.append(self._over(exchange))
 
+    def whole(self, exchange: Exchange) -> None:
+        """Write an answer that went out in one piece, and how the exchange ended."""
+        self._file.append(*self._answered(exchange))
+
     def exchange(self, exchange: Exchange) -> None:
         """Write a whole exchange that is already over."""
-        said = [*self._asked(exchange)]
-        if exchange.response is not None:
-            said.append(self._begun(exchange))
-            said += [self._told(exchange, chunk) for chunk in exchange.response.chunks]
-        self._file.append(b"".join([*said, self._over(exchange)]))
+        self._file.append(*self._asked(exchange), *self._answered(exchange))
 
     def injection(self, injection: Injection) -> None:
         """Write the fact that a fault struck."""
@@ -131,6 +131,13 @@ class Writer:
             del value["body"]
             return frames.parts(REQUEST, self._packer.around(value, "body", said), said)
         return (self._frame(REQUEST, value),)
+
+    def _answered(self, exchange: Exchange) -> tuple[bytes, ...]:
+        said = list[bytes]()
+        if exchange.response is not None:
+            said.append(self._begun(exchange))
+            said += [self._told(exchange, chunk) for chunk in exchange.response.chunks]
+        return *said, self._over(exchange)
 
     def _body(self, seq: int, body: bytes) -> object:
         said = self._bodies.encode(seq, body)
