@@ -16,6 +16,7 @@ from pathlib import Path
 from recorder import loop
 from recorder.stdio import alone
 from stumble.home import new_id, store_root
+from traces.folder import prepared
 from traces.model import Ended, Ending, Trajectory
 from traces.redact import secrets
 from traces.tape import Unrecordable, Writer
@@ -37,12 +38,8 @@ def main(file: int) -> None:
 
 
 def _folder() -> Path:
-    folder = store_root() / "tapes"
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = prepared(store_root()) / "tapes"
     folder.mkdir(exist_ok=True, mode=0o700)
-    ignore = folder.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
     return folder
 
 

@@ -42,13 +42,13 @@ def texts(path: Path) -> Iterator[bytes]:
     if data.startswith(frames.MAGIC):
         yield from _tape(path, data)
     elif path.suffix == ".parquet":
-        yield from _leaves(pq.read_table(path).to_pylist())
+        yield from leaves(pq.read_table(path).to_pylist())
 
 
 def _tape(path: Path, data: bytes) -> Iterator[bytes]:
     for frame in frames.read(data):
         if isinstance(frame, frames.Frame):
-            yield from _leaves(unpack(frame.payload))
+            yield from leaves(unpack(frame.payload))
     for exchange in read(path).exchanges:
         yield from _bodies(exchange)
 
@@ -64,7 +64,8 @@ def _bodies(exchange: Exchange) -> Iterator[bytes]:
         yield body if inflated is None else inflated
 
 
-def _leaves(value: object) -> Iterator[bytes]:
+def leaves(value: object) -> Iterator[bytes]:
+    """Every text and every bytes in plain data."""
     match value:
         case bytes():
             yield value
@@ -72,7 +73,7 @@ def _leaves(value: object) -> Iterator[bytes]:
             yield value.encode("utf-8", "surrogatepass")
         case list() | tuple():
             for each in value:
-                yield from _leaves(each)
+                yield from leaves(each)
         case dict():
             for each in value.values():
-                yield from _leaves(each)
+                yield from leaves(each)

@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 import brotli
 import zstandard
 
+from stumble.leaks import leaves
 from traces.tape import frames, read
 from traces.tape.payload import unpack
 
@@ -55,27 +56,13 @@ def inflated(data: bytes) -> Iterator[bytes]:
         yield zstandard.ZstdDecompressor().decompressobj().decompress(data)
 
 
-def _leaves(value: object) -> Iterator[bytes]:
-    match value:
-        case bytes():
-            yield value
-        case str():
-            yield value.encode("utf-8", "surrogatepass")
-        case list() | tuple():
-            for each in value:
-                yield from _leaves(each)
-        case dict():
-            for each in value.values():
-                yield from _leaves(each)
-
-
 def said(path: Path) -> Iterator[bytes]:
     """All that a tape says: each leaf of each frame, also void ones, and each body joined."""
     answers: dict[int, list[bytes]] = {}
     for frame in frames.read(path.read_bytes()):
         assert isinstance(frame, frames.Frame)
         value = unpack(frame.payload)
-        yield from _leaves(value)
+        yield from leaves(value)
         if frame.kind == 3:
             yield b"".join(answers.pop(value["seq"], []))
         if frame.kind == 4:

@@ -32,6 +32,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from traces.folder import prepared
 from traces.relations import SCHEMAS
 from traces.sql import definitions
 
@@ -48,15 +49,9 @@ class Store:
     """A folder of tapes with its index; opening it makes what is missing."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
+        self.root = prepared(root.resolve())
         self._index = self.root / "index"
         self._packs = self._index / "packs"
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.root.stat().st_mode & 0o777 != 0o700:  # made by others, or under an odd umask
-            self.root.chmod(0o700)
-        ignore = self.root / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
         self._packs.mkdir(parents=True, exist_ok=True)
 
     def write(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
