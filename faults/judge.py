@@ -14,7 +14,7 @@ from traces.story import Story, tell
 from traces.tape import Tape
 
 TWINS = 3
-ENDINGS_UNKNOWN = ("harness", "diverged", "budget")
+ENDINGS_UNKNOWN = ("harness", "diverged", "budget", "replay_miss")
 """Ends that say nothing about the agent: neither pass nor crash."""
 
 

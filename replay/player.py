@@ -12,11 +12,12 @@ about recovery, and nothing here ever makes an outcome of it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from replay.cues import Cue, cues
 from replay.difference import answer_differences, explain
+from replay.lanes import Fork, Lanes
 from replay.match import BUILT_IN, Index, Match
 from replay.rules import SHORTEST, Rules
 from traces.conversation import Placed, Watch
@@ -34,17 +35,6 @@ something can answer it, or it is refused and ends the agent."""
 
 REFUSED = 422
 """No SDK retries it; the header says so to those that ask."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """Where a replay leaves the recording: the call whose result makes its lane live."""
-
-    call_id: str
-    prefix: str | None
-    """Address of the conversation before the call; None where its id alone names it."""
-    world: bool
-    """True if tools run live in a fresh world; False if they too come from the tape."""
 
 
 class Player:
@@ -67,13 +57,14 @@ class Player:
         self._on_miss, self._halt = on_miss, halt
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
-        self._lanes: set[int] = set()
+        self._lanes = Lanes(fork, watch.conversations)
+        self._refused: set[int] = set()
         self._played: dict[int, Exchange] = {}
         self._compare: dict[int, Exchange | None] = {}
         self.diverged: list[str] = []
-        """One explanation for each request that left the recording."""
+        """One explanation for each request that left the recording, however often it was tried."""
         self.missed: list[str] = []
-        """Tool calls after the fork that a recording without a world cannot answer."""
+        """Tool calls after the fork that a recording without a world cannot answer: each halts."""
         self.went_live: list[int] = []
         self.matched: dict[int, Match] = {}
         """What each request was answered with, by its seq."""
@@ -90,7 +81,7 @@ class Player:
         if upgrades(exchange.request):
             return self._open(exchange, placed)
         if self._goes_live(exchange, placed):
-            return exchange
+            return replace(exchange, cascade=True) if self._lanes.felt(placed) else exchange
         if placed.kind == "tool" and mcp.is_aside(exchange.request):
             return self._aside(exchange)
         return self._play(exchange, placed)
@@ -120,20 +111,10 @@ class Player:
             if self._fork.world and not self._lanes:
                 self._expect(exchange)
             return self._fork.world
-        if placed.lane not in self._lanes and not self._at_fork(placed):
+        if not self._lanes.live(placed):
             return False
-        self._lanes.add(placed.lane or 0)
         self.went_live.append(exchange.seq)
         return True
-
-    def _at_fork(self, placed: Placed) -> bool:
-        """True for the request that carries the struck call's result."""
-        fork = self._fork
-        if fork is None or placed.lane is None:
-            return False
-        call = self._watch.conversations.call(placed.lane, fork.call_id)
-        carried = any(result.call_id == fork.call_id for result in placed.results)
-        return carried and call is not None and fork.prefix in (None, call.prefix)
 
     def _expect(self, exchange: Exchange) -> None:
         found = self._found(exchange)
@@ -147,20 +128,19 @@ class Player:
                 self.saved.append(found)
             return self._answered(exchange, found)
         if self._lanes and placed.kind == "model":
-            # Another lane feels the fork: it goes live too, and is known as a cascade.
-            self._lanes.add(placed.lane or 0)
+            self._lanes.cascade(placed.lane)
             self.went_live.append(exchange.seq)
-            return exchange
+            return replace(exchange, cascade=True)
         if self._on_miss == "live":
             self.went_live.append(exchange.seq)
             return exchange
         asked = self._redact(exchange.request)
         why = explain(asked, self._index.unused() or self._index.exchanges)
-        if self._lanes:
-            self.missed.append(why)
-        else:
-            self.diverged.append(why)
-        if self._on_miss == "halt":
+        first = exchange.seq if placed.attempt_of is None else placed.attempt_of
+        if first not in self._refused:
+            (self.missed if self._lanes else self.diverged).append(why)
+        self._refused.add(first)
+        if self._lanes or self._on_miss == "halt":
             self._halt()
         return refuse(exchange, why)
 

@@ -12,7 +12,7 @@ from faults.atoms import atoms
 from faults.judge import TWINS
 from faults.operator import bind
 from faults.site import Site, select
-from replay.player import Fork
+from replay.lanes import Fork
 from scenarios.world import World
 from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
 from stumble.workspaces import Workspace

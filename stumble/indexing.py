@@ -26,8 +26,8 @@ from traces.store import Store
 from traces.tape import Tape, read
 
 type Tables = dict[str, pa.Table]
-type Group = tuple[str | None, str | None]
-"""Parent and fork point: what a faulted run and its clean twins have in common."""
+type Group = tuple[str | None, str | None, str]
+"""Parent, fork point and world: what a faulted run and its clean twins have in common."""
 
 
 def tapes_folder(store: Store) -> Path:
@@ -167,7 +167,8 @@ class _Twins:
         with self._store.connect() as connection:
             ids = connection.execute(
                 "select trajectory_id from trajectories"
-                " where parent_id = ? and forked_at = ? and condition = 'clean' order by 1",
+                " where parent_id = ? and forked_at = ? and world = ? and condition = 'clean'"
+                " order by 1",
                 list(group),
             ).fetchall()
         paths = [tapes_folder(self._store) / f"{id}.tape" for (id,) in ids]
@@ -175,7 +176,8 @@ class _Twins:
 
 
 def _group(tape: Tape) -> Group:
-    return tape.trajectory.parent, tape.trajectory.forked_at
+    run = tape.trajectory
+    return run.parent, run.forked_at, run.world
 
 
 def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[object, ...]:

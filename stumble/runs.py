@@ -38,9 +38,10 @@ from recorder.environment import NODE_HOOK, bundle, environment
 from recorder.outer import way_out
 from recorder.process import Ended as Exit
 from recorder.tee import VARIABLE
+from replay.lanes import Fork
 from replay.match import Match
 from replay.performer import Performer
-from replay.player import Fork, OnMiss, Player
+from replay.player import OnMiss, Player
 from replay.rules import Rule, Rules
 from scenarios.world import World
 from stumble import tapes
@@ -398,8 +399,8 @@ async def _play(
             running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
             exit = await _unless((stage.failed, halted), running)
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
-        left = (*player.diverged, *player.missed, *unasked)
-        ending = await _close(tape, watch, exit, world, began, left)
+        left = (*player.diverged, *unasked)
+        ending = await _close(tape, watch, exit, world, began, left, player.missed)
     await asyncio.to_thread(tapes.close, path)
     return Played(
         id=run,
@@ -521,14 +522,15 @@ async def _close(
     world: World | None,
     began: float,
     left: Collection[str] = (),
+    missed: Collection[str] = (),
 ) -> Ending:
     """Ask the verifier and write how the run ended.
 
     Only a run that the agent itself brought to an end is verified: what diverged, ran out of
-    budget or was stopped by us neither passed nor failed.
+    budget, asked for what no tape holds or was stopped by us neither passed nor failed.
     """
     at = time.monotonic() - began
-    how: Ended = "diverged" if left else ended(exit, watch)
+    how: Ended = "diverged" if left else "replay_miss" if missed else ended(exit, watch)
     judged = world is not None and how in ("final", "crash")
     verdict = await world.verify() if world is not None and judged else None
     ending = Ending(
@@ -537,7 +539,7 @@ async def _close(
         passed=verdict.passed if verdict else None,
         verifier=type(world).__name__ if world is not None else None,
         at=at,
-        detail=next(iter(left), verdict.detail if verdict else None),
+        detail=next(iter((*left, *missed)), verdict.detail if verdict else None),
     )
     tape.ending(ending)
     return ending

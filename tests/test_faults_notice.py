@@ -75,6 +75,7 @@ def test_a_baseline_is_valid_where_two_of_three_twins_are_known_to_pass(
         ("diverged", False, None),
         ("harness", False, None),
         ("budget", False, None),
+        ("replay_miss", False, None),
     ],
 )
 def test_only_an_end_that_is_the_agents_own_is_judged(

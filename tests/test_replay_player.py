@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from replay.difference import explain
+from replay.lanes import Fork
 from replay.match import Index
-from replay.player import REFUSED, Fork, Player
+from replay.player import REFUSED, Player
 from traces.conversation import Watch
 from traces.dialects import openai_chat
 from traces.model import Chunk, Exchange, Request, Response, Trajectory

@@ -5,7 +5,8 @@ from itertools import count
 
 import pytest
 
-from replay.player import Fork, Player
+from replay.lanes import Fork
+from replay.player import Player
 from tests.told_runs import ORDER, Telling
 from traces.conversation import Watch
 from traces.model import Exchange, Request, Response

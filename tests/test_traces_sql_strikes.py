@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stored import empty, fill, one
+from tests.stored import answers, empty, fill, one
 
 RUN = {"trajectory_id": "t", "parent_id": "a", "model": "m", "ended": "final", "source": "fork"}
 STRUCK = {"trajectory_id": "t", "op": "http_status", "consumed": True, "sham": False}
@@ -23,3 +23,35 @@ def test_a_fault_of_a_fork_counts_once(source: str, repeats: int, fired: int) ->
         found = one(sql, "SELECT count(*) AS n, count(*) FILTER (judged) AS judged FROM strikes")
         assert found == {"n": fired, "judged": fired}
         assert one(sql, "SELECT sum(fired) AS n FROM recovery")["n"] == (fired or None)
+
+
+@pytest.mark.parametrize("ended", ["harness", "diverged", "replay_miss"])
+def test_a_run_that_was_cut_off_is_censored_and_not_a_failure(ended: str) -> None:
+    """Its agent had no chance to do anything about the fault."""
+    with empty() as sql:
+        fill(sql, "trajectories", [RUN | {"ended": ended, "world": "recorded"}])
+        fill(sql, "injections", [STRUCK | {"injection_id": "t/1"}])
+        fill(sql, "outcomes", [VERDICT | {"injection_id": "t/1", "class": "crashed"}])
+        facts = one(sql, "SELECT state, judged, settled FROM strikes")
+        assert facts == {"state": "consumed", "judged": False, "settled": False}
+        rates = one(sql, "SELECT fired, judged, excluded, handled_rate FROM recovery")
+        assert rates == {"fired": 1, "judged": 0, "excluded": 1, "handled_rate": None}
+
+
+def test_worlds_are_never_pooled() -> None:
+    with empty() as sql:
+        worlds = {"t": "fresh", "u": "recorded"}
+        fill(
+            sql,
+            "trajectories",
+            [RUN | {"trajectory_id": id, "world": world} for id, world in worlds.items()],
+        )
+        fill(
+            sql,
+            "injections",
+            [STRUCK | {"trajectory_id": id, "injection_id": f"{id}/1"} for id in worlds],
+        )
+        fill(sql, "outcomes", [VERDICT | {"injection_id": f"{id}/1"} for id in worlds])
+        for view in ("recovery", "recovery_by_site"):
+            found = answers(sql, f"SELECT world, fired FROM {view} ORDER BY world")
+            assert found == [{"world": "fresh", "fired": 1}, {"world": "recorded", "fired": 1}]

@@ -14,6 +14,7 @@ is named in `Placed.missing`, and nothing is guessed.
 """
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,7 @@ class Call:
 @dataclass(slots=True, eq=False)
 class _Lane:
     number: int
+    parent: int | None = None
     prefix: str = ""
     messages: int = 0
 
@@ -116,6 +118,8 @@ class _Told:
     lane: int | None = None
 
 
+TELLING = 12
+"""Characters of a text that says more than chance would where it stands in two places."""
 _LATEST = 64
 """How many answers a live run may go on from, where the provider keeps the conversation."""
 
@@ -149,6 +153,14 @@ class Conversations:
     def lanes(self) -> int:
         """How many lanes there are."""
         return len(self._lanes)
+
+    def parent(self, lane: int) -> int | None:
+        """The lane that had a call open for this one when it began, as for a helper agent.
+
+        None where none had: known by a text among the call's arguments that stands in what the
+        new lane was first told, of several the longest.
+        """
+        return self._lanes[lane].parent
 
     def open_calls(self) -> list[Call]:
         """The calls whose result no model request has carried yet."""
@@ -233,7 +245,7 @@ class Conversations:
         prefixes = list(_prefixes(messages))
         lane = self._continued(prefixes) or self._begun(before) or self._answering(results)
         if lane is None:
-            lane = _Lane(len(self._lanes))
+            lane = _Lane(len(self._lanes), self._calling(messages))
             self._lanes.append(lane)
         else:
             self._by_prefix.pop((lane.messages, lane.prefix), None)
@@ -259,6 +271,14 @@ class Conversations:
         given = {result.call_id for result in results}
         waiting = {call.lane for call in self.open_calls() if call.id in given}
         return self._lanes[waiting.pop()] if len(waiting) == 1 else None
+
+    def _calling(self, messages: tuple[Message, ...]) -> int | None:
+        """The lane whose open call says what these messages say; None where two say as much."""
+        told = "\n".join(message.content for message in messages)
+        said = [(_most(call.arguments, told), call.lane) for call in self.open_calls()]
+        most = max((length for length, _ in said), default=0)
+        lanes = {lane for length, lane in said if length == most}
+        return lanes.pop() if most >= TELLING and len(lanes) == 1 else None
 
     def _open(self, call: ToolCall, lane: _Lane, seq: int) -> None:
         arguments = canonical_arguments(call.arguments)
@@ -435,6 +455,27 @@ def _means(call: Call, asked: ToolCall) -> bool:
     """True if this message to an MCP server is what the model asked for."""
     same = canonical_arguments(call.arguments) == canonical_arguments(asked.arguments)
     return same and mcp.names(call.tool, asked.name)
+
+
+def _most(arguments: str, told: str) -> int:
+    """Characters of the longest text in a call's arguments that is told as well."""
+    try:
+        texts = _texts(json.loads(arguments or "{}"))
+    except ValueError:
+        texts = iter((arguments,))
+    return max((len(text) for text in map(str.strip, texts) if text and text in told), default=0)
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from _texts(each)
+        case dict():
+            for each in value.values():
+                yield from _texts(each)
 
 
 def _shares_atom(arguments: str, request: Request) -> bool:

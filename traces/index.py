@@ -62,7 +62,20 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
         ending.exit_code if ending else None,
         ending.verifier if ending else None,
         None,
+        *_forked(tape, told),
     )
+
+
+def _forked(tape: Tape, told: Story) -> tuple[int | None, int | None]:
+    """Lanes that a fork cascaded into, and results that were pinned; unknown where none was."""
+    if tape.trajectory.forked_at is None:
+        return None, None
+    felt = {told.placed[x.seq].lane for x in tape.exchanges if x.cascade}
+    return len(felt), len(_pinned(tape))
+
+
+def _pinned(tape: Tape) -> frozenset[str]:
+    return frozenset(id for exchange in tape.exchanges for id in exchange.pinned)
 
 
 def agent_name(run: Trajectory) -> str | None:
@@ -103,6 +116,7 @@ def _exchanges(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
             str(tape.path),
             offset,
             length,
+            exchange.cascade,
         )
 
 
@@ -125,6 +139,7 @@ def _steps(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
 def _tool_calls(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
     by_seq = {exchange.seq: exchange for exchange in tape.exchanges}
     struck = {injection.call_id for injection in tape.injections if not injection.sham}
+    pinned = _pinned(tape)
     for use in told.uses:
         own = [by_seq[seq] for seq in use.seqs]
         whole = [took for x in own if (took := _duration(x)) is not None]
@@ -144,6 +159,8 @@ def _tool_calls(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
             use.call_id in struck,
             len(use.arguments.encode("utf-8", "replace")),
             None if use.result is None else len(use.result.encode("utf-8", "replace")),
+            own[-1].answered_by if own else None,
+            use.call_id in pinned,
         )
 
 

@@ -23,7 +23,9 @@ type Side = Literal["request", "response"]
 type Place = Literal["http", "mcp", "model-boundary", "model"]
 type Condition = Literal["clean", "fault", "sham"]
 type World = Literal["fresh", "recorded", "none"]
-type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged"]
+type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged", "replay_miss"]
+"""`replay_miss`: a fork whose tools come from the tape asked one for what the tape does not hold;
+what the agent would have done is not known."""
 
 
 def header(headers: Headers, name: str) -> str | None:
@@ -134,6 +136,10 @@ class Exchange:
     edits: tuple[Edit, ...] = ()
     """What was changed in the request body before it went on; `request` is what was asked."""
     redacted: bool = False
+    cascade: bool = False
+    """True where a fork was felt in a lane that it was not made in, so that this went live."""
+    pinned: tuple[str, ...] = ()
+    """Call ids whose recorded results went on in the place of those of this run."""
 
     @property
     def forwarded(self) -> Request:

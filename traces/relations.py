@@ -36,13 +36,15 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "n_steps": _INT,  # steps of the agent; what users and systems said is not counted
                 "passed": _BOOL,
                 "reward": _REAL,
-                "ended": _TEXT,  # final, abstain, crash, budget, harness, diverged
+                "ended": _TEXT,  # final, abstain, crash, budget, harness, diverged, replay_miss
                 "cost_usd": _REAL,
                 "seconds": _REAL,
                 "tokens": _INT,
                 "agent_exit": _INT,
                 "verifier": _TEXT,
                 "cohort": _TEXT,  # the runs an efficiency index compares with one another
+                "cascades": _INT,  # lanes of a fork that felt it and went live; NULL: no fork
+                "drifted": _INT,  # results of local tools that were pinned; NULL: no fork
             }
         ),
         "exchanges": pa.schema(
@@ -67,6 +69,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "tape": _TEXT,
                 "offset": _INT,
                 "length": _INT,
+                "cascade": _BOOL,  # live, in a lane that the fork was not made in
             }
         ),
         "steps": pa.schema(
@@ -96,6 +99,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "struck": _BOOL,
                 "arguments_bytes": _INT,
                 "result_bytes": _INT,
+                "answered_by": _TEXT,  # of its last exchange: live, recorded, fault, ...
+                "drifted": _BOOL,  # the model was told the recorded result instead
             }
         ),
         "messages": pa.schema(

@@ -52,6 +52,8 @@ class _Said:
     by: Source
     edits: tuple[Edit, ...]
     redacted: bool
+    cascade: bool
+    pinned: tuple[str, ...]
     error: str | None = None
     head: _Head | None = None
     chunks: list[Chunk] = field(default_factory=list)
@@ -88,6 +90,8 @@ class _Said:
             answered_by=self.by,
             edits=self.edits,
             redacted=self.redacted,
+            cascade=self.cascade,
+            pinned=self.pinned,
         )
 
 
@@ -152,6 +156,8 @@ class Folder:
             by=value["by"],
             edits=tuple([edit(each) for each in value.get("edits", ())]),
             redacted=value.get("redacted", False),
+            cascade=value.get("cascade", False),
+            pinned=value.get("pinned", ()),
         )
 
     def _body(self, said: Any) -> bytes:

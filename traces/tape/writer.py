@@ -126,6 +126,10 @@ class Writer:
             value["edits"] = [said_edit(edit) for edit in edits]
         if redacted:
             value["redacted"] = True
+        if exchange.cascade:
+            value["cascade"] = True
+        if exchange.pinned:
+            value["pinned"] = exchange.pinned
         said = value["body"]
         if isinstance(said, bytes) and len(said) > LARGE:
             del value["body"]

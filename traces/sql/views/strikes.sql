@@ -4,8 +4,9 @@
 -- unfired, absorbed (the client's retry hid it), ended_before (the run was over before the agent
 -- could see it), undecided, or consumed. judged: consumed, the clean twins pass, the class is
 -- known. settled: judged, or it never reached the agent. Runs that ended by our own fault
--- (harness) or outside the recording (diverged) are neither. A fault that persists and strikes
--- again in the same run is one row. A replay without a fork says nothing of recovery: left out.
+-- (harness) or outside the recording (diverged, replay_miss) are neither: censored, not failed.
+-- A fault that persists and strikes again in the same run is one row. A replay without a fork
+-- says nothing of recovery: left out.
 WITH verdicts AS (
     SELECT *
     FROM outcomes
@@ -21,7 +22,7 @@ facts AS (
         t.world,
         coalesce(t.parent_id, t.task, t.trajectory_id) AS trace,
         coalesce(i.sham, false) OR coalesce(t.condition = 'sham', false) AS is_sham,
-        coalesce(t.ended IN ('harness', 'diverged'), false) AS broken,
+        coalesce(t.ended IN ('harness', 'diverged', 'replay_miss'), false) AS broken,
         v.class,
         v.noticed,
         v.passed,

@@ -24,7 +24,7 @@ SELECT
         coalesce(t.ended = 'crash', false)
         OR (
             t.passed IS NOT NULL
-            AND coalesce(t.ended NOT IN ('budget', 'harness', 'diverged'), true)
+            AND coalesce(t.ended NOT IN ('budget', 'harness', 'diverged', 'replay_miss'), true)
         )
     ) AS died,
     CASE WHEN coalesce(calls.k_unknown, 0) = 0 THEN least(coalesce(k_error_steps, 0), t.n_steps) END
