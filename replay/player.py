@@ -159,7 +159,7 @@ class Player:
             if self._index.names:
                 answer = _renamed(answer, self._index.names)
             answer = _timed(answer, moved)
-        return replace(exchange, response=answer, error=found.error, answered_by="recorded")
+        return exchange.got(answer, found.error, "recorded")
 
     def _aside(self, exchange: Exchange) -> Exchange:
         """What nobody waits for is never diverged: where it is not recorded it is shrugged off.

@@ -8,7 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from replay.performance import got
 from replay.performer import Performer, Stage
 from tests.on_stage import (
     GET,
@@ -33,7 +32,7 @@ from tests.on_stage import (
     rest,
     say,
 )
-from traces.model import Chunk, Edit, Exchange, Headers, Request, Response
+from traces.model import Chunk, Exchange, Headers, Response
 
 
 @pytest.fixture(scope="module")
@@ -272,28 +271,6 @@ def read(end: socket.socket) -> tuple[int, str, Headers, bytes, Headers, bool]:
 
 def latin(items: list[tuple[bytes, bytes]]) -> Headers:
     return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in items)
-
-
-def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
-    exchange = Exchange(
-        seq=7,
-        request=Request(method="GET", url="http://a/"),
-        response=Response(status=200),
-        error="reset",
-        started=1.0,
-        connection=2,
-        stream=3,
-        transport="stdio",
-        answered_by="fault",
-        edits=(Edit(start=0, stop=0, data=b""),),
-        redacted=True,
-    )
-    untold = [
-        field.name for field in fields(Exchange) if getattr(exchange, field.name) == field.default
-    ]
-    assert untold == []
-    response = Response(status=201)
-    assert got(exchange, response, None) == replace(exchange, response=response, error=None)
 
 
 @plain_and_tls

@@ -153,6 +153,24 @@ class Exchange:
         )
         return replace(self.request, headers=headers, body=body)
 
+    def got(
+        self, response: Response | None, error: str | None, answered_by: Source | None = None
+    ) -> "Exchange":
+        """The same exchange with this for its answer: `replace` in half its time."""
+        return Exchange(
+            seq=self.seq,
+            request=self.request,
+            response=response,
+            error=error,
+            started=self.started,
+            connection=self.connection,
+            stream=self.stream,
+            transport=self.transport,
+            answered_by=answered_by or self.answered_by,
+            edits=self.edits,
+            redacted=self.redacted,
+        )
+
     def later(self, seconds: float) -> "Exchange":
         """The same exchange with its whole answer `seconds` later."""
         if self.response is None:

@@ -30,6 +30,7 @@ from traces import spans
 from traces.canonical import canonical_value
 from traces.dialects import wire
 from traces.encoding import plain
+from traces.latest import Latest
 from traces.model import Chunk, Edit, Exchange, Headers, Request, header
 from traces.step import ToolCall
 
@@ -76,6 +77,7 @@ class Reply:
     """Of a JSON-RPC error; None for a result, be it one that says `isError`."""
 
 
+@Latest
 def message(request: Request) -> Message | None:
     """What a client says to an MCP server with this; None where this is no MCP."""
     if request.method in ("POST", "MESSAGE"):
@@ -88,6 +90,7 @@ def message(request: Request) -> Message | None:
     return None
 
 
+@Latest
 def _said(request: Request) -> dict[str, object] | None:
     body = plain(request.headers, request.body) or b""
     if b'"jsonrpc"' not in body:

@@ -1,0 +1,30 @@
+"""Values, where they do more than hold what they were given."""
+
+from dataclasses import fields, replace
+
+from traces.model import Edit, Exchange, Request, Response
+
+
+def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
+    exchange = Exchange(
+        seq=7,
+        request=Request(method="GET", url="http://a/"),
+        response=Response(status=200),
+        error="reset",
+        started=1.0,
+        connection=2,
+        stream=3,
+        transport="stdio",
+        answered_by="fault",
+        edits=(Edit(start=0, stop=0, data=b""),),
+        redacted=True,
+    )
+    untold = [
+        field.name for field in fields(Exchange) if getattr(exchange, field.name) == field.default
+    ]
+    assert untold == []
+    response = Response(status=201)
+    assert exchange.got(response, None) == replace(exchange, response=response, error=None)
+    assert exchange.got(None, "eof", "live") == replace(
+        exchange, response=None, error="eof", answered_by="live"
+    )
