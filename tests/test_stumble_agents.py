@@ -105,7 +105,7 @@ def asks(request: Request) -> bool:
     """True for what a model is to answer; a warm-up of a WebSocket only announces it."""
     dialect = lens(request)
     body = plain(request.headers, request.body) or b""
-    return dialect is not None and not dialect.state(body).silent
+    return dialect is not None and not dialect.reading()(body).state.silent
 
 
 def digest(exchange: Exchange) -> str:

@@ -79,10 +79,10 @@ def test_a_list_of_parts_keeps_its_shape() -> None:
     ]
 
 
-def test_offsets_point_at_the_value() -> None:
+def test_offsets_point_at_the_message() -> None:
     body = body_with([("a", 'say "hi"')])
     (found,) = openai_chat.results(body)
-    assert json.loads(body[found.start : found.stop]) == 'say "hi"'
+    assert json.loads(body[found.start : found.stop])["content"] == 'say "hi"'
 
 
 calls = st.lists(

@@ -88,7 +88,7 @@ def test_what_follows_a_call_is_its_result(text: str, flag: bool | None) -> None
     (found,) = text_history.results(body)
     assert found.call_id == said(str(asks("ls")["content"])).calls[0].id
     assert (found.text, found.is_error) == (text, flag)
-    assert json.loads(body[found.start : found.stop]) == text
+    assert json.loads(body[found.start : found.stop])["content"] == text
     assert [message.role for message in text_history.messages(body)][-1] == "tool"
 
 

@@ -1,6 +1,7 @@
 """One form for JSON that says the same thing, whatever its spacing, key order or escapes."""
 
 import json
+from hashlib import blake2b
 
 import orjson
 
@@ -27,3 +28,8 @@ def canonical_value(value: object) -> bytes:
         except TypeError:
             raise ValueError(str(error)) from error
         return text.encode("utf-8", "surrogatepass")
+
+
+def address(value: object) -> bytes:
+    """A hash of a parsed value; the same, to all intents, iff the canonical JSON is."""
+    return blake2b(canonical_value(value), digest_size=16).digest()

@@ -16,7 +16,7 @@ is named in `Placed.missing`, and nothing is guessed.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -28,7 +28,7 @@ from traces.dialects import lens, mcp
 from traces.encoding import plain
 from traces.kind import Kind, unspoken
 from traces.model import Chunk, Exchange, Request, Response, header
-from traces.step import Answer, Lens, Message, Result, ToolCall
+from traces.step import Answer, Asked, Lens, Message, Result, ToolCall
 
 type Join = Literal["id", "map", "window", "args"]
 """How an exchange was found to belong to a call: the first of these that names just one.
@@ -134,6 +134,8 @@ class Conversations:
     def __init__(self, tools: Mapping[str, str] | None = None, *, live: bool = False) -> None:
         self._tools = dict(tools or {})
         self._live = live
+        self._readings: dict[str, Callable[[bytes], Asked]] = {}
+        """What reads the requests of each dialect; it remembers what it has read."""
         self._lanes: list[_Lane] = []
         self._by_prefix: dict[tuple[int, str], _Lane] = {}
         self._calls: dict[tuple[int, str], Call] = {}
@@ -210,8 +212,8 @@ class Conversations:
 
     def _model(self, exchange: Exchange, dialect: Lens) -> Placed:
         body = plain(exchange.request.headers, exchange.request.body) or b""
-        messages, results = dialect.messages(body), dialect.results(body)
-        state = dialect.state(body)
+        asked = self._read(dialect, body)
+        messages, results, state = asked.messages, asked.results, asked.state
         before = self._kept.get(state.previous or "", _Told())
         messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
         lane = self._lane(messages, results, before.lane)
@@ -239,25 +241,31 @@ class Conversations:
             attempt = self._failed.get(_turn(placed))
         return replace(placed, attempt_of=attempt)
 
+    def _read(self, dialect: Lens, body: bytes) -> Asked:
+        if dialect.NAME not in self._readings:
+            self._readings[dialect.NAME] = dialect.reading()
+        return self._readings[dialect.NAME](body)
+
     def _lane(
         self, messages: tuple[Message, ...], results: tuple[Result, ...], before: int | None
     ) -> _Lane:
-        prefixes = list(_prefixes(messages))
-        lane = self._continued(prefixes) or self._begun(before) or self._answering(results)
+        lane = self._continued(messages) or self._begun(before) or self._answering(results)
         if lane is None:
             lane = _Lane(len(self._lanes), self._calling(messages))
             self._lanes.append(lane)
         else:
             self._by_prefix.pop((lane.messages, lane.prefix), None)
         lane.messages = len(messages)
-        lane.prefix = prefixes[-1] if prefixes else ""
+        lane.prefix = _address(messages)
         self._by_prefix[lane.messages, lane.prefix] = lane
         return lane
 
-    def _continued(self, prefixes: list[str]) -> _Lane | None:
+    def _continued(self, messages: tuple[Message, ...]) -> _Lane | None:
+        """The lane with the longest conversation that this one begins with."""
+        lengths = {count for count, _ in self._by_prefix if 0 < count <= len(messages)}
         known = (
-            self._by_prefix.get((count, prefixes[count - 1]))
-            for count in range(len(prefixes), 0, -1)
+            self._by_prefix.get((count, _address(messages[:count])))
+            for count in sorted(lengths, reverse=True)
         )
         return next((lane for lane in known if lane is not None), None)
 
@@ -441,14 +449,10 @@ def _numbered(results: tuple[Result, ...], before: tuple[str, ...] = ()) -> Iter
         yield result.call_id if again == 1 else f"{result.call_id}#{again}"
 
 
-def _prefixes(messages: tuple[Message, ...]) -> list[str]:
-    """The address of each prefix of a conversation; equal conversations, equal addresses."""
-    digest, out = hashlib.blake2b(digest_size=16), []
-    for message in messages:
-        text = message.canonical.encode("utf-8", "surrogatepass")
-        digest.update(len(text).to_bytes(8) + text)
-        out.append(digest.hexdigest())
-    return out
+def _address(messages: tuple[Message, ...]) -> str:
+    """The address of a conversation: equal conversations, equal addresses."""
+    said = b"".join([message.address for message in messages])
+    return hashlib.blake2b(said, digest_size=16).hexdigest() if messages else ""
 
 
 def _means(call: Call, asked: ToolCall) -> bool:

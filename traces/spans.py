@@ -8,6 +8,9 @@ the speed of C; callers have checked that the text is valid JSON.
 import re
 from collections.abc import Iterator
 
+type Span = tuple[int, int]
+"""Where a value stands: the offset of its first byte, and that behind its last."""
+
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _INSIDE = rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
@@ -114,28 +117,15 @@ def objects(text: bytes, span: tuple[int, int] | None) -> Iterator[dict[bytes, t
         at = _skip(text, stop)
 
 
-def listed(text: bytes, key: bytes) -> list[dict[bytes, tuple[int, int]]]:
-    """`members` of each object in the array that the outermost object has under `key`.
-
-    The text is passed over once, where `members` and then `objects` would do it twice.
-    """
-    found: list[dict[bytes, tuple[int, int]]] = []
+def array(text: bytes, key: bytes) -> int | None:
+    """Where the first array begins that the outermost object has under `key`."""
     at = root(text) + 1
     while name := _KEY.match(text, at):
         at = name.end()
-        if name[1] != key or text[at : at + 1] != b"[":
-            found, at = [] if name[1] == key else found, end(text, at)
-            continue
-        found, at = [], _skip(text, at + 1)
-        while text[at : at + 1] != b"]":
-            if text[at : at + 1] == b"{":
-                each, at = _members(text, at)
-                found.append(each)
-            else:
-                at = end(text, at)
-            at = _skip(text, at)
-        at += 1
-    return found
+        if name[1] == key and text[at : at + 1] == b"[":
+            return at
+        at = end(text, at)
+    return None
 
 
 def root(text: bytes) -> int:

@@ -3,6 +3,7 @@
 These are derived values. They are never written to a tape.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,8 +17,8 @@ class Message:
     role: str
     content: str
     """Plain text where the message has it, else the canonical JSON of its content."""
-    canonical: str
-    """Canonical JSON of the whole message: equal iff the messages say the same."""
+    address: bytes
+    """A hash of the canonical JSON of the whole message: equal iff they say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Result:
     text: str
     start: int
     stop: int
-    """body[start:stop] is the JSON value (string or list of parts) that holds the text."""
+    """body[start:stop] is the message, or conversation item, that holds it."""
     is_error: bool | None = None
     """None where the dialect has no flag for it."""
 
@@ -79,6 +80,17 @@ class State:
     """True where it only hands its conversation over, and wants no answer: a warm-up."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request says; nothing where it cannot be read."""
+
+    messages: tuple[Message, ...] = ()
+    """The conversation so far, oldest first."""
+    results: tuple[Result, ...] = ()
+    """The tool results in it, in order, with offsets in an identity-coded body."""
+    state: State = State()
+
+
 class Lens(Protocol):
     """What a dialect module provides, as module-level functions; none raises on odd bytes."""
 
@@ -99,16 +111,20 @@ class Lens(Protocol):
         """The conversation so far, oldest first."""
         ...
 
-    def state(self, body: bytes) -> State:
-        """Whether `messages` is all of it; the default where clients always send all."""
-        ...
-
     def results(self, body: bytes) -> tuple[Result, ...]:
         """The tool results in the request, in order, with offsets in an identity-coded body."""
         ...
 
     def replace(self, body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-        """The edits that put `text` in place of the result of a call; none where it says so."""
+        """The edits that put `text` in place of the results of a call; none where it says so."""
+        ...
+
+    def reading(self) -> Callable[[bytes], Asked]:
+        """What reads the bodies of requests, one after the other, each as far as it is new."""
+        ...
+
+    def put(self, body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
+        """The edits that put `text` in place of this result; none where it says so."""
         ...
 
     def read(self, headers: Headers, body: bytes) -> Answer | None:

@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 import orjson
 
 from traces import spans, sse
-from traces.canonical import canonical_value
+from traces.canonical import address
 from traces.dialects import wire
+from traces.dialects.reading import Around, Item, Reading, replaced
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, State, ToolCall, Usage
+from traces.step import Answer, Message, Result, ToolCall, Usage
 
 NAME = "anthropic_messages"
 
@@ -50,27 +51,55 @@ def model(body: bytes) -> str | None:
     return wire.string(wire.load(body).get("model"))
 
 
-def messages(body: bytes) -> tuple[Message, ...]:
-    """The conversation in the request, `system` first; empty where the body cannot be read."""
-    value = wire.load(body)
-    system = (_message("system", value["system"]),) if value.get("system") else ()
-    said = (
-        _message(str(message.get("role")), message.get("content"))
-        for message in wire.tables(value.get("messages"))
-    )
-    return (*system, *said)
+def reading() -> Reading:
+    """Clients send the whole conversation every time; `system` is its first message."""
+    return Reading(b"messages", _item, _around)
 
 
-def _message(role: str, content: object) -> Message:
+def _around(value: dict[str, object]) -> Around:
+    system = value.get("system")
+    if not system:
+        return Around()
+    said = address({"role": "system", "content": _bare(system)})
+    return Around(messages=(Message(role="system", content=wire.text(system), address=said),))
+
+
+def _item(message: dict[str, object]) -> Item:
     """A user message of nothing but tool results is of role `tool`, as in other dialects."""
+    role, content = str(message.get("role")), message.get("content")
     text, results = wire.text(content), [block for block in wire.tables(content) if _result(block)]
     carries = role == "user" and bool(results) and not text
-    canonical = canonical_value({"role": role, "content": _bare(content)})
-    return Message(
-        role="tool" if carries else role,
-        content="".join(wire.text(block.get("content")) for block in results) if carries else text,
-        canonical=canonical.decode("utf-8", "surrogatepass"),
+    return Item(
+        message=Message(
+            role="tool" if carries else role,
+            content="".join(map(_text, results)) if carries else text,
+            address=address({"role": role, "content": _bare(content)}),
+        ),
+        results=tuple(
+            (str(block["tool_use_id"]), _text(block), _flag(block))
+            for block in results
+            if role == "user" and "tool_use_id" in block
+        ),
     )
+
+
+def _text(block: dict[str, object]) -> str:
+    return wire.text(block.get("content"))
+
+
+def _flag(block: dict[str, object]) -> bool | None:
+    flag = block.get("is_error")
+    return flag if isinstance(flag, bool) else None
+
+
+def messages(body: bytes) -> tuple[Message, ...]:
+    """The conversation in the request, `system` first; empty where the body cannot be read."""
+    return reading()(body).messages
+
+
+def results(body: bytes) -> tuple[Result, ...]:
+    """The tool results in the request, in order; an absent content is empty."""
+    return reading()(body).results
 
 
 def _result(block: dict[str, object]) -> bool:
@@ -88,57 +117,31 @@ def _bare(content: object) -> object:
     return wire.bare(blocks)
 
 
-def _results(body: bytes) -> Iterator[dict[bytes, wire.Span]]:
-    if not wire.load(body):
-        return
-    top = spans.members(body, spans.root(body))
-    for message in spans.objects(body, top.get(b"messages")):
-        if wire.value(body, message, b"role") == "user":
-            for block in spans.objects(body, message.get(b"content")):
-                if wire.value(body, block, b"type") == "tool_result" and b"tool_use_id" in block:
-                    yield block
+def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
+    """The edits that put `text` in place of a result; none where it says so, so no byte moves.
+
+    A list stays a list: its first text block takes the text and its other text blocks go, for
+    the API refuses empty ones ("text content blocks must be non-empty").
+    """
+    if result.text == text:
+        return ()
+    blocks = spans.objects(body, spans.members(body, result.start).get(b"content"))
+    same = (block for block in blocks if _is(body, block, result))
+    return tuple(edit for block in same for edit in _put(body, block, text))
 
 
-def _said(body: bytes, block: dict[bytes, wire.Span]) -> str:
-    return wire.text(wire.value(body, block, b"content"))
-
-
-def state(body: bytes) -> State:
-    """Clients send the whole conversation every time."""
-    return State()
-
-
-def results(body: bytes) -> tuple[Result, ...]:
-    """The tool results in the request, in order; an absent content is empty and has no span."""
-    found = []
-    for block in _results(body):
-        _, behind = block[b"tool_use_id"]
-        start, stop = block.get(b"content", (behind, behind))
-        flag = wire.value(body, block, b"is_error")
-        found.append(
-            Result(
-                call_id=str(wire.value(body, block, b"tool_use_id")),
-                text=_said(body, block),
-                start=start,
-                stop=stop,
-                is_error=flag if isinstance(flag, bool) else None,
-            )
-        )
-    return tuple(found)
+def _is(body: bytes, block: dict[bytes, wire.Span], result: Result) -> bool:
+    named = b"tool_use_id" in block and wire.value(body, block, b"type") == "tool_result"
+    return (
+        named
+        and str(wire.value(body, block, b"tool_use_id")) == result.call_id
+        and wire.text(wire.value(body, block, b"content")) == result.text
+    )
 
 
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-    """The edits that put `text` in place of the result of a call, in every message that has it.
-
-    No edit where the text is what already stands there. A list stays a list: its first text
-    block takes the text and its other text blocks go, for the API refuses empty ones ("text
-    content blocks must be non-empty").
-    """
-    edits: list[Edit] = []
-    for block in _results(body):
-        if wire.value(body, block, b"tool_use_id") == call_id and _said(body, block) != text:
-            edits += _put(body, block, text)
-    return tuple(edits)
+    """`put` in every message that has a result of the call."""
+    return replaced(put, body, results(body), call_id, text)
 
 
 def _put(body: bytes, block: dict[bytes, wire.Span], text: str) -> Iterator[Edit]:

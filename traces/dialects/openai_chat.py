@@ -7,18 +7,18 @@ by `index`; usage comes in a last chunk with empty `choices` if it was asked for
 ends with `data: [DONE]`.
 """
 
-import json
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import orjson
 
 from traces import spans, sse
-from traces.canonical import canonical_value
+from traces.canonical import address
 from traces.dialects import wire
+from traces.dialects.reading import Item, Reading, replaced
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, State, ToolCall, Usage
+from traces.step import Answer, Message, Result, ToolCall, Usage
 
 NAME = "openai_chat"
 
@@ -38,61 +38,49 @@ def model(body: bytes) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def message(value: dict[str, object]) -> Message:
+    """What one message says."""
+    content = value.get("content")
+    said = value | {"content": wire.bare(content)} if "content" in value else value
+    return Message(role=str(value.get("role")), content=wire.text(content), address=address(said))
+
+
+def _item(value: dict[str, object]) -> Item:
+    said = message(value)
+    if said.role != "tool" or "tool_call_id" not in value or "content" not in value:
+        return Item(message=said)
+    return Item(message=said, results=((str(value["tool_call_id"]), said.content, None),))
+
+
+def reading() -> Reading:
+    """Clients send the whole conversation every time."""
+    return Reading(b"messages", _item)
+
+
 def messages(body: bytes) -> tuple[Message, ...]:
     """The conversation in the request; empty where the body cannot be read."""
-    found = wire.load(body).get("messages")
-    return tuple(
-        Message(
-            role=str(message.get("role")),
-            content=wire.text(message.get("content")),
-            canonical=_canonical(message),
-        )
-        for message in wire.tables(found)
-    )
-
-
-def _canonical(message: dict[str, object]) -> str:
-    said = message | {"content": wire.bare(message.get("content"))}
-    return canonical_value(said if "content" in message else message).decode(
-        "utf-8", "surrogatepass"
-    )
-
-
-def _contents(body: bytes) -> Iterator[tuple[str, int, int]]:
-    """(call id, start, stop of the content value) of each tool message."""
-    said = wire.tables(wire.load(body).get("messages"))
-    if all(message.get("role") != "tool" for message in said):
-        return
-    for message, place in zip(said, spans.listed(body, b"messages"), strict=False):
-        if message.get("role") == "tool" and "tool_call_id" in message and b"content" in place:
-            yield str(message["tool_call_id"]), *place[b"content"]
-
-
-def state(body: bytes) -> State:
-    """Clients send the whole conversation every time."""
-    return State()
+    return reading()(body).messages
 
 
 def results(body: bytes) -> tuple[Result, ...]:
     """The tool results in the request, in order; offsets are those of an identity-coded body."""
-    return tuple(
-        Result(call_id=key, text=wire.text(json.loads(body[start:stop])), start=start, stop=stop)
-        for key, start, stop in _contents(body)
-    )
+    return reading()(body).results
+
+
+def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
+    """The edits that put `text` in place of a result; none where it says so, so no byte moves.
+
+    Of a list of parts the first text part takes the new text, the others become empty.
+    """
+    content = spans.members(body, result.start).get(b"content")
+    if content is None or result.text == text:
+        return ()
+    return tuple(wire.put(body, wire.strings(body, content) or [content], text))
 
 
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-    """The edits that put `text` in place of the result of a call, in every message that has it.
-
-    No edit where the text is what already stands there, so no byte moves without need. Of a
-    list of parts the first text part takes the new text, the other text parts become empty.
-    """
-    edits: list[Edit] = []
-    for key, start, stop in _contents(body):
-        if key == call_id and wire.text(json.loads(body[start:stop])) != text:
-            places = wire.strings(body, (start, stop)) or [(start, stop)]
-            edits += wire.put(body, places, text)
-    return tuple(edits)
+    """`put` in every message that has a result of the call."""
+    return replaced(put, body, results(body), call_id, text)
 
 
 def read(headers: Headers, body: bytes) -> Answer | None:

@@ -29,8 +29,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from traces import spans, sse
-from traces.canonical import canonical_value
+from traces.canonical import address, canonical_value
 from traces.dialects import wire
+from traces.dialects.reading import Around, Item, Reading, Value, replaced
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
 from traces.step import Answer, Message, Result, State, ToolCall, Usage
@@ -51,7 +52,7 @@ _ENDS = {"response.completed", "response.incomplete", "response.failed", "error"
 
 _OUTPUTS = {f"{kind}_output" for kind in _CALLS}
 
-_TEXTS = (b"text", b"stdout", b"stderr")
+_TEXTS = ("text", "stdout", "stderr")
 """What holds text in the parts of an output; the latter two in those of `shell_call_output`."""
 
 
@@ -80,23 +81,37 @@ def model(body: bytes) -> str | None:
     return wire.string(wire.load(body).get("model"))
 
 
-def messages(body: bytes) -> tuple[Message, ...]:
-    """The conversation in the request, `instructions` first, one message for each item."""
-    value = wire.load(body)
+def reading() -> Reading:
+    """Reads the conversation in a request, `instructions` first, and what it goes on from."""
+    return Reading(b"input", _item, _around)
+
+
+def _around(value: dict[str, object]) -> Around:
     given, said = value.get("instructions"), value.get("input")
-    system = [{"role": "system", "content": given}] if given else []
-    items = [{"role": "user", "content": said}] if isinstance(said, str) else wire.tables(said)
-    return tuple(_message(item) for item in (*system, *items))
-
-
-def state(body: bytes) -> State:
-    """The answer it goes on from, if it names one, and whether it is a warm-up."""
-    value = wire.load(body)
-    return State(
+    system: list[Value] = [{"role": "system", "content": given}] if given else []
+    user: list[Value] = [{"role": "user", "content": said}] if isinstance(said, str) else []
+    state = State(
         previous=wire.string(value.get("previous_response_id")) or None,
-        lead=1 if value.get("instructions") else 0,
+        lead=len(system),
         silent=value.get("generate") is False,
     )
+    return Around(messages=tuple(_message(item) for item in (*system, *user)), state=state)
+
+
+def _item(item: dict[str, object]) -> Item:
+    if "output" not in item or str(item.get("type")) not in _OUTPUTS:
+        return Item(message=_message(item))
+    # The output of a local shell has no call_id and names the call by its own id.
+    key, output = item.get("call_id") or item.get("id"), item["output"]
+    parts = (pair for part in wire.tables(output) for pair in part.items())
+    text = "".join(said for name, said in parts if name in _TEXTS and isinstance(said, str))
+    result = str(key), output if isinstance(output, str) else text, _is_error(item)
+    return Item(message=_message(item), results=(result,))
+
+
+def messages(body: bytes) -> tuple[Message, ...]:
+    """The conversation in the request, `instructions` first, one message for each item."""
+    return reading()(body).messages
 
 
 def _message(item: dict[str, object]) -> Message:
@@ -105,7 +120,7 @@ def _message(item: dict[str, object]) -> Message:
     return Message(
         role=wire.string(item.get("role")) or role,
         content=wire.text(item.get("output" if kind in _OUTPUTS else "content")),
-        canonical=canonical_value(_bare(item)).decode("utf-8", "surrogatepass"),
+        address=address(_bare(item)),
     )
 
 
@@ -136,55 +151,34 @@ def _plain(content: object) -> object:
     return content
 
 
-def _outputs(body: bytes) -> Iterator[tuple[str, dict[bytes, wire.Span]]]:
-    """(call id, members) of each item that holds a result."""
-    if not wire.load(body):
-        return
-    top = spans.members(body, spans.root(body))
-    for item in spans.objects(body, top.get(b"input")):
-        if b"output" in item and str(wire.value(body, item, b"type")) in _OUTPUTS:
-            # The output of a local shell has no call_id and names the call by its own id.
-            key = wire.value(body, item, b"call_id") or wire.value(body, item, b"id")
-            yield str(key), item
-
-
 def results(body: bytes) -> tuple[Result, ...]:
     """The tool results in the request, in order; offsets are those of an identity-coded body."""
-    return tuple(
-        Result(
-            call_id=key,
-            text=wire.said(body, wire.strings(body, item[b"output"], _TEXTS)),
-            start=item[b"output"][0],
-            stop=item[b"output"][1],
-            is_error=_is_error(body, item),
-        )
-        for key, item in _outputs(body)
-    )
+    return reading()(body).results
 
 
-def _is_error(body: bytes, item: dict[bytes, wire.Span]) -> bool | None:
+def _is_error(item: dict[str, object]) -> bool | None:
     """Only a patch has a flag: elsewhere `status` says whether the item is whole."""
-    if wire.value(body, item, b"type") != "apply_patch_call_output":
+    if item.get("type") != "apply_patch_call_output":
         return None
-    return wire.value(body, item, b"status") == "failed"
+    return item.get("status") == "failed"
+
+
+def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
+    """The edits that put `text` in place of a result; none where it says so, so no byte moves.
+
+    Of a list of parts the first text takes the new text, the other texts become empty; a list
+    without a text gets one.
+    """
+    output = spans.members(body, result.start).get(b"output")
+    if output is None or result.text == text:
+        return ()
+    places = wire.strings(body, output, _TEXTS)
+    return tuple(wire.put(body, places, text)) if places else (_part(body, output, text),)
 
 
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-    """The edits that put `text` in place of the result of a call, in every item that has it.
-
-    No edit where the text is what already stands there. Of a list of parts the first text takes
-    the new text, the other texts become empty; a list without a text gets one.
-    """
-    edits: list[Edit] = []
-    for key, item in _outputs(body):
-        places = wire.strings(body, item[b"output"], _TEXTS)
-        if key != call_id or wire.said(body, places) == text:
-            continue
-        if places:
-            edits += wire.put(body, places, text)
-        else:
-            edits.append(_part(body, item[b"output"], text))
-    return tuple(edits)
+    """`put` in every item that has a result of the call."""
+    return replaced(put, body, results(body), call_id, text)
 
 
 def _part(body: bytes, output: wire.Span, text: str) -> Edit:

@@ -12,16 +12,17 @@ comes again is counted: its second result is `<name>#2`, as the conversation nam
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from hashlib import blake2b
 
 from traces import spans
 from traces.dialects import openai_chat, wire
+from traces.dialects.reading import replaced
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, State, ToolCall
+from traces.reader import Reader
+from traces.step import Answer, Asked, Message, Result, ToolCall
 
 NAME = "text_history"
 
@@ -29,6 +30,8 @@ TOOL = "bash"
 
 _OWN = re.compile(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _PLAIN = re.compile(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
+_TOOLS = re.compile(rb'"tools"\s*:\s*\[\s*\{')
+"""Tools were handed over; inside a text the quotes would be escaped."""
 _RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>")
 
 
@@ -50,46 +53,27 @@ def fits(request: Request) -> bool:
     if not openai_chat.fits(request):
         return False
     body = plain(request.headers, request.body) or b""
-    if b"```bash" not in body and b"```mswea_bash_command" not in body:
+    if _TOOLS.search(body) or (b"```bash" not in body and b"```mswea_bash_command" not in body):
         return False
-    value = wire.load(body)
-    if value.get("tools"):
+    try:
+        return _followed(body)
+    except ValueError:
         return False
-    shown = any(
-        _commands(wire.text(message.get("content")))
-        for message in wire.tables(value.get("messages"))
-        if message.get("role") == "system"
-    )
-    return shown or any(_RETURNED.match(turn.text) for turn in _turns(body))
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A user message that follows a call."""
-
-    call_id: str
-    number: int
-    text: str
-    span: wire.Span
-
-
-def _turns(body: bytes) -> Iterator[_Turn]:
-    if not wire.load(body):
-        return
-    top = spans.members(body, spans.root(body))
-    seen, call = Counter[str](), None
-    for number, message in enumerate(spans.objects(body, top.get(b"messages"))):
-        role, text = wire.value(body, message, b"role"), wire.text(_content(body, message))
-        if call is not None and role == "user" and b"content" in message:
-            again = f"#{seen[call.id]}" if seen[call.id] > 1 else ""
-            yield _Turn(call.id + again, number, text, message[b"content"])
-        call = _call(text) if role == "assistant" else None
-        if call is not None:
-            seen[call.id] += 1
-
-
-def _content(body: bytes, message: dict[bytes, wire.Span]) -> object:
-    return wire.value(body, message, b"content")
+def _followed(body: bytes) -> bool:
+    """True where the form is shown or followed; as a rule the first messages tell."""
+    start, called = spans.array(body, b"messages"), False
+    for at, stop in spans.items(body, start) if start is not None else ():
+        said = _item(body[at:stop])
+        if said is None:
+            continue
+        if said.message.role == "system" and _commands(said.message.content):
+            return True
+        if called and said.result is not None and said.is_error is not None:
+            return True
+        called = said.call is not None
+    return False
 
 
 def model(body: bytes) -> str | None:
@@ -97,41 +81,90 @@ def model(body: bytes) -> str | None:
     return openai_chat.model(body)
 
 
-def messages(body: bytes) -> tuple[Message, ...]:
-    """The conversation in the request; what follows a call is of role `tool`."""
-    numbers = {turn.number for turn in _turns(body)}
-    return tuple(
-        changed(message, role="tool") if number in numbers else message
-        for number, message in enumerate(openai_chat.messages(body))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What one message says, and what it says where it follows a call."""
+
+    message: Message
+    call: str | None
+    """The id of the call that it makes."""
+    result: Message | None
+    is_error: bool | None
+
+
+def _item(text: bytes) -> _Said | None:
+    value = wire.parsed(text)
+    if not isinstance(value, dict):
+        return None
+    said = openai_chat.message(value)
+    call = _call(said.content) if said.role == "assistant" else None
+    returned = _RETURNED.match(said.content)
+    return _Said(
+        message=said,
+        call=call.id if call else None,
+        result=changed(said, role="tool") if said.role == "user" and "content" in value else None,
+        is_error=returned[1] != "0" if returned else None,
     )
 
 
-def state(body: bytes) -> State:
+class _Reading:
+    """Goes through the messages in order: a user message that follows a call is its result."""
+
+    def __init__(self) -> None:
+        self._reader = Reader(b"messages", _item, wire.parsed)
+
+    def __call__(self, body: bytes) -> Asked:
+        """What a body says; nothing where it cannot be read."""
+        try:
+            read = self._reader.read(body)
+        except ValueError:
+            return Asked()
+        messages, results = list[Message](), list[Result]()
+        seen, call = Counter[str](), None
+        for said, (start, stop) in zip(read.items, read.places, strict=True):
+            if said is None:
+                continue
+            answers = call is not None and said.result is not None
+            messages.append(said.result if answers and said.result else said.message)
+            if call is not None and said.result is not None:
+                again = f"#{seen[call]}" if seen[call] > 1 else ""
+                results.append(
+                    Result(
+                        call_id=call + again,
+                        text=said.message.content,
+                        start=start,
+                        stop=stop,
+                        is_error=said.is_error,
+                    )
+                )
+            call = said.call
+            seen[call or ""] += 1
+        return Asked(messages=tuple(messages), results=tuple(results))
+
+
+def reading() -> _Reading:
     """Clients send the whole conversation every time."""
-    return State()
+    return _Reading()
+
+
+def messages(body: bytes) -> tuple[Message, ...]:
+    """The conversation in the request; what follows a call is of role `tool`."""
+    return reading()(body).messages
 
 
 def results(body: bytes) -> tuple[Result, ...]:
     """What followed each call, in order; an error where its return code is not 0."""
-    return tuple(
-        Result(
-            call_id=turn.call_id,
-            text=turn.text,
-            start=turn.span[0],
-            stop=turn.span[1],
-            is_error=found[1] != "0" if (found := _RETURNED.match(turn.text)) else None,
-        )
-        for turn in _turns(body)
-    )
+    return reading()(body).results
+
+
+def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
+    """The edits that put `text` in place of what followed a call; none where it stands there."""
+    return openai_chat.put(body, result, text)
 
 
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-    """The edits that put `text` in place of what followed a call; none where it stands there."""
-    edits: list[Edit] = []
-    for turn in _turns(body):
-        if turn.call_id == call_id and turn.text != text:
-            edits += wire.put(body, wire.strings(body, turn.span) or [turn.span], text)
-    return tuple(edits)
+    """`put` in every message that followed the call."""
+    return replaced(put, body, results(body), call_id, text)
 
 
 def read(headers: Headers, body: bytes) -> Answer | None:

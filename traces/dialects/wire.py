@@ -8,19 +8,25 @@ import orjson
 from traces import spans
 from traces.model import Edit
 
-type Span = tuple[int, int]
+type Span = spans.Span
+
+
+def parsed(text: bytes) -> object:
+    """The value of a JSON text, lone surrogates and all; ValueError where it is none."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        if b"\\ud" not in text.lower():
+            raise
+        return json.loads(text.decode("utf-8", "surrogatepass"))
 
 
 def load(body: bytes) -> dict[str, object]:
     """The JSON object in a body; empty where there is none."""
     try:
-        if b"\\ud" in body.lower():
-            value = json.loads(body.decode("utf-8", "surrogatepass"))
-        else:
-            value = orjson.loads(body)
+        return table(parsed(body))
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def objects(text: bytes) -> Iterator[dict[str, object]]:
@@ -87,23 +93,13 @@ def value(body: bytes, of: dict[bytes, Span], key: bytes) -> object:
     return json.loads(body[slice(*of[key])]) if key in of else None
 
 
-def strings(body: bytes, span: Span, keys: tuple[bytes, ...] = (b"text",)) -> list[Span]:
+def strings(body: bytes, span: Span, keys: tuple[str, ...] = ("text",)) -> list[Span]:
     """Where the texts of a content stand: the content itself, or these members of its parts."""
     if body[span[0] : span[0] + 1] != b"[":
         return [span]
     parts = spans.objects(body, span)
-    return sorted(
-        part[key]
-        for part in parts
-        for key in keys
-        if key in part and body[part[key][0] : part[key][0] + 1] == b'"'
-    )
-
-
-def said(body: bytes, places: list[Span]) -> str:
-    """The joined texts at these places."""
-    values = (json.loads(body[start:stop]) for start, stop in places)
-    return "".join(each for each in values if isinstance(each, str))
+    places = (part[name] for part in parts for key in keys if (name := key.encode()) in part)
+    return sorted(place for place in places if body[place[0] : place[0] + 1] == b'"')
 
 
 def put(body: bytes, places: list[Span], text: str) -> Iterator[Edit]:
