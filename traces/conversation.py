@@ -137,7 +137,8 @@ class Conversations:
         self._readings: dict[str, Callable[[bytes], Asked]] = {}
         """What reads the requests of each dialect; it remembers what it has read."""
         self._lanes: list[_Lane] = []
-        self._by_prefix: dict[tuple[int, str], _Lane] = {}
+        self._by_prefix: dict[int, dict[str, _Lane]] = {}
+        """By the number of messages so far, which are few, and by their address."""
         self._calls: dict[tuple[int, str], Call] = {}
         self._failed: dict[tuple[object, ...], int] = {}
         self._asked: dict[int, _Told] = {}
@@ -254,18 +255,19 @@ class Conversations:
             lane = _Lane(len(self._lanes), self._calling(messages))
             self._lanes.append(lane)
         else:
-            self._by_prefix.pop((lane.messages, lane.prefix), None)
+            self._by_prefix[lane.messages].pop(lane.prefix, None)
         lane.messages = len(messages)
         lane.prefix = _address(messages)
-        self._by_prefix[lane.messages, lane.prefix] = lane
+        self._by_prefix.setdefault(lane.messages, {})[lane.prefix] = lane
         return lane
 
     def _continued(self, messages: tuple[Message, ...]) -> _Lane | None:
         """The lane with the longest conversation that this one begins with."""
-        lengths = {count for count, _ in self._by_prefix if 0 < count <= len(messages)}
+        lengths = (count for count in self._by_prefix if 0 < count <= len(messages))
         known = (
-            self._by_prefix.get((count, _address(messages[:count])))
+            self._by_prefix[count].get(_address(messages[:count]))
             for count in sorted(lengths, reverse=True)
+            if self._by_prefix[count]
         )
         return next((lane for lane in known if lane is not None), None)
 
