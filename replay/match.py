@@ -4,20 +4,24 @@ Exact is a hash of method, URL and body, so the cost does not grow with the reco
 canonical key forgives spacing, key order and escapes, the volatile values of `traces.volatile`,
 what the rules of the user name, and what stands where a secret stood: the key of another user has
 another length and maybe another place in the order of secrets. Headers do not count: auth and
-user agents differ from one machine to the next. Among equals the order of the recording holds:
-the second time the same thing is asked, the second answer is given.
+user agents differ from one machine to the next. Among equals the order of the recording holds,
+by start times: the second time the same thing is asked, the second answer is given. Where the
+request of a tool serves a call, what that call was told comes first (`replay.calls`), so that
+parallel conversations may come in any order.
 
 A message to an MCP server is known by its gist alone: its id counts what the client happened to
 send before, so by its bytes the first of two equal calls could get the answer to the second.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Literal
 
+from replay.calls import Asker, Served
 from replay.rules import Rules
 from traces.canonical import canonical_value
 from traces.dialects import mcp
@@ -79,13 +83,21 @@ def _digest(method: str, url: str, body: bytes) -> bytes:
 
 
 class Index:
-    """The exchanges of a recording, each to be used once."""
+    """The exchanges of a recording, each to be used once.
 
-    def __init__(self, exchanges: Iterable[Exchange], rules: Rules = BUILT_IN) -> None:
+    `served` says of which calls they are; it is asked only where there is a choice.
+    """
+
+    def __init__(
+        self,
+        exchanges: Iterable[Exchange],
+        rules: Rules = BUILT_IN,
+        served: Callable[[], Mapping[int, Served]] = dict,
+    ) -> None:
         self.exchanges = tuple(sorted(exchanges, key=lambda exchange: exchange.started))
         self.names: dict[str, str] = {}
         """Values of the recording, and those of this run that stand for them."""
-        self._rules = rules
+        self._rules, self._tell_served = rules, served
         self._taken: dict[str, str] = {}
         self._alike: _Key = partial(alike, rules=rules)
         self._exact: dict[bytes, list[int]] = {}
@@ -95,23 +107,27 @@ class Index:
             self._exact.setdefault(exact(exchange.request), []).append(place)
 
     def find(
-        self, request: Request, redact: Callable[[Request], Request] = lambda request: request
+        self,
+        request: Request,
+        redact: Callable[[Request], Request] = lambda request: request,
+        asker: Asker | None = None,
     ) -> Match | None:
         """The next unused exchange that fits; None where there is none (left).
 
         `redact` makes of a request what a tape would say of it. What stands on the tape byte for
-        byte is found without: there is nothing in it that a tape would not say.
+        byte is found without: there is nothing in it that a tape would not say. `asker` is known
+        of the request of a tool.
         """
         if meant(request) is None:
-            found = self._next(self._exact, exact(request), request, "bytes")
+            found = self._next(self._exact, exact(request), request, "bytes", asker)
             if found is not None:
                 return found
         request = redact(request)
         if (key := meant(request)) is not None:
-            return self._next(self._places(meant), key, request, "gist")
-        found = self._next(self._exact, exact(request), request, "bytes")
+            return self._next(self._places(meant), key, request, "gist", asker)
+        found = self._next(self._exact, exact(request), request, "bytes", asker)
         if found is None and (key := self._alike(request)) is not None:
-            found = self._next(self._places(self._alike), key, request, "meaning")
+            found = self._next(self._places(self._alike), key, request, "meaning", asker)
         return found
 
     def unused(self) -> tuple[Exchange, ...]:
@@ -119,16 +135,49 @@ class Index:
         return tuple(x for place, x in enumerate(self.exchanges) if place not in self._used)
 
     def _next(
-        self, by: dict[bytes, list[int]], key: bytes, request: Request, how: How
+        self,
+        by: dict[bytes, list[int]],
+        key: bytes,
+        request: Request,
+        how: How,
+        asker: Asker | None,
     ) -> Match | None:
         places = by.get(key, [])
         while places and places[0] in self._used:
             del places[0]
-        for place in places:
+        for place in self._in_turn(places, asker):
             if place not in self._used and self._named(self.exchanges[place].request, request):
                 self._used.add(place)
                 return Match(exchange=self.exchanges[place], how=how)
         return None
+
+    def _in_turn(self, places: list[int], asker: Asker | None) -> Iterable[int]:
+        """Equals in the order in which this asker is to have them."""
+        if asker is None or not (len(places) > 1 or "_served" in self.__dict__):
+            return places
+        return self._own_first(places, asker)
+
+    def _own_first(self, places: list[int], asker: Asker) -> Iterator[int]:
+        served, own = self._served
+        for place in own.get(asker.call, ()):
+            at = bisect_left(places, place)
+            if places[at : at + 1] == [place]:
+                yield place
+        for expected in (True, False):
+            for place in places:
+                call = served[place]
+                if asker.expects(call) is expected and asker.may_have(call):
+                    yield place
+
+    @cached_property
+    def _served(self) -> tuple[list[Served | None], dict[Served | None, list[int]]]:
+        """The call of each place, and the places of each call."""
+        by_seq, own = self._tell_served(), dict[Served | None, list[int]]()
+        served = [by_seq.get(exchange.seq) for exchange in self.exchanges]
+        for place, call in enumerate(served):
+            if call is not None:
+                own.setdefault(call, []).append(place)
+        return served, own
 
     def _named(self, recorded: Request, asked: Request) -> bool:
         """True, and remembered, where each value stands for the one it has always stood for."""

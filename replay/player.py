@@ -13,8 +13,10 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
+from replay.calls import Asker, Served, served
 from replay.cues import Cue, cues
 from replay.difference import answer_differences, explain
 from replay.lanes import Fork, Lanes
@@ -53,7 +55,8 @@ class Player:
         on_miss: OnMiss = "refuse",
         halt: Callable[[], object] = lambda: None,
     ) -> None:
-        self._index = Index((x for x in recording.exchanges if playable(x)), rules)
+        told = (x for x in recording.exchanges if playable(x))
+        self._index = Index(told, rules, partial(served, recording))
         self._on_miss, self._halt = on_miss, halt
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
@@ -61,6 +64,9 @@ class Player:
         self._refused: set[int] = set()
         self._played: dict[int, Exchange] = {}
         self._compare: dict[int, Exchange | None] = {}
+        self._given: dict[int, int] = {}
+        """The recorded answer, by its seq, that each request of a model was given."""
+        self._told: set[int] = set()
         self.diverged: list[str] = []
         """One explanation for each request that left the recording, however often it was tried."""
         self.missed: list[str] = []
@@ -95,11 +101,22 @@ class Player:
 
     def _found(self, exchange: Exchange) -> Exchange | None:
         """The recorded exchange for this one, which is used up now."""
-        match = self._index.find(exchange.request, self._redact)
+        match = self._index.find(exchange.request, self._redact, self._asker(exchange))
         if match is None:
             return None
         self.matched[exchange.seq] = match
         return match.exchange
+
+    def _asker(self, exchange: Exchange) -> Asker | None:
+        """Whose request this is; None for one that is not of a tool."""
+        placed = self._watch.placed(exchange)
+        if placed.kind != "tool":
+            return None
+        call = placed.call
+        asked_by = self._given.get(call.asked_by) if call is not None else None
+        if call is None or asked_by is None:
+            return Asker(None, self._told)
+        return Asker(Served(asked_by, call.id, placed.join == "id"), self._told)
 
     def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
         if placed.kind in self._live:
@@ -126,6 +143,8 @@ class Player:
         if found is not None:
             if placed.kind == "model":
                 self.saved.append(found)
+                self._given[exchange.seq] = found.seq
+                self._told.add(found.seq)
             return self._answered(exchange, found)
         if self._lanes and placed.kind == "model":
             self._lanes.cascade(placed.lane)

@@ -328,10 +328,11 @@ class Conversations:
         self, request: Request, said: mcp.Message | None
     ) -> tuple[Call, Join] | tuple[None, None]:
         waiting = self.open_calls()
-        told = {header(request.headers, "x-tool-call-id"), *(said.meta if said else ())}
-        for call in waiting:
-            if call.id in told:
-                return call, "id"
+        told = {header(request.headers, "x-tool-call-id"), *(said.meta if said else ())} - {None}
+        calls = self._calls.values() if told else ()
+        if named := [call for call in calls if call.id.partition("#")[0] in told]:
+            # One that is closed is meant only where no open one has that id, as in a late retry.
+            return max(named, key=lambda call: call.open), "id"
         if said is not None and said.call is not None:
             mapped = [call for call in waiting if _means(call, said.call)]
             if len(mapped) > 1:

@@ -91,7 +91,7 @@ def story(exchanges: Iterable[Exchange], tools: Mapping[str, str] | None = None)
     exchanges = tuple(exchanges)
     conversations, teller = Conversations(tools), _Teller()
     by_seq = {exchange.seq: exchange for exchange in exchanges}
-    for _, over, seq in sorted(_events(exchanges)):
+    for _, over, seq in sorted(events(exchanges)):
         exchange = by_seq[seq]
         if over:
             answer = conversations.answered(exchange)
@@ -107,7 +107,8 @@ def story(exchanges: Iterable[Exchange], tools: Mapping[str, str] | None = None)
     )
 
 
-def _events(exchanges: tuple[Exchange, ...]) -> Iterator[tuple[float, bool, int]]:
+def events(exchanges: Iterable[Exchange]) -> Iterator[tuple[float, bool, int]]:
+    """(when, whether it was over, seq) of each request and of each answer; sorted, a history."""
     for exchange in exchanges:
         yield exchange.started, False, exchange.seq
         yield max(over(exchange), exchange.started), True, exchange.seq
