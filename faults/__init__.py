@@ -6,6 +6,7 @@ them are functions of values; only the performer waits, writes and hangs up.
 """
 
 from faults import explicit, nothing, omission, transport, value
-from faults.operator import OPERATORS, bind, parse
+from faults.grammar import parse
+from faults.operator import OPERATORS, bind
 
 __all__ = ["OPERATORS", "bind", "explicit", "nothing", "omission", "parse", "transport", "value"]

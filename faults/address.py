@@ -23,3 +23,8 @@ def address(
 def rng(at: str, draw: int = 0) -> Random:
     """The generator of an address; `draw` counts redraws after a value that would not do."""
     return Random(int.from_bytes(blake2b(f"{at}/{draw}".encode(), digest_size=16).digest()))
+
+
+def share(at: str) -> float:
+    """An address as a number from 0 up to 1, evenly spread."""
+    return int(at[:13], 16) / 16**13

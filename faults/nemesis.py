@@ -5,18 +5,24 @@ recorded answer. It decides when the request is there; only what it may strike i
 and a sham is held back just the same. At the model boundary a struck result stays struck, with
 the same bytes, in every later request that carries it: to un-rewrite history would reveal the
 lie.
+
+Several faults may strike one call. Whatever order they were given in, what a fault does to the
+world comes first, then values, then structure, then errors, then timing; one that keeps the
+request from the tool leaves nothing to bend for those before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from functools import partial
 
 from faults.address import address, rng
+from faults.aim import Aim
 from faults.atoms import atoms
 from faults.body import NoSite, text
 from faults.operator import Operator, bind
+from faults.part import within
 from faults.site import Site
-from traces.conversation import Call, Watch, canonical_arguments
+from traces.conversation import STRONG, Call, Placed, Watch, canonical_arguments
 from traces.dialects import lens
 from traces.model import (
     Chunk,
@@ -24,6 +30,7 @@ from traces.model import (
     Exchange,
     Fault,
     Injection,
+    Place,
     Request,
     Response,
     header,
@@ -31,21 +38,85 @@ from traces.model import (
 from traces.step import Result
 
 REDRAWS = 16
+ORDER = ("X", "V", "S", "E", "T", "sham")
+"""Families in the order in which several faults bend one exchange."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Armed:
+    """A fault, and the call of the recording with which it begins; None where none is known."""
+
+    fault: Fault
+    site: Site | None = None
+
+
+class _Arm:
+    """One fault in one run."""
+
+    def __init__(self, armed: Armed, seed: int, trace: str, rep: int) -> None:
+        self.fault, self.site = armed.fault, armed.site
+        self.operator: Operator = bind(armed.fault)
+        self.aim = Aim(armed.fault, seed=seed, trace=trace, rep=rep)
+        for use in armed.site.before if armed.site else ():
+            self.aim.take(use)
+        self._reached = armed.site is None
+        self._seen: set[Call] = set()
+        self._struck: set[Call] = set()
+        self.held = self.fired = 0
+        self.first: str | None = None
+        """The id of its first injection."""
+
+    def take(self, call: Call) -> None:
+        """Count a call; what came before the site was counted in the recording."""
+        if call in self._seen:
+            return
+        if self.aim.late:
+            self._seen.add(call)
+        if self._reached:
+            strikes = self.aim.take(call)
+        else:
+            assert self.site is not None
+            self._reached = strikes = self.site.is_call(call)
+        if strikes:
+            self._struck.add(call)
+
+    def strikes(self, call: Call, place: Place) -> bool:
+        """Whether it strikes the next attempt of a call here, if it can."""
+        if self.aim.late:
+            self.take(call)
+        limit = self.fault.max_injections
+        if limit is not None and self.fired + self.held >= limit:
+            return False
+        return call in self._struck and self._place(call) == place
+
+    def _place(self, call: Call) -> Place | None:
+        if self.site is not None:
+            return self.site.place
+        http = call.over == "http" and call.exchanges[0][1] in STRONG
+        if self.fault.at is not None:
+            return None if self.fault.at == "http" and not http else self.fault.at
+        return "http" if http and "http" in self.operator.places else "model-boundary"
+
+    def spend(self, call: Call) -> None:
+        """What does not persist strikes one attempt of a call, or finds that it cannot."""
+        if self.aim.transient:
+            self._struck.discard(call)
 
 
 @dataclass(frozen=True, slots=True)
 class _Strike:
+    arm: _Arm
     call: Call
+    place: Place
     at: str
 
 
 class Nemesis:
-    """Strikes one site of one run with one fault."""
+    """Strikes one run with some faults."""
 
     def __init__(
         self,
-        fault: Fault,
-        site: Site,
+        armed: Iterable[Armed],
         watch: Watch,
         injected: Callable[[Injection], None],
         *,
@@ -55,13 +126,14 @@ class Nemesis:
         rep: int = 0,
         background: frozenset[str] = frozenset(),
     ) -> None:
-        self._fault, self._site, self._watch, self._injected = fault, site, watch, injected
-        self._operator: Operator = bind(fault)
+        self._watch, self._injected = watch, injected
         self._run, self._trace, self._seed, self._rep = run, trace, seed, rep
         self._background = background
-        self._held: dict[int, _Strike] = {}
-        self._lies: dict[tuple[str, str], str] = {}
-        self._reached = False
+        arms = [_Arm(each, seed, trace, rep) for each in armed]
+        self._arms = tuple(sorted(arms, key=lambda arm: ORDER.index(arm.operator.family)))
+        self._asked = 0
+        self._held: dict[int, tuple[_Strike, ...]] = {}
+        self._lies: dict[tuple[str, str], str | None] = {}
         self.fired = 0
         self.no_site: list[str] = []
         """Why a site that was reached could not be struck."""
@@ -69,15 +141,19 @@ class Nemesis:
     def request(self, exchange: Exchange) -> Exchange:
         """Strike at the request: rewrite results in it, answer it, or note it to be held back."""
         placed = self._watch.placed(exchange)
-        if self._site.place == "model-boundary" and placed.kind == "model":
-            return self._rewrite(exchange, placed.results, placed.lane or 0)
-        if self._site.place == "http" and placed.call is not None and self._strikes(placed.call):
-            strike = _Strike(placed.call, self._address(placed.call))
-            if self._operator.forwards:
-                self._held[exchange.seq] = strike
-                return exchange
-            return self._bend(exchange, strike)
-        return exchange
+        if placed.kind == "model":
+            return self._rewrite(exchange, placed) if placed.results else exchange
+        if placed.call is None or placed.call.over != "http":
+            return exchange
+        strikes = self._strikes(placed.call, "http")
+        if not strikes:
+            return exchange
+        if all(strike.arm.operator.forwards for strike in strikes):
+            self._held[exchange.seq] = strikes
+            for strike in strikes:
+                strike.arm.held += 1
+            return exchange
+        return self._bend(exchange, strikes)
 
     def holds(self, exchange: Exchange) -> bool:
         """True for an exchange whose answer is to be bent."""
@@ -85,65 +161,66 @@ class Nemesis:
 
     def response(self, exchange: Exchange) -> Exchange:
         """Bend an answer that was held back."""
-        strike = self._held.pop(exchange.seq, None)
-        return exchange if strike is None else self._bend(exchange, strike)
+        strikes = self._held.pop(exchange.seq, ())
+        for strike in strikes:
+            strike.arm.held -= 1
+        return self._bend(exchange, strikes)
 
-    def _strikes(self, call: Call) -> bool:
-        limit = self._fault.max_injections
-        if limit is None:
-            limit = 1 if self._fault.persist == "once" else None
-        if limit is not None and self.fired + len(self._held) >= limit:
-            return False
-        here = self._site.is_call(call)
-        self._reached = self._reached or here
-        match self._fault.persist:
-            case "once":
-                return here
-            case "same_args":
-                arguments = canonical_arguments(call.arguments)
-                same = (call.tool, arguments) == (self._site.tool, self._site.arguments)
-                return self._reached and same
-            case "permanent":
-                wanted = self._fault.where.get("tool", "*")
-                return self._reached and fnmatchcase(call.tool, wanted)
+    def _strikes(self, call: Call, place: Place) -> tuple[_Strike, ...]:
+        """What strikes the next attempt of a call at a place, which is spent with that."""
+        new = self._watch.conversations.since(self._asked)
+        self._asked += len(new)
+        for arm in self._arms:
+            if not arm.aim.late:
+                for each in new:
+                    arm.take(each)
+        arms = [arm for arm in self._arms if arm.strikes(call, place)]
+        for arm in arms:
+            arm.spend(call)
+        return tuple(_Strike(arm, call, place, self._address(arm, call)) for arm in arms)
 
-    def _address(self, call: Call) -> str:
-        """What persists for the same arguments tells the same lie: its occurrence is the site's."""
-        persists = self._fault.persist == "same_args"
+    def _address(self, arm: _Arm, call: Call) -> str:
+        """What persists for the same arguments tells the same lie: its occurrence is the first."""
+        persists = arm.fault.persist == "same_args"
         return address(
             seed=self._seed,
             trace=self._trace,
             rep=self._rep,
-            fault=self._fault.name,
+            fault=arm.fault.name,
             tool=call.tool,
             arguments=canonical_arguments(call.arguments),
-            occurrence=self._site.ordinal if persists else call.ordinal,
+            occurrence=(arm.site.ordinal if arm.site else 0) if persists else call.ordinal,
         )
 
-    def _bend(self, exchange: Exchange, strike: _Strike) -> Exchange:
-        try:
-            bent = self._drawn(exchange, strike.at)
-        except NoSite as error:
-            self.no_site.append(str(error))
-            return exchange
-        self.fired += 1
-        original = exchange.response.body if exchange.response else None
-        clean = self._site.result.encode() if self._site.result is not None else None
-        self._injected(
-            replace(
-                self._injection(exchange.seq, strike),
-                side="response",
-                original=clean if original is None else original,
-                mutated=bent.response.body if bent.response else None,
+    def _bend(self, exchange: Exchange, strikes: tuple[_Strike, ...]) -> Exchange:
+        """The exchange with what each strike makes of it, and each written down."""
+        for strike in strikes:
+            try:
+                bent = self._drawn(exchange, strike)
+            except NoSite as error:
+                self.no_site.append(str(error))
+                continue
+            original = exchange.response.body if exchange.response else _recorded(strike)
+            self._injected(
+                replace(
+                    self._injection(exchange.seq, strike),
+                    original=original,
+                    mutated=bent.response.body if bent.response else None,
+                )
             )
-        )
-        return bent if self._operator.family == "sham" else replace(bent, answered_by="fault")
+            sham = strike.arm.operator.family == "sham"
+            exchange = bent if sham else replace(bent, answered_by="fault")
+        return exchange
 
-    def _drawn(self, exchange: Exchange, at: str) -> Exchange:
+    def _drawn(self, exchange: Exchange, strike: _Strike) -> Exchange:
         """The bent exchange; a wrong value is drawn again until its fate can be told."""
+        operator, fault = strike.arm.operator, strike.arm.fault
         for draw in range(REDRAWS):
-            bent = self._operator(exchange, rng(at, draw), self._fault.params)
-            if self._operator.family != "V" or self._traceable(text(exchange), text(bent)):
+            chance = rng(strike.at, draw)
+            bend = partial(operator, rng=chance, params=fault.params)
+            path = fault.where.get("path")
+            bent = within(path, exchange, chance, bend) if path else bend(exchange)
+            if operator.family != "V" or self._traceable(text(exchange), text(bent)):
                 return bent
         raise NoSite(f"no wrong value in {REDRAWS} draws that occurs nowhere else")
 
@@ -151,68 +228,90 @@ class Nemesis:
         introduced = atoms(mutated) - atoms(original)
         return bool(introduced) and not introduced & self._background
 
-    def _rewrite(self, exchange: Exchange, results: tuple[Result, ...], lane: int) -> Exchange:
+    def _rewrite(self, exchange: Exchange, placed: Placed) -> Exchange:
         dialect = lens(exchange.request)
-        if dialect is None or not results:
+        if dialect is None:
             return exchange
         edits: list[Edit] = []
-        struck: list[tuple[Result, _Strike]] = []
-        for result in results:
+        struck: list[Injection] = []
+        for result in placed.results:
             key = (result.call_id, result.text)
-            call = self._watch.conversations.call(lane, result.call_id)
-            if key not in self._lies and call is not None and self._strikes(call):
-                strike = _Strike(call, self._address(call))
-                if self._lie(exchange, result, strike):
-                    struck.append((result, strike))
-            if key in self._lies:
-                body = exchange.request.body
-                edits += dialect.replace(body, result.call_id, self._lies[key])
+            call = self._watch.conversations.call(placed.lane or 0, result.call_id)
+            if key not in self._lies and call is not None:
+                struck += self._lie(exchange, result, self._strikes(call, "model-boundary"))
+            if (lie := self._lies.get(key)) is not None:
+                edits += dialect.replace(exchange.request.body, result.call_id, lie)
         edits = sorted(set(edits), key=lambda edit: edit.start)
-        for result, strike in struck:
-            self._injected(
+        for injection in struck:
+            self._injected(replace(injection, edits=tuple(edits)))
+        return replace(exchange, edits=tuple(edits)) if edits else exchange
+
+    def _lie(
+        self, exchange: Exchange, result: Result, strikes: tuple[_Strike, ...]
+    ) -> list[Injection]:
+        """Decide what stands in place of a result from now on; nothing does where nothing can."""
+        found: list[Injection] = []
+        if not strikes:
+            return found
+        key = result.call_id, result.text
+        self._lies[key] = None
+        if header(exchange.request.headers, "content-encoding") not in (None, "identity"):
+            self.no_site.append("the model request is compressed")
+            return found
+        bent = as_exchange(exchange.seq, result, strikes[0].call)
+        for strike in strikes:
+            try:
+                bent = self._drawn(bent, strike)
+                lie = rendered(bent)
+            except NoSite as error:
+                self.no_site.append(str(error))
+                continue
+            said = self._lies[key]
+            found.append(
                 replace(
                     self._injection(exchange.seq, strike),
                     side="request",
-                    edits=tuple(edits),
-                    original=result.text.encode(),
-                    mutated=self._lies[result.call_id, result.text].encode(),
-                    rendered=not self._operator.forwards,
-                    error_channel="none" if self._operator.channel == "none" else "text",
+                    original=(result.text if said is None else said).encode(),
+                    mutated=lie.encode(),
+                    rendered=not strike.arm.operator.forwards,
+                    error_channel="none" if strike.arm.operator.channel == "none" else "text",
                 )
             )
-        return replace(exchange, edits=tuple(edits)) if edits else exchange
-
-    def _lie(self, exchange: Exchange, result: Result, strike: _Strike) -> bool:
-        """Decide what stands in place of a result from now on; False where nothing can."""
-        try:
-            if header(exchange.request.headers, "content-encoding") not in (None, "identity"):
-                raise NoSite("the model request is compressed")
-            lie = rendered(self._drawn(as_exchange(exchange.seq, result, strike.call), strike.at))
-        except NoSite as error:
-            self.no_site.append(str(error))
-            return False
-        self.fired += 1
-        self._lies[result.call_id, result.text] = lie
-        return True
+            self._lies[key] = lie
+        return found
 
     def _injection(self, seq: int, strike: _Strike) -> Injection:
+        """The fact that a fault fired, which counts from here on."""
+        arm, call = strike.arm, strike.call
+        self.fired += 1
+        arm.fired += 1
+        id = f"{self._run}/{self.fired}"
+        first, arm.first = arm.first, arm.first or id
         return Injection(
-            id=f"{self._run}/{self.fired}",
+            id=id,
             seq=seq,
             side="response",
-            op=self._operator.name,
-            family=self._operator.family,
-            place=self._site.place,
+            op=arm.operator.name,
+            family=arm.operator.family,
+            place=strike.place,
             address=strike.at,
-            tool=strike.call.tool,
-            call_id=strike.call.id,
-            arguments=strike.call.arguments,
-            params=self._operator.effective(self._fault.params),
-            persist=self._fault.persist,
-            error_channel=self._operator.channel,
-            sham=self._operator.family == "sham",
-            repeat_of=f"{self._run}/1" if self.fired > 1 else None,
+            tool=call.tool,
+            call_id=call.id,
+            arguments=call.arguments,
+            params=arm.operator.effective(arm.fault.params),
+            persist=arm.fault.persist,
+            error_channel=arm.operator.channel,
+            sham=arm.operator.family == "sham",
+            repeat_of=first,
         )
+
+
+def _recorded(strike: _Strike) -> bytes | None:
+    """What the tool would have said, where the recording knows."""
+    site = strike.arm.site
+    if site is None or site.result is None or not site.is_call(strike.call):
+        return None
+    return site.result.encode()
 
 
 def as_exchange(seq: int, result: Result, call: Call) -> Exchange:

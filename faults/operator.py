@@ -9,10 +9,11 @@ anything starts.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from random import Random
 from typing import Literal, NamedTuple, Protocol
 
+from faults.aim import check
+from faults.grammar import nearest
 from traces.model import Exchange, Fault, Place, Scalar
 
 type Family = Literal["T", "E", "S", "V", "X", "sham"]
@@ -92,15 +93,6 @@ def operator(
     return register
 
 
-def nearest(name: str, names: Mapping[str, object] | tuple[str, ...]) -> str:
-    """`; did you mean X?` or the list of what there is."""
-    close = get_close_matches(name, list(names), n=1, cutoff=0.4)
-    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(sorted(names))}"
-
-
-SELECTORS = ("tool",)
-
-
 def bind(fault: Fault) -> Operator:
     """The operator of a fault, once all that the fault says has been checked.
 
@@ -115,14 +107,12 @@ def bind(fault: Fault) -> Operator:
             has = nearest(name, found.params) if found.params else "; it takes none"
             raise ValueError(f"{fault.name} has no parameter {name!r}{has}")
         _check(fault.name, found.params[name], value)
-    for name in fault.where:
-        if name not in SELECTORS:
-            raise ValueError(f"no selector is called {name!r}{nearest(name, SELECTORS)}")
     if fault.at is not None and fault.at not in found.places:
         places = " or ".join(found.places)
         raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
-    if fault.nth < 1:
-        raise ValueError(f"nth counts from 1, not {fault.nth}")
+    if "path" in fault.where and found.family not in ("V", "S", "sham"):
+        raise ValueError(f"where: {fault.name} bends no part of a result, so path says nothing")
+    check(fault)
     return found
 
 
@@ -138,25 +128,3 @@ def _check(fault: str, parameter: inspect.Parameter, value: Scalar) -> None:
         if isinstance(value, int | float) and not bound.least <= value <= bound.most:
             within = f"{bound.least:g} to {bound.most:g}"
             raise ValueError(f"{fault}: {parameter.name} is {value}, not within {within}")
-
-
-def parse(text: str) -> tuple[str, dict[str, Scalar]]:
-    """`name:key=value,key=value` as a name and parameters; ValueError where it is neither."""
-    name, _, rest = text.partition(":")
-    params: dict[str, Scalar] = {}
-    for pair in filter(None, rest.split(",")):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"{text!r}: {pair!r} is not key=value")
-        params[key.strip()] = scalar(value.strip())
-    return name.strip(), params
-
-
-def scalar(text: str) -> Scalar:
-    """A number or boolean where the text is one, else the text."""
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.lower(), text)

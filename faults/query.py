@@ -1,10 +1,10 @@
 """Questions to JSON, in JSONPath (RFC 9535).
 
 A question that begins with `$` asks whether there is such a value: `$.lines[?@.sku == 'x1']`. Any
-other is a condition on the whole, in the words of a filter: `@.amount > 100 && @.currency == 'EUR'`.
-RFC 9535 has no way to say the second of the outermost value itself, so it is asked of a list with
-that value in it.
-"""  # fmt: skip
+other is a condition on the whole, in the words of a filter: `@.amount > 100 && @.side == 'b'`. RFC
+9535 has no way to say the second of the outermost value itself, so it is asked of a list with that
+value in it.
+"""
 
 import json
 from functools import lru_cache
@@ -28,7 +28,7 @@ def holds(text: str, data: str) -> bool:
     if value is _NOTHING:
         return False
     asked = value if text.lstrip().startswith("$") else [value]
-    return bool(_compiled(text).find(asked))  # type: ignore[arg-type]
+    return bool(_compiled(text).find(asked))
 
 
 def paths(text: str, data: str) -> tuple[Path, ...]:
@@ -36,7 +36,7 @@ def paths(text: str, data: str) -> tuple[Path, ...]:
     value = _json(data)
     if value is _NOTHING:
         return ()
-    found = _compiled(text).find(value)  # type: ignore[arg-type]
+    found = _compiled(text).find(value)
     return tuple(dict.fromkeys(node.location for node in found))
 
 
@@ -61,4 +61,6 @@ def _compiled(text: str) -> "JSONPathQuery":
     try:
         return compile(ask)
     except JSONPathError as error:
-        raise ValueError(f"{text!r} is no JSONPath: {error.args[0]}") from None
+        raise ValueError(
+            f"{text!r} is no JSONPath ({error.args[0]}); as in $.orders[0].total or @.amount > 100"
+        ) from None

@@ -1,9 +1,13 @@
 """Where a fault is to strike: one call of the recording, chosen before anything runs."""
 
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from faults.operator import Operator, nearest
+from faults.address import address, share
+from faults.aim import Aim, fits
+from faults.grammar import nearest
+from faults.operator import Operator
+from faults.when import Position, When, when
 from traces.conversation import Call, canonical_arguments
 from traces.model import Fault, Place
 from traces.story import Story, ToolUse
@@ -30,6 +34,8 @@ class Site:
     place: Place
     result: str | None
     """What the call returned in the recording."""
+    before: tuple[ToolUse, ...] = ()
+    """The recording's calls up to this one, with it: what was counted until here."""
 
     def is_call(self, call: Call) -> bool:
         """True for this very call in another run of the same prefix."""
@@ -41,23 +47,108 @@ class Site:
         )
 
 
-def select(story: Story, fault: Fault, operator: Operator) -> Site:
-    """The `nth` call, in the order of the recording, of a tool that fits `where`.
+def select(story: Story, fault: Fault, operator: Operator, *, seed: int = 0, rep: int = 0) -> Site:
+    """The first call of the recording that a fault strikes.
 
+    The agent takes a step after it in the recording, else nothing could be told from it.
     LookupError where the recording has no such call: the message names what it has.
     """
+    fault = settled(story, fault, seed=seed, rep=rep)
+    aim = Aim(fault, seed=seed, trace=trace(story), rep=rep)
+    for number, use in enumerate(story.uses, start=1):
+        if aim.take(use):
+            if not followed(story, use):
+                raise LookupError(
+                    f"the agent took no step after {_counted(fault, story, use)}, "
+                    "so nothing could be told from it; strike an earlier one"
+                )
+            return _site(story, use, fault, operator, story.uses[:number])
+    raise LookupError(_nothing(story, fault, when(fault)))
+
+
+def settled(story: Story, fault: Fault, *, seed: int = 0, rep: int = 0) -> Fault:
+    """The fault with the number of a call of this recording in place of a `position`.
+
+    The number is drawn, each with the same chance, from the calls of that part of the recording
+    after which the agent took a step.
+    """
+    said = when(fault)
+    if said.trigger != "position":
+        return fault
+    fitting = [use for use in story.uses if fits(fault, use)]
+    numbers = [n for n, use in enumerate(fitting, start=1) if followed(story, use)]
+    if not numbers:
+        raise LookupError(_nothing(story, fault, said))
+    at = address(
+        seed=seed,
+        trace=trace(story),
+        rep=rep,
+        fault=f"{fault.name} {said.position}",
+        tool=fault.where.get("tool", "*"),
+        arguments="",
+        occurrence=0,
+    )
+    those = part(numbers, said.position)
+    return replace(fault, nth=those[int(share(at) * len(those))], when={})
+
+
+def part[N](all: Sequence[N], position: Position) -> Sequence[N]:
+    """The third of them that a position means; the first where there are too few."""
+    if position == "uniform":
+        return all
+    third, count = ("early", "mid", "late").index(position), len(all)
+    return all[count * third // 3 : count * (third + 1) // 3] or all[:1]
+
+
+def trace(story: Story) -> str:
+    """What names a recording in draws: the address of all that was said before its first call."""
+    return story.uses[0].prefix if story.uses else ""
+
+
+def followed(story: Story, use: ToolUse) -> bool:
+    """Whether the agent took a step with the result of a call."""
+    return use.result_seq is not None and any(
+        step.lane == use.lane and step.number > use.step for step in story.turns
+    )
+
+
+def _counted(fault: Fault, story: Story, use: ToolUse) -> str:
+    number = sum(fits(fault, each) for each in story.uses[: story.uses.index(use) + 1])
+    return f"call {number} of {use.tool}"
+
+
+def _nothing(story: Story, fault: Fault, said: When) -> str:
+    """Why a recording has no call that a fault strikes."""
     wanted = fault.where.get("tool", "*")
-    uses = [use for use in story.uses if fnmatchcase(use.tool, wanted)]
-    if not uses:
-        tools = tuple({use.tool for use in story.uses})
+    tools = tuple(dict.fromkeys(use.tool for use in story.uses))
+    alike = [use for use in story.uses if fits(replace(fault, where={"tool": wanted}), use)]
+    if not alike:
         has = nearest(wanted, tools) if tools else "; it has no tool calls at all"
-        raise LookupError(f"the recording has no call of tool {wanted!r}{has}")
-    if len(uses) < fault.nth:
-        count = f"{len(uses)} call{'' if len(uses) == 1 else 's'}"
-        raise LookupError(
-            f"the recording has {count} of tool {wanted!r}: --nth {fault.nth} is too many"
-        )
-    use = uses[fault.nth - 1]
+        return f"the recording has no call of tool {wanted!r}{has}"
+    fitting = [use for use in story.uses if fits(fault, use)]
+    count = f"{len(fitting)} call{'' if len(fitting) == 1 else 's'} of tool {wanted!r}"
+    others = {k: v for k, v in fault.where.items() if k not in ("tool", "path")}
+    if not fitting:
+        narrowed = ", ".join(f"{key}={value}" for key, value in others.items())
+        return f"the recording has {len(alike)} of tool {wanted!r}, but none with {narrowed}"
+    match said.trigger:
+        case "nth":
+            return f"the recording has {count}: --nth {said.number} is too many"
+        case "first_write":
+            names = ", ".join(dict.fromkeys(use.tool for use in fitting))
+            return f"of {names} no name says that it writes; name the tool: --where tool=..."
+        case "position":
+            return f"the recording has {count}, but the agent took no step after any of them"
+        case "probability":
+            return f"the recording has {count}, of which chance strikes none with this seed"
+        case _:
+            value = fault.when[said.trigger]
+            return f"the recording has {count}, but none for {said.trigger}={value}"
+
+
+def _site(
+    story: Story, use: ToolUse, fault: Fault, operator: Operator, before: tuple[ToolUse, ...]
+) -> Site:
     return Site(
         tool=use.tool,
         call_id=use.call_id,
@@ -67,6 +158,7 @@ def select(story: Story, fault: Fault, operator: Operator) -> Site:
         ordinal=use.ordinal,
         place=place(use, fault, operator),
         result=use.result,
+        before=before,
     )
 
 

@@ -39,6 +39,9 @@ type Join = Literal["id", "map", "window", "args"]
     args    they share a word that looks like an id; one of several MCP calls that say the same
 """
 
+TOLD = ("system", "developer", "user")
+"""Roles whose messages are steps; what a model said is one when it is said."""
+
 STRONG: tuple[Join, ...] = ("id", "map", "window")
 """Joins that a fault by tool name may rely on."""
 
@@ -66,6 +69,12 @@ class Call:
     """Address of the conversation up to the request that asked for it."""
     ordinal: int
     """How many calls with the same tool and arguments came before it in the lane."""
+    step: int = 0
+    """The step that asked for it, as a story counts them."""
+    over: Literal["http", "mcp"] | None = None
+    """How its own requests went; None as long as it has made none."""
+    server: str | None = None
+    """The host of its first request, or the name of a server over stdio."""
     exchanges: list[tuple[int, Join]] = field(default_factory=list)
     result: Result | None = None
     result_seq: int | None = None
@@ -76,6 +85,11 @@ class Call:
         """True until a model request has carried its result."""
         return self.result is None
 
+    @property
+    def place(self) -> Literal["http", "mcp", "local"]:
+        """Where it is carried out, as far as is known."""
+        return self.over or "local"
+
 
 @dataclass(slots=True, eq=False)
 class _Lane:
@@ -83,6 +97,8 @@ class _Lane:
     parent: int | None = None
     prefix: str = ""
     messages: int = 0
+    told: int = 0
+    """How many messages its request before the last one held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +159,10 @@ class Conversations:
         self._failed: dict[tuple[object, ...], int] = {}
         self._asked: dict[int, _Told] = {}
         self._kept: dict[str, _Told] = {}
+        self._asked_for: list[Call] = []
         self.placed: dict[int, Placed] = {}
+        self.steps = 0
+        """How many steps there were, as a story counts them."""
         self.last: Answer | None = None
         """The latest answer of a model, in any lane."""
 
@@ -151,6 +170,10 @@ class Conversations:
     def calls(self) -> tuple[Call, ...]:
         """All calls so far, in the order in which they were asked for."""
         return tuple(self._calls.values())
+
+    def since(self, count: int) -> list[Call]:
+        """The calls that were asked for after the first `count`, in that order."""
+        return self._asked_for[count:]
 
     @property
     def lanes(self) -> int:
@@ -205,6 +228,7 @@ class Conversations:
                 del self._kept[next(iter(self._kept))]
         if placed.silent:
             return None
+        self.steps += 1
         if exchange.response.status < 400:
             self.last = answer
             for call in answer.calls:
@@ -218,6 +242,9 @@ class Conversations:
         before = self._kept.get(state.previous or "", _Told())
         messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
         lane = self._lane(messages, results, before.lane)
+        missing = state.previous if state.previous not in self._kept else None
+        new = messages[0 if missing else lane.told :]
+        self.steps += sum(message.role in TOLD for message in new)
         for name, result in zip(_numbered(results, before.results), results, strict=True):
             call = self._calls.get((lane.number, name))
             if call is not None and call.open:
@@ -231,7 +258,7 @@ class Conversations:
             messages=messages,
             results=results,
             prefix=lane.prefix,
-            missing=state.previous if state.previous not in self._kept else None,
+            missing=missing,
             silent=state.silent,
             dialect=dialect,
         )
@@ -256,7 +283,7 @@ class Conversations:
             self._lanes.append(lane)
         else:
             self._by_prefix[lane.messages].pop(lane.prefix, None)
-        lane.messages = len(messages)
+        lane.told, lane.messages = lane.messages, len(messages)
         lane.prefix = _address(messages)
         self._by_prefix.setdefault(lane.messages, {})[lane.prefix] = lane
         return lane
@@ -298,10 +325,12 @@ class Conversations:
             if number == lane.number
         )
         id = self._unused(lane.number, call.id)
-        self._calls.setdefault(
-            (lane.number, id),
-            Call(id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal),
-        )
+        if (lane.number, id) not in self._calls:
+            found = Call(
+                id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal, self.steps
+            )
+            self._calls[lane.number, id] = found
+            self._asked_for.append(found)
 
     def _unused(self, lane: int, id: str) -> str:
         """An id whose call was answered names another call when it comes again: `id#2`."""
@@ -318,6 +347,9 @@ class Conversations:
         call, join = self._joined(exchange.request, said)
         lane = call.lane if call else (0 if len(self._lanes) == 1 else None)
         if call is not None and join is not None:
+            if not call.exchanges:
+                call.over = "http" if said is None else "mcp"
+                call.server = urlsplit(exchange.request.url).netloc
             call.exchanges.append((exchange.seq, join))
         placed = Placed("tool", lane, None, call, join)
         if not self._failed:

@@ -191,10 +191,14 @@ class Fault:
     where: Mapping[str, str] = field(default_factory=dict)
     at: Place | None = None
     """Where it strikes; None lets the recording decide (http where the join is strong)."""
-    nth: int = 1
-    persist: Literal["once", "same_args", "permanent"] = "once"
+    nth: int | None = None
+    """Which of the calls that `where` names; None is the first, or what `when` says."""
+    when: Mapping[str, Scalar] = field(default_factory=dict)
+    """Another trigger, by its name: every=3, probability=0.1, first_write=true."""
+    persist: str = "once"
+    """Which later calls are struck too, as `name:key=value,...`: burst:n=3, same_args."""
     max_injections: int | None = None
-    """None is 1 for `once`, and no limit for what persists."""
+    """How many exchanges it strikes at most; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import orjson
 
-from traces.conversation import STRONG, Call, Conversations, Join, Placed
+from traces.conversation import STRONG, TOLD, Call, Conversations, Join, Placed
 from traces.dialects import mcp
 from traces.model import Exchange
 from traces.step import Answer, Message, Usage
@@ -34,6 +34,8 @@ class ToolUse:
     result_seq: int | None
     is_error: bool | None
     place: Literal["http", "mcp", "local", "provider"]
+    server: str | None = None
+    """The host of its first request, or the name of a server over stdio."""
     join: Join | None
     seqs: tuple[int, ...]
 
@@ -101,7 +103,7 @@ def story(exchanges: Iterable[Exchange], tools: Mapping[str, str] | None = None)
             teller.asked(exchange, conversations.asked(exchange))
     return Story(
         steps=tuple(teller.steps),
-        uses=tuple(_use(call, by_seq, teller.step_of) for call in conversations.calls),
+        uses=tuple(_use(call, by_seq) for call in conversations.calls),
         placed=conversations.placed,
         answers=teller.answers,
     )
@@ -132,7 +134,6 @@ class _Teller:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.answers: dict[int, Answer] = {}
-        self.step_of: dict[int, int] = {}
         self._told: dict[int, int] = {}
         self._attempts: dict[int, list[int]] = {}
 
@@ -142,7 +143,7 @@ class _Teller:
         # What a request does not hold, and nobody has seen, was not told before either.
         told = 0 if placed.missing else self._told.get(placed.lane, 0)
         for message in placed.messages[told:]:
-            if message.role in ("system", "developer", "user"):
+            if message.role in TOLD:
                 self._say(message, placed.lane, exchange)
         self._told[placed.lane] = len(placed.messages)
         first = placed.attempt_of if placed.attempt_of is not None else exchange.seq
@@ -163,7 +164,6 @@ class _Teller:
     def answered(self, exchange: Exchange, placed: Placed, answer: Answer) -> None:
         assert placed.lane is not None
         self.answers[exchange.seq] = answer
-        self.step_of[exchange.seq] = len(self.steps) + 1
         first = placed.attempt_of if placed.attempt_of is not None else exchange.seq
         self.steps.append(
             Step(
@@ -182,13 +182,13 @@ class _Teller:
         )
 
 
-def _use(call: Call, by_seq: Mapping[int, Exchange], step_of: Mapping[int, int]) -> ToolUse:
+def _use(call: Call, by_seq: Mapping[int, Exchange]) -> ToolUse:
     seqs = tuple(seq for seq, _ in call.exchanges)
     text = call.result.text if call.result else None
     own = tuple(by_seq[seq] for seq in seqs)
     over_mcp = tuple(x for x in own if mcp.message(x.request) is not None)
     return ToolUse(
-        step=step_of[call.asked_by],
+        step=call.step,
         call_id=call.id,
         tool=call.tool,
         arguments=call.arguments,
@@ -200,6 +200,7 @@ def _use(call: Call, by_seq: Mapping[int, Exchange], step_of: Mapping[int, int])
         result_seq=call.result_seq,
         is_error=_is_error(call.result.is_error if call.result else None, text, over_mcp or own),
         place="mcp" if over_mcp else "http" if own else "local",
+        server=call.server,
         join=call.exchanges[0][1] if call.exchanges else None,
         seqs=seqs,
     )
