@@ -218,7 +218,7 @@ class Nemesis:
         for draw in range(REDRAWS):
             chance = rng(strike.at, draw)
             bend = partial(operator, rng=chance, params=fault.params)
-            path = fault.where.get("path")
+            path = None if operator.family == "sham" else fault.where.get("path")
             bent = within(path, exchange, chance, bend) if path else bend(exchange)
             if operator.family != "V" or self._traceable(text(exchange), text(bent)):
                 return bent

@@ -13,7 +13,7 @@ from random import Random
 from typing import Literal, NamedTuple, Protocol
 
 from faults.aim import check
-from faults.grammar import nearest
+from faults.grammar import nearest as nearest
 from traces.model import Exchange, Fault, Place, Scalar
 
 type Family = Literal["T", "E", "S", "V", "X", "sham"]

@@ -4,14 +4,15 @@ The clean twins are shams at the same site, so that all of them are held back, l
 live in exactly the same way; what differs is the lie alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from faults.atoms import atoms
 from faults.judge import TWINS
+from faults.nemesis import Armed
 from faults.operator import bind
-from faults.site import Site, select
+from faults.site import Site, select, settled
 from replay.lanes import Fork
 from scenarios.world import World
 from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
@@ -30,32 +31,63 @@ class Branch:
     recording: Tape
     told: Story
     site: Site
-    fault: Fault
+    """The first call that is struck."""
+    armed: tuple[Armed, ...]
+    """The faults, and which of them begin with that call; the others count as the run goes on."""
     background: frozenset[str]
+
+    @property
+    def fault(self) -> Fault:
+        """The first fault."""
+        return self.armed[0].fault
+
+    @property
+    def strike(self) -> Strike:
+        """What is struck in a run."""
+        return Strike(armed=self.armed, site=self.site, background=self.background)
 
     def describe(self) -> str:
         """`issue_refund (step 7) at http with http_status(code=503), once`."""
         use = self.told.use(self.site.call_id)
-        chosen = bind(self.fault).effective(self.fault.params)
-        params = ", ".join(f"{key}={value}" for key, value in chosen.items() if value != "")
         step = f" (step {use.step})" if use else ""
-        bent = f"{self.fault.name}({params})"
-        return f"{self.site.tool}{step} at {self.site.place} with {bent}, {self.fault.persist}"
+        bent = " and ".join(_bent(armed.fault) for armed in self.armed if armed.site)
+        later = "".join(f"; then {_bent(a.fault)}" for a in self.armed if a.site is None)
+        return f"{self.site.tool}{step} at {self.site.place} with {bent}{later}"
 
 
-def branch(recording: Tape, fault: Fault, told: Story | None = None) -> Branch:
-    """The branch that a fault asks for.
+def _bent(fault: Fault) -> str:
+    chosen = bind(fault).effective(fault.params)
+    params = ", ".join(f"{key}={value}" for key, value in chosen.items() if value != "")
+    return f"{fault.name}({params}), {fault.persist}"
 
-    ValueError or LookupError, before anything starts, where the fault or its site is wrong.
+
+def branch(
+    recording: Tape,
+    faults: Fault | Sequence[Fault],
+    told: Story | None = None,
+    *,
+    seed: int = 0,
+    rep: int = 0,
+) -> Branch:
+    """The branch that a fault asks for, or that of several at the first call they strike.
+
+    ValueError or LookupError, before anything starts, where a fault or its site is wrong.
     """
-    operator = bind(fault)
+    faults = (faults,) if isinstance(faults, Fault) else faults
     told = told or tell(recording)
-    site = select(told, fault, operator)
+    sites = [select(told, fault, bind(fault), seed=seed, rep=rep) for fault in faults]
+    first = min(sites, key=lambda site: len(site.before))
+    armed = [
+        Armed(fault=fault, site=site)
+        if len(site.before) == len(first.before)
+        else Armed(fault=replace(settled(told, fault, seed=seed, rep=rep), at=site.place))
+        for fault, site in zip(faults, sites, strict=True)
+    ]
     return Branch(
         recording=recording,
         told=told,
-        site=site,
-        fault=fault,
+        site=first,
+        armed=tuple(sorted(armed, key=lambda each: each.site is None)),
         background=background(told),
     )
 
@@ -79,10 +111,11 @@ def plan(
     workspace: Workspace | None = None,
 ) -> Plan:
     """The plan of one continuation: faulted, or a sham at the same site."""
-    fault = found.fault
+    strike = found.strike
     if condition != "fault":
-        # A sham stands where the fault stands, once: it has nothing to persist.
-        fault = replace(fault, name=SHAM, params={}, persist="once", max_injections=None)
+        # A sham stands where the first fault stands, once: it has nothing to persist.
+        fault = Fault(name=SHAM, at=found.fault.at)
+        strike = replace(strike, armed=(Armed(fault=fault, site=found.site),))
     return Plan(
         source="fork",
         condition=condition,
@@ -91,7 +124,7 @@ def plan(
             None if found.site.alone else found.site.prefix,
             world is not None,
         ),
-        strike=Strike(fault=fault, site=found.site, background=found.background),
+        strike=strike,
         world=world,
         seed=seed,
         rep=rep,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 type Command = Callable[..., None]
 
-PLACES = ("http", "model-boundary")
-
 
 def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """The agent's own command, behind `--`."""
@@ -27,19 +25,28 @@ def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 
 def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """What is to go wrong, and where: the command is given `fault`, or None, and `seed`."""
+    """What is to go wrong, and where: the command is given `faults` and `seed`."""
     options = (
-        click.option("--fault", "fault_text", required=required, metavar="NAME:KEY=VALUE,...",
-                     help="What goes wrong; `stumble faults` lists them."),
-        click.option("--where", "where", multiple=True, metavar="KEY=GLOB",
-                     help="Which calls: tool=issue_refund. Any tool if left out."),
-        click.option("--nth", default=1, show_default=True,
-                     help="Which of these calls, in the order of the recording."),
-        click.option("--persist", type=click.Choice(["once", "same_args", "permanent"]),
-                     default="once", show_default=True, help="Which later calls are struck too."),
-        click.option("--at", "place", type=click.Choice(PLACES), default=None,
-                     help="Where it strikes; by default http where the recording joins the "
-                          "call to its request, else in the model's next request."),
+        click.option("--fault", "texts", required=required, multiple=True,
+                     metavar="NAME:KEY=VALUE,...",
+                     help="What goes wrong; `stumble faults` lists them. Several strike together."),
+        click.option("--where", "where", multiple=True, metavar="KEY=VALUE",
+                     help="Which calls: tool=search*, server=HOST, args='@.amount > 100', "
+                          "side=write, transport=mcp; path=$.orders is the part that is bent."),
+        click.option("--nth", type=int, metavar="N",
+                     help="Which of these calls, in the order of the recording; by default the "
+                          "first."),
+        click.option("--when", "when", multiple=True, metavar="KEY=VALUE",
+                     help="Another trigger: every=3, after_calls=5, probability=0.1, first_write, "
+                          "step_range=3-8, position=early, when_arg_matches='@.amount > 100'."),
+        click.option("--persist", default="once", show_default=True, metavar="NAME:KEY=VALUE,...",
+                     help="Which later calls are struck too: same_args, permanent, burst:n=3, "
+                          "until_step:step=9, flapping:on=2,off=3, quota:n=4."),
+        click.option("--max-injections", type=int, metavar="N", help="Strike no more often."),
+        click.option("--at", "place", metavar="PLACE",
+                     help="Where it strikes, http or model-boundary; by default http where the "
+                          "recording joins the call to its request, else in the model's next "
+                          "request."),
         click.option("--seed", default=0, show_default=True,
                      help="Same seed, same strikes, on every machine."),
     )  # fmt: skip
@@ -48,15 +55,19 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
         @functools.wraps(function)
         def told(
             *,
-            fault_text: str | None,
+            texts: tuple[str, ...],
             where: tuple[str, ...],
-            nth: int,
+            nth: int | None,
+            when: tuple[str, ...],
             persist: str,
+            max_injections: int | None,
             place: str | None,
             **rest: object,
         ) -> R:
-            fault = read_fault(fault_text, where, nth, persist, place) if fault_text else None
-            return function(fault=fault, **rest)
+            faults = tuple(
+                read_fault(text, where, nth, when, persist, max_injections, place) for text in texts
+            )
+            return function(faults=faults, **rest)
 
         return functools.reduce(lambda f, option: option(f), reversed(options), told)
 
@@ -132,25 +143,29 @@ def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], C
 
 
 def read_fault(
-    text: str, where: tuple[str, ...], nth: int, persist: str, place: str | None
+    text: str,
+    where: tuple[str, ...],
+    nth: int | None,
+    when: tuple[str, ...],
+    persist: str,
+    max_injections: int | None,
+    place: str | None,
 ) -> "Fault":
-    """The fault that the options describe; Wrong where they are wrong."""
-    from faults.operator import bind, parse
-    from traces.model import Fault
+    """The fault that the options describe, by the same rules as a table of a file."""
+    from faults import bind
+    from faults.grammar import pairs as scalars
+    from faults.grammar import read
 
-    try:
-        name, params = parse(text)
-        fault = Fault(
-            name=name,
-            params=params,
-            where=dict(_pair(each) for each in where),
-            at=place,  # type: ignore[arg-type]
-            nth=nth,
-            persist=persist,  # type: ignore[arg-type]
-        )
+    table = {
+        "fault": text,
+        "nth": nth,
+        "persist": persist,
+        "max_injections": max_injections,
+        "at": place,
+    }
+    with usage_errors():
+        fault = read(table | {"where": pairs(where), "when": scalars(when)})
         bind(fault)
-    except ValueError as error:
-        raise Wrong(str(error)) from None
     return fault
 
 

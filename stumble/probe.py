@@ -16,7 +16,7 @@ from math import comb
 from random import Random
 from typing import Literal
 
-from faults.nemesis import Nemesis
+from faults.nemesis import Armed, Nemesis
 from stumble.forks import Branch
 from stumble.models import Asked
 from stumble.prices import price
@@ -71,8 +71,7 @@ def question(found: Branch, seed: int) -> Question:
     watch, injected = Watch(found.recording.trajectory.tools), list[Injection]()
     site = replace(found.site, place="model-boundary")
     nemesis = Nemesis(
-        found.fault,
-        site,
+        [Armed(fault=each.fault, site=site) for each in found.armed if each.site],
         watch,
         injected.append,
         run="probe",

@@ -27,7 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Protocol
 
-from faults.nemesis import Nemesis
+from faults.nemesis import Armed, Nemesis
 from faults.site import Site
 from recorder import stdio
 from recorder.adapters import Adapted, adapt
@@ -51,7 +51,7 @@ from stumble.upstreams import Upstream, ports, remembered, told, variables
 from stumble.workspaces import IN_PLACE, Place, Workspace
 from traces.conversation import Watch
 from traces.kind import Kind
-from traces.model import Condition, Ended, Ending, Exchange, Fault, Request, Trajectory
+from traces.model import Condition, Ended, Ending, Exchange, Request, Trajectory
 from traces.redact import secrets
 from traces.tape import Tape, Writer
 from traces.taps import Taps
@@ -108,9 +108,9 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """A fault, bound to a site of the recording."""
+    """Faults, the first of them bound to a site of the recording."""
 
-    fault: Fault
+    armed: tuple[Armed, ...]
     site: Site
     background: frozenset[str] = frozenset()
 
@@ -501,8 +501,7 @@ def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str) -> Nemesis | None
     if plan.strike is None:
         return None
     return Nemesis(
-        plan.strike.fault,
-        plan.strike.site,
+        plan.strike.armed,
         watch,
         tape.injection,
         run=run,

@@ -8,7 +8,7 @@ from recorder.cage import lacks
 from stumble import indexing, leaks
 from stumble.forks import branch, plan
 from stumble.rehearsal import Rehearsal, Run
-from stumble.runs import Plan, Strike
+from stumble.runs import Plan
 from traces.kind import Kind
 from traces.model import Fault
 from traces.story import tell
@@ -126,14 +126,13 @@ async def _live(at: Rehearsal, say: Say) -> Live:
 
 async def _still(at: Rehearsal, live: Live, say: Say) -> Still:
     found = branch(live.errand.tape, BROKEN)
-    strike = Strike(fault=BROKEN, site=found.site, background=found.background)
     open = lacks().alone
     alone = open is None
     async with at.stopped() as came, at.theatre(out=False) as house:
         say("replaying")
         recorded, whispered = live.errand, live.whisper
         plain, paced = Plan(alone=alone), Plan(alone=alone, speed=1)
-        struck = Plan(alone=alone, strike=strike)
+        struck = Plan(alone=alone, strike=found.strike)
         errand = await at.play(house, "strict", recorded, plain, "errand")
         whisper = await at.play(house, "paced", whispered, paced, "whisper")
         broken = await at.play(house, "broken", recorded, struck, "errand")

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from faults.nemesis import Nemesis
+from faults.nemesis import Armed, Nemesis
 from faults.operator import bind
 from faults.site import Site, select
 from traces.conversation import Watch
@@ -82,8 +82,7 @@ def struck(
     injections: list[Injection] = []
     watch = Watch()
     nemesis = Nemesis(
-        fault,
-        select(told, fault, bind(fault)),
+        [Armed(fault=fault, site=select(told, fault, bind(fault)))],
         watch,
         injections.append,
         run="r",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from faults.consumption import consumption
-from faults.nemesis import Nemesis
+from faults.nemesis import Armed, Nemesis
 from faults.operator import bind
 from faults.site import select
 from tests.turns import ORDER, RATE, Play, result, user
@@ -45,8 +45,8 @@ def test_a_struck_result_is_struck_in_every_turn_that_says_it(again: bool) -> No
     fault = Fault(name="digit", where={"tool": "get_order"}, at="model-boundary")
     injections: list[Injection] = []
     watch = Watch()
-    site = select(story(job()), fault, bind(fault))
-    nemesis = Nemesis(fault, site, watch, injections.append, run="r", trace="t")
+    armed = [Armed(fault=fault, site=select(story(job()), fault, bind(fault)))]
+    nemesis = Nemesis(armed, watch, injections.append, run="r", trace="t")
     out = through(Taps([watch, nemesis]), job(again=again))
 
     (injection,) = injections

@@ -162,7 +162,7 @@ def test_no_word_of_the_injector_is_in_what_an_agent_sees() -> None:
         (Fault(name="delay", params={"ms": -5}), "ms is -5, not within 0 to"),
         (Fault(name="digit", where={"toll": "x"}), "no selector is called 'toll'; did you mean"),
         (Fault(name="delay", at="model-boundary"), "delay cannot strike at model-boundary"),
-        (Fault(name="sham", nth=0), "nth counts from 1, not 0"),
+        (Fault(name="sham", nth=0), "nth is 0, not a whole number from 1"),
     ],
 )
 def test_what_is_wrong_with_a_fault_is_said_before_anything_starts(fault: Fault, says: str) -> None:

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from faults.nemesis import Nemesis
+from faults.nemesis import Armed, Nemesis
 from faults.operator import bind
 from faults.site import select
 from tests.told_runs import ORDER, Telling
@@ -23,7 +23,8 @@ def through(
     """Which requests of a run taps answer; no answer changes what is asked."""
     injections: list[Injection] = []
     watch, site = Watch(), select(story(recorded), fault, bind(fault))
-    taps = Taps([watch, Nemesis(fault, site, watch, injections.append, run="r", trace="t")])
+    armed = [Armed(fault=fault, site=site)]
+    taps = Taps([watch, Nemesis(armed, watch, injections.append, run="r", trace="t")])
     struck = []
     for exchange in asked:
         request = Exchange(seq=exchange.seq, request=exchange.request, started=exchange.started)

@@ -18,7 +18,7 @@ def test_a_clean_twin_is_a_sham_at_the_same_place(condition: Condition, name: st
     found = branch(RUN.tape, Fault(name="http_status", persist="permanent"))
     planned = plan(found, condition, world=None, seed=7)
     assert planned.strike is not None
-    assert planned.strike.fault.name == name
+    assert [each.fault.name for each in planned.strike.armed] == [name]
     assert planned.strike.site == found.site
     assert planned.fork is not None
     assert (planned.fork.call_id, planned.condition) == (found.site.call_id, condition)

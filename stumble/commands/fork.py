@@ -41,7 +41,7 @@ OUTSIDE = (
 @options.agent_command
 def fork(
     tape: Path,
-    fault: "Fault",
+    faults: tuple["Fault", ...],
     seed: int,
     twins: int,
     reset: str | None,
@@ -89,7 +89,7 @@ def fork(
     recording = load(tape)
     command = options.checked(command or recording.trajectory.command)
     with options.usage_errors():
-        found: Branch = branch(recording, fault)
+        found: Branch = branch(recording, faults, seed=seed)
     store = Store(store_root())
     set_apart = apart(
         recording.trajectory,

@@ -134,7 +134,7 @@ def tasks_() -> None:
 
 
 def _task(name: str) -> "Task":
-    from faults.operator import nearest
+    from faults.grammar import nearest
     from scenarios.practice.tasks import TASKS
 
     if name not in TASKS:

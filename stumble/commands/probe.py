@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def probe(
     tape: Path,
-    fault: "Fault",
+    faults: tuple["Fault", ...],
     seed: int,
     model: str,
     k: int,
@@ -80,11 +80,12 @@ def probe(
     from stumble.models import Model
     from stumble.tapes import load
 
-    if fault.at == "http":
+    if any(fault.at == "http" for fault in faults):
         raise Wrong("a probe sends a model request only, so it strikes at the model boundary")
     recording = load(tape)
     with options.usage_errors():
-        question = probing.question(branch(recording, replace(fault, at="model-boundary")), seed)
+        told = [replace(fault, at="model-boundary") for fault in faults]
+        question = probing.question(branch(recording, told, seed=seed), seed)
     each = probing.estimate(question, model)
     _announce(question, model, k, each, max_cost)
     provider = Model(model, timeout=timeout)

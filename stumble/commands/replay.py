@@ -90,7 +90,7 @@ def replay(
     isolation: "Isolation",
     in_place: bool,
     keep_workspace: bool,
-    fault: "Fault | None",
+    faults: tuple["Fault", ...],
     seed: int,
     host_texts: tuple[str, ...],
     budget: float,
@@ -130,7 +130,7 @@ def replay(
     command = options.checked(command or recording.trajectory.command)
     with options.usage_errors():
         rules = tuple(bind(text) for text in rule_texts)
-    strike = _strike(recording, fault) if fault else None
+    strike = _strike(recording, faults, seed) if faults else None
     store, kinds = Store(store_root()), LIVE.get(live or "", ())
     lets_out = f"--live {live}" if live else "--on-miss live" if on_miss == "live" else None
     set_apart = apart(
@@ -183,13 +183,12 @@ def replay(
     raise SystemExit(worst(runs) if signal is None else interrupted(signal))
 
 
-def _strike(recording: "Tape", fault: "Fault") -> "Strike":
+def _strike(recording: "Tape", faults: tuple["Fault", ...], seed: int) -> "Strike":
     from stumble.forks import branch
-    from stumble.runs import Strike
 
     with options.usage_errors():
-        found = branch(recording, fault)
-    return Strike(fault=fault, site=found.site, background=found.background)
+        found = branch(recording, faults, seed=seed)
+    return found.strike
 
 
 def _runs(

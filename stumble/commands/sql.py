@@ -44,7 +44,7 @@ def sql(
 
     import duckdb
 
-    from faults.operator import nearest
+    from faults.grammar import nearest
     from stumble import indexing
     from stumble.home import store_root
     from stumble.options import pairs

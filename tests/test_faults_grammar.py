@@ -1,0 +1,85 @@
+"""A fault is written the same way in a file and on a command line."""
+
+import tomllib
+
+import pytest
+
+from faults import bind
+from faults.grammar import parse, read
+from stumble.options import read_fault
+from traces.model import Fault
+
+TOML = """
+fault = "truncate:keep=0.3"
+where = { tool = "search*", args = "@.page == 2" }
+when = { every = 3 }
+persist = "burst:n=2"
+max_injections = 4
+at = "http"
+"""
+
+
+def test_a_file_and_a_command_line_say_the_same_fault() -> None:
+    by_line = read_fault(
+        "truncate:keep=0.3",
+        ("tool=search*", "args=@.page == 2"),
+        None,
+        ("every=3",),
+        "burst:n=2",
+        4,
+        "http",
+    )
+    assert read(tomllib.loads(TOML)) == by_line
+    assert by_line == Fault(
+        name="truncate",
+        params={"keep": 0.3},
+        where={"tool": "search*", "args": "@.page == 2"},
+        at="http",
+        when={"every": 3},
+        persist="burst:n=2",
+        max_injections=4,
+    )
+
+
+def test_a_text_may_stand_in_a_table_of_its_own() -> None:
+    table = {"fault": "digit:min_digits=2", "params": {"field": "a,b=c"}}
+    fault = read(table)
+    bind(fault)
+    assert fault.params == {"min_digits": 2, "field": "a,b=c"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("digit", ("digit", {})),
+        ("digit:", ("digit", {})),
+        ("delay:ms=1e3,jitter_ms=2", ("delay", {"ms": 1000.0, "jitter_ms": 2})),
+        (" delay : ms = 5 ", ("delay", {"ms": 5})),
+        ("x:a=true,b=no,c==", ("x", {"a": True, "b": "no", "c": "="})),
+    ],
+)
+def test_a_text_is_a_name_and_parameters(text: str, what: object) -> None:
+    assert parse(text) == what
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"falt": "digit"}, "falt: no such key; did you mean fault?"),
+        ({}, "fault: None is not NAME:KEY=VALUE"),
+        ({"fault": 3}, "fault: 3 is not NAME:KEY=VALUE"),
+        ({"fault": "digit:x"}, "'x' is not key=value"),
+        ({"fault": "digit:a=1,a=2"}, "says 'a' twice"),
+        ({"fault": "digit:field=a", "params": {"field": "b"}}, "params: 'field' is in fault too"),
+        ({"fault": "digit", "where": "tool=x"}, "where: 'tool=x' is not a table"),
+        ({"fault": "digit", "where": {"tool": ["x"]}}, "where.tool: ['x'] is not a number"),
+        ({"fault": "digit", "nth": 1.5}, "nth: 1.5 is not a whole number"),
+        ({"fault": "digit", "nth": True}, "nth: True is not a whole number"),
+        ({"fault": "digit", "persist": 3}, "persist: 3 is not a text"),
+        ({"fault": "digit", "at": "htp"}, "at: no place is called 'htp'; did you mean http?"),
+    ],
+)
+def test_an_error_begins_with_the_key(table: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=".") as error:
+        read(table)
+    assert says in str(error.value)
