@@ -98,7 +98,7 @@ def test_bodies_are_found_by_what_the_index_says_sealed_or_not(tmp_path: Path) -
 def test_rows_point_at_the_block(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", exchange(0), exchange(1))
     seal(path)
-    _, block = frames.outer(path.read_bytes())
+    _, block, _ = frames.outer(path.read_bytes())
     assert isinstance(block, frames.Frame)
     where = {(row[-3], row[-2], row[-1]) for row in rows(read(path))["exchanges"]}
     assert where == {(str(path), block.offset, block.length)}

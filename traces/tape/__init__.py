@@ -39,7 +39,8 @@ of the wire. Bodies and chunks are bytes as on the wire, content encoding includ
                   (float or nil); trailers?=[], error? (text), headers? (in place of those of
                   the head, where redaction changed the length), redacted?=false
     6 injection   map: the fields of traces.model.Injection, edits as in 2
-    7 ending      map: the fields of traces.model.Ending; the last frame of a run that ended
+    7 ending      map: the fields of traces.model.Ending; the last fact of a run that ended
+    8 contents    map; the last frame of a sealed tape, from which all of it follows (see below)
 
     64 block      see above
 
@@ -50,6 +51,19 @@ traces.delta). Format 1 has a list instead: [parent, prefix, suffix, middle, pac
 `parent[:prefix] + middle + parent[len - suffix:]`, or, where packed is true, the zstd frame
 `middle` with the parent's body as raw dictionary (window up to 128 MB). It has no extensions
 and no blocks.
+
+**Contents.** Where everything stands, so that one exchange can be read without the others. Offsets
+count the bytes behind the eighth of the tape with its blocks opened: of all frames that are not
+blocks, and in place of each block of the frames in it. A run is a stretch of whole frames. Lists
+of runs are said as steps, each from the edge before (the first from 0): to where a run starts,
+from there to where it stops, from there to where the next one starts (less than 0 if that is
+further to the front), and so on. seqs: of all exchanges, in the order of asking, in which
+`started` never falls. keys: bytes, 16 for each of them, the BLAKE2b (digest of 16 bytes, no key)
+of the length of "METHOD URL" in 8 bytes, big-endian for once, these in UTF-8 (surrogates as they
+are), and the body. counts: how many runs each has. runs: steps of the runs of each, one after
+the other. open: the seqs of those that have neither `error` nor `ended`, or whose answer is
+damaged. rest: steps of the runs of what belongs to no exchange. Contents that are not the last
+frame, or of a tape with damage, are to be left out; the frames are what counts.
 
 **Reading what is not perfect.** A frame that does not fit into the file, whose crc is wrong or
 whose kind is 0 or above 64 is damage: go on behind it if a whole frame stands there, else look
@@ -65,9 +79,9 @@ the old form is read as well: tapes of every format always open.
 """
 
 from traces.tape.frames import Damage
-from traces.tape.reader import Tape, read, request
+from traces.tape.reader import Tape, browse, read, request
 from traces.tape.sealing import seal
 from traces.tape.writer import Writer
 from traces.unrecordable import Unrecordable
 
-__all__ = ["Damage", "Tape", "Unrecordable", "Writer", "read", "request", "seal"]
+__all__ = ["Damage", "Tape", "Unrecordable", "Writer", "browse", "read", "request", "seal"]

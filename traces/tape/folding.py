@@ -95,40 +95,54 @@ class _Said:
         )
 
 
+def parent(body: object) -> int | None:
+    """The seq of the exchange by way of whose body this one is said; None for one said in full."""
+    match body:
+        case {"parent": int(seq)} | [int(seq), *_]:
+            return seq
+    return None
+
+
 LAST = 7
 """The last kind that is known; what later ones say is left out."""
 
 
 class Folder:
-    """Takes in the frames of a tape in order."""
+    """Takes in the frames of a tape in order.
 
-    def __init__(self) -> None:
+    `bodies` are those that were read before, by seq, where not all frames come here.
+    """
+
+    def __init__(self, bodies: dict[int, bytes] | None = None) -> None:
         self.trajectory: Trajectory | None = None
         self.verbatim = False
         self.injections: list[Injection] = []
         self.ending: Ending | None = None
         self.spans: dict[int, tuple[int, int]] = {}
         self._said: dict[int, _Said] = {}
+        self._bodies = {} if bodies is None else bodies
 
-    def fold(self, frame: Frame) -> None:
+    def fold(self, frame: Frame) -> int | None:
         """Take in one frame, or leave out one of a kind that is not known.
 
-        KeyError, TypeError, ValueError or zstandard.ZstdError where it does not fit.
+        Returns the seq of its exchange, None where it is of none. KeyError, TypeError, ValueError
+        or zstandard.ZstdError where it does not fit.
         """
         if frame.kind > LAST:
-            return
+            return None
         value = unpack(frame.payload)
+        of: int | None = None
         match frame.kind:
             case 4:
-                seq, at, *_, data = value
-                self._said[seq].chunks.append(Chunk(at=at, data=data))
+                of, at, *_, data = value
+                self._said[of].chunks.append(Chunk(at=at, data=data))
             case 2:
-                self._request(value)
-                self.spans[value["seq"]] = (frame.offset, frame.length)
+                of = self._request(value)
+                self.spans[of] = (frame.offset, frame.length)
             case 3:
-                self._head(value)
+                of = self._head(value)
             case 5:
-                self._done(value)
+                of = self._done(value)
             case 1:
                 self.verbatim = value.get("verbatim", False)
                 self.trajectory = whole(Trajectory, value)
@@ -137,14 +151,16 @@ class Folder:
                 self.injections.append(whole(Injection, value | {"edits": edits}))
             case 7:
                 self.ending = whole(Ending, value)
+        return of
 
-    def _request(self, value: dict[str, Any]) -> None:
-        seq = value["seq"]
+    def _request(self, value: dict[str, Any]) -> int:
+        seq: int = value["seq"]
+        body = self._body(value["body"])
         request = Request(
             method=value["method"],
             url=value["url"],
             headers=headers(value["headers"]),
-            body=self._body(value["body"]),
+            body=body,
         )
         self._said[seq] = _Said(
             seq=seq,
@@ -159,19 +175,22 @@ class Folder:
             cascade=value.get("cascade", False),
             pinned=value.get("pinned", ()),
         )
+        self._bodies[seq] = body
+        return seq
 
     def _body(self, said: Any) -> bytes:
         match said:
             case bytes():
                 return said
             case {"parent": int(parent), "pieces": tuple(pieces)}:
-                return delta.restore(pieces, self._said[parent].request.body)
+                return delta.restore(pieces, self._bodies[parent])
             case [int(parent), *_]:
-                return older.body(said, self._said[parent].request.body)
+                return older.body(said, self._bodies[parent])
         raise TypeError("a body is bytes, pieces or a delta")
 
-    def _head(self, value: dict[str, Any]) -> None:
-        said = self._said[value["seq"]]
+    def _head(self, value: dict[str, Any]) -> int:
+        seq: int = value["seq"]
+        said = self._said[seq]
         said.head = _Head(
             status=value["status"],
             headers=headers(value["headers"]),
@@ -181,9 +200,11 @@ class Folder:
         )
         said.chunks = []
         said.by = value["by"]
+        return seq
 
-    def _done(self, value: dict[str, Any]) -> None:
-        said, head = self._said[value["seq"]], self._said[value["seq"]].head
+    def _done(self, value: dict[str, Any]) -> int:
+        seq: int = value["seq"]
+        said, head = self._said[seq], self._said[seq].head
         named = {key: headers(value[key]) for key in ("headers", "trailers") if key in value}
         said.by = value["by"]
         said.error = value.get("error")
@@ -193,6 +214,7 @@ class Folder:
             head.ended = value.get("ended")
             head.headers = named.get("headers", head.headers)
             head.trailers = named.get("trailers", head.trailers)
+        return seq
 
     def whole(self) -> tuple[Exchange, ...]:
         """The exchanges with their chunks, in order."""

@@ -83,6 +83,17 @@ def outer(data: bytes) -> Iterator[Frame | Damage]:
     return _frames(memoryview(data), len(MAGIC) + 1)
 
 
+def whole(view: memoryview) -> Iterator[Frame]:
+    """The frames that these bytes are; ValueError where they are something else."""
+    at = 0
+    while at < len(view):
+        found = _frame_at(view, at)
+        if found is None:
+            raise ValueError("no whole frame stands there")
+        yield found
+        at += found.length
+
+
 def _frames(view: memoryview, at: int) -> Iterator[Frame | Damage]:
     size = len(view)
     while at < size:

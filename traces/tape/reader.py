@@ -1,17 +1,20 @@
 """Reading a tape: what it says, and what of it could not be read."""
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 import zstandard
 
 from traces.model import Ending, Exchange, Injection, Request, Trajectory
 from traces.tape import frames
+from traces.tape.contents import CONTENTS, UNFIT
 from traces.tape.folding import Folder
 from traces.tape.frames import Damage, Frame
+from traces.tape.shelf import Book, Shelf, Spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +23,7 @@ class Tape:
 
     path: Path
     trajectory: Trajectory
-    exchanges: tuple[Exchange, ...]
+    exchanges: Sequence[Exchange]
     injections: tuple[Injection, ...] = ()
     ending: Ending | None = None
     """None for a run that is still going on or was killed."""
@@ -48,6 +51,29 @@ def read(path: Path) -> Tape:
         raise ValueError(f"{path}: {error}") from None
 
 
+def browse(path: Path) -> Tape:
+    """The tape at `path`, with exchanges that are read when they are first asked for.
+
+    So it is where the tape ends with its contents and not a byte is damaged; any other is read
+    whole. An exchange that the contents do not fit is a ValueError. ValueError as `read`.
+    """
+    try:
+        with _no_collection():
+            found = tuple(frames.outer(path.read_bytes()))
+            if not _has_contents(found):
+                return read(path)
+            return _browsed(path, Book(path, found))
+    except UNFIT as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _has_contents(found: tuple[Frame | Damage, ...]) -> TypeGuard[tuple[Frame, ...]]:
+    last = found[-1] if found else None
+    if not isinstance(last, Frame) or last.kind != CONTENTS:
+        return False
+    return all(isinstance(each, Frame) for each in found)
+
+
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Nothing of a tape is cyclic, and looking for cycles in all of it again and again is dear."""
@@ -73,6 +99,21 @@ def request(path: Path, seq: int, offset: int, length: int) -> Request:
             if exchange.seq == seq:
                 return exchange.request
     raise ValueError(f"{path}: no exchange {seq} can be read")
+
+
+def _browsed(path: Path, book: Book) -> Tape:
+    rest = book.rest()
+    if rest.trajectory is None:
+        raise ValueError("the tape has lost its first frame")
+    return Tape(
+        path=path,
+        trajectory=rest.trajectory,
+        exchanges=Shelf(book, range(len(book.contents.seqs))),
+        injections=tuple(rest.injections),
+        ending=rest.ending,
+        spans=Spans(book),
+        verbatim=rest.verbatim,
+    )
 
 
 def _folded(found: Iterable[Frame | Damage]) -> tuple[Folder, list[Damage]]:

@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 import zstandard
 
-from traces.tape import frames
+from traces.tape import contents, frames
+from traces.tape.contents import CONTENTS
 from traces.tape.frames import BLOCK, Frame
 from traces.tape.payload import pack, unpack
 from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
@@ -44,7 +45,7 @@ def seal(path: Path) -> bool:
         with _aside(path) as new:
             with new.open("wb") as file:
                 file.write(frames.preamble())
-                file.writelines(_blocks(whole))
+                file.writelines(_sealed(whole))
                 file.flush()
                 os.fsync(file.fileno())
             _check(whole, new)
@@ -75,11 +76,14 @@ def _aside(path: Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
-def _blocks(whole: Iterable[Frame]) -> Iterator[bytes]:
-    """The first frame as it is, since a tape that loses it is none; the others in blocks."""
-    waiting, size = list[bytes](), 0
+def _sealed(whole: Iterable[Frame]) -> Iterator[bytes]:
+    """The first frame as it is, since a tape that loses it is none; the others in blocks; then
+    the contents.
+    """
+    noting, waiting, size = contents.Noting(), list[bytes](), 0
     for each in whole:
         frame = frames.frame(each.kind, _plain(each))
+        noting.note(each, len(frame))
         if each.kind == TRAJECTORY:
             yield frame
             continue
@@ -90,6 +94,7 @@ def _blocks(whole: Iterable[Frame]) -> Iterator[bytes]:
             waiting, size = [], 0
     if waiting:
         yield frames.frame(BLOCK, _packed(b"".join(waiting)))
+    yield noting.frame()
 
 
 def _packed(data: bytes) -> bytes:
@@ -115,6 +120,7 @@ def _check(whole: Iterable[Frame], new: Path) -> None:
     now = [
         (each.kind, bytes(each.payload)) if isinstance(each, Frame) else None
         for each in frames.read(new.read_bytes())
+        if not isinstance(each, Frame) or each.kind != CONTENTS
     ]
     if said != now:
         raise RuntimeError(f"{new}: sealing did not keep what the tape says; the old one stays")

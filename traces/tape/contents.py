@@ -1,0 +1,135 @@
+"""The contents of a sealed tape: what each exchange asked, as a hash, and where its frames stand.
+
+Who wants an answer from a tape need not read all of it: a request is looked up by its key, and
+then the frames of that one exchange are. What a key stands for is looked at again when the
+exchange is read, so contents that do not fit the tape are an error and never a wrong answer.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Any
+
+import zstandard
+
+from traces.model import Exchange, Request
+from traces.tape import frames
+from traces.tape.folding import Folder
+from traces.tape.frames import Frame
+from traces.tape.payload import pack, unpack
+
+CONTENTS = 8
+KEY = 16
+"""Bytes of a key."""
+UNFIT = (KeyError, TypeError, ValueError, zstandard.ZstdError)
+"""What a value raises that does not fit into its tape."""
+
+
+def key(method: str, url: str, body: bytes) -> bytes:
+    """A request by its very bytes; headers do not count."""
+    head = f"{method} {url}".encode("utf-8", "surrogatepass")
+    return blake2b(len(head).to_bytes(8) + head + body, digest_size=KEY).digest()
+
+
+def key_of(request: Request) -> bytes:
+    """The key of a request."""
+    return key(request.method, request.url, request.body)
+
+
+def over(exchange: Exchange) -> bool:
+    """True for an exchange that came to its end, and is whole on the tape."""
+    if exchange.error is not None:
+        return not exchange.error.startswith("damaged")
+    return exchange.response is not None and exchange.response.ended is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What kind 8 says, one entry in each column for each exchange, in the order of asking."""
+
+    seqs: tuple[int, ...]
+    keys: tuple[bytes, ...]
+    firsts: tuple[int, ...]
+    """Where the runs of each begin in `starts`, and of the last one end."""
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    """Each run of whole frames: bytes of the tape with its blocks opened."""
+    open: frozenset[int]
+    """The seqs of those that are not over."""
+    rest: tuple[tuple[int, int], ...]
+    """The runs of what belongs to no exchange."""
+
+
+def read(payload: bytes | memoryview) -> Contents:
+    """The contents that a frame holds. ValueError, or another of `UNFIT`, where it holds none."""
+    value: Mapping[str, Any] = unpack(payload)
+    seqs, counts, runs, together = value["seqs"], value["counts"], value["runs"], value["keys"]
+    keys = tuple([together[at : at + KEY] for at in range(0, len(together), KEY)])
+    firsts, (starts, stops) = tuple(accumulate(counts, initial=0)), _edges(runs)
+    if not len(seqs) == len(keys) == len(counts) or firsts[-1] * 2 != len(runs):
+        raise ValueError("the columns of its contents are not equally long")
+    return Contents(
+        seqs=seqs,
+        keys=keys,
+        firsts=firsts,
+        starts=starts,
+        stops=stops,
+        open=frozenset(value["open"]),
+        rest=tuple(zip(*_edges(value["rest"]), strict=True)),
+    )
+
+
+def _edges(steps: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where runs start, and where they stop."""
+    edges = tuple(accumulate(steps))
+    return edges[::2], edges[1::2]
+
+
+class Noting:
+    """Notes where everything stands while the frames of a tape go by."""
+
+    def __init__(self) -> None:
+        self._folder = Folder()
+        self._fits = True
+        self._at = 0
+        self._runs: dict[int | None, list[int]] = {}
+
+    def note(self, frame: Frame, size: int) -> None:
+        """One more frame, which takes so many bytes in the new tape."""
+        start, self._at = self._at, self._at + size
+        try:
+            seq = self._folder.fold(frame)
+        except UNFIT:
+            self._fits = False
+            return
+        runs = self._runs.setdefault(seq, [])
+        if runs and runs[-1] == start:
+            runs[-1] = self._at
+        else:
+            runs += [start, self._at]
+
+    def frame(self) -> bytes:
+        """The frame to end the tape with; nothing where who reads it has to read all.
+
+        That is so if a frame does not fit, or if what was asked first has not the lower number.
+        """
+        exchanges = self._folder.whole()
+        started = [exchange.started for exchange in exchanges]
+        if not self._fits or started != sorted(started):
+            return b""
+        runs = [self._runs[exchange.seq] for exchange in exchanges]
+        value = {
+            "seqs": [exchange.seq for exchange in exchanges],
+            "keys": b"".join(key_of(exchange.request) for exchange in exchanges),
+            "counts": [len(each) // 2 for each in runs],
+            "runs": _steps([edge for each in runs for edge in each]),
+            "open": [exchange.seq for exchange in exchanges if not over(exchange)],
+            "rest": _steps(self._runs.get(None, [])),
+        }
+        return frames.frame(CONTENTS, pack(value))
+
+
+def _steps(edges: list[int]) -> list[int]:
+    """From each edge to the next: small numbers, most of them 0."""
+    return [edge - before for before, edge in zip([0, *edges], edges, strict=False)]
