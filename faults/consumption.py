@@ -4,6 +4,7 @@ Only a consumed injection says anything about the agent: what an SDK's own retry
 never seen by it. True, False with a reason, or None where it cannot be decided.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from faults.atoms import atoms
@@ -20,7 +21,7 @@ class Consumption:
     why: str
 
 
-def consumption(injection: Injection, story: Story, exchanges: tuple[Exchange, ...]) -> Consumption:
+def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange]) -> Consumption:
     """Whether this injection reached the model, by the family rules of the taxonomy."""
     if injection.place == "model-boundary":
         return _at_boundary(injection, exchanges)
@@ -32,7 +33,7 @@ def consumption(injection: Injection, story: Story, exchanges: tuple[Exchange, .
     return _in_result(injection, use, use.result, exchanges)
 
 
-def _at_boundary(injection: Injection, exchanges: tuple[Exchange, ...]) -> Consumption:
+def _at_boundary(injection: Injection, exchanges: Sequence[Exchange]) -> Consumption:
     """What was forwarded is known byte for byte; it counts once a model answered it."""
     for exchange in exchanges:
         if exchange.seq >= injection.seq and (exchange.edits or injection.sham):
@@ -43,7 +44,7 @@ def _at_boundary(injection: Injection, exchanges: tuple[Exchange, ...]) -> Consu
 
 
 def _in_result(
-    injection: Injection, use: ToolUse, result: str, exchanges: tuple[Exchange, ...]
+    injection: Injection, use: ToolUse, result: str, exchanges: Sequence[Exchange]
 ) -> Consumption:
     original, mutated = _text(injection.original), _text(injection.mutated)
     match injection.family:
@@ -81,7 +82,7 @@ def _verdict(fact: bool | None, use: ToolUse, yes: str, no: str) -> Consumption:
     return Consumption(fact, use.result_seq, why)
 
 
-def _later_success(injection: Injection, use: ToolUse, exchanges: tuple[Exchange, ...]) -> bool:
+def _later_success(injection: Injection, use: ToolUse, exchanges: Sequence[Exchange]) -> bool:
     return any(
         exchange.seq in use.seqs
         and exchange.seq > injection.seq
@@ -92,7 +93,7 @@ def _later_success(injection: Injection, use: ToolUse, exchanges: tuple[Exchange
     )
 
 
-def _lasted(injection: Injection, use: ToolUse, exchanges: tuple[Exchange, ...]) -> bool | None:
+def _lasted(injection: Injection, use: ToolUse, exchanges: Sequence[Exchange]) -> bool | None:
     """True if the struck exchange took the injected time and was the last of its call."""
     struck = next((x for x in exchanges if x.seq == injection.seq), None)
     ms = injection.params.get("ms", 1000)

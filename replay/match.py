@@ -15,10 +15,9 @@ send before, so by its bytes the first of two equal calls could get the answer t
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from hashlib import blake2b
 from typing import Literal
 
 from replay.calls import Asker, Served
@@ -28,6 +27,7 @@ from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Exchange, Request
 from traces.redact import PLACEHOLDER
+from traces.tape import Shelf, digest
 
 type How = Literal["bytes", "meaning", "gist"]
 """What was the same: every byte, what it says, or the gist of an MCP message."""
@@ -46,7 +46,7 @@ class Match:
 
 def exact(request: Request) -> bytes:
     """The key of a request by its very bytes."""
-    return _digest(request.method, request.url, request.body)
+    return digest(request.method, request.url, request.body)
 
 
 def alike(request: Request, rules: Rules = BUILT_IN) -> bytes | None:
@@ -64,22 +64,17 @@ def alike(request: Request, rules: Rules = BUILT_IN) -> bytes | None:
         said = _blind(body or b"")
         if bare == request.url and b"REDACTED" not in url and b"REDACTED" not in said:
             return None
-    return _digest(request.method, url.decode("utf-8", "surrogatepass"), said)
+    return digest(request.method, url.decode("utf-8", "surrogatepass"), said)
 
 
 def meant(request: Request) -> bytes | None:
     """The key of a message to an MCP server by its gist; None for any other request."""
     gist = mcp.gist(request)
-    return None if gist is None else _digest(request.method, request.url, _blind(gist))
+    return None if gist is None else digest(request.method, request.url, _blind(gist))
 
 
 def _blind(said: bytes) -> bytes:
     return PLACEHOLDER.sub(b"REDACTED", said)
-
-
-def _digest(method: str, url: str, body: bytes) -> bytes:
-    head = f"{method} {url}".encode("utf-8", "surrogatepass")
-    return blake2b(len(head).to_bytes(8) + head + body, digest_size=16).digest()
 
 
 class Index:
@@ -94,7 +89,7 @@ class Index:
         rules: Rules = BUILT_IN,
         served: Callable[[], Mapping[int, Served]] = dict,
     ) -> None:
-        self.exchanges = tuple(sorted(exchanges, key=lambda exchange: exchange.started))
+        self.exchanges, keys = _in_order(exchanges)
         self.names: dict[str, str] = {}
         """Values of the recording, and those of this run that stand for them."""
         self._rules, self._tell_served = rules, served
@@ -103,8 +98,8 @@ class Index:
         self._exact: dict[bytes, list[int]] = {}
         self._by: dict[_Key, dict[bytes, list[int]]] = {}
         self._used: set[int] = set()
-        for place, exchange in enumerate(self.exchanges):
-            self._exact.setdefault(exact(exchange.request), []).append(place)
+        for place, key in enumerate(keys):
+            self._exact.setdefault(key, []).append(place)
 
     def find(
         self,
@@ -197,3 +192,11 @@ class Index:
                 if (key := key_of(exchange.request)) is not None:
                     places.setdefault(key, []).append(place)
         return self._by[key_of]
+
+
+def _in_order(exchanges: Iterable[Exchange]) -> tuple[Sequence[Exchange], Iterable[bytes]]:
+    """The exchanges by start time, with their exact keys; a shelf knows both without reading."""
+    if isinstance(exchanges, Shelf):
+        return exchanges, exchanges.keys()
+    ordered = tuple(sorted(exchanges, key=lambda exchange: exchange.started))
+    return ordered, (exact(exchange.request) for exchange in ordered)

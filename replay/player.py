@@ -11,7 +11,7 @@ about recovery, and nothing here ever makes an outcome of it.
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -28,7 +28,7 @@ from traces.encoding import plain
 from traces.kind import Kind, kind
 from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited_chunks, header
 from traces.noise import noise
-from traces.tape import Tape
+from traces.tape import Shelf, Tape, over
 from traces.websocket import declined, upgrades
 
 type OnMiss = Literal["refuse", "live", "halt"]
@@ -55,7 +55,7 @@ class Player:
         on_miss: OnMiss = "refuse",
         halt: Callable[[], object] = lambda: None,
     ) -> None:
-        told = (x for x in recording.exchanges if playable(x))
+        told = playable(recording.exchanges)
         self._index = Index(told, rules, partial(served, recording))
         self._on_miss, self._halt = on_miss, halt
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
@@ -269,11 +269,11 @@ def _timed(answer: Response, moved: Callable[[float], float]) -> Response:
     )
 
 
-def playable(exchange: Exchange) -> bool:
-    """True for an exchange that is over and whole on the tape; the rest is refused, not guessed."""
-    if exchange.error is not None:
-        return not exchange.error.startswith("damaged")
-    return exchange.response is not None and exchange.response.ended is not None
+def playable(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
+    """Exchanges that are over and whole on the tape; the rest is refused, not guessed."""
+    if isinstance(recorded, Shelf):
+        return recorded.over()
+    return tuple(exchange for exchange in recorded if over(exchange))
 
 
 def _shrug(request: Request) -> int:

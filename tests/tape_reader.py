@@ -4,6 +4,7 @@ It shares nothing with the house and needs the standard library and one codec: z
 Python has from 3.14 on and `zstandard` has before.
 """
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -129,3 +130,38 @@ def fold(kind: int, said: Any, tape: dict[str, Any], asked: dict[int, dict[str, 
         tape["injections"].append(said)
     elif kind in (1, 7):
         tape["trajectory" if kind == 1 else "ending"] = said
+
+
+def by_contents(data: bytes) -> dict[bytes, dict[str, Any]]:
+    """The exchanges of a sealed tape by their keys, each read alone by what the contents say."""
+    held, at, opened = dict[str, Any](), 8, b""
+    while at < len(data):
+        found = whole(data, at)
+        assert found is not None, "damaged"
+        kind, payload, end = found
+        opened += ZstdDecompressor().decompress(payload) if kind == 64 else data[at:end]
+        held, at = Msgpack(payload).value() if kind == 8 else {}, end
+    runs = list(pairs(held["runs"]))
+    asked = dict[int, dict[str, Any]]()
+    exchanges = dict[bytes, dict[str, Any]]()
+    for number, (seq, count) in enumerate(zip(held["seqs"], held["counts"], strict=True)):
+        for start, stop in runs[:count]:
+            for kind, payload in frames(opened[start:stop], 0, []):
+                fold(kind, Msgpack(payload).value(), {}, asked)
+        del runs[:count]
+        exchanges[held["keys"][number * 16 : number * 16 + 16]] = asked[seq]
+    return exchanges
+
+
+def pairs(steps: list[int]) -> Iterator[tuple[int, int]]:
+    """Start and stop of each run."""
+    at = 0
+    for over, long in zip(steps[::2], steps[1::2], strict=True):
+        yield at + over, (at := at + over + long)
+
+
+def key(asked: dict[str, Any]) -> bytes:
+    """What an exchange asked, as the contents of its tape say it."""
+    head = f"{asked['method']} {asked['url']}".encode("utf-8", "surrogatepass")
+    said = struct.pack(">Q", len(head)) + head + asked["body"]
+    return hashlib.blake2b(said, digest_size=16).digest()

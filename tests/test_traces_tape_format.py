@@ -1,6 +1,7 @@
 """The text of `traces.tape` is the format: a second reader made from it alone sees the same."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from tests import tape_reader
 from tests.conformance import MAKERS, TAPES, held, make, plainly
-from traces.tape import read
+from traces.tape import read, seal
 
 NAMES = [maker.__name__ for maker in MAKERS]
 HOLDS = json.loads((TAPES / "tapes.json").read_text())
@@ -57,6 +58,19 @@ def test_the_house_reads_what_the_tape_holds(name: str) -> None:
 def test_the_second_reader_agrees(name: str) -> None:
     data = (TAPES / f"{name}.tape").read_bytes()
     assert json.loads(json.dumps(by_the_other(data))) == HOLDS[name]["holds"]
+
+
+@pytest.mark.parametrize("name", ["stream", "error", "deltas", "sealed"])
+def test_the_second_reader_finds_each_exchange_by_the_contents(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tape"
+    shutil.copy(TAPES / f"{name}.tape", path)
+    seal(path)
+    data = path.read_bytes()
+
+    found = tape_reader.by_contents(data)
+
+    assert list(found.values()) == list(tape_reader.read(data)["exchanges"].values())
+    assert list(found) == [tape_reader.key(asked) for asked in found.values()]
 
 
 def test_the_second_reader_sees_what_a_later_version_may_say() -> None:

@@ -78,10 +78,24 @@ tape whose first frame is lost is none.
 the old form is read as well: tapes of every format always open.
 """
 
+from traces.tape.contents import digest, over
 from traces.tape.frames import Damage
 from traces.tape.reader import Tape, browse, read, request
 from traces.tape.sealing import seal
+from traces.tape.shelf import Shelf
 from traces.tape.writer import Writer
 from traces.unrecordable import Unrecordable
 
-__all__ = ["Damage", "Tape", "Unrecordable", "Writer", "browse", "read", "request", "seal"]
+__all__ = [
+    "Damage",
+    "Shelf",
+    "Tape",
+    "Unrecordable",
+    "Writer",
+    "browse",
+    "digest",
+    "over",
+    "read",
+    "request",
+    "seal",
+]

@@ -26,15 +26,15 @@ UNFIT = (KeyError, TypeError, ValueError, zstandard.ZstdError)
 """What a value raises that does not fit into its tape."""
 
 
-def key(method: str, url: str, body: bytes) -> bytes:
-    """A request by its very bytes; headers do not count."""
+def digest(method: str, url: str, body: bytes) -> bytes:
+    """A key for what was asked; headers do not count."""
     head = f"{method} {url}".encode("utf-8", "surrogatepass")
     return blake2b(len(head).to_bytes(8) + head + body, digest_size=KEY).digest()
 
 
 def key_of(request: Request) -> bytes:
-    """The key of a request."""
-    return key(request.method, request.url, request.body)
+    """The key of a request by its very bytes."""
+    return digest(request.method, request.url, request.body)
 
 
 def over(exchange: Exchange) -> bool:

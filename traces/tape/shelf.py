@@ -138,11 +138,12 @@ class Shelf(Sequence[Exchange]):
         return (keys[number] for number in self._numbers)
 
     def over(self) -> "Shelf":
-        """Those that are over."""
+        """Those that are over; the others are read, lest one of them is."""
         said = self._book.contents
-        if not said.open:
-            return self
-        return Shelf(self._book, [n for n in self._numbers if said.seqs[n] not in said.open])
+        open = {n for n in self._numbers if said.seqs[n] in said.open} if said.open else ()
+        for number in open:
+            self._book.exchange(number)
+        return Shelf(self._book, [n for n in self._numbers if n not in open]) if open else self
 
     def __len__(self) -> int:
         return len(self._numbers)
