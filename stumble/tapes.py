@@ -1,5 +1,6 @@
 """Tapes named on the command line."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -10,10 +11,13 @@ from traces.tape import Tape, read, seal
 LARGE = 1 << 26
 
 
-def load(path: Path) -> Tape:
-    """The tape, with a word about what of it could not be read; exit 2 where it is none."""
+def load(path: Path, opened: Callable[[Path], Tape] = read) -> Tape:
+    """The tape, with a word about what of it could not be read; exit 2 where it is none.
+
+    `opened` may be `browse`, for whoever does not need all of it.
+    """
     try:
-        tape = read(path)
+        tape = opened(path)
     except ValueError as error:
         raise Wrong(str(error)) from None
     for damage in tape.damage:

@@ -16,6 +16,7 @@ from tests.conformance import TAPES
 from tests.test_traces_tape import RUN, exchange, exchanges, written
 from traces.index import rows
 from traces.model import Ending, Exchange
+from traces.relations import SCHEMAS
 from traces.store import Store
 from traces.tape import Tape, Writer, frames, read, request, seal
 
@@ -100,7 +101,8 @@ def test_rows_point_at_the_block(tmp_path: Path) -> None:
     seal(path)
     _, block, _ = frames.outer(path.read_bytes())
     assert isinstance(block, frames.Frame)
-    where = {(row[-3], row[-2], row[-1]) for row in rows(read(path))["exchanges"]}
+    at = SCHEMAS["exchanges"].names.index("tape")
+    where = {tuple(row[at : at + 3]) for row in rows(read(path))["exchanges"]}
     assert where == {(str(path), block.offset, block.length)}
 
 

@@ -125,8 +125,9 @@ def replay(
     from stumble.summary import troubles
     from stumble.tapes import load
     from traces.store import Store
+    from traces.tape import browse
 
-    recording = load(tape)
+    recording = load(tape, browse)
     command = options.checked(command or recording.trajectory.command)
     with options.usage_errors():
         rules = tuple(bind(text) for text in rule_texts)
