@@ -11,11 +11,11 @@ from typing import Literal, Protocol
 
 from faults import query
 from faults.address import address, share
-from faults.grammar import nearest
 from faults.side import side
 from faults.when import When, agree, persist, when
 from traces.conversation import canonical_arguments
 from traces.model import Fault
+from traces.nearest import nearest
 
 SELECTORS = ("tool", "server", "args", "path", "side", "transport")
 SIDES = ("read", "write", "any")

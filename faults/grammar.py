@@ -5,19 +5,12 @@ on the command line is a table `where = { KEY = VALUE }` in a file; all else is 
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from traces.model import Fault, Place, Scalar
+from traces.nearest import nearest
 
 PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
 KEYS = ("fault", "params", "where", "when", "nth", "persist", "at", "max_injections")
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean X?` or the list of what there is."""
-    names = tuple(names)
-    close = get_close_matches(name, names, n=1, cutoff=0.4)
-    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(sorted(names))}"
 
 
 def parse(text: str) -> tuple[str, dict[str, Scalar]]:

@@ -13,8 +13,8 @@ from random import Random
 from typing import Literal, NamedTuple, Protocol
 
 from faults.aim import check
-from faults.grammar import nearest as nearest
 from traces.model import Exchange, Fault, Place, Scalar
+from traces.nearest import nearest
 
 type Family = Literal["T", "E", "S", "V", "X", "sham"]
 

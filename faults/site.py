@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from faults.address import address, share
 from faults.aim import Aim, fits
-from faults.grammar import nearest
 from faults.operator import Operator
 from faults.when import Position, When, when
 from traces.conversation import Call, canonical_arguments
 from traces.model import Fault, Place
+from traces.nearest import nearest
 from traces.story import Story, ToolUse
 
 

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from faults import query
-from faults.grammar import nearest, parse
+from faults.grammar import parse
 from traces.model import Fault, Scalar
+from traces.nearest import nearest
 
 type Trigger = Literal[
     "nth",

@@ -18,7 +18,7 @@ def faults(name: str | None, as_json: bool) -> None:
     stumble faults truncate
     """
     from faults import OPERATORS
-    from faults.grammar import nearest
+    from traces.nearest import nearest
 
     if name is not None and name not in OPERATORS:
         raise Wrong(f"no fault is called {name!r}{nearest(name, OPERATORS)}")

@@ -134,8 +134,8 @@ def tasks_() -> None:
 
 
 def _task(name: str) -> "Task":
-    from faults.grammar import nearest
     from scenarios.practice.tasks import TASKS
+    from traces.nearest import nearest
 
     if name not in TASKS:
         raise Wrong(f"no task is called {name!r}{nearest(name, TASKS)}")

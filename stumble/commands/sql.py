@@ -44,10 +44,10 @@ def sql(
 
     import duckdb
 
-    from faults.grammar import nearest
     from stumble import indexing
     from stumble.home import store_root
     from stumble.options import pairs
+    from traces.nearest import nearest
     from traces.sql import ask, questions, views
     from traces.store import Store
 
