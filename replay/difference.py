@@ -115,7 +115,7 @@ def _asked(request: Request) -> dict[str, str]:
     """The fields of a request's body, without what never counts."""
     text = plain(request.headers, request.body) or b""
     try:
-        return dict(_flatten("", settled(request, json.loads(text)))) if text else {}
+        return dict(_flatten("", settled(lens(request), json.loads(text)))) if text else {}
     except ValueError:
         return {"body": text.decode("utf-8", "backslashreplace")}
 

@@ -1,32 +1,27 @@
 """Finding the recorded answer to a request: exact bytes first, canonical JSON only on a miss.
 
 Exact is a hash of method, URL and body, so the cost does not grow with the recording. The
-canonical key forgives spacing, key order and escapes, the volatile values of `traces.volatile`,
-what the rules of the user name, and what stands where a secret stood: the key of another user has
-another length and maybe another place in the order of secrets. Headers do not count: auth and
-user agents differ from one machine to the next. Among equals the order of the recording holds,
-by start times: the second time the same thing is asked, the second answer is given. Where the
-request of a tool serves a call, what that call was told comes first (`replay.calls`), so that
-parallel conversations may come in any order.
+canonical key (`replay.alike`) forgives spacing, volatile values, secrets and what the rules of
+the user name. Headers do not count: auth and user agents differ from one machine to the next.
+Among equals the order of the recording holds, by start times: the second time the same thing is
+asked, the second answer is given. Where the request of a tool serves a call, what that call was
+told comes first (`replay.calls`), so that parallel conversations may come in any order.
 
 A message to an MCP server is known by its gist alone: its id counts what the client happened to
 send before, so by its bytes the first of two equal calls could get the answer to the second.
 """
 
-import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
+from replay.alike import Alike, blind
 from replay.calls import Asker, Served
 from replay.rules import Rules
-from traces.canonical import canonical_value
 from traces.dialects import mcp
-from traces.encoding import plain
 from traces.model import Exchange, Request
-from traces.redact import PLACEHOLDER
 from traces.tape import Shelf, digest
 
 type How = Literal["bytes", "meaning", "gist"]
@@ -50,31 +45,14 @@ def exact(request: Request) -> bytes:
 
 
 def alike(request: Request, rules: Rules = BUILT_IN) -> bytes | None:
-    """The key of a request by what it says; None where only its very bytes can tell.
-
-    That is so for a body that is no JSON, unless a secret stood there or in the URL, or a rule
-    passes over something in the URL.
-    """
-    body = plain(request.headers, request.body)
-    bare = rules.url(request.url)
-    url = _blind(bare.encode("utf-8", "surrogatepass"))
-    try:
-        said = _blind(canonical_value(rules.body(request, json.loads(body or b""))))
-    except ValueError:
-        said = _blind(body or b"")
-        if bare == request.url and b"REDACTED" not in url and b"REDACTED" not in said:
-            return None
-    return digest(request.method, url.decode("utf-8", "surrogatepass"), said)
+    """The key of a request by what it says; None where only its very bytes can tell."""
+    return Alike(rules)(request)
 
 
 def meant(request: Request) -> bytes | None:
     """The key of a message to an MCP server by its gist; None for any other request."""
     gist = mcp.gist(request)
-    return None if gist is None else digest(request.method, request.url, _blind(gist))
-
-
-def _blind(said: bytes) -> bytes:
-    return PLACEHOLDER.sub(b"REDACTED", said)
+    return None if gist is None else digest(request.method, request.url, blind(gist))
 
 
 class Index:
@@ -94,7 +72,7 @@ class Index:
         """Values of the recording, and those of this run that stand for them."""
         self._rules, self._tell_served = rules, served
         self._taken: dict[str, str] = {}
-        self._alike: _Key = partial(alike, rules=rules)
+        self._alike: _Key = Alike(rules)
         self._exact: dict[bytes, list[int]] = {}
         self._by: dict[_Key, dict[bytes, list[int]]] = {}
         self._used: set[int] = set()

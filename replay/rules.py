@@ -25,6 +25,7 @@ from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from traces.model import Request
+from traces.step import Lens
 from traces.volatile import SETTLED, parsed, reached, settled
 
 type Class = Literal["ignore", "map", "exact"]
@@ -91,9 +92,9 @@ class Rules:
         """Whether any value stands for another."""
         return bool(self._maps)
 
-    def body(self, request: Request, value: object) -> object:
+    def body(self, dialect: Lens | None, value: object) -> object:
         """A parsed body without what does not count; it is changed in place."""
-        value = settled(request, value, self._exact)
+        value = settled(dialect, value, self._exact)
         for rule in self._passed:
             if rule.place == "body":
                 *path, key = rule.keys

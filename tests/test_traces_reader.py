@@ -12,7 +12,7 @@ type Said = Read[object, object]
 
 
 def reader(most: int = 1 << 20) -> Reader[object, object]:
-    return Reader(b"messages", json.loads, json.loads, most)
+    return Reader("messages", json.loads, json.loads, most)
 
 
 def read(body: bytes, by: Reader[object, object] | None = None) -> Said | None:
@@ -77,7 +77,7 @@ SPOILT = b'{"messages": [1, {"a": 2}], "messages": 5}'
 
 @given(runs(), st.sampled_from([0, 40, 1 << 20]))
 @example([TWICE, SPOILT, TWICE, SPOILT], 40)
-@example([b'{"messages": [12]}', b'{"messages": [123]}', b'{"messages": [12, 3]}'], 40)
+@example([b'{"messages": [7, 12]}', b'{"messages": [7, 123]}', b'{"messages": [7, 1]}'], 40)
 @example([b'{"messages": [{}]}', b'{"messages": [{} {}]}', b'{"messages": [{},]}'], 40)
 @example([b'{"messages":[{}]}', b'{"messages": [{}]}', b'{"messages" :[{}] }'], 40)
 @example([b'[{"messages":[{}]}]', b'"messages"', b"", b'{"messages":[', b'{"messages":[]'], 40)
@@ -88,7 +88,7 @@ def test_what_is_said_does_not_depend_on_what_was_read_before(bodies: list[bytes
         assert said == read(body)
         wanted = plainly(body)
         assert (said and (said.rest, list(said.items))) == wanted
-        places = said.places if said else ()
+        places = zip(said.starts, said.stops, strict=True) if said else ()
         assert [json.loads(body[start:stop]) for start, stop in places] == (wanted or [0, []])[1]
 
 
@@ -101,8 +101,8 @@ def test_only_what_is_new_is_read() -> None:
 
     said = [{"role": "user", "content": f"{number}"} for number in range(50)]
     grown = [{"role": "system", "content": "be brief"}, *said[:48], said[48] | {"mark": 1}, {}]
-    known = Reader(b"messages", item, json.loads)
-    for messages in (said, grown, said):
+    known = Reader("messages", item, json.loads)
+    for messages in (said, grown, grown):
         known.read(json.dumps({"messages": messages}).encode())
     assert [json.loads(text) for text in parsed] == [*said, grown[0], grown[-2], {}]
 
@@ -110,6 +110,6 @@ def test_only_what_is_new_is_read() -> None:
 def test_what_is_remembered_has_a_bound() -> None:
     known = reader(most=1000)
     for number in range(100):
-        body = json.dumps({"messages": [{"n": number + each} for each in range(50)]}).encode()
+        body = json.dumps({"messages": [{"n": number * 50 + each} for each in range(50)]}).encode()
         known.read(body)
-        assert sum(len(text) for text in known._known) <= 1000
+        assert sum(len(past.body) for past in known._past) <= 1000

@@ -1,21 +1,23 @@
 """Bodies that hold a long list, sent again and again, each a little longer: read as far as new.
 
 A client sends its whole conversation with every request: sixty requests of a megabyte, each
-nearly the one before. An item of the list that was read once is known by its bytes, and knows
-what came after it last time; so what was there before is compared and not parsed, also behind
-an item that was changed, left out or put in. What a body says does not depend on what was read
-before it, only how long reading takes.
+nearly the one before. The last few bodies are remembered with what they said. An item that stands
+in one of them begins a run: as far as both go on with the same bytes, nothing is parsed again,
+also behind an item that was changed, left out or put in. What a body says does not depend on
+what was read before it, only how long reading takes.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from traces import spans
-from traces.spans import Span
+from traces.delta import common_prefix
 
 MOST = 1 << 24
-"""Bytes of items that are remembered; beyond that, only those of the last body are."""
+"""Bytes of bodies that are remembered; beyond that, only the last one is."""
 
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _BEHIND = re.compile(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
@@ -27,15 +29,46 @@ class Read[T, R]:
 
     rest: R
     items: tuple[T, ...] = ()
-    places: tuple[Span, ...] = ()
+    starts: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
-class _Item[T]:
-    text: bytes
-    said: T
-    next: "_Item[T] | None" = None
-    """What followed it last time."""
+@dataclass(eq=False)
+class _List[T]:
+    """The list of a body, as far as it was read."""
+
+    body: bytes
+    texts: list[bytes] = field(default_factory=list)
+    said: list[T] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+
+    @cached_property
+    def places(self) -> dict[bytes, int]:
+        """Where each item is in the list; of equal ones the first."""
+        return {text: place for place, text in reversed(list(enumerate(self.texts)))}
+
+    def add(self, at: int, text: bytes, said: T) -> None:
+        """One more item."""
+        self.texts.append(text)
+        self.said.append(said)
+        self.starts.append(at)
+        self.stops.append(at + len(text))
+
+    def follow(self, other: "_List[T]", place: int, at: int) -> int:
+        """Add the items of another list from `place` on that stand here from `at` on; how many.
+
+        The first is known to be here. Of the last one the byte behind it is compared too: where
+        12 stands in one, 123 may in the other.
+        """
+        start = other.starts[place]
+        same = common_prefix(other.body, self.body, start, at)
+        end = max(place + 1, bisect_left(other.stops, start + same))
+        self.texts += other.texts[place:end]
+        self.said += other.said[place:end]
+        self.starts += [each - start + at for each in other.starts[place:end]]
+        self.stops += [each - start + at for each in other.stops[place:end]]
+        return end - place
 
 
 class Reader[T, R]:
@@ -46,13 +79,11 @@ class Reader[T, R]:
     """
 
     def __init__(
-        self, key: bytes, item: Callable[[bytes], T], rest: Callable[[bytes], R], most: int = MOST
+        self, key: str, item: Callable[[bytes], T], rest: Callable[[bytes], R], most: int = MOST
     ) -> None:
-        self._key, self._quoted = key, b'"%b"' % key
+        self._key, self._quoted = key.encode(), f'"{key}"'.encode()
         self._item, self._rest, self._most = item, rest, most
-        self._known: dict[bytes, _Item[T]] = {}
-        self._size = 0
-        self._first: _Item[T] | None = None
+        self._past: list[_List[T]] = []
         self._around: tuple[bytes, bytes, R] | None = None
 
     def read(self, body: bytes) -> Read[T, R]:
@@ -63,9 +94,8 @@ class Reader[T, R]:
             head, tail = body[:at], body[stop:]
             again = spans.members(tail, 0).get(self._key) if self._quoted in tail else None
             if again is None:
-                places = tuple([(start, start + len(item.text)) for start, item in found])
-                said = tuple([item.said for _, item in found])
-                return Read(self._between(head, tail), said, places)
+                rest = self._between(head, tail)
+                return Read(rest, tuple(found.said), tuple(found.starts), tuple(found.stops))
             # Of equal keys the last one holds, as in any parser.
             at = stop + again[0] + 1 if tail[again[0] : again[0] + 1] == b"[" else None
         return Read(self._rest(body))
@@ -77,53 +107,39 @@ class Reader[T, R]:
         at = spans.array(body, self._key)
         return None if at is None else at + 1
 
-    def _listed(self, body: bytes, at: int) -> tuple[list[tuple[int, _Item[T]]], int]:
-        """The items, each with where it starts, and where the closing bracket stands."""
-        found = list[tuple[int, _Item[T]]]()
-        at, last = _behind(_SPACE, body, at).end(), None
-        if body[at : at + 1] == b"]":
-            return found, at
-        while True:
-            item = self._read(body, at, self._first if last is None else last.next)
-            found.append((at, item))
-            if last is None:
-                self._first = item
-            else:
-                last.next = item
-            last, behind = item, _behind(_BEHIND, body, at + len(item.text))
-            if behind[1] == b"]":
-                break
-            at = behind.end()
-        if self._size > self._most:
-            self._forget(found)
-        return found, behind.start(1)
-
-    def _read(self, body: bytes, at: int, guess: _Item[T] | None) -> _Item[T]:
-        # What ends with a bracket or quote ends there; 12 may be the beginning of 123.
-        if guess and guess.text[-1] in b'}]"' and body.startswith(guess.text, at):
-            return guess
-        text = body[at : spans.end(body, at)]
-        item = self._known.get(text)
-        if item is None:
-            item = _Item(text, self._item(text))
-            self._known[text] = item
-            self._size += len(text)
-        return item
-
     def _between(self, head: bytes, tail: bytes) -> R:
         """What stands around the list."""
         if self._around is None or self._around[:2] != (head, tail):
             self._around = head, tail, self._rest(head + tail)
         return self._around[2]
 
-    def _forget(self, kept: list[tuple[int, _Item[T]]]) -> None:
-        """Remember only these items."""
-        self._known = {item.text: item for _, item in kept}
-        self._size = sum(map(len, self._known))
-        kept[-1][1].next = None
+    def _listed(self, body: bytes, at: int) -> tuple[_List[T], int]:
+        """The list that is open at `at`, and where its closing bracket stands."""
+        found, taken = _List[T](body), dict[_List[T], int]()
+        behind = _match(_SPACE, body, at)
+        at, open = behind.end(), body[behind.end() : behind.end() + 1] != b"]"
+        while open:
+            text = body[at : spans.end(body, at)]
+            if known := next((past for past in self._past if text in past.places), None):
+                taken[known] = taken.get(known, 0) + found.follow(known, known.places[text], at)
+            else:
+                found.add(at, text, self._item(text))
+            behind = _match(_BEHIND, body, found.stops[-1])
+            at, open = behind.end(), behind[1] == b","
+        self._remember(found, taken)
+        return found, behind.start(1) if found.said else at
+
+    def _remember(self, found: _List[T], taken: dict[_List[T], int]) -> None:
+        """Remember this list, and those that are mostly another one."""
+        size, kept = len(found.body), [found]
+        for past in self._past:
+            size += len(past.body)
+            if size <= self._most and taken.get(past, 0) * 2 <= len(past.said):
+                kept.append(past)
+        self._past = kept
 
 
-def _behind(pattern: re.Pattern[bytes], body: bytes, at: int) -> re.Match[bytes]:
+def _match(pattern: re.Pattern[bytes], body: bytes, at: int) -> re.Match[bytes]:
     found = pattern.match(body, at)
     if found is None:
         raise ValueError(f"no JSON at byte {at}")

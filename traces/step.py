@@ -99,6 +99,11 @@ class Lens(Protocol):
         """The dialect's name."""
         ...
 
+    @property
+    def LIST(self) -> str:  # noqa: N802
+        """The member of a body that holds the messages."""
+        ...
+
     def fits(self, request: Request) -> bool:
         """True if path suffix and body shape are this dialect's; the host never counts."""
         ...

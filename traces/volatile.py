@@ -15,14 +15,15 @@ The list holds for old tapes, too, since it is no part of them: a better list im
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
+from functools import cached_property, partial
+from operator import itemgetter
 
-from traces.dialects import anthropic_messages, lens, openai_chat, openai_responses
+from traces.dialects import anthropic_messages, openai_chat, openai_responses
 from traces.encoding import plain
 from traces.model import Request
+from traces.step import Lens
 
 VERSION = 1
 SETTLED = "VOLATILE"
@@ -134,12 +135,12 @@ def printed(result: str) -> int:
     return found.end() if found else 0
 
 
-def settled(request: Request, body: object, exact: Collection[str] = ()) -> object:
-    """A request's parsed body without its volatile values, but for those at places in `exact`.
+def settled(dialect: Lens | None, body: object, exact: Collection[str] = ()) -> object:
+    """A parsed body without its volatile values, but for those at places in `exact`.
 
-    The body is changed in place.
+    The body is changed in place. What becomes of a message depends on no other one, but for the
+    order of results that are neighbours (`in_order`).
     """
-    dialect = lens(request)
     if dialect is None:
         return body
     for rule in RULES.get(dialect.NAME, ()):
@@ -150,7 +151,7 @@ def settled(request: Request, body: object, exact: Collection[str] = ()) -> obje
     if (kept := RESULTS.get(dialect.NAME)) is not None:
         for found in reached([body], kept.where.split(".")):
             if isinstance(found, list):
-                found[:] = _in_order(found, kept)
+                found[:] = in_order(found, partial(_result, kept))
     return body
 
 
@@ -181,12 +182,28 @@ def _settle(holder: dict[str, object], key: str, rule: Rule) -> None:
         holder[key] = value[:start] + SETTLED + value[stop:]
 
 
-def _in_order(items: list[object], kept: Results) -> Iterator[object]:
+def result_id(dialect: Lens, item: object) -> str | None:
+    """The id that an item of the conversation is put in order by; None for what is no result."""
+    kept = RESULTS.get(dialect.NAME)
+    whole = kept is not None and kept.where == dialect.LIST
+    return _result(kept, item) if kept is not None and whole else None
+
+
+def _result(kept: Results, item: object) -> str | None:
+    if isinstance(item, dict) and kept.id in item and kept.text in item:
+        return str(item[kept.id])
+    return None
+
+
+def in_order[T](items: Iterable[T], id: Callable[[T], str | None]) -> Iterator[T]:
     """The items, each run of neighbouring results by their ids."""
-
-    def id(item: object) -> str | None:
-        held = isinstance(item, dict) and kept.id in item and kept.text in item
-        return str(item[kept.id]) if held and isinstance(item, dict) else None
-
-    for _, run in groupby(items, key=lambda item: id(item) is not None):
-        yield from sorted(run, key=lambda item: id(item) or "")
+    run = list[tuple[str, T]]()
+    for item in items:
+        if (key := id(item)) is not None:
+            run.append((key, item))
+            continue
+        if run:
+            yield from (each for _, each in sorted(run, key=itemgetter(0)))
+            run = []
+        yield item
+    yield from (each for _, each in sorted(run, key=itemgetter(0)))

@@ -9,6 +9,7 @@ Law, held by a property test: replacing a result by its own text changes no byte
 """
 
 from traces.dialects import anthropic_messages, openai_chat, openai_responses, text_history
+from traces.latest import Latest
 from traces.model import Request
 from traces.step import Lens
 
@@ -29,6 +30,7 @@ def ends(request: Request, message: bytes) -> bool:
     return openai_responses.fits(request) and openai_responses.ends(message)
 
 
+@Latest
 def lens(request: Request) -> Lens | None:
     """The dialect this request is spoken in; None if it is no model traffic."""
     return next((found for found in LENSES if found.fits(request)), None)

@@ -25,6 +25,7 @@ from traces.model import Chunk, Edit, Headers, Request
 from traces.step import Answer, Message, Result, ToolCall, Usage
 
 NAME = "anthropic_messages"
+LIST = "messages"
 
 _CLOUDS = ("/invoke", ":rawPredict", ":streamRawPredict")
 """How Bedrock and Vertex end the path; the body names `anthropic_version` and no model."""
@@ -53,7 +54,7 @@ def model(body: bytes) -> str | None:
 
 def reading() -> Reading:
     """Clients send the whole conversation every time; `system` is its first message."""
-    return Reading(b"messages", _item, _around)
+    return Reading(LIST, _item, _around)
 
 
 def _around(value: dict[str, object]) -> Around:

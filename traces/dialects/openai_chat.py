@@ -21,6 +21,7 @@ from traces.model import Chunk, Edit, Headers, Request
 from traces.step import Answer, Message, Result, ToolCall, Usage
 
 NAME = "openai_chat"
+LIST = "messages"
 
 
 def fits(request: Request) -> bool:
@@ -54,7 +55,7 @@ def _item(value: dict[str, object]) -> Item:
 
 def reading() -> Reading:
     """Clients send the whole conversation every time."""
-    return Reading(b"messages", _item)
+    return Reading(LIST, _item)
 
 
 def messages(body: bytes) -> tuple[Message, ...]:

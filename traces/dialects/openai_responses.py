@@ -38,6 +38,7 @@ from traces.step import Answer, Message, Result, State, ToolCall, Usage
 from traces.websocket import BINARY, TEXT, upgrades
 
 NAME = "openai_responses"
+LIST = "input"
 
 _CALLS = {
     "function_call": "arguments",
@@ -83,7 +84,7 @@ def model(body: bytes) -> str | None:
 
 def reading() -> Reading:
     """Reads the conversation in a request, `instructions` first, and what it goes on from."""
-    return Reading(b"input", _item, _around)
+    return Reading(LIST, _item, _around)
 
 
 def _around(value: dict[str, object]) -> Around:

@@ -34,7 +34,7 @@ class Reading:
 
     def __init__(
         self,
-        key: bytes,
+        key: str,
         item: Callable[[Value], Item],
         around: Callable[[Value], Around] = lambda _: Around(),
     ) -> None:
@@ -50,7 +50,7 @@ class Reading:
         said = [item.message for item in read.items if item is not None]
         results = [
             Result(call_id=call_id, text=text, start=start, stop=stop, is_error=flag)
-            for item, (start, stop) in zip(read.items, read.places, strict=True)
+            for item, start, stop in zip(read.items, read.starts, read.stops, strict=True)
             if item is not None
             for call_id, text, flag in item.results
         ]

@@ -25,6 +25,7 @@ from traces.reader import Reader
 from traces.step import Answer, Asked, Message, Result, ToolCall
 
 NAME = "text_history"
+LIST = "messages"
 
 TOOL = "bash"
 
@@ -111,7 +112,7 @@ class _Reading:
     """Goes through the messages in order: a user message that follows a call is its result."""
 
     def __init__(self) -> None:
-        self._reader = Reader(b"messages", _item, wire.parsed)
+        self._reader = Reader(LIST, _item, wire.parsed)
 
     def __call__(self, body: bytes) -> Asked:
         """What a body says; nothing where it cannot be read."""
@@ -121,7 +122,7 @@ class _Reading:
             return Asked()
         messages, results = list[Message](), list[Result]()
         seen, call = Counter[str](), None
-        for said, (start, stop) in zip(read.items, read.places, strict=True):
+        for said, start, stop in zip(read.items, read.starts, read.stops, strict=True):
             if said is None:
                 continue
             answers = call is not None and said.result is not None
