@@ -20,7 +20,7 @@ from typing import Literal
 from replay.alike import Alike, blind
 from replay.calls import Asker, Served
 from replay.rules import Rules
-from traces.dialects import mcp
+from traces.dialects import lens, mcp
 from traces.model import Exchange, Request
 from traces.tape import Shelf, digest
 
@@ -51,7 +51,7 @@ def alike(request: Request, rules: Rules = BUILT_IN) -> bytes | None:
 
 def meant(request: Request) -> bytes | None:
     """The key of a message to an MCP server by its gist; None for any other request."""
-    gist = mcp.gist(request)
+    gist = mcp.gist(request) if lens(request) is None else None
     return None if gist is None else digest(request.method, request.url, blind(gist))
 
 
@@ -95,10 +95,13 @@ class Index:
             found = self._next(self._exact, exact(request), request, "bytes", asker)
             if found is not None:
                 return found
-        request = redact(request)
+        clean, found = redact(request), None
+        if changed := (clean.url, clean.body) != (request.url, request.body):
+            request = clean
         if (key := meant(request)) is not None:
             return self._next(self._places(meant), key, request, "gist", asker)
-        found = self._next(self._exact, exact(request), request, "bytes", asker)
+        if changed:
+            found = self._next(self._exact, exact(request), request, "bytes", asker)
         if found is None and (key := self._alike(request)) is not None:
             found = self._next(self._places(self._alike), key, request, "meaning", asker)
         return found

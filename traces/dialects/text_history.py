@@ -54,7 +54,10 @@ def fits(request: Request) -> bool:
     if not openai_chat.fits(request):
         return False
     body = plain(request.headers, request.body) or b""
-    if _TOOLS.search(body) or (b"```bash" not in body and b"```mswea_bash_command" not in body):
+    if b"```bash" not in body and b"```mswea_bash_command" not in body:
+        return False
+    last = body.rfind(b'"tools"')
+    if last >= 0 and (_TOOLS.match(body, last) or _TOOLS.search(body, 0, last)):
         return False
     try:
         return _followed(body)
