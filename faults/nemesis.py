@@ -234,13 +234,12 @@ class Nemesis:
             return exchange
         edits: list[Edit] = []
         struck: list[Injection] = []
-        for result in placed.results:
-            key = (result.call_id, result.text)
-            call = self._watch.conversations.call(placed.lane or 0, result.call_id)
-            if key not in self._lies and call is not None:
+        for call, result in placed.returned:
+            if (result.call_id, result.text) not in self._lies:
                 struck += self._lie(exchange, result, self._strikes(call, "model-boundary"))
-            if (lie := self._lies.get(key)) is not None:
-                edits += dialect.replace(exchange.request.body, result.call_id, lie)
+        for result in placed.results if self._lies else ():
+            if (lie := self._lies.get((result.call_id, result.text))) is not None:
+                edits += dialect.put(exchange.request.body, result, lie)
         edits = sorted(set(edits), key=lambda edit: edit.start)
         for injection in struck:
             self._injected(replace(injection, edits=tuple(edits)))

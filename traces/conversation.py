@@ -114,6 +114,8 @@ class Placed:
     """The whole conversation, also where the request holds only the end of it."""
     results: tuple[Result, ...] = ()
     """Those in the request itself."""
+    returned: tuple[tuple[Call, Result], ...] = ()
+    """The calls whose result no request before this one carried, with that result."""
     prefix: str = ""
     """Address of the conversation."""
     missing: str | None = None
@@ -245,11 +247,13 @@ class Conversations:
         missing = state.previous if state.previous not in self._kept else None
         new = messages[0 if missing else lane.told :]
         self.steps += sum(message.role in TOLD for message in new)
+        returned = list[tuple[Call, Result]]()
         for name, result in zip(_numbered(results, before.results), results, strict=True):
             call = self._calls.get((lane.number, name))
             if call is not None and call.open:
                 call.result = replace(result, text="") if self._live else result
                 call.result_seq = exchange.seq
+                returned.append((call, result))
         ids = (*before.results, *(result.call_id for result in results))
         self._asked[exchange.seq] = _Told(messages[state.lead :], ids, lane.number)
         placed = Placed(
@@ -257,6 +261,7 @@ class Conversations:
             lane.number,
             messages=messages,
             results=results,
+            returned=tuple(returned),
             prefix=lane.prefix,
             missing=missing,
             silent=state.silent,
