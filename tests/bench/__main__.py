@@ -19,7 +19,18 @@ from tests.bench.target import ROW
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"
-BENCHES = ("start", "proxy", "redaction", "memory", "tape", "tee", "performer", "pace", "peers")
+BENCHES = (
+    "start",
+    "proxy",
+    "redaction",
+    "memory",
+    "tape",
+    "tee",
+    "performer",
+    "pace",
+    "large",
+    "peers",
+)
 HEADINGS = ("| target | measured | limit | unit | |", "|-|-|-|-|-|")
 BEGIN, END = "<!-- targets -->", "<!-- end of targets -->"
 

@@ -1,23 +1,26 @@
 """What a model request of 1 MB costs on its way, and what an armed fault that never fits costs.
 
-    python -m tests.bench.large [steps]
+    python -m tests.bench.large
 
-One conversation in each dialect, as its clients send it: everything again with each request, a
-cache marker that moves with the last message, a reminder put in at the front that changes, source
-text as results. After 60 steps a request has 1 MB. Times are of the processor, in ms or us; of the
-last ten requests the median, of the dialects the worst.
+A conversation in each dialect, as its clients send it: everything again with each request, a cache
+marker that moves with the last message, a reminder put in at the front that changes, source text
+as results. A request has 1 MB after 60 steps of 16 KB, or after 600 of 1.6 KB. Times are of the
+processor; of the last ten requests the median, of the dialects and shapes the worst.
 
-`bytes` is Watch and Player where the tape has the very request, `meaning` where a time in it is
-another one and a rule says that it does not count, `rewrite` Watch and Nemesis where a result that
-was struck long ago stays struck, with the bytes that go on. `first` is a request of 1 MB that
-resembles none before it.
+    first    ms, Watch and Player: a request that resembles none before it
+    bytes    ms, Watch and Player: the tape has the very request
+    meaning  ms, the same where a time in it is another one, and a rule says that it does not count
+    rewrite  ms, Watch and Nemesis: a result struck in an earlier request stays struck in this one
+    idle     us, Nemesis alone: its fault fits no call
+    tool     us, the same for the request of a tool, 1 KB
 """
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -37,7 +40,10 @@ from traces.taps import Taps
 
 type Json = dict[str, object]
 
-STEPS, RESULT, LAST = 60, 16_000, 10
+SHAPES = ((60, 16_000), (600, 1_500))
+"""Steps, and bytes of each result."""
+RUN, LAST = 15, 10
+"""The requests that are asked, at the end of a conversation, and those of them that count."""
 PATHS = {
     "text_history": "chat/completions",
     "openai_chat": "chat/completions",
@@ -74,8 +80,8 @@ def turn(dialect: Lens, call: ToolCall, told: str) -> list[Json]:
     return [item | {"arguments": call.arguments}, returned]
 
 
-def requests(dialect: Lens, steps: int, at: str = "10:00") -> Iterator[Exchange]:
-    """The exchanges of one run; the last request has 1 MB if it has 60 steps."""
+def requests(dialect: Lens, steps: int, size: int, at: str = "10:00") -> Iterator[Exchange]:
+    """The last exchanges of one run."""
     chance, said = Random(7), list[Json]()
     for number in range(steps):
         reminder: Json = {"role": "user", "content": f"reminder {chance.randrange(9)}: keep a list"}
@@ -84,11 +90,12 @@ def requests(dialect: Lens, steps: int, at: str = "10:00") -> Iterator[Exchange]
         body: Json = {"model": "m", dialect.LIST: [system, reminder, *marked]}
         body |= {"metadata": {"at": at}, "max_tokens": 9}
         body |= {} if dialect.NAME == "text_history" else {"tools": TOOLS}
-        path = chance.randrange(len(SOURCES) - RESULT)
+        path = chance.randrange(len(SOURCES) - size)
         arguments = json.dumps({"command": f"sed -n {path},+400p file_{number}.py"})
         call = ToolCall(id=f"call_{chance.getrandbits(64):x}", name="bash", arguments=arguments)
-        yield asked(dialect, number, body, answer(dialect, call))
-        said += turn(dialect, call, SOURCES[path:][:RESULT])
+        if number >= steps - RUN:
+            yield asked(dialect, number, body, answer(dialect, call))
+        said += turn(dialect, call, SOURCES[path:][:size])
 
 
 def answer(dialect: Lens, call: ToolCall) -> Answer:
@@ -145,60 +152,61 @@ def played(recorded: list[Exchange], said: list[Exchange]) -> list[float]:
     return costs
 
 
-def struck(said: list[Exchange]) -> tuple[list[float], list[float]]:
-    """Each request with a result that stays struck: Watch and Nemesis together, and the latter."""
+def struck(said: list[Exchange]) -> list[float]:
+    """Each request with a result that stays struck, as it goes on."""
     watch, injections = Watch(), list[object]()
-    fault = Fault(name="truncate", at="model-boundary", nth=5)
+    fault = Fault(name="truncate", at="model-boundary")
     nemesis = Nemesis([Armed(fault=fault)], watch, injections.append, run="r", trace="t")
-    alone = list[float]()
-
-    def work(exchange: Exchange) -> None:
-        watch.request(exchange)
-        alone.append(took(lambda: len(nemesis.request(exchange).forwarded.body)))
-
-    costs = each(Taps([watch, nemesis]), said, work)
+    taps = Taps([watch, nemesis])
+    costs = each(taps, said, lambda exchange: taps.request(exchange).forwarded)
     if len(injections) != 1:
         raise RuntimeError(f"{len(injections)} strikes")
-    return costs, alone
+    return costs
 
 
-def idle(said: list[Exchange]) -> list[float]:
-    """What a nemesis takes of each request whose fault fits no call."""
+def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
+    """What a nemesis takes of each request whose fault fits no call, and of each one of a tool."""
     watch = Watch()
     fault = Fault(name="truncate", where={"tool": "no_such_tool"}, at="model-boundary")
     nemesis = Nemesis([Armed(fault=fault)], watch, print, run="r", trace="t")
-    alone = list[float]()
+    taps, models, tools = Taps([watch, nemesis]), list[float](), list[float]()
+    for exchange in said:
+        request = Request(method="POST", url="http://tool/bash", body=SOURCES[:1000].encode())
+        tool = replace(exchange, seq=exchange.seq + 10_000, request=request)
+        for costs, each in ((models, exchange), (tools, tool)):
+            watch.request(each)
+            costs.append(took(partial(nemesis.request, each)))
+            taps.whole(each)
+    return models, tools
 
-    def work(exchange: Exchange) -> None:
-        watch.request(exchange)
-        alone.append(took(lambda: nemesis.holds(nemesis.request(exchange))))
 
-    each(Taps([watch, nemesis]), said, work)
-    return alone
+def costs(said: list[Exchange], later: list[Exchange]) -> dict[str, float]:
+    """The figures for one run, recorded and then asked at another time."""
+    models, tools = idle(said)
+    return {
+        "first": median(played(said[-1:], said[-1:])[0] for _ in range(LAST)) * 1e3,
+        "bytes": median(played(said, said)[-LAST:]) * 1e3,
+        "meaning": median(played(said, later)[-LAST:]) * 1e3,
+        "rewrite": median(struck(said)[-LAST:]) * 1e3,
+        "idle": median(models[-LAST:]) * 1e6,
+        "tool": median(tools[-LAST:]) * 1e6,
+    }
 
 
-def main(steps: int) -> None:
+def main() -> None:
     worst: dict[str, float] = {}
-    for dialect in LENSES:
-        said = list(requests(dialect, steps))
-        later = list(requests(dialect, steps, at="11:00"))
-        rewritten, nemesis = struck(said)
-        found = {
-            "first": played(said[-1:], said[-1:])[0] * 1e3,
-            "bytes": median(played(said, said)[-LAST:]) * 1e3,
-            "meaning": median(played(said, later)[-LAST:]) * 1e3,
-            "rewrite": median(rewritten[-LAST:]) * 1e3,
-            "nemesis": median(nemesis[-LAST:]) * 1e3,
-            "idle": median(idle(said)[-LAST:]) * 1e6,
-        }
-        figures = "  ".join(f"{name} {figure:6.2f}" for name, figure in found.items())
-        print(f"{dialect.NAME:19} {len(said[-1].request.body):,} B  {figures}", flush=True)
+    for dialect, (steps, size) in product(LENSES, SHAPES):
+        said = list(requests(dialect, steps, size))
+        found = costs(said, list(requests(dialect, steps, size, at="11:00")))
+        figures = "  ".join(f"{name} {figure:5.1f}" for name, figure in found.items())
+        print(f"{dialect.NAME:18} {len(said[-1].request.body):,} B  {figures}", flush=True)
         worst = {name: max(figure, worst.get(name, 0.0)) for name, figure in found.items()}
     target("matching a model request of 1 MB by its bytes", worst["bytes"], "ms", most=10)
     target("matching a model request of 1 MB by meaning", worst["meaning"], "ms", most=10)
     target("rewriting one result in a model request of 1 MB", worst["rewrite"], "ms", most=10)
-    target("an armed engine whose fault fits nothing, 1 MB", worst["idle"], "us", most=50)
+    none = max(worst["idle"], worst["tool"])
+    target("an armed engine whose fault fits nothing adds", none, "us", most=50)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else STEPS)
+    main()
