@@ -46,6 +46,9 @@ class Rule:
     place: Place
     where: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.place}.{self.where}"
+
     @property
     def keys(self) -> list[str]:
         return self.where.split(".")

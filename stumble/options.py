@@ -74,6 +74,24 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
     return decorate
 
 
+def match_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """What may differ in a replay."""
+    rules = click.option(
+        "--match",
+        "rule_texts",
+        multiple=True,
+        metavar="CLASS:WHERE",
+        help="What may differ: ignore:body.metadata.run_id, map:path./v1/runs/*, ignore:query.ts.",
+    )
+    scenario = click.option(
+        "--scenario",
+        "scenario_name",
+        metavar="NAME|FILE",
+        help="A scenario that says so in its table [match].",
+    )
+    return rules(scenario(function))
+
+
 def host_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """Where hosts really are; read by `hosts`."""
     return click.option(

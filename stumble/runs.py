@@ -42,7 +42,7 @@ from replay.lanes import Fork
 from replay.match import Match
 from replay.performer import Performer
 from replay.player import OnMiss, Player
-from replay.rules import Rule, Rules
+from replay.rules import Rule, Rules, bind
 from scenarios.world import World
 from stumble import tapes
 from stumble.exits import Exits
@@ -129,7 +129,7 @@ class Plan:
     rep: int = 0
     speed: float = 0
     rules: tuple[Rule, ...] = ()
-    """What of a request may differ from the recorded one."""
+    """What of a request may differ from the recorded one, beside what the recording says."""
     on_miss: OnMiss = "refuse"
     workspace: Workspace | None = None
     """The folder of which this run gets a copy; None runs the agent in place."""
@@ -248,6 +248,7 @@ async def record(
     world: World | None = None,
     labels: Labels | None = None,
     tools: Mapping[str, str] | None = None,
+    rules: tuple[str, ...] = (),
     redact: bool = True,
     websocket: bool = True,
     upstreams: tuple[Upstream, ...] = (),
@@ -272,6 +273,7 @@ async def record(
         source="record",
         tools=tools,
         upstreams={each.text: each.variables for each in upstreams},
+        rules=rules,
         workspace=workspace,
         snapshot=snapshot,
     )
@@ -328,6 +330,7 @@ async def _play(
     if world is not None:
         await world.reset()
     began, run = time.monotonic(), new_id()
+    rules = tuple(dict.fromkeys((*recording.trajectory.rules, *map(str, plan.rules))))
     watch, halted = Watch(recording.trajectory.tools), asyncio.Event()
     path = folder / f"{run}.tape"
     if plan.out and house.upstream_port is None:
@@ -344,6 +347,7 @@ async def _play(
         forked_at=plan.fork.call_id if plan.fork else None,
         tools=recording.trajectory.tools,
         upstreams=recording.trajectory.upstreams,
+        rules=rules,
         workspace=plan.workspace.path if plan.workspace else None,
         snapshot=plan.workspace.snapshot if plan.workspace else None,
     )
@@ -357,7 +361,7 @@ async def _play(
             fork=plan.fork,
             speed=plan.speed,
             redact=_as_it_is if recording.verbatim else tape.redactor.request,
-            rules=Rules(plan.rules),
+            rules=Rules(map(bind, rules)),
             on_miss=plan.on_miss,
             halt=halted.set,
         )
@@ -471,6 +475,7 @@ def _trajectory(
     forked_at: str | None = None,
     tools: Mapping[str, str] | None = None,
     upstreams: Mapping[str, tuple[str, ...]] | None = None,
+    rules: tuple[str, ...] = (),
     workspace: Path | None = None,
     snapshot: str | None = None,
 ) -> Trajectory:
@@ -492,6 +497,7 @@ def _trajectory(
         warm=launch.warm,
         tools=tools or {},
         upstreams=upstreams or {},
+        rules=rules,
         workspace=str(workspace) if workspace else None,
         snapshot=snapshot,
     )

@@ -302,6 +302,8 @@ class Trajectory:
     """Which requests a tool makes, as the user said: name to `METHOD path-glob`."""
     upstreams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Real base URLs (`[PORT=]URL`) for which one of ours stood, and the variables that said so."""
+    rules: tuple[str, ...] = ()
+    """What of a request may differ from the recorded one in a replay, as the user said."""
     workspace: str | None = None
     """The folder in which the agent worked."""
     snapshot: str | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble import options
+from stumble import matching, options
 from stumble.exits import Exits, interrupted
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def fork(
     world = by_command(reset, verify)
     hosts = options.hosts(host_texts)
     recording = load(tape)
+    matching.check(recording.trajectory.rules, tape)
     command = options.checked(command or recording.trajectory.command)
     with options.usage_errors():
         found: Branch = branch(recording, faults, seed=seed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble import options
+from stumble import matching, options
 from stumble.exits import Exits, interrupted
 from stumble.progress import progress
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     metavar="NAME[=URL]",
     help="Variables that are set to it; by default those that the URL's clients read.",
 )
+@options.match_options
 @options.world_options
 @options.budget_option(None)
 @click.option(
@@ -78,6 +79,8 @@ def record(
     tool_texts: tuple[str, ...],
     upstream_texts: tuple[str, ...],
     base_url_names: tuple[str, ...],
+    rule_texts: tuple[str, ...],
+    scenario_name: str | None,
     reset: str | None,
     verify: str | None,
     budget: float | None,
@@ -96,6 +99,7 @@ def record(
     \b
     stumble record -o refund.tape -- python my_agent.py
     stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
+    stumble record --match ignore:body.run_id -- python my_agent.py
     stumble record --upstream https://api.openai.com/v1 -- ./agent-without-proxy
     stumble record --snapshot-mb 2000 -- claude -p "fix the failing test"
     stumble record --no-snapshot -- python my_agent.py
@@ -115,6 +119,8 @@ def record(
     from traces.store import Store
     from traces.tape import read
 
+    scenario = matching.scenario(scenario_name)
+    rules = matching.rules(scenario, rule_texts)
     upstreams = read_upstreams(upstream_texts, base_url_names)
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
@@ -130,7 +136,13 @@ def record(
                 scratch=Path(scratch),
                 hosts=options.hosts(host_texts),
                 world=world,
-                labels=Labels(agent=agent, model=model, task=task),
+                labels=Labels(
+                    agent=agent,
+                    model=model,
+                    scenario=scenario.name if scenario else None,
+                    task=task,
+                ),
+                rules=rules,
                 tools=options.pairs(tool_texts),
                 redact=redact,
                 websocket=websocket,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble import options
+from stumble import matching, options
 from stumble.exits import interrupted
 
 if TYPE_CHECKING:
@@ -43,13 +43,7 @@ LIVE: Mapping[str, tuple["Kind", ...]] = {
     show_default=True,
     help="1 keeps the recorded pace, 2 is twice as fast, 0 as fast as possible.",
 )
-@click.option(
-    "--match",
-    "rule_texts",
-    multiple=True,
-    metavar="CLASS:WHERE",
-    help="What may differ: ignore:body.metadata.run_id, map:path./v1/runs/*, ignore:query.ts.",
-)
+@options.match_options
 @click.option(
     "--on-miss",
     type=click.Choice(["refuse", "live", "halt"]),
@@ -84,6 +78,7 @@ def replay(
     live: str | None,
     speed: float,
     rule_texts: tuple[str, ...],
+    scenario_name: str | None,
     on_miss: "OnMiss",
     times: int,
     explain: bool,
@@ -128,9 +123,9 @@ def replay(
     from traces.tape import browse
 
     recording = load(tape, browse)
+    matching.check(recording.trajectory.rules, tape)
     command = options.checked(command or recording.trajectory.command)
-    with options.usage_errors():
-        rules = tuple(bind(text) for text in rule_texts)
+    rules = matching.rules(matching.scenario(scenario_name), rule_texts)
     strike = _strike(recording, faults, seed) if faults else None
     store, kinds = Store(store_root()), LIVE.get(live or "", ())
     lets_out = f"--live {live}" if live else "--on-miss live" if on_miss == "live" else None
@@ -152,7 +147,7 @@ def replay(
         live=kinds,
         strike=strike,
         speed=speed,
-        rules=rules,
+        rules=tuple(bind(text) for text in rules),
         on_miss=on_miss,
         seed=seed,
         condition="fault" if strike else "clean",

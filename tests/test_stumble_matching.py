@@ -1,0 +1,131 @@
+"""What may differ in a replay is said once: in options, in a scenario's file, and on the tape."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from replay.rules import bind
+from scenarios.file import read as scenarios_read
+from tests.shop import Said, Shop, shop
+from traces.model import Trajectory
+from traces.tape import Writer, read
+
+AGENT = """
+import json, os, sys, urllib.request, uuid
+for step in range(2):
+    asked = {"order_id": "ord-7100", "step": step, "run": {"id": uuid.uuid4().hex}}
+    url = "http://shop.practice/tools/get_order"
+    request = urllib.request.Request(url, json.dumps(asked).encode())
+    try:
+        print(urllib.request.urlopen(request, timeout=30).status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+RULE = "ignore:body.run.id"
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[tuple[Shop, tuple[str, ...]]]:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "agent.py").write_text(AGENT)
+    with shop(folder) as opened:
+        yield opened, (sys.executable, "agent.py")
+
+
+def record(agent: tuple[Shop, tuple[str, ...]], *options: str) -> Said:
+    opened, command = agent
+    return opened.stumble(
+        "record", "-o", "a.tape", *opened.host_options(), *options, "--", *command
+    )
+
+
+def scenario(agent: tuple[Shop, tuple[str, ...]], text: str) -> str:
+    (agent[0].folder / "polite.toml").write_text(text)
+    return "polite.toml"
+
+
+def test_an_id_of_the_run_diverges_until_a_rule_lets_it_pass(agent) -> None:
+    assert record(agent).code == 0
+    said = agent[0].stumble("replay", "a.tape")
+    assert said.code == 3
+    assert f"to let it pass: --match '{RULE}'" in said.err
+    assert agent[0].stumble("replay", "a.tape", "--match", RULE).code == 0
+    file = scenario(agent, f'[match]\nrules = ["{RULE}"]\n')
+    assert agent[0].stumble("replay", "a.tape", "--scenario", file).code == 0
+
+
+@pytest.mark.parametrize("told", ["option", "file"])
+def test_what_was_said_when_it_was_recorded_holds_in_every_replay(agent, told: str) -> None:
+    file = scenario(agent, f'[match]\nrules = ["{RULE}"]\n')
+    assert record(agent, *(("--scenario", file) if told == "file" else ("--match", RULE))).code == 0
+    trajectory = read(agent[0].folder / "a.tape").trajectory
+    assert trajectory.rules == (RULE,)
+    assert trajectory.scenario == ("polite" if told == "file" else None)
+
+    said = agent[0].stumble("replay", "a.tape", "--json")
+
+    assert said.code == 0
+    again = Path(said.json["tape"])
+    assert read(again).trajectory.rules == (RULE,)
+    assert agent[0].stumble("replay", str(again)).code == 0, "a replay is a recording as well"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[match]\nrule = []", "match.rule: no such key; did you mean rules?"),
+        ("[matches]\nrules = []", "matches: no such key; did you mean match?"),
+        ('[match]\nrules = "ignore:body.x"', "match.rules: it is a list of texts"),
+        ("[match]\nrules = [1]", "match.rules[0]: 1 is no text"),
+        ("match = 1", "match: it is a table, as in [match]"),
+        ("[match", "no TOML: "),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_file_and_key(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "polite.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="polite") as wrong:
+        scenarios_read(path)
+    assert f"{path}: {why}" in str(wrong.value)
+
+
+def alone(folder: Path) -> Shop:
+    return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (("--scenario", "polite.toml"), "polite.toml: match.rules[1]: 'ignroe:body.x': no class"),
+        (("--scenario", "polite.toml"), "did you mean ignore?"),
+        (("--match", "ignore:bdy.x"), "--match: 'ignore:bdy.x': no place 'bdy'; did you mean body"),
+    ],
+)
+def test_a_rule_that_is_none_is_told_before_anything_starts(
+    tmp_path: Path, option: tuple[str, ...], why: str
+) -> None:
+    (tmp_path / "polite.toml").write_text('[match]\nrules = ["ignore:body.y", "ignroe:body.x"]')
+    said = alone(tmp_path).stumble("record", "-o", "a.tape", *option, "--", "true")
+    assert said.code == 2
+    assert why in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "a.tape").exists()
+
+
+def test_a_rule_of_a_newer_version_on_a_tape_is_said(tmp_path: Path) -> None:
+    run = Trajectory(id="r", recorded_at=0.0, rules=("guess:body.x",), command=("true",))
+    Writer(tmp_path / "new.tape", run).close()
+    said = alone(tmp_path).stumble("replay", "new.tape")
+    assert said.code == 2
+    assert "new.tape: a rule of its recording: 'guess:body.x': no class 'guess'" in said.err
+
+
+@pytest.mark.parametrize("text", ["ignore:body.a.*.b", "map:path./v1/*/x", "exact:body.m"])
+def test_a_rule_reads_as_it_was_written(text: str) -> None:
+    rule = bind(text)
+    assert str(rule) == text
+    assert replace(bind(str(rule))) == rule
