@@ -20,11 +20,11 @@ Whatever no rule names must be the same; headers never count.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from traces.model import Request
+from traces.nearest import nearest
 from traces.step import Lens
 from traces.volatile import SETTLED, parsed, reached, settled
 
@@ -66,19 +66,14 @@ def bind(text: str) -> Rule:
     if not (colon and dot and where):
         raise ValueError(f"{text!r}: a rule is CLASS:PLACE.WHERE, as in ignore:body.run_id")
     if kind not in CLASSES:
-        raise ValueError(f"{text!r}: no class {kind!r}{_nearest(kind, CLASSES)}")
+        raise ValueError(f"{text!r}: no class {kind!r}{nearest(kind, CLASSES)}")
     if place not in PLACES:
-        raise ValueError(f"{text!r}: no place {place!r}{_nearest(place, PLACES)}")
+        raise ValueError(f"{text!r}: no place {place!r}{nearest(place, PLACES)}")
     if kind == "exact" and place != "body":
         raise ValueError(f"{text!r}: all of a URL counts already; exact is for fields of a body")
     if place == "path" and (not where.startswith("/") or "*" not in where):
         raise ValueError(f"{text!r}: a path begins with / and has a * for what may differ")
     return Rule(kind=kind, place=place, where=where)
-
-
-def _nearest(name: str, names: tuple[str, ...]) -> str:
-    close = get_close_matches(name, names, n=1, cutoff=0.4)
-    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(names)}"
 
 
 class Rules:

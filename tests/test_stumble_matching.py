@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from replay.rules import bind
-from scenarios.file import read as scenarios_read
 from tests.shop import Said, Shop, shop
 from traces.model import Trajectory
 from traces.tape import Writer, read
@@ -74,25 +73,6 @@ def test_what_was_said_when_it_was_recorded_holds_in_every_replay(agent, told: s
     assert agent[0].stumble("replay", str(again)).code == 0, "a replay is a recording as well"
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("[match]\nrule = []", "match.rule: no such key; did you mean rules?"),
-        ("[matches]\nrules = []", "matches: no such key; did you mean match?"),
-        ('[match]\nrules = "ignore:body.x"', "match.rules: it is a list of texts"),
-        ("[match]\nrules = [1]", "match.rules[0]: 1 is no text"),
-        ("match = 1", "match: it is a table, as in [match]"),
-        ("[match", "no TOML: "),
-    ],
-)
-def test_a_mistake_in_a_file_is_told_with_file_and_key(tmp_path: Path, text: str, why: str) -> None:
-    path = tmp_path / "polite.toml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="polite") as wrong:
-        scenarios_read(path)
-    assert f"{path}: {why}" in str(wrong.value)
-
-
 def alone(folder: Path) -> Shop:
     return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
 
@@ -102,6 +82,8 @@ def alone(folder: Path) -> Shop:
     [
         (("--scenario", "polite.toml"), "polite.toml: match.rules[1]: 'ignroe:body.x': no class"),
         (("--scenario", "polite.toml"), "did you mean ignore?"),
+        (("--scenario", "rude.toml"), "rude.toml: match.rule: no such key; did you mean rules?"),
+        (("--scenario", "flapping-toool"), "no scenario is called 'flapping-toool'"),
         (("--match", "ignore:bdy.x"), "--match: 'ignore:bdy.x': no place 'bdy'; did you mean body"),
     ],
 )
@@ -109,6 +91,7 @@ def test_a_rule_that_is_none_is_told_before_anything_starts(
     tmp_path: Path, option: tuple[str, ...], why: str
 ) -> None:
     (tmp_path / "polite.toml").write_text('[match]\nrules = ["ignore:body.y", "ignroe:body.x"]')
+    (tmp_path / "rude.toml").write_text("[match]\nrule = []")
     said = alone(tmp_path).stumble("record", "-o", "a.tape", *option, "--", "true")
     assert said.code == 2
     assert why in said.err
