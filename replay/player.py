@@ -23,7 +23,7 @@ from replay.lanes import Fork, Lanes
 from replay.match import BUILT_IN, Index, Match
 from replay.rules import SHORTEST, Rules
 from traces.conversation import Placed, Watch
-from traces.dialects import mcp
+from traces.dialects import lens, mcp
 from traces.encoding import plain
 from traces.kind import Kind, kind
 from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited_chunks, header
@@ -290,7 +290,7 @@ def _streams(request: Request, answer: Response | None) -> bool:
 
 def _readdressed(answer: Response, asked: Request, recorded: Request) -> Response:
     """The recorded answer with the id that was asked with, which may be another one now."""
-    if asked.body == recorded.body or mcp.message(recorded) is None:
+    if lens(asked) is not None or asked.body == recorded.body or mcp.message(recorded) is None:
         return answer
     body = plain(answer.headers, answer.body)
     if body != answer.body and body is not None and answer.chunks:

@@ -29,8 +29,11 @@ def status(said: str, id: str | None = None) -> Exchange:
 
 def go_on(lane: str, id: str, said: str) -> Exchange:
     function = {"name": "get_order", "arguments": STATUS}
-    asked = {"role": "assistant", "tool_calls": [{"id": id, "function": function}]}
-    result = {"role": "tool", "tool_call_id": id, "content": said}
+    asked: dict[str, object] = {
+        "role": "assistant",
+        "tool_calls": [{"id": id, "function": function}],
+    }
+    result: dict[str, object] = {"role": "tool", "tool_call_id": id, "content": said}
     return model([{"role": "user", "content": lane}, asked, result], text=f"{lane}: {said}")
 
 

@@ -46,7 +46,8 @@ class _List[T]:
     @cached_property
     def places(self) -> dict[bytes, int]:
         """Where each item is in the list; of equal ones the first."""
-        return {text: place for place, text in reversed(list(enumerate(self.texts)))}
+        last = len(self.texts) - 1
+        return dict(zip(reversed(self.texts), range(last, -1, -1), strict=True))
 
     def add(self, at: int, text: bytes, said: T) -> None:
         """One more item."""

@@ -71,7 +71,7 @@ def _stretches(body: bytes, parent: bytes) -> Iterator[tuple[int, int, int]]:
     """
     at = there = 0
     for _ in range(_STRETCHES):
-        size = common_prefix(body[at:], parent[there:])
+        size = common_prefix(body, parent, at, there)
         yield at, there, size
         at, there = at + size, there + size
         for skip in (16, 256, 2048):
