@@ -5,8 +5,19 @@ nemesis decides which exchange is struck, and the judge looks at the recorded ev
 them are functions of values; only the performer waits, writes and hangs up.
 """
 
-from faults import explicit, nothing, omission, transport, value
+from faults import effect, explicit, nothing, omission, transport, value
 from faults.grammar import parse
-from faults.operator import OPERATORS, bind
+from faults.operator import OPERATORS, bind, find
 
-__all__ = ["OPERATORS", "bind", "explicit", "nothing", "omission", "parse", "transport", "value"]
+__all__ = [
+    "OPERATORS",
+    "bind",
+    "effect",
+    "explicit",
+    "find",
+    "nothing",
+    "omission",
+    "parse",
+    "transport",
+    "value",
+]

@@ -13,31 +13,23 @@ request from the tool leaves nothing to bend for those before it.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
-from faults.address import address, rng
+from faults.address import address
 from faults.aim import Aim
-from faults.atoms import atoms
-from faults.body import NoSite, text
+from faults.body import NoSite, rewritable
+from faults.detectability import detectability
 from faults.operator import Operator, bind
-from faults.part import within
+from faults.rendering import as_exchange, failed, rendered
+from faults.seen import NOTHING, Seen
+from faults.side import side
 from faults.site import Site
+from faults.validity import Drawn, drawn
 from traces.conversation import STRONG, Call, Placed, Watch, canonical_arguments
 from traces.dialects import lens
-from traces.model import (
-    Chunk,
-    Edit,
-    Exchange,
-    Fault,
-    Injection,
-    Place,
-    Request,
-    Response,
-    header,
-)
+from traces.encoding import plain
+from traces.model import Edit, Exchange, Fault, Injection, Place, Response
 from traces.step import Result
 
-REDRAWS = 16
 ORDER = ("X", "V", "S", "E", "T", "sham")
 """Families in the order in which several faults bend one exchange."""
 
@@ -125,10 +117,11 @@ class Nemesis:
         seed: int = 0,
         rep: int = 0,
         background: frozenset[str] = frozenset(),
+        seen: Seen = NOTHING,
     ) -> None:
         self._watch, self._injected = watch, injected
         self._run, self._trace, self._seed, self._rep = run, trace, seed, rep
-        self._background = background
+        self._background, self._seen = background, seen
         arms = [_Arm(each, seed, trace, rep) for each in armed]
         self._arms = tuple(sorted(arms, key=lambda arm: ORDER.index(arm.operator.family)))
         self._asked = 0
@@ -186,7 +179,7 @@ class Nemesis:
             seed=self._seed,
             trace=self._trace,
             rep=self._rep,
-            fault=arm.fault.name,
+            fault=arm.operator.name,
             tool=call.tool,
             arguments=canonical_arguments(call.arguments),
             occurrence=(arm.site.ordinal if arm.site else 0) if persists else call.ordinal,
@@ -196,37 +189,41 @@ class Nemesis:
         """The exchange with what each strike makes of it, and each written down."""
         for strike in strikes:
             try:
-                bent = self._drawn(exchange, strike)
+                found = self._drawn(exchange, strike)
             except NoSite as error:
                 self.no_site.append(str(error))
                 continue
-            original = exchange.response.body if exchange.response else _recorded(strike)
-            self._injected(
-                replace(
-                    self._injection(exchange.seq, strike),
-                    original=original,
-                    mutated=bent.response.body if bent.response else None,
-                )
+            bent = found.exchange
+            injection = replace(
+                self._injection(exchange.seq, strike),
+                original=_said(exchange.response) if exchange.response else _recorded(strike),
+                mutated=_said(bent.response),
+                dead=found.dead,
             )
+            self._injected(self._judged(injection, strike))
             sham = strike.arm.operator.family == "sham"
             exchange = bent if sham else replace(bent, answered_by="fault")
         return exchange
 
-    def _drawn(self, exchange: Exchange, strike: _Strike) -> Exchange:
+    def _drawn(self, exchange: Exchange, strike: _Strike) -> Drawn:
         """The bent exchange; a wrong value is drawn again until its fate can be told."""
         operator, fault = strike.arm.operator, strike.arm.fault
-        for draw in range(REDRAWS):
-            chance = rng(strike.at, draw)
-            bend = partial(operator, rng=chance, params=fault.params)
-            path = None if operator.family == "sham" else fault.where.get("path")
-            bent = within(path, exchange, chance, bend) if path else bend(exchange)
-            if operator.family != "V" or self._traceable(text(exchange), text(bent)):
-                return bent
-        raise NoSite(f"no wrong value in {REDRAWS} draws that occurs nowhere else")
+        return drawn(
+            operator,
+            exchange,
+            fault.params,
+            strike.at,
+            seen=self._known(strike.call),
+            background=self._background,
+            path=None if operator.family == "sham" else fault.where.get("path"),
+        )
 
-    def _traceable(self, original: str, mutated: str) -> bool:
-        introduced = atoms(mutated) - atoms(original)
-        return bool(introduced) and not introduced & self._background
+    def _known(self, call: Call) -> Seen:
+        writes = {"read": False, "write": True}.get(side(call.tool) or "")
+        return self._seen.of(call, writes)
+
+    def _judged(self, injection: Injection, strike: _Strike) -> Injection:
+        return replace(injection, detect=detectability(injection, self._known(strike.call)))
 
     def _rewrite(self, exchange: Exchange, placed: Placed) -> Exchange:
         dialect = lens(exchange.request)
@@ -254,28 +251,29 @@ class Nemesis:
             return found
         key = result.call_id, result.text
         self._lies[key] = None
-        if header(exchange.request.headers, "content-encoding") not in (None, "identity"):
-            self.no_site.append("the model request is compressed")
+        try:
+            rewritable(exchange.request)
+        except NoSite as error:
+            self.no_site.append(str(error))
             return found
         bent = as_exchange(exchange.seq, result, strikes[0].call)
         for strike in strikes:
             try:
-                bent = self._drawn(bent, strike)
-                lie = rendered(bent)
+                new = self._drawn(bent, strike)
+                lie = rendered(new.exchange)
             except NoSite as error:
                 self.no_site.append(str(error))
                 continue
-            said = self._lies[key]
-            found.append(
-                replace(
-                    self._injection(exchange.seq, strike),
-                    side="request",
-                    original=(result.text if said is None else said).encode(),
-                    mutated=lie.encode(),
-                    rendered=not strike.arm.operator.forwards,
-                    error_channel="none" if strike.arm.operator.channel == "none" else "text",
-                )
+            bent, said = new.exchange, self._lies[key]
+            injection = replace(
+                self._injection(exchange.seq, strike),
+                side="request",
+                original=(result.text if said is None else said).encode(),
+                mutated=lie.encode(),
+                rendered=failed(bent),
+                dead=new.dead,
             )
+            found.append(self._judged(injection, strike))
             self._lies[key] = lie
         return found
 
@@ -299,7 +297,7 @@ class Nemesis:
             arguments=call.arguments,
             params=arm.operator.effective(arm.fault.params),
             persist=arm.fault.persist,
-            error_channel=arm.operator.channel,
+            error_channel=arm.operator.shows[strike.place].channel,
             sham=arm.operator.family == "sham",
             repeat_of=first,
         )
@@ -313,17 +311,9 @@ def _recorded(strike: _Strike) -> bytes | None:
     return site.result.encode()
 
 
-def as_exchange(seq: int, result: Result, call: Call) -> Exchange:
-    """A tool result as an exchange, so that one operator serves every place."""
-    request = Request(method="CALL", url=f"tool:{call.tool}", body=call.arguments.encode())
-    chunk = Chunk(at=0.0, data=result.text.encode("utf-8", "surrogatepass"))
-    return Exchange(
-        seq=seq, request=request, response=Response(status=200, chunks=(chunk,), ended=0.0)
-    )
-
-
-def rendered(bent: Exchange) -> str:
-    """The text a client would show for a bent exchange: its body, or its status and body."""
-    body = text(bent)
-    status = bent.response.status if bent.response else 0
-    return body if status < 400 else f"HTTP {status}: {body}"
+def _said(answer: Response | None) -> bytes | None:
+    """What an answer says: its body without content encoding, where that can be undone."""
+    if answer is None:
+        return None
+    data = plain(answer.headers, answer.body)
+    return answer.body if data is None else data

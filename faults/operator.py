@@ -4,6 +4,12 @@ No clock, no I/O, no global chance. Its name is the function's name, its paramet
 keyword-only arguments, its help is its docstring. Before, options were declared a second time
 in a table; here the signature is the declaration, and `bind` checks a fault against it before
 anything starts.
+
+What it bends is an exchange wherever it strikes. At http and in model traffic that is the one on
+the wire. At mcp and at the model boundary it stands for the tool's result itself: asked with
+`CALL tool:NAME` and the arguments, answered 200 with the result's text. There the place shows
+what came out of it by what the operator says in `shows`: `none` is another result, `flag` a
+result that is marked as an error, `jsonrpc` an error of the protocol, `text` words in the result.
 """
 
 import inspect
@@ -12,11 +18,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple, Protocol
 
-from faults.aim import check
+from faults import aim
+from faults.body import NoSite
+from faults.parameters import SEEN, Between, JsonPath, OneOf, check, parameters
+from faults.seen import NOTHING, Seen
 from traces.model import Exchange, Fault, Place, Scalar
 from traces.nearest import nearest
 
+__all__ = [
+    "OPERATORS", "Between", "Channel", "JsonPath", "OneOf", "Operator", "Shows", "bind", "find",
+    "operator",
+]  # fmt: skip
+
 type Family = Literal["T", "E", "S", "V", "X", "sham"]
+type Channel = Literal["http", "jsonrpc", "flag", "text", "none"]
+type Need = Literal["write", "world"]
 
 
 class Bend(Protocol):
@@ -27,11 +43,22 @@ class Bend(Protocol):
     def __call__(self, exchange: Exchange, rng: Random, /, **params: Scalar) -> Exchange: ...
 
 
-class Between(NamedTuple):
-    """The least and the most a parameter may be; stands in its annotation."""
+class Shows(NamedTuple):
+    """How a fault shows at one place: the channel that says so, and what the agent gets."""
 
-    least: float
-    most: float
+    channel: Channel
+    how: str
+
+
+REACHED: tuple[Place, ...] = ("http", "model-boundary")
+"""Places at which a nemesis strikes so far; the others are only said."""
+
+BENT: Mapping[Place, Shows] = {
+    "http": Shows("none", "another body in the tool's answer"),
+    "mcp": Shows("none", "another text in `content` and in `structuredContent`"),
+    "model-boundary": Shows("none", "another text in the tool's result"),
+}
+"""Of what changes a result and does not say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +72,45 @@ class Operator:
     bend: Callable[..., Exchange]
     forwards: bool
     """False where the request never reaches the tool, so that it has no effect there."""
-    channel: Literal["http", "jsonrpc", "flag", "text", "none"]
-    places: tuple[Place, ...]
+    shows: Mapping[Place, Shows]
+    fresh: bool
+    """True where what it puts there is nowhere else, so that its fate can be traced."""
+    needs: tuple[Need, ...]
     help: str
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it can strike."""
+        return tuple(self.shows)
+
+    @property
+    def reached(self) -> tuple[Place, ...]:
+        """Those of them at which a nemesis strikes so far."""
+        return tuple(place for place in self.shows if place in REACHED)
 
     @property
     def params(self) -> Mapping[str, inspect.Parameter]:
         """Its parameters by name."""
-        parameters = inspect.signature(self.bend).parameters
-        return {n: p for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+        return parameters(self.bend)
 
     def effective(self, params: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """All its parameters: those given, and the defaults of the rest."""
         return {name: params.get(name, each.default) for name, each in self.params.items()}
 
-    def __call__(self, exchange: Exchange, rng: Random, params: Mapping[str, Scalar]) -> Exchange:
-        return self.bend(exchange, rng, **params)
+    def __call__(
+        self,
+        exchange: Exchange,
+        rng: Random,
+        params: Mapping[str, Scalar],
+        seen: Seen = NOTHING,
+    ) -> Exchange:
+        """The bent exchange; NoSite where there is nothing to bend, or what it needs is not."""
+        if "write" in self.needs and seen.writes is False:
+            raise NoSite(f"{self.name} needs a call that writes, and this one reads")
+        if "world" in self.needs and not seen.world:
+            raise NoSite(f"{self.name} needs a world that can be set back (--reset, --verify)")
+        wants = SEEN in inspect.signature(self.bend).parameters
+        return self.bend(exchange, rng, **params, **({SEEN: seen} if wants else {}))
 
 
 OPERATORS: dict[str, Operator] = {}
@@ -69,14 +119,23 @@ OPERATORS: dict[str, Operator] = {}
 def operator(
     code: str,
     *,
+    shows: Mapping[Place, Shows] = BENT,
     forwards: bool = True,
-    channel: Literal["http", "jsonrpc", "flag", "text", "none"] = "none",
-    places: tuple[Place, ...] = ("http", "model-boundary"),
+    fresh: bool = False,
+    needs: tuple[Need, ...] = (),
 ) -> Callable[[Callable[..., Exchange]], Callable[..., Exchange]]:
-    """Register a function as the operator of its own name."""
+    """Register a function as the operator of its own name.
+
+    `code` is its family's letter and a number; ValueError where another has its name or code.
+    """
 
     def register(bend: Callable[..., Exchange]) -> Callable[..., Exchange]:
         name = bend.__name__
+        known = {name for each in OPERATORS.values() for name in (each.name, each.code.lower())}
+        if name in known or code.lower() in known:
+            raise ValueError(f"there is a fault called {name} or {code} already")
+        if code != "sham" and (code[:1] not in ("T", "E", "S", "V", "X") or not code[1:]):
+            raise ValueError(f"{name}: {code!r} is no letter of a family (TESVX) and a number")
         family: Family = "sham" if code == "sham" else code[0]  # type: ignore[assignment]
         OPERATORS[name] = Operator(
             name=name,
@@ -84,13 +143,22 @@ def operator(
             family=family,
             bend=bend,
             forwards=forwards,
-            channel=channel,
-            places=places,
+            shows=shows,
+            fresh=fresh,
+            needs=needs,
             help=inspect.getdoc(bend) or "",
         )
         return bend
 
     return register
+
+
+def find(name: str) -> Operator:
+    """The operator of a name or code; ValueError, with the nearest name, where there is none."""
+    for each in OPERATORS.values():
+        if each.name == name or each.code.lower() == name.lower():
+            return each
+    raise ValueError(f"no fault is called {name!r}{nearest(name, OPERATORS)}")
 
 
 def bind(fault: Fault) -> Operator:
@@ -99,32 +167,16 @@ def bind(fault: Fault) -> Operator:
     ValueError, in one line with the nearest valid name, for an unknown operator, parameter or
     selector, a parameter of the wrong type, or a place where the operator makes no sense.
     """
-    if fault.name not in OPERATORS:
-        raise ValueError(f"no fault is called {fault.name!r}{nearest(fault.name, OPERATORS)}")
-    found = OPERATORS[fault.name]
+    found = find(fault.name)
     for name, value in fault.params.items():
         if name not in found.params:
             has = nearest(name, found.params) if found.params else "; it takes none"
             raise ValueError(f"{fault.name} has no parameter {name!r}{has}")
-        _check(fault.name, found.params[name], value)
-    if fault.at is not None and fault.at not in found.places:
-        places = " or ".join(found.places)
+        check(found.name, found.params[name], value)
+    if fault.at is not None and fault.at not in found.reached:
+        places = " or ".join(found.reached)
         raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
     if "path" in fault.where and found.family not in ("V", "S", "sham"):
         raise ValueError(f"where: {fault.name} bends no part of a result, so path says nothing")
-    check(fault)
+    aim.check(fault)
     return found
-
-
-def _check(fault: str, parameter: inspect.Parameter, value: Scalar) -> None:
-    wanted = type(parameter.default)
-    names = {int: "whole number", float: "number", str: "text", bool: "true or false"}
-    if type(value) is not wanted and not (wanted is float and type(value) is int):
-        raise ValueError(
-            f"{fault}: {parameter.name} is {value!r}, not a {names[wanted]} "
-            f"(default {parameter.default!r})"
-        )
-    for bound in getattr(parameter.annotation, "__metadata__", ()):
-        if isinstance(value, int | float) and not bound.least <= value <= bound.most:
-            within = f"{bound.least:g} to {bound.most:g}"
-            raise ValueError(f"{fault}: {parameter.name} is {value}, not within {within}")

@@ -40,6 +40,12 @@ def paths(text: str, data: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(node.location for node in found))
 
 
+def locations(text: str, value: object) -> frozenset[Path]:
+    """Where the values are that a path names, in a value that was parsed already."""
+    found = _compiled(text).find(value)
+    return frozenset(node.location for node in found)
+
+
 _NOTHING = object()
 
 

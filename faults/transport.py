@@ -1,22 +1,166 @@
-"""T: timing. The answer is right, but late."""
+"""T: timing and transport. The answer is late, never comes, or breaks off."""
 
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import log
 from random import Random
-from typing import Annotated
+from typing import Annotated, Literal
 
-from faults.operator import Between, operator
-from traces.model import Exchange
+from faults.body import NoSite
+from faults.operator import Between, Shows, operator
+from traces.encoding import plain
+from traces.model import Chunk, Exchange, Place, Response, header
+
+_LATE: Mapping[Place, Shows] = {
+    "http": Shows("none", "the same answer, later"),
+    "mcp": Shows("none", "the same result, later"),
+    "model": Shows("none", "the same answer, with its first byte later"),
+}
+_SILENT: Mapping[Place, Shows] = {
+    "http": Shows("http", "no answer until the client or the cap gives up"),
+    "mcp": Shows("jsonrpc", "no result, with or without notifications of progress"),
+    "model-boundary": Shows("text", "the words of a client that timed out"),
+    "model": Shows("http", "no answer until the client or the cap gives up"),
+}
+_BROKEN: Mapping[Place, Shows] = {
+    "http": Shows("http", "an answer that breaks off, or an error event in a stream"),
+    "mcp": Shows("jsonrpc", "a stream that ends without its result, or a server that is gone"),
+    "model-boundary": Shows("text", "the words of a client whose connection broke"),
+    "model": Shows("http", "a stream that breaks off after some events, or an error event in it"),
+}
+_EVENT = re.compile(rb"(?:[^\r\n]+(?:\r\n|\n|\r))+(?:\r\n|\n|\r)")
+_BEAT = 1.0
+"""Seconds between two signs of life."""
 
 
-@operator("T1", places=("http",))
+@operator("T1", shows=_LATE)
 def delay(
     exchange: Exchange,
     rng: Random,
     *,
     ms: Annotated[float, Between(0, 3_600_000)] = 1000.0,
     jitter_ms: Annotated[float, Between(0, 3_600_000)] = 0.0,
+    dist: Literal["uniform", "normal", "exponential"] = "uniform",
 ) -> Exchange:
     """Hold the whole answer back by `ms`, give or take `jitter_ms`.
 
-    Incident: a cold start, a garbage collection pause, a queue that filled up.
+    Incident: a cold start, a garbage collection pause, a queue that filled up. `dist` is how the
+    jitter falls: `uniform` within its bounds, `normal` with it as deviation, `exponential` with
+    it as mean, and only ever later.
     """
-    return exchange.later(max(0.0, ms + rng.uniform(-jitter_ms, jitter_ms)) / 1000)
+    match dist:
+        case "normal":
+            by = rng.gauss(0, jitter_ms)
+        case "exponential":
+            by = -jitter_ms * log(1 - rng.random())
+        case _:
+            by = rng.uniform(-jitter_ms, jitter_ms)
+    return exchange.later(max(0.0, ms + by) / 1000)
+
+
+@operator("T2", forwards=False, shows=_SILENT)
+def hang(
+    exchange: Exchange,
+    rng: Random,
+    *,
+    cap_ms: Annotated[float, Between(1, 600_000)] = 600_000.0,
+    progress: bool = False,
+) -> Exchange:
+    """Never answer; after `cap_ms` the connection ends. The tool never sees the request.
+
+    Incident: a stuck worker, a message lost in a queue. With `progress` the head of an answer
+    and a blank each second keep the connection alive, and the answer still never comes: blanks
+    that no server sent are the only bytes this makes up.
+    """
+    seconds = cap_ms / 1000
+    if not progress:
+        return replace(exchange, response=None, error=f"timeout: {seconds:g} s")
+    begin = exchange.started
+    alive = Response(
+        status=200,
+        headers=(("content-type", "application/json"), ("transfer-encoding", "chunked")),
+        chunks=tuple(
+            Chunk(at=begin + beat * _BEAT, data=b" ") for beat in range(int(seconds / _BEAT) + 1)
+        ),
+        at=begin,
+    )
+    left = seconds % _BEAT
+    return replace(exchange, response=alive, error=f"timeout: {left:g} s")
+
+
+@operator("T3", shows=_BROKEN)
+def cut(
+    exchange: Exchange,
+    rng: Random,
+    *,
+    after_bytes: Annotated[int, Between(-1, 1 << 40)] = -1,
+    after_events: Annotated[int, Between(-1, 1 << 20)] = -1,
+    how: Literal["reset", "fin", "sse_error"] = "reset",
+) -> Exchange:
+    """Break the answer off after so many bytes or events of a stream; in its middle by default.
+
+    Incident: a balancer that closes idle connections, an evicted pod. The tool has done its
+    work. With 0 bytes not even the head comes. `how` ends the connection with a reset, politely
+    (`fin`), or, in a stream of events, with an error event in place of the rest (`sse_error`):
+    this event, in the words of the stream's own provider, is the only thing it makes up.
+    """
+    answer = exchange.response
+    if answer is None:
+        raise NoSite("there is no answer to break off")
+    events = [found.end() for found in _EVENT.finditer(_stream(answer, after_events, how))]
+    whole = len(answer.body)
+    if after_events >= 0 or (how == "sse_error" and after_bytes < 0):
+        after = after_events if after_events >= 0 else len(events) // 2
+        if after >= len(events):
+            raise NoSite(f"the stream has no more than {len(events)} events")
+        keep = events[after - 1] if after else 0
+    else:
+        keep = after_bytes if after_bytes >= 0 else whole // 2
+    if keep >= whole:
+        raise NoSite(f"the answer has no more than {whole} bytes")
+    kept = _kept(answer.chunks, keep)
+    if how == "sse_error":
+        at = kept[-1].at if kept else answer.at
+        last = Chunk(at=at, data=_error_event(answer.body))
+        headers = tuple(each for each in answer.headers if each[0].lower() != "content-length")
+        bent = replace(answer, headers=headers, chunks=(*kept, last), ended=at)
+        return replace(exchange, response=bent, error=None)
+    error = "eof" if how == "fin" else "reset"
+    if not keep:
+        return replace(exchange, response=None, error=error)
+    cut = replace(answer, chunks=kept, trailers=(), ended=None)
+    return replace(exchange, response=cut, error=error)
+
+
+def _stream(answer: Response, after_events: int, how: str) -> bytes:
+    """The events of an answer; NoSite where it has to have some, and has none."""
+    kind = (header(answer.headers, "content-type") or "").partition(";")[0].strip()
+    if kind == "text/event-stream" and plain(answer.headers, answer.body) == answer.body:
+        return answer.body
+    if after_events >= 0 or how == "sse_error":
+        raise NoSite("the answer is no stream of events")
+    return b""
+
+
+def _kept(chunks: tuple[Chunk, ...], keep: int) -> tuple[Chunk, ...]:
+    kept = []
+    for chunk in chunks:
+        if keep <= 0:
+            break
+        kept.append(replace(chunk, data=chunk.data[:keep]))
+        keep -= len(chunk.data)
+    return tuple(kept)
+
+
+def _error_event(body: bytes) -> bytes:
+    """What a provider sends when it breaks down in the middle of a stream."""
+    if b"event: message_start" in body:
+        error = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+        return b"event: error\ndata: " + error + b"\n\n"
+    if b"event: response." in body:
+        said = b'"The server had an error processing your request."'
+        error = b'{"type":"error","code":"server_error","message":' + said + b',"param":null}'
+        return b"event: error\ndata: " + error + b"\n\n"
+    error = b'{"error":{"message":"The server had an error processing your request.",'
+    return b"data: " + error + b'"type":"server_error","param":null,"code":null}}\n\n'

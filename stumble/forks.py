@@ -12,6 +12,7 @@ from faults.atoms import atoms
 from faults.judge import TWINS
 from faults.nemesis import Armed
 from faults.operator import bind
+from faults.seen import Seen, seen
 from faults.site import Site, select, settled
 from replay.lanes import Fork
 from scenarios.world import World
@@ -35,6 +36,7 @@ class Branch:
     armed: tuple[Armed, ...]
     """The faults, and which of them begin with that call; the others count as the run goes on."""
     background: frozenset[str]
+    seen: Seen
 
     @property
     def fault(self) -> Fault:
@@ -44,7 +46,7 @@ class Branch:
     @property
     def strike(self) -> Strike:
         """What is struck in a run."""
-        return Strike(armed=self.armed, site=self.site, background=self.background)
+        return Strike(armed=self.armed, site=self.site, background=self.background, seen=self.seen)
 
     def describe(self) -> str:
         """`issue_refund (step 7) at http with http_status(code=503), once`."""
@@ -56,9 +58,10 @@ class Branch:
 
 
 def _bent(fault: Fault) -> str:
-    chosen = bind(fault).effective(fault.params)
+    operator = bind(fault)
+    chosen = operator.effective(fault.params)
     params = ", ".join(f"{key}={value}" for key, value in chosen.items() if value != "")
-    return f"{fault.name}({params}), {fault.persist}"
+    return f"{operator.name}({params}), {fault.persist}"
 
 
 def branch(
@@ -89,6 +92,7 @@ def branch(
         site=first,
         armed=tuple(sorted(armed, key=lambda each: each.site is None)),
         background=background(told),
+        seen=seen(told, recording.exchanges),
     )
 
 

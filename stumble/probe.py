@@ -78,6 +78,7 @@ def question(found: Branch, seed: int) -> Question:
         trace=found.recording.trajectory.id,
         seed=seed,
         background=found.background,
+        seen=found.seen,
     )
     for exchange in _until(found.recording.exchanges, use.result_seq):
         asked = watch.request(replace(exchange, response=None, error=None, edits=()))

@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import Protocol
 
 from faults.nemesis import Armed, Nemesis
+from faults.seen import NOTHING, Seen
 from faults.site import Site
 from recorder import stdio
 from recorder.adapters import Adapted, adapt
@@ -113,6 +114,7 @@ class Strike:
     armed: tuple[Armed, ...]
     site: Site
     background: frozenset[str] = frozenset()
+    seen: Seen = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -517,6 +519,7 @@ def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str) -> Nemesis | None
         seed=plan.seed,
         rep=plan.rep,
         background=plan.strike.background,
+        seen=replace(plan.strike.seen, world=plan.world is not None),
     )
 
 

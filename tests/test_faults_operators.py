@@ -145,7 +145,7 @@ def test_a_sham_changes_nothing() -> None:
 
 def test_no_word_of_the_injector_is_in_what_an_agent_sees() -> None:
     for name in OPERATORS:
-        said = text(bend(name, answered(ORDER))).casefold()
+        said = seen_of(name).casefold()
         assert not re.search(r"stumble|inject|fault|chaos|nemesis|sham|mutat", said), name
 
 

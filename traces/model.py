@@ -224,6 +224,10 @@ class Injection:
     rendered: bool = False
     """True where a transport fault had to be shown as the text a client would show."""
     sham: bool = False
+    dead: bool | None = None
+    """True where the clean run went on with nothing of what a wrong value replaced."""
+    detect: Literal["D0", "D1", "D2", "D3", "D4"] | None = None
+    """What it would have taken to notice, as the nemesis could tell; None where it could not."""
     repeat_of: str | None = None
     """The first injection of this fault in the run, where it persists and struck again."""
 

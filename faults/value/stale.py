@@ -1,0 +1,102 @@
+"""V4: what was true before."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Annotated, Literal
+
+from faults.body import NoSite, text, with_text
+from faults.document import Document, Node, read
+from faults.operator import JsonPath, operator
+from faults.seen import NOTHING, Seen
+from faults.value.picks import exchanged, is_id
+from traces.model import Exchange
+
+_SCALARS = ("number", "text", "date", "bool", "id")
+
+
+@operator("V4")
+def stale(
+    exchange: Exchange,
+    rng: Random,
+    *,
+    path: Annotated[str, JsonPath()] = "",
+    stamp: Literal["old", "fresh"] = "old",
+    seen: Seen = NOTHING,
+) -> Exchange:
+    """Say what an earlier, clean answer said of the same thing, where that was something else.
+
+    Incident: a cache, a read replica that lags behind. The earlier answer is that of the same
+    call, else any that told of an entity with the same id. With `stamp=fresh` dates stay those of
+    now, so that none gives it away. Nothing is made up: what never changed has no site.
+    """
+    whole = text(exchange)
+    document = read(whole)
+    wanted = {node.start for node in document.nodes(path)} if path else None
+    pairs = [
+        (node, said)
+        for node, said in _before(document, seen)
+        if (wanted is None or node.start in wanted) and (stamp == "old" or node.kind != "date")
+    ]
+    if not pairs:
+        raise NoSite("nothing else was said of it before")
+    return with_text(exchange, exchanged(document, pairs))
+
+
+def _before(document: Document, seen: Seen) -> Iterator[tuple[Node, str]]:
+    """Each value of which something else was said before, and that."""
+    call = seen.tool, seen.arguments
+    for each in reversed(seen.before):
+        if (each.tool, each.arguments) == call and each.result:
+            pairs = tuple(_differing(document, read(each.result)))
+            if pairs:
+                yield from pairs
+                return
+    known = [record for earlier in seen.documents(before=True) for record in records(earlier)]
+    for record in records(document):
+        for other in known:
+            if (pairs := tuple(_changed(record, other))) and _same_entity(record, other):
+                yield from pairs
+                break
+
+
+def _differing(document: Document, other: Document) -> Iterator[tuple[Node, str]]:
+    """Values that stand at the same place in both and are not the same."""
+    there = {(node.path, node.kind): node for node in other.nodes() if _plain(node)}
+    for node in document.nodes():
+        before = there.get((node.path, node.kind)) if _plain(node) else None
+        if before is not None and before.said != node.said:
+            yield node, before.said
+
+
+def _plain(node: Node) -> bool:
+    return node.kind in _SCALARS and node.whole and bool(node.path)
+
+
+def records(document: Document) -> Iterator[dict[str, Node]]:
+    """The objects of a document, each as its scalar members by name."""
+    for node in document.nodes():
+        if node.kind == "object":
+            found = {item.name: item for item in node.items if item.kind in _SCALARS}
+            if found:
+                yield found
+
+
+def ids(record: dict[str, Node]) -> frozenset[str]:
+    """What an object is known by."""
+    return frozenset(node.said for node in record.values() if is_id(node))
+
+
+def _same_entity(record: dict[str, Node], other: dict[str, Node]) -> bool:
+    """Its own id is that of the other: the first one, for others are references."""
+    mine = next((node for node in record.values() if is_id(node)), None)
+    if mine is None:
+        return False
+    theirs = other.get(mine.name) or next((n for n in other.values() if is_id(n)), None)
+    return theirs is not None and theirs.said == mine.said
+
+
+def _changed(record: dict[str, Node], other: dict[str, Node]) -> Iterator[tuple[Node, str]]:
+    for name, node in record.items():
+        before = other.get(name)
+        if before is not None and before.kind == node.kind and before.said != node.said:
+            yield node, before.said
