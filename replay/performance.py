@@ -5,15 +5,18 @@ at which it was. Bytes that are due together are written together.
 
 How an exchange that broke off is performed: `eof` is a clean end of the connection before the
 answer is whole; after `timeout`, and after `cancelled` (the agent gave up while it was recorded),
-nothing more comes and the connection is held until the agent gives up; any other error is a
+nothing more comes and the connection is held until the agent gives up, or for the seconds that a
+hang of ours says (`timeout: 2.5 s`); any other error is a
 reset. A `refused` that has a response nevertheless is a refusal of ours and performed whole.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
+from math import inf
 from typing import TYPE_CHECKING
 
 from replay.h1 import Asked, Framing, framing
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from replay.connection import Connection
     from replay.upstream import Upstream
 
+_SECONDS = re.compile(r"timeout: ([\d.]+) s")
 PIECE = 1 << 16
 """Bytes written at once, before asking whether the agent reads them."""
 
@@ -238,7 +242,7 @@ class Performance:
         code = _code(error)
         if code in ("timeout", "cancelled") and hold:
             self._error = error
-            await asyncio.sleep(hold)
+            await asyncio.sleep(min(hold, patience(error)))
             self._line.hang_up()
         elif code == "eof":
             self._line.hang_up()
@@ -261,6 +265,12 @@ class Performance:
                 self._chunks.append(Chunk(at=self._at, data=data[:written]))
             answer = _answer(answer, answer.at, self._chunks, self._trailers, self._ended)
         return self._stage.taps.done(self._exchange.got(answer, self._error))
+
+
+def patience(error: str) -> float:
+    """The seconds that a hung connection is held, as `timeout: 2.5 s` says; else without end."""
+    said = _SECONDS.fullmatch(error)
+    return float(said[1]) if said else inf
 
 
 def _request(asked: Asked | Turn, url: str) -> Request:

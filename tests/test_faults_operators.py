@@ -13,6 +13,7 @@ from faults import OPERATORS, bind, parse
 from faults.address import address, rng
 from faults.atoms import atoms
 from faults.body import NoSite
+from faults.example import show
 from traces.model import Chunk, Exchange, Fault, Request, Response, Scalar
 
 ORDER = '{"id": "ord-7314", "total": 1250.40, "count": 12, "date": "2026-11-21", "rate": 0.9173}'
@@ -144,8 +145,8 @@ def test_a_sham_changes_nothing() -> None:
 
 
 def test_no_word_of_the_injector_is_in_what_an_agent_sees() -> None:
-    for name in OPERATORS:
-        said = seen_of(name).casefold()
+    for name, operator in OPERATORS.items():
+        said = " ".join(show(operator)).casefold()
         assert not re.search(r"stumble|inject|fault|chaos|nemesis|sham|mutat", said), name
 
 
