@@ -57,9 +57,7 @@ def answered(body: str, headers: Headers = _JSON) -> Exchange:
 CALL = answered(ORDER)
 SEEN = Seen(
     observations=(
-        Observation(
-            call_id="c1", tool="get_order", arguments=ARGUMENTS, ordinal=0, result=EARLIER
-        ),
+        Observation(call_id="c1", tool="get_order", arguments=ARGUMENTS, ordinal=0, result=EARLIER),
         Observation(
             call_id="c2",
             tool="get_order",

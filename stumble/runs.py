@@ -22,7 +22,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Protocol

@@ -42,16 +42,20 @@ values = st.recursive(
 )
 objects = st.dictionaries(names, values, min_size=1, max_size=6)
 orders = st.builds(
-    lambda status, total, day, paid, rows: json.loads(ORDER)
-    | {"status": status, "total": total, "deliver_by": day, "paid": paid, "count": rows}
-    | {"lines": json.loads(ORDER)["lines"][:rows]},
+    lambda status, total, day, paid, rows: (
+        json.loads(ORDER)
+        | {"status": status, "total": total, "deliver_by": day, "paid": paid, "count": rows}
+        | {"lines": json.loads(ORDER)["lines"][:rows]}
+    ),
     st.sampled_from(["open", "shipped", "lost"]),
     st.floats(100, 9999).map(lambda x: round(x, 2)),
     st.dates().map(str),
     st.booleans(),
     st.integers(0, 3),
 )
-nested = (objects | orders).map(lambda inner: {"content": [{"type": "text", "text": json.dumps(inner)}]})
+nested = (objects | orders).map(
+    lambda inner: {"content": [{"type": "text", "text": json.dumps(inner)}]}
+)
 spelled = st.one_of(orders, orders, orders, objects, nested).flatmap(
     lambda value: st.sampled_from(
         [
@@ -239,6 +243,7 @@ def test_length_encoding_and_checksums_are_those_of_the_body(
     bent = bend(name, sealed(body, encoding), at, data.draw(parameters(OPERATORS[name])))
     answer = bent.response
     assume(answer is not None)
+    assert answer is not None
     assert header(answer.headers, "content-length") == str(len(answer.body))
     DECODE[header(answer.headers, "content-encoding") or "identity"](answer.body)
     for field, sum in sums(answer.body).items():
