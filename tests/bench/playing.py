@@ -24,14 +24,14 @@ async def ours(name: str, file: Path, confdir: Path) -> None:
     from traces.conversation import Watch
     from traces.model import Trajectory
     from traces.redact import Redactor
-    from traces.tape import Writer, read
+    from traces.tape import Writer, browse
     from traces.taps import Taps
 
     performer, lines = Performer(confdir=confdir), asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
     )
-    recording, number = read(file), 0
+    recording, number = browse(file), 0
     line = await lines.readline()
     while line:
         async with AsyncExitStack() as stack:
