@@ -6,17 +6,19 @@ The names of the files are mitmproxy's, whose tools find them there.
 """
 
 import fcntl
+import hashlib
 import os
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from cryptography import x509
-from cryptography.hazmat.primitives.hashes import SHA256
-from mitmproxy.certs import CertStore
+if TYPE_CHECKING:
+    from mitmproxy.certs import CertStore
 
 NAME = "mitmproxy"
 KEY_SIZE = 2048
@@ -52,8 +54,10 @@ def certificate(folder: Path) -> Path:
     return folder / f"{NAME}-ca-cert.pem"
 
 
-def store(folder: Path) -> CertStore:
+def store(folder: Path) -> "CertStore":
     """The authority itself, with its key."""
+    from mitmproxy.certs import CertStore
+
     certificate(folder)
     return CertStore.from_store(folder, NAME, KEY_SIZE)
 
@@ -67,10 +71,17 @@ def rotate(folder: Path) -> Facts:
 
 def facts(folder: Path) -> Facts:
     """What stands in the certificate; OSError or ValueError where it cannot be read."""
-    path = certificate(folder)
-    found = x509.load_pem_x509_certificate(path.read_bytes())
-    mark = found.fingerprint(SHA256()).hex(":").upper()
-    return Facts(certificate=path, fingerprint=mark, expires=found.not_valid_after_utc)
+    path, trusting = certificate(folder), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Loading the library that makes certificates takes longer than all else before a run.
+    trusting.load_verify_locations(cadata=path.read_text("ascii"))
+    if not (held := trusting.get_ca_certs(binary_form=True)):
+        raise ValueError(f"{path}: no certificate of an authority")
+    expires = ssl.cert_time_to_seconds(str(trusting.get_ca_certs()[0]["notAfter"]))
+    return Facts(
+        certificate=path,
+        fingerprint=hashlib.sha256(held[0]).digest().hex(":").upper(),
+        expires=datetime.fromtimestamp(expires, UTC),
+    )
 
 
 def mend(folder: Path) -> Iterator[str]:
@@ -99,6 +110,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _make(folder: Path) -> None:
+    from mitmproxy.certs import CertStore
+
     with TemporaryDirectory(dir=folder) as aside:
         CertStore.create_store(Path(aside), NAME, KEY_SIZE, organization="stumble", cn="stumble")
         # What others look for comes last: once it is there, all of it is.

@@ -22,11 +22,12 @@ from replay import tcp
 from replay.h1 import CONTINUE, ESTABLISHED, REFUSALS, Asked, Requests, absolute, host, normal
 from replay.performance import Gone, Performance
 from replay.tls import HANDSHAKE, NO_APPLICATION_PROTOCOL, Hello, Tls, client_hello
-from replay.websocket import Closed, Turn, Turns
+from replay.websocket import Closed, Turn
 from traces.model import header
 
 if TYPE_CHECKING:
     from replay.performer import Stage
+    from replay.turns import Turns
 
 WAITING = 32
 """Requests that may wait behind the one under way before the agent is no longer read."""
@@ -250,6 +251,8 @@ class Connection(asyncio.Protocol):
 
     def switch(self, url: str) -> None:
         """From here on what the agent says are the messages of a WebSocket."""
+        from replay.turns import Turns
+
         rest = self._requests.rest
         self._socket, self._streams = url, 0
         self._requests = Turns(self.stage.now, self.write)

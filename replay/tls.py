@@ -11,14 +11,13 @@ trusts both); only http/1.1 is offered by ALPN.
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import ip_address
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509 import DNSName, GeneralName, IPAddress
-from mitmproxy.certs import CertStore
+if TYPE_CHECKING:
+    from replay.certificates import Certificates
 
 HANDSHAKE = 22
 """First byte of a TLS connection: the type of its first record (RFC 8446 5.1)."""
@@ -31,36 +30,35 @@ _CONTEXTS = 256
 
 
 class Authority:
-    """The certificate authority in `confdir`; made there if there is none yet."""
+    """The certificate authority in `confdir`; made there if there is none yet.
+
+    It is loaded when the first agent speaks TLS, which takes longer than all else before a run.
+    """
 
     def __init__(self, confdir: Path) -> None:
         self._confdir = confdir
-        self._store = CertStore.from_store(confdir, "mitmproxy", 2048)
         self.context = lru_cache(maxsize=_CONTEXTS)(self._context)
+        if not (confdir / "mitmproxy-ca.pem").exists():
+            self._certificates  # noqa: B018  # which makes it
+
+    @cached_property
+    def _certificates(self) -> "Certificates":
+        from replay.certificates import Certificates
+
+        return Certificates(self._confdir)
 
     def _context(self, host: str) -> ssl.SSLContext:
         """The server side of TLS for one host name or IP address; ValueError if it is neither."""
-        entry = self._store.get_cert(host, [_general_name(host)])
-        key = entry.privatekey.private_bytes(
-            Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
-        )
-        chain = [entry.cert, *entry.chain_certs]
+        chain = self._certificates.chain(host)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(["http/1.1"])
         # ssl reads certificates from files only. This one has mode 0600 and stands, for as long
         # as it is read, in the folder that keeps the same key anyway.
         with NamedTemporaryFile(dir=self._confdir, suffix=".pem") as file:
-            file.write(key + b"".join(cert.to_pem() for cert in chain))
+            file.write(chain)
             file.flush()
             context.load_cert_chain(file.name)
         return context
-
-
-def _general_name(host: str) -> GeneralName:
-    try:
-        return IPAddress(ip_address(host))
-    except ValueError:
-        return DNSName(host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,6 +130,7 @@ def facts_in(folder: Path, *, days: int) -> str:
         found.serial_number,
         found.not_valid_before_utc,
         ends,
+        list(found.extensions),
     )
     path.write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))  # type: ignore[arg-type]
     return facts(folder).fingerprint
