@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from tests.bench.performer import tunnel
-from tests.bench.recordings import HEADERS, HOST, PATHS, asked
+from tests.bench.recordings import HEADERS, HOST, PATHS, answered, asked
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _LAST = b"\r\n0\r\n\r\n"
@@ -19,10 +20,16 @@ LIMIT = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
-    """What is asked: bytes of a request, and of its answer only."""
+    """The bytes of a request, and what is to come."""
 
     request: bytes
-    answer: bytes
+    body: bytes
+    """The whole body of the answer."""
+    said: bytes
+    """What of it no other answer says, where a replayer makes bodies of its own."""
+
+    def is_answered(self, body: bytes, *, exactly: bool) -> bool:
+        return body == self.body if exactly else self.said in body
 
 
 def asks(kind: str, numbers: Iterable[int], *, target: str) -> tuple[Asks, ...]:
@@ -33,17 +40,30 @@ def asks(kind: str, numbers: Iterable[int], *, target: str) -> tuple[Asks, ...]:
     for number in numbers:
         body = asked(kind, number)
         request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
-        out.append(Asks(request=request, answer=b"answer %07d:" % number))
+        said = b"answer %07d:" % number
+        out.append(Asks(request=request, body=answered(kind, number), said=said))
     return tuple(out)
+
+
+def body_of(got: bytes) -> bytes | None:
+    """The body of an answer; None where more is to come."""
+    end = got.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    length = _LENGTH.search(got, 0, end + 2)
+    if length is None:
+        return got[end + 4 :] if got.endswith(_LAST) else None
+    return got[end + 4 :] if len(got) >= end + 4 + int(length[1]) else None
 
 
 class _Asking(asyncio.Protocol):
     """One connection, with one request under way."""
 
-    def __init__(self, left: Iterator[Asks], waits: list[float]) -> None:
-        self.left, self.waits = left, waits
+    def __init__(self, left: Iterator[Asks], exactly: bool) -> None:
+        self.left, self.exactly = left, exactly
         self.over = asyncio.get_running_loop().create_future()
         self.got = b""
+        self.answers = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -54,19 +74,16 @@ class _Asking(asyncio.Protocol):
         if asked is None:
             self.over.set_result(None)
             return
-        self.answer = asked.answer
-        self.sent = time.perf_counter()
+        self.asked = asked
         self.transport.write(asked.request)
 
     def data_received(self, data: bytes) -> None:
         self.got = got = self.got + data if self.got else data
-        end = got.find(b"\r\n\r\n")
-        length = _LENGTH.search(got, 0, end) if end > 0 else None
-        if not (got.endswith(_LAST) if length is None else len(got) >= end + 4 + int(length[1])):
+        if (body := body_of(got)) is None:
             return
-        self.waits.append(time.perf_counter() - self.sent)
-        assert self.answer in got, got
+        assert self.asked.is_answered(body, exactly=self.exactly), got
         self.got = b""
+        self.answers += 1
         self.next()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -76,16 +93,12 @@ class _Asking(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """How long it took to be answered."""
+    """What it took to be answered."""
 
+    answers: int
     seconds: float
-    waits: tuple[float, ...]
-    """Of each request, in the order of the answers."""
-
-    @property
-    def rate(self) -> float:
-        """Answers a second."""
-        return len(self.waits) / self.seconds
+    asking: float
+    """Seconds of processor time of the client."""
 
 
 async def crowd(
@@ -94,15 +107,16 @@ async def crowd(
     connections: int,
     *,
     ca: Path | None = None,
+    exactly: bool = True,
     begin: Callable[[], object] = lambda: None,
 ) -> Took:
     """All answers, over connections that are open before the first of them is asked for."""
-    loop, waits, left = asyncio.get_running_loop(), list[float](), iter(wanted)
+    loop, left = asyncio.get_running_loop(), iter(wanted)
     tls = None if ca is None else ssl.create_default_context(cafile=ca)
     asking = [
         (
             await loop.create_connection(
-                lambda: _Asking(left, waits),
+                lambda: _Asking(left, exactly),
                 sock=await asyncio.to_thread(tunnel, port, ca is not None),
                 ssl=tls,
                 server_hostname=HOST if tls else None,
@@ -111,12 +125,32 @@ async def crowd(
         for _ in range(connections)
     ]
     begin()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     for each in asking:
         each.next()
     async with asyncio.timeout(LIMIT):
         await asyncio.gather(*(each.over for each in asking))
-    took = Took(seconds=time.perf_counter() - began, waits=tuple(waits))
+    took = Took(
+        answers=sum(each.answers for each in asking),
+        seconds=time.perf_counter() - began,
+        asking=time.process_time() - used,
+    )
     for each in asking:
         each.transport.abort()
     return took
+
+
+def alone(port: int, wanted: Iterable[Asks]) -> tuple[float, ...]:
+    """The seconds that each answer took, one after the other on one blocking connection."""
+    waits = []
+    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as end:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for asked in wanted:
+            began = time.perf_counter()
+            end.sendall(asked.request)
+            got = end.recv(1 << 16)
+            while (body := body_of(got)) is None:
+                got += end.recv(1 << 16)
+            waits.append(time.perf_counter() - began)
+            assert asked.is_answered(body, exactly=True), got
+    return tuple(waits)

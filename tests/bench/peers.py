@@ -1,11 +1,14 @@
-"""Replaying beside others: `mitmdump -S` of the locked version, aimock from npm, and vcrpy.
+"""Replaying beside others: `mitmdump -S`, vcrpy and cassetter from PyPI, aimock from npm.
 
     python -m tests.bench.peers [ROUNDS [LARGE]]
 
-The same client asks all of them for the same recordings, 1,000 requests of 2 KB with answers of
-1.5 KB, in turns within each round; each answer is looked at. Ratios are taken round by round, and
-their median is shown. LARGE (100,000) is the recording whose latency must not grow and that is
-to be there soon; mitmdump needs about a minute for it.
+The same client, in this process, asks all of them for the same recordings, 1,000 requests of 2 KB
+with answers of 1.5 KB, in turns within each round. Each answer has to have every byte of the
+recorded one; only aimock makes bodies of its own, and of those the text is looked at. Ratios are
+taken round by round, and their median is shown: of requests a second, which on a busy machine have
+the client and all others in them, and of the processor time of the replayer. LARGE (100,000) is
+the recording whose latency must not grow and that is to be there soon; mitmdump needs about a
+minute for it.
 """
 
 import shutil
@@ -18,15 +21,15 @@ from tempfile import TemporaryDirectory
 
 from recorder.loop import run
 from tests.bench import recordings
-from tests.bench.crowding import Asks, asks, crowd
+from tests.bench.crowding import Asks, Took, alone, asks, crowd
 from tests.bench.recordings import HOST
-from tests.bench.replayers import CA, OURS, Replayer, asking_itself, replaying
+from tests.bench.replayers import CA, OURS, Replayer, cassetter, replaying, vcrpy
 from tests.bench.target import target
 
 ROUNDS, COUNT, LARGE = 7, 1_000, 100_000
-SERIAL = 300
+PASSES = 5
+"""How often all is asked for within a round, but of mitmdump, which needs as long for one."""
 STARTS = 7
-type Figures = Mapping[str, Sequence[float]]
 
 
 class Bench:
@@ -48,7 +51,8 @@ class Bench:
 
     def file(self, name: str, replayer: str) -> Path:
         """Where the recordings lie for one replayer."""
-        suffix = {"mitmdump": "flows", "aimock": "json", "vcrpy": "yaml"}.get(replayer, "tape")
+        suffixes = {"mitmdump": "flows", "aimock": "json", "vcrpy": "yaml", "cassetter": "pairs"}
+        suffix = suffixes.get(replayer, "tape")
         return self.folder / f"{name}.{suffix}"
 
     def compared(
@@ -60,10 +64,9 @@ class Bench:
         *,
         tls: bool = False,
         direct: Sequence[Asks] = (),
-    ) -> tuple[Figures, Figures]:
-        """Requests a second, and milliseconds of processor time for each, round by round."""
-        rates = {each: list[float]() for each in replayers}
-        cpu = {each: list[float]() for each in replayers}
+    ) -> Mapping[str, "Figures"]:
+        """The replayers round by round, in turns."""
+        figures = {each: Figures() for each in replayers}
         ca = self.ca / CA if tls else None
         with ExitStack() as stack:
             there = {
@@ -72,89 +75,130 @@ class Bench:
             }
             for number in range(self.rounds + 1):
                 for each, replayer in there.items():
+                    passes = 1 if each == "mitmdump" else PASSES
                     asked = direct if each == "aimock" else wanted
-                    rate, used = _round(replayer, asked, connections, ca)
+                    took = [
+                        _pass(replayer, asked, connections, ca, exactly=each != "aimock")
+                        for _ in range(passes)
+                    ]
                     if number:  # the first one warms all up
-                        rates[each].append(rate)
-                        cpu[each].append(used / len(asked) * 1e3)
-        return rates, cpu
+                        figures[each].add(took)
+        return figures
 
 
-def _round(
-    replayer: Replayer, wanted: Sequence[Asks], connections: int, ca: Path | None
-) -> tuple[float, float]:
+class Figures:
+    """What one replayer was measured at, round by round."""
+
+    def __init__(self) -> None:
+        self.rates: list[float] = []
+        """Requests a second."""
+        self.cpu: list[float] = []
+        """Milliseconds of processor time of the replayer for each request."""
+        self.asking: list[float] = []
+        """The same of the client."""
+
+    def add(self, took: Sequence[tuple[Took, float]]) -> None:
+        """One round, of one or more passes; the seconds are the replayer's processor time."""
+        answers = sum(each.answers for each, _ in took)
+        self.rates.append(answers / sum(each.seconds for each, _ in took))
+        self.cpu.append(sum(used for _, used in took) / answers * 1e3)
+        self.asking.append(sum(each.asking for each, _ in took) / answers * 1e3)
+
+
+def _pass(
+    replayer: Replayer, wanted: Sequence[Asks], connections: int, ca: Path | None, *, exactly: bool
+) -> tuple[Took, float]:
     before = list[float]()
     port = replayer.anew()
-    took = run(
-        crowd(port, wanted, connections, ca=ca, begin=lambda: before.append(replayer.used()))
-    )
-    return took.rate, replayer.used() - before[0]
+
+    def begin() -> None:
+        before.append(replayer.used())
+
+    took = run(crowd(port, wanted, connections, ca=ca, exactly=exactly, begin=begin))
+    return took, replayer.used() - before[0]
 
 
-def ratio(figures: Figures, one: str, other: str) -> float:
+def ratio(one: Sequence[float], other: Sequence[float]) -> float:
     """The median over the rounds of one divided by the other."""
-    return median(a / b for a, b in zip(figures[one], figures[other], strict=True))
+    return median(a / b for a, b in zip(one, other, strict=True))
 
 
-def show(what: str, rates: Figures, cpu: Figures) -> None:
-    for name in rates:
+def show(what: str, figures: Mapping[str, Figures]) -> None:
+    for name, each in figures.items():
         print(
-            f"{what}, {name}: {median(rates[name]):,.0f} requests/s "
-            f"({min(rates[name]):,.0f}-{max(rates[name]):,.0f}), {median(cpu[name]):.3f} ms of CPU"
+            f"{what}, {name}: {median(each.rates):,.0f} requests/s "
+            f"({min(each.rates):,.0f}-{max(each.rates):,.0f}), CPU of each "
+            f"{median(each.cpu) * 1e3:,.0f} us there and {median(each.asking) * 1e3:,.0f} us here"
         )
     sys.stdout.flush()
 
 
+def targets(what: str, figures: Mapping[str, Figures], other: str, least: float) -> None:
+    """The pace, and the processor time that it takes: the one has the client in it."""
+    ours, theirs = figures["matching"], figures[other]
+    name = "mitmdump -S" if other == "mitmdump" else other
+    target(f"{what}: requests/s", ratio(ours.rates, theirs.rates), f"x {name}", least=least)
+    target(f"{what}: CPU of each", ratio(ours.cpu, theirs.cpu), f"x {name}", most=1 / least)
+
+
 def beside_mitmdump(bench: Bench) -> None:
     """Fifty connections, tool calls and model requests, in the clear and over TLS."""
-    for kind, said in (("calls", "tool calls"), ("chat", "model requests")):
-        name = bench.write(kind, COUNT)
-        wanted = asks(kind, range(COUNT), target=f"http://{HOST}")
-        rates, cpu = bench.compared(name, ("mitmdump", *OURS), wanted, 50)
-        show(f"HTTP, 50 connections, {said}", rates, cpu)
-        unit = "x mitmdump -S"
-        target(f"{said} matched, 50 connections", ratio(rates, "matching", "mitmdump"), unit,
-               least=20)  # fmt: skip
-        print(f"with a new tape: {ratio(rates, 'run', 'mitmdump'):.1f} {unit}")
-    unit, name = "x mitmdump -S", bench.write("calls", COUNT, "https")
-    rates, cpu = bench.compared(
-        name, ("mitmdump", *OURS), asks("calls", range(COUNT), target=""), 50, tls=True
+    ways = (
+        ("calls", "http", "tool calls matched, 50 connections", 20),
+        ("chat", "http", "model requests matched, 50 connections", 20),
+        ("calls", "https", "tool calls matched over HTTPS, 50 connections", 8),
     )
-    show("HTTPS, 50 connections, tool calls", rates, cpu)
-    target("tool calls matched over HTTPS, 50 connections", ratio(rates, "matching", "mitmdump"),
-           unit, least=8)  # fmt: skip
+    for kind, scheme, what, least in ways:
+        name = bench.write(kind, COUNT, scheme)
+        secure = scheme == "https"
+        wanted = asks(kind, range(COUNT), target="" if secure else f"http://{HOST}")
+        figures = bench.compared(name, ("mitmdump", *OURS), wanted, 50, tls=secure)
+        show(what, figures)
+        targets(what, figures, "mitmdump", least)
+        taped = ratio(figures["run"].rates, figures["mitmdump"].rates)
+        print(f"with a new tape: {taped:.1f} x mitmdump -S")
 
 
 def beside_aimock(bench: Bench) -> None:
     """Model requests, at eight connections and at fifty."""
     name = bench.write("chat", COUNT)
-    ways = [asks("chat", range(COUNT), target=way) for way in (f"http://{HOST}", "")]
+    wanted, direct = (asks("chat", range(COUNT), target=way) for way in (f"http://{HOST}", ""))
     for connections in (8, 50):
-        figure = None
-        if shutil.which("npm") and shutil.which("node"):
-            rates, cpu = bench.compared(
-                name, ("aimock", *OURS), ways[0], connections, direct=ways[1]
-            )
-            show(f"HTTP, {connections} connections, model requests", rates, cpu)
-            figure = ratio(rates, "matching", "aimock")
-        target(f"model requests matched, {connections} connections", figure, "x aimock", least=2)
+        what = f"model requests matched, {connections} connections"
+        if not (shutil.which("npm") and shutil.which("node")):
+            target(f"{what}: requests/s", None, "x aimock", least=2)
+            continue
+        figures = bench.compared(name, ("aimock", *OURS), wanted, connections, direct=direct)
+        show(what, figures)
+        target(f"{what}: requests/s", ratio(figures["matching"].rates, figures["aimock"].rates),
+               "x aimock", least=2)  # fmt: skip
 
 
-def beside_vcrpy(bench: Bench) -> None:
+def beside_those_without_a_server(bench: Bench) -> None:
     """One after the other; recordings all over the tape, since vcrpy looks from its beginning."""
     name = bench.write("calls", COUNT)
     recordings.cassette(bench.file(name, "vcrpy"), recordings.exchanges("calls", COUNT))
+    recordings.pairs(bench.file(name, "cassetter"), recordings.exchanges("calls", COUNT))
     numbers = tuple(range(25, COUNT, 50))
     wanted = asks("calls", range(COUNT), target=f"http://{HOST}")
     with (
-        asking_itself(bench.file(name, "vcrpy")) as ask,
+        vcrpy(bench.file(name, "vcrpy")) as ask,
+        cassetter(bench.file(name, "cassetter"), bench.folder / "cassette.yaml") as ask_cassetter,
         replaying("matching", bench.file(name, "ours"), bench.ca) as ours,
     ):
-        theirs = [ask(number) for number in numbers]
-        waits = run(crowd(ours.anew(), wanted, 1)).waits
-    one, other = median(waits), median(theirs)
-    print(f"one after the other: ours {one * 1e3:.3f} ms, vcrpy {other * 1e3:.1f} ms")
-    target("one after the other, of 1,000 recordings", other / one, "x vcrpy", least=1000)
+        ones, twos, threes = list[float](), list[float](), list[tuple[float, bool]]()
+        for at in range(0, COUNT, COUNT // len(numbers)):
+            ones += alone(ours.anew(), wanted[at : at + 50])
+            twos.append(ask(numbers[at // 50]))
+            threes += [ask_cassetter(number) for number in range(at, at + 50)]
+    one, two, three = median(ones), median(twos), median(each for each, _ in threes)
+    exact = sum(exact for _, exact in threes)
+    print(
+        f"one after the other: ours {one * 1e3:.3f} ms through a socket; without one vcrpy "
+        f"{two * 1e3:.1f} ms, cassetter {three * 1e3:.3f} ms ({exact:,} of {COUNT:,} byte for byte)"
+    )
+    target("one after the other, of 1,000 recordings", two / one, "x vcrpy", least=1000)
+    target("one after the other, of 1,000 recordings", three / one, "x cassetter", least=1)
 
 
 def much(bench: Bench, large: int) -> None:
@@ -174,8 +218,7 @@ def much(bench: Bench, large: int) -> None:
         replaying("matching", bench.file(name, "ours"), bench.ca) as many,
     ):
         took = [
-            median(run(crowd(many.anew(), wanted, 1)).waits)
-            / median(run(crowd(one.anew(), few, 1)).waits)
+            median(alone(many.anew(), wanted)) / median(alone(one.anew(), few))
             for _ in range(bench.rounds)
         ]
         ours = many
@@ -196,7 +239,7 @@ def main(words: list[str]) -> None:
         bench = Bench(Path(folder), rounds)
         beside_mitmdump(bench)
         beside_aimock(bench)
-        beside_vcrpy(bench)
+        beside_those_without_a_server(bench)
         much(bench, large)
 
 

@@ -1,7 +1,8 @@
 """The same recordings for every replayer, in the form that each of them reads.
 
-Requests of 2 KB, no two alike, and answers of 1.5 KB; seeded by their number. `calls` are POSTs to
-a service, `chat` are requests to a model, which is all that aimock answers.
+Requests of 2 KB and answers of 1.5 KB, no two alike and not all of one length, each answer with an
+id in its head; seeded by their number. `calls` are POSTs to a service, `chat` are requests to a
+model, which is all that aimock answers.
 """
 
 import json
@@ -35,7 +36,7 @@ def asked(kind: str, number: int) -> bytes:
     if kind == "chat":
         system = {"role": "system", "content": filler}
         value = {"model": "m", "messages": [system, {"role": "user", "content": said}]}
-    return json.dumps(value).encode().ljust(ASKED)
+    return json.dumps(value).encode().ljust(ASKED + number % 64)
 
 
 def content(number: int) -> str:
@@ -52,7 +53,7 @@ def answered(kind: str, number: int) -> bytes:
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
         value = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "m"}
         value |= {"choices": choices}
-    return json.dumps(value).encode().ljust(ANSWERED)
+    return json.dumps(value).encode().ljust(ANSWERED + number % 64)
 
 
 def exchanges(kind: str, count: int, scheme: str = "http") -> Iterator[Exchange]:
@@ -61,7 +62,11 @@ def exchanges(kind: str, count: int, scheme: str = "http") -> Iterator[Exchange]
         body, said, at = asked(kind, number), answered(kind, number), float(number)
         headers = (*HEADERS, ("content-length", str(len(body))))
         url = f"{scheme}://{HOST}{PATHS[kind]}"
-        fields = (("content-type", "application/json"), ("content-length", str(len(said))))
+        fields = (
+            ("content-type", "application/json"),
+            ("content-length", str(len(said))),
+            ("x-request-id", f"req_{number:07d}"),
+        )
         yield Exchange(
             seq=number,
             started=at,
@@ -122,6 +127,16 @@ def cassette(path: Path, recorded: Iterable[Exchange]) -> None:
         }
         interactions.append({"request": request, "response": response})
     path.write_text(json.dumps({"version": 1, "interactions": interactions}))
+
+
+def pairs(path: Path, recorded: Iterable[Exchange]) -> None:
+    """What cassetter records by itself: what is asked, and what is answered."""
+    said = [
+        (each.request.body.decode(), each.response.body.decode())
+        for each in recorded
+        if each.response is not None
+    ]
+    path.write_text(json.dumps(said))
 
 
 def fixtures(path: Path, count: int) -> None:

@@ -5,7 +5,8 @@
     mitmdump  `mitmdump -S` of the locked version, told to use each answer more than once
     aimock    from npm, if there is an npm
 
-A recording of ours is used up by being asked, so `matching` and `run` begin anew when told.
+A recording of ours is used up by being asked, so `matching` and `run` begin anew when told. vcrpy
+and cassetter have no server: each asks itself, in the process that replays.
 """
 
 import shutil
@@ -96,17 +97,40 @@ def _listens(port: int, process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def asking_itself(file: Path) -> Iterator[Callable[[int], float]]:
-    """vcrpy, which has no server: how many seconds the recording of a number takes."""
-    command = [sys.executable, "-m", "tests.bench.playing", "vcrpy", str(file), "-"]
+def vcrpy(file: Path) -> Iterator[Callable[[int], float]]:
+    """How many seconds the recording of a number takes; each answer is looked at there."""
+    with _asking_itself(
+        [sys.executable, "-m", "tests.bench.playing", "vcrpy", str(file), "-"]
+    ) as ask:
+        yield lambda number: float(ask(number))
+
+
+@contextmanager
+def cassetter(pairs: Path, cassette: Path) -> Iterator[Callable[[int], tuple[float, bool]]]:
+    """The seconds, and whether every byte of the recorded answer came."""
+    from tests.agents import environment
+
+    program = str(ROOT / "tests" / "bench" / "cassetting.py")
+    command = [str(environment("cassetter")), program, str(pairs), str(cassette)]
+
+    def asked(number: int) -> tuple[float, bool]:
+        seconds, exact = ask(number).split()
+        return float(seconds), exact == "True"
+
+    with _asking_itself(command) as ask:
+        yield asked
+
+
+@contextmanager
+def _asking_itself(command: list[str]) -> Iterator[Callable[[int], str]]:
     with subprocess.Popen(command, cwd=ROOT, stdin=-1, stdout=-1, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         given, said = process.stdin, process.stdout
 
-        def ask(number: int) -> float:
+        def ask(number: int) -> str:
             print(number, file=given, flush=True)
-            return float(said.readline())
+            return said.readline()
 
         try:
             assert said.readline() == "ready\n"
