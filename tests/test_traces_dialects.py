@@ -117,6 +117,14 @@ def test_no_lens_raises_on_an_odd_request(dialect: Lens) -> None:
 
 
 @each_lens
+def test_a_request_says_the_same_however_large_it_is(dialect: Lens) -> None:
+    bodies = [json.dumps(value).encode() for value in oddities(BODIES[dialect.NAME])]
+    whole = json.dumps(BODIES[dialect.NAME]).encode()
+    for body in (*bodies, *(whole[:cut] for cut in range(len(whole)))):
+        assert dialect.reading()(body) == dialect.reading()(body.ljust(1 << 14)), body
+
+
+@each_lens
 def test_no_lens_raises_on_an_odd_answer(dialect: Lens) -> None:
     headers, (chunk,) = dialect.write(ANSWER, stream=False, id="x", created=1)
     for value in oddities(json.loads(chunk.data)):

@@ -113,3 +113,21 @@ def test_what_is_remembered_has_a_bound() -> None:
         body = json.dumps({"messages": [{"n": number * 50 + each} for each in range(50)]}).encode()
         known.read(body)
         assert sum(len(past.body) for past in known._past) <= 1000
+
+
+def test_no_more_than_the_last_few_bodies_are_looked_into() -> None:
+    parsed = list[bytes]()
+
+    def item(text: bytes) -> object:
+        parsed.append(text)
+        return json.loads(text)
+
+    known, first = Reader("messages", item, json.loads), b'{"messages": ["first"]}'
+    for number in range(16):
+        known.read(first)
+        known.read(b'{"messages": [%d]}' % number)
+    assert parsed.count(b'"first"') == 1
+    for number in range(16, 32):
+        known.read(b'{"messages": [%d]}' % number)
+    known.read(first)
+    assert parsed.count(b'"first"') == 2

@@ -19,6 +19,9 @@ from traces.delta import common_prefix
 MOST = 1 << 24
 """Bytes of bodies that are remembered; beyond that, only the last one is."""
 
+_FEW = 16
+"""Bodies that are remembered at most: each is looked into for what is new in the next one."""
+
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _BEHIND = re.compile(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
 
@@ -137,7 +140,7 @@ class Reader[T, R]:
             size += len(past.body)
             if size <= self._most and taken.get(past, 0) * 2 <= len(past.said):
                 kept.append(past)
-        self._past = kept
+        self._past = kept[:_FEW]
 
 
 def _match(pattern: re.Pattern[bytes], body: bytes, at: int) -> re.Match[bytes]:
