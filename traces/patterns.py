@@ -107,7 +107,8 @@ def found(data: bytes, hay: bytes) -> list[Found]:
         for byte, text, looks in _LOOKS:
             if byte in hay and hay.find(text) >= 0:
                 for prefix, kind, look in looks:
-                    out += _matches(data, data, prefix, look, kind)
+                    if hay.find(prefix) >= 0:
+                        out += _matches(data, data, prefix, look, kind)
         small, low = hay.lower(), b""
         for word, kind, named in _NAMED:
             if small.find(word) >= 0 and _matches(hay, small, word, named, kind):
