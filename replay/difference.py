@@ -11,6 +11,7 @@ from traces.dialects import lens
 from traces.encoding import plain
 from traces.model import Exchange, Headers, Request, Response
 from traces.redact import PLACEHOLDER
+from traces.tape import over
 from traces.volatile import settled
 
 _WINDOW = 40
@@ -21,9 +22,9 @@ _SAID = ("messages", "input", "system", "instructions", "contents", "prompt", "t
 
 def nearest(request: Request, recorded: Iterable[Exchange]) -> Exchange | None:
     """The recorded exchange whose request has the fewest fields that differ."""
-    path = request.url.partition("?")[0]
-    near = [x for x in recorded if x.request.method == request.method]
+    path, near = request.url.partition("?")[0], tuple(recorded)
     same = [x for x in near if x.request.url.partition("?")[0] == path] or near
+    same = [x for x in same if x.request.method == request.method] or same
     return min(same, key=lambda x: len(list(differences(x.request, request))), default=None)
 
 
@@ -32,7 +33,7 @@ def explain(request: Request, recorded: Iterable[Exchange]) -> str:
     head = f"nothing recorded for {request.method} {request.url}"
     near = nearest(request, recorded)
     if near is None:
-        return f"{head}: the recording has no {request.method} request left"
+        return f"{head}: the recording holds nothing more"
     lines = [f"{head}; nearest is exchange {near.seq}:"]
     found = list(differences(near.request, request))
     for where, was, now in found[:_MOST]:
@@ -40,12 +41,20 @@ def explain(request: Request, recorded: Iterable[Exchange]) -> str:
     if len(found) > _MOST:
         lines.append(f"  and {len(found) - _MOST} more")
     if not found:
-        lines.append("  no difference: it was asked more often than the recording holds")
+        lines.append(f"  no difference: {_no_answer(near)}")
     rules = [rule_for(near.request, request, where) for where, _, _ in found]
     if rules and len(rules) <= _MOST and all(rules):
         said = " ".join(dict.fromkeys(f"--match '{rule}'" for rule in rules))
         lines.append(f"  to let it pass: {said}")
     return "\n".join(lines)
+
+
+def _no_answer(recorded: Exchange) -> str:
+    """Why an exchange that asks the same does not answer it."""
+    if over(recorded):
+        return "it was asked more often than the recording holds"
+    why = recorded.error or "the recording ended before it did"
+    return f"its answer is not whole on the tape ({why}), and is not guessed"
 
 
 def rule_for(was: Request, now: Request, where: str) -> str | None:

@@ -76,6 +76,8 @@ class Index:
         self._exact: dict[bytes, list[int]] = {}
         self._by: dict[_Key, dict[bytes, list[int]]] = {}
         self._used: set[int] = set()
+        self._order: list[int] = []
+        """The used ones, in the order of their use."""
         for place, key in enumerate(keys):
             self._exact.setdefault(key, []).append(place)
 
@@ -110,6 +112,23 @@ class Index:
         """The exchanges that nothing has asked for yet."""
         return tuple(x for place, x in enumerate(self.exchanges) if place not in self._used)
 
+    def spent(self, request: Request, count: int) -> Exchange | None:
+        """The latest of so many given exchanges that asks the same; None where there is none."""
+        key = self._said(request)
+        latest = (self.exchanges[place] for place in reversed(self._order[-count:]))
+        same = (x for x in latest if x.request.url == request.url)
+        return next((x for x in same if self._said(x.request) == key), None)
+
+    def _said(self, request: Request) -> bytes:
+        return meant(request) or self._alike(request) or exact(request)
+
+    def near(self, count: int) -> tuple[Exchange, ...]:
+        """So many of the unused exchanges, those nearest to the one that was asked for last."""
+        places = [n for n in range(len(self.exchanges)) if n not in self._used]
+        last = self._order[-1] if self._order else 0
+        places.sort(key=lambda place: abs(place - last))
+        return tuple(self.exchanges[place] for place in places[:count])
+
     def _next(
         self,
         by: dict[bytes, list[int]],
@@ -124,6 +143,7 @@ class Index:
         for place in self._in_turn(places, asker):
             if place not in self._used and self._named(self.exchanges[place].request, request):
                 self._used.add(place)
+                self._order.append(place)
                 return Match(exchange=self.exchanges[place], how=how)
         return None
 

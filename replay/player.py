@@ -18,9 +18,10 @@ from typing import Literal
 
 from replay.calls import Asker, Served, served
 from replay.cues import Cue, cues
-from replay.difference import answer_differences, explain
+from replay.difference import answer_differences
 from replay.lanes import Fork, Lanes
 from replay.match import BUILT_IN, Index, Match
+from replay.misses import Misses
 from replay.rules import SHORTEST, Rules
 from traces.conversation import Placed, Watch
 from traces.dialects import lens, mcp
@@ -61,7 +62,7 @@ class Player:
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
         self._lanes = Lanes(fork, watch.conversations)
-        self._refused: set[int] = set()
+        self._misses = Misses(self._index, unplayable(recording.exchanges))
         self._played: dict[int, Exchange] = {}
         self._compare: dict[int, Exchange | None] = {}
         self._given: dict[int, int] = {}
@@ -153,12 +154,11 @@ class Player:
         if self._on_miss == "live":
             self.went_live.append(exchange.seq)
             return exchange
-        asked = self._redact(exchange.request)
-        why = explain(asked, self._index.unused() or self._index.exchanges)
         first = exchange.seq if placed.attempt_of is None else placed.attempt_of
-        if first not in self._refused:
+        again = first in self._misses
+        why = self._misses.why(first, self._redact(exchange.request))
+        if not again:
             (self.missed if self._lanes else self.diverged).append(why)
-        self._refused.add(first)
         if self._lanes or self._on_miss == "halt":
             self._halt()
         return refuse(exchange, why)
@@ -236,8 +236,7 @@ class Player:
         if exchange.answered_by == "fault":
             return
         if recorded is None:
-            asked = self._redact(exchange.request)
-            self.diverged.append(explain(asked, self._index.unused()))
+            self.diverged.append(self._misses.why(exchange.seq, self._redact(exchange.request)))
         elif (why := drift(recorded, self._clean(exchange))) is not None:
             request = exchange.request
             self.diverged.append(f"live answer to {request.method} {request.url} {why}")
@@ -274,6 +273,13 @@ def playable(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
     if isinstance(recorded, Shelf):
         return recorded.over()
     return tuple(exchange for exchange in recorded if over(exchange))
+
+
+def unplayable(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
+    """The rest."""
+    if isinstance(recorded, Shelf):
+        return recorded.open()
+    return tuple(exchange for exchange in recorded if not over(exchange))
 
 
 def _shrug(request: Request) -> int:

@@ -23,6 +23,8 @@ HOW: Mapping[Exits, str] = {
 }
 """What a replay can come to, from the best to the worst."""
 _WORSE = tuple(HOW)
+_SHOWN = 3
+"""Divergences that are told at length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,11 @@ class Replayed:
             + (f", {self.played.fired} struck" if self.asked.struck else "")
             + f", {self.upstream} upstream, {len(diverged)} diverged"
         )
-        yield from (f"diverged: {why}" for why in diverged[:3])
+        yield from (f"diverged: {why}" for why in diverged[:_SHOWN])
+        if len(diverged) > _SHOWN:
+            yield f"and {len(diverged) - _SHOWN} more; `stumble show {self.played.path}` has all"
+        if diverged and self.played.exit.budget:
+            yield "it went on after it was refused; --on-miss halt ends an agent there"
         if unasked and not diverged:
             count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
             yield (

@@ -145,6 +145,11 @@ class Shelf(Sequence[Exchange]):
             self._book.exchange(number)
         return Shelf(self._book, [n for n in self._numbers if n not in open]) if open else self
 
+    def open(self) -> "Shelf":
+        """The others."""
+        said = self._book.contents
+        return Shelf(self._book, [n for n in self._numbers if said.seqs[n] in said.open])
+
     def __len__(self) -> int:
         return len(self._numbers)
 
