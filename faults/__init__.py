@@ -6,8 +6,10 @@ them are functions of values; only the performer waits, writes and hangs up.
 """
 
 from faults import effect, explicit, nothing, omission, transport, value
+from faults.binding import bind
 from faults.grammar import parse
-from faults.operator import OPERATORS, bind, find
+from faults.operator import OPERATORS
+from faults.plugins import find
 
 __all__ = [
     "OPERATORS",

@@ -28,6 +28,56 @@ def atoms(text: str) -> frozenset[str]:
     return frozenset(_of_text(text))
 
 
+def pairs(text: str) -> frozenset[str]:
+    """What a JSON text says of each of its fields: `lines.0.paid=true`; none of other text.
+
+    Where a value stands counts here, so that two that changed places can be told. JSON inside
+    strings is opened, and an object of one field around the rest (`{"output": ...}`), as clients
+    put it there, is no part of where a value stands.
+    """
+    value: object = text
+    while (inner := _inner(value)) is not None:
+        value = inner
+    return frozenset(_pairs(value, "")) if isinstance(value, dict | list) else frozenset()
+
+
+def _inner(value: object) -> object:
+    """What a text or an object of one field holds, if that is a container; else None."""
+    match value:
+        case str():
+            return _container(value)
+        case dict() if len(value) == 1:
+            (only,) = value.values()
+            return only if isinstance(only, dict | list) else _inner(only)
+        case _:
+            return None
+
+
+def _container(text: str) -> object:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return None
+
+
+def _pairs(value: object, path: str) -> Iterator[str]:
+    match value:
+        case dict():
+            for name, item in value.items():
+                yield from _pairs(item, f"{path}.{name}")
+        case list():
+            for place, item in enumerate(value):
+                yield from _pairs(item, f"{path}.{place}")
+        case str() if (inner := _container(value)) is not None:
+            yield from _pairs(inner, path)
+        case int() | float() if not isinstance(value, bool):
+            yield f"{path[1:]}={number(str(value))[2:]}"
+        case _:
+            yield f"{path[1:]}={orjson.dumps(value).decode()}"
+
+
 def _of_text(text: str) -> Iterator[str]:
     stripped = text.strip()
     if stripped[:1] in ("{", "[", '"'):

@@ -27,7 +27,7 @@ from traces.model import (
 __all__ = ["NoSite", "answer", "is_call", "rewritable", "text", "with_body", "with_text"]
 
 _SIGNATURE = re.compile(r"(?i)(?:.*-)?signature(?:-.+)?\Z|x-hub-signature.*|x-ms-content-crc64\Z")
-_SIGNED_BODY = re.compile(rb"[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}\s*\Z")
+_SIGNED_BODY = re.compile(rb"eyJ[\w-]+\.[\w-]*\.[\w-]+\s*\Z")
 _COUNTED = ("application/grpc", "application/vnd.amazon.eventstream")
 """Types whose messages carry their own lengths or checksums."""
 _SUMS = ("content-md5", "digest", "content-digest", "repr-digest", "x-amz-content-sha256")

@@ -4,10 +4,11 @@ Only a consumed injection says anything about the agent: what an SDK's own retry
 never seen by it. True, False with a reason, or None where it cannot be decided.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from faults.atoms import atoms
+from faults.atoms import atoms, pairs
 from traces.model import Exchange, Injection
 from traces.story import Story, ToolUse
 
@@ -43,23 +44,73 @@ def _at_boundary(injection: Injection, exchanges: Sequence[Exchange]) -> Consump
     return Consumption(False, None, "ended_before")
 
 
+type Proof = Literal["introduced", "gone", "other", "late", "same"]
+"""What of a fault is looked for in the result: what it put there, that what it took is not, any
+other result than the clean one, that it came late, or that it is the clean one still."""
+
+_PROOF: Mapping[str, Proof] = {
+    "delay": "late",
+    "empty": "gone",
+    "drop_rows": "gone",
+    "silent_noop": "same",
+    "lost_ack": "other",
+}
+_BY_FAMILY: Mapping[str, Proof] = {
+    "T": "other",
+    "E": "other",
+    "S": "introduced",
+    "V": "introduced",
+    "X": "other",
+    "sham": "same",
+}
+
+
+def proof(injection: Injection) -> Proof:
+    """What proves that it was consumed: of a known operator, else by its family."""
+    return _PROOF.get(injection.op) or _BY_FAMILY.get(injection.family, "introduced")
+
+
 def _in_result(
     injection: Injection, use: ToolUse, result: str, exchanges: Sequence[Exchange]
 ) -> Consumption:
     original, mutated = _text(injection.original), _text(injection.mutated)
-    match injection.family:
-        case "sham":
-            same = original is None or original in result or bool(atoms(original) & atoms(result))
-            return _verdict(same, use, "clean result is there", "absorbed")
-        case "E":
+    match proof(injection):
+        case "same":
+            said = mutated if injection.family == "X" else original
+            same = said is None or said in result or bool(atoms(said) & atoms(result))
+            return _verdict(same, use, _KEPT[injection.family == "X"], "absorbed")
+        case "other":
             if _later_success(injection, use, exchanges):
                 return Consumption(False, use.result_seq, "absorbed")
             return _verdict(result != original, use, "the error is the result", "absorbed")
-        case "T":
+        case "late":
             late = _lasted(injection, use, exchanges)
             return _verdict(late, use, "the result came late", "absorbed")
+        case "gone":
+            return _gone(original, mutated, use, result)
         case _:
             return _bent(original, mutated, use, result)
+
+
+_KEPT = {False: "the clean result is there", True: "the false acknowledgement is there"}
+
+
+def _gone(original: str | None, mutated: str | None, use: ToolUse, result: str) -> Consumption:
+    """Consumed where nothing that was left out is in the result."""
+    if original is None or mutated is None:
+        return Consumption(None, use.result_seq, "undecidable")
+    if mutated.strip() and mutated.strip() == result.strip():
+        return Consumption(True, use.result_seq, "the bent text is the result")
+    lost = (atoms(original) | pairs(original)) - atoms(mutated) - pairs(mutated)
+    if not lost:
+        return Consumption(None, use.result_seq, "undecidable")
+    still = sorted(lost & (atoms(result) | pairs(result)))
+    if not still:
+        return Consumption(True, use.result_seq, "nothing that was left out is in the result")
+    # A client that adds words of its own may share a few; what holds all of it has the clean one.
+    whole = len(still) == len(lost)
+    why = "absorbed" if whole else "undecidable"
+    return Consumption(False if whole else None, use.result_seq, why)
 
 
 def _bent(original: str | None, mutated: str | None, use: ToolUse, result: str) -> Consumption:
@@ -67,11 +118,14 @@ def _bent(original: str | None, mutated: str | None, use: ToolUse, result: str) 
         return Consumption(None, use.result_seq, "undecidable")
     if mutated.strip() and mutated.strip() in result and original not in result:
         return Consumption(True, use.result_seq, "the bent text is the result")
-    here = atoms(result)
-    shared = sorted((atoms(mutated) - atoms(original)) & here)
-    if shared:
+    here, said = atoms(result), pairs(result)
+    if shared := sorted((atoms(mutated) - atoms(original)) & here):
         return Consumption(True, use.result_seq, f"introduced {shared[0]} is in the result")
-    clean = atoms(original) <= here and original in result
+    # Two fields that changed places, and a truth value that was turned, bring no atom of their own.
+    introduced, gone = pairs(mutated) - pairs(original), pairs(original) - pairs(mutated)
+    if found := sorted(introduced & said):
+        return Consumption(True, use.result_seq, f"introduced {found[0]} is in the result")
+    clean = (atoms(original) <= here and original in result) or bool(gone and gone <= said)
     return Consumption(
         False if clean else None, use.result_seq, "absorbed" if clean else "undecidable"
     )

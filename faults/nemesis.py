@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 
 from faults.address import address
 from faults.aim import Aim
+from faults.binding import bind
 from faults.body import NoSite, rewritable
 from faults.detectability import detectability
-from faults.operator import Operator, bind
+from faults.operator import Operator
 from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
 from faults.side import side

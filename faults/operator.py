@@ -18,15 +18,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple, Protocol
 
-from faults import aim
 from faults.body import NoSite
-from faults.parameters import SEEN, Between, JsonPath, OneOf, check, parameters
+from faults.parameters import SEEN, Between, JsonPath, OneOf, parameters
 from faults.seen import NOTHING, Seen
-from traces.model import Exchange, Fault, Place, Scalar
-from traces.nearest import nearest
+from traces.model import Exchange, Place, Scalar
 
 __all__ = [
-    "OPERATORS", "Between", "Channel", "JsonPath", "OneOf", "Operator", "Shows", "bind", "find",
+    "OPERATORS", "Between", "Channel", "JsonPath", "OneOf", "Operator", "Shows", "named",
     "operator",
 ]  # fmt: skip
 
@@ -153,30 +151,9 @@ def operator(
     return register
 
 
-def find(name: str) -> Operator:
-    """The operator of a name or code; ValueError, with the nearest name, where there is none."""
+def named(name: str) -> Operator | None:
+    """The operator of a name or code, among those that are loaded."""
     for each in OPERATORS.values():
         if each.name == name or each.code.lower() == name.lower():
             return each
-    raise ValueError(f"no fault is called {name!r}{nearest(name, OPERATORS)}")
-
-
-def bind(fault: Fault) -> Operator:
-    """The operator of a fault, once all that the fault says has been checked.
-
-    ValueError, in one line with the nearest valid name, for an unknown operator, parameter or
-    selector, a parameter of the wrong type, or a place where the operator makes no sense.
-    """
-    found = find(fault.name)
-    for name, value in fault.params.items():
-        if name not in found.params:
-            has = nearest(name, found.params) if found.params else "; it takes none"
-            raise ValueError(f"{fault.name} has no parameter {name!r}{has}")
-        check(found.name, found.params[name], value)
-    if fault.at is not None and fault.at not in found.reached:
-        places = " or ".join(found.reached)
-        raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
-    if "path" in fault.where and found.family not in ("V", "S", "sham"):
-        raise ValueError(f"where: {fault.name} bends no part of a result, so path says nothing")
-    aim.check(fault)
-    return found
+    return None

@@ -33,11 +33,16 @@ class Between(NamedTuple):
     least: float
     most: float
 
+    @property
+    def words(self) -> str:
+        """What it may be."""
+        return f"{self.least:g} to {self.most:g}"
+
     def problem(self, value: Scalar) -> str | None:
         """What is wrong with a value."""
         if isinstance(value, int | float) and self.least <= value <= self.most:
             return None
-        return f"is {value}, not within {self.least:g} to {self.most:g}"
+        return f"is {value}, not within {self.words}"
 
 
 class OneOf(NamedTuple):
@@ -45,15 +50,25 @@ class OneOf(NamedTuple):
 
     values: tuple[int, ...]
 
+    @property
+    def words(self) -> str:
+        """What it may be."""
+        return " or ".join(map(str, self.values))
+
     def problem(self, value: Scalar) -> str | None:
         """What is wrong with a value."""
         if value in self.values:
             return None
-        return f"is {value}, not {' or '.join(map(str, self.values))}"
+        return f"is {value}, not {self.words}"
 
 
 class JsonPath(NamedTuple):
     """The parameter is a JSONPath (RFC 9535), or empty; stands in its annotation."""
+
+    @property
+    def words(self) -> str:
+        """What it may be."""
+        return "a JSONPath such as $.total or $.lines[0].price"
 
     def problem(self, value: Scalar) -> str | None:
         """What is wrong with a value."""
@@ -79,6 +94,14 @@ def choices(parameter: inspect.Parameter) -> tuple[str, ...]:
     """The words a parameter may be; none where it is free."""
     annotation = parameter.annotation
     return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def allowed(parameter: inspect.Parameter) -> str | None:
+    """What a parameter may be, in words; None where its type says it all."""
+    if words := choices(parameter):
+        return ", ".join(words)
+    bounds = getattr(parameter.annotation, "__metadata__", ())
+    return next((bound.words for bound in bounds), None)
 
 
 def check(fault: str, parameter: inspect.Parameter, value: Scalar) -> None:

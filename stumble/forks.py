@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from faults.atoms import atoms
+from faults.binding import bind
 from faults.judge import TWINS
 from faults.nemesis import Armed
-from faults.operator import bind
 from faults.seen import Seen, seen
 from faults.site import Site, select, settled
 from replay.lanes import Fork

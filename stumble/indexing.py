@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from faults.consumption import consumption
+from faults.detectability import detectability
 from faults.judge import Run, judge, run
 from faults.notice import turn_after
 from stumble.exits import Failed
@@ -198,7 +199,7 @@ def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[objec
         _text(injection.original),
         _text(injection.mutated),
         injection.error_channel,
-        detect(injection),
+        injection.detect or detectability(injection),
         injection.sham,
         found.consumed,
         None if found.consumed else found.why,
@@ -206,24 +207,8 @@ def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[objec
         injection.rendered,
         _eligible_after(injection, twins),
         injection.repeat_of,
+        injection.dead,
     )
-
-
-def detect(injection: Injection) -> str | None:
-    """D0 where a channel of the protocol says it, D1 where JSON no longer parses, else unknown."""
-    if injection.error_channel in ("http", "jsonrpc", "flag"):
-        return "D0"
-    if _is_json(injection.original) and not _is_json(injection.mutated):
-        return "D1"
-    return None
-
-
-def _is_json(data: bytes | None) -> bool:
-    try:
-        json.loads(data or b"")
-    except ValueError:
-        return False
-    return True
 
 
 def _eligible_after(injection: Injection, twins: tuple[Run, ...]) -> int | None:

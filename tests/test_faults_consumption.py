@@ -31,3 +31,46 @@ def test_a_run_that_was_over_before_the_model_was_told_consumed_nothing() -> Non
     told = Telling().calls(FAILED).over(ended="crash")
     found = consumption(struck("E", FAILED), told.story, told.tape.exchanges)
     assert (found.consumed, found.why) == (False, "ended_before")
+
+
+ROWS = '{"count": 2, "orders": [{"id": "ord-7314", "paid": true}, {"id": "ord-7388"}]}'
+FEWER = '{"count": 2, "orders": [{"id": "ord-7314", "paid": true}]}'
+SWAPPED = '{"net": 1686.65, "gross": 1599.4, "paid": true}'
+STRAIGHT = '{"net": 1599.4, "gross": 1686.65, "paid": true}'
+TURNED = STRAIGHT.replace("true", "false")
+ACK = '{"refund_id": "ref-0017", "order": "ord-7314"}'
+SPACED = '{"output": {"gross":1599.4,"net":1686.65,"paid":true}}'
+
+
+@pytest.mark.parametrize(
+    ("family", "op", "original", "mutated", "told", "consumed"),
+    [
+        ("V", "field_swap", STRAIGHT, SWAPPED, SWAPPED, True),
+        ("V", "field_swap", STRAIGHT, SWAPPED, SPACED, True),
+        ("V", "field_swap", STRAIGHT, SWAPPED, STRAIGHT, False),
+        ("V", "field_swap", STRAIGHT, SWAPPED, "it costs 1599.4 or 1686.65", None),
+        ("V", "bool_flip", STRAIGHT, TURNED, TURNED.replace(" ", ""), True),
+        ("V", "bool_flip", STRAIGHT, TURNED, STRAIGHT, False),
+        ("S", "drop_rows", ROWS, FEWER, FEWER, True),
+        ("S", "drop_rows", ROWS, FEWER, "one order: ord-7314, paid", True),
+        ("S", "drop_rows", ROWS, FEWER, ROWS, False),
+        ("S", "empty", ROWS, "", "", True),
+        ("S", "empty", ROWS, "[]", "nothing found", True),
+        ("S", "empty", ROWS, "[]", ROWS, False),
+        ("S", "truncate", ROWS, ROWS[:40], ROWS[:40], True),
+        ("S", "schema_drift", ORDER, ORDER.replace("total", "sum"), '{"sum": 1250.4}', True),
+        ("T", "hang", ORDER, "", "Error: timed out", True),
+        ("T", "cut", ORDER, ORDER[:9], "Error: connection reset", True),
+        ("T", "cut", ORDER, ORDER[:9], ORDER, False),
+        ("X", "silent_noop", ORDER, ACK, f"done: {ACK}", True),
+        ("X", "silent_noop", ORDER, ACK, "HTTP 500", False),
+        ("X", "lost_ack", ACK, "504", "HTTP 504: <html>", True),
+        ("X", "lost_ack", ACK, "504", ACK, False),
+    ],
+)
+def test_every_operator_has_its_own_proof(
+    family: str, op: str, original: str, mutated: str, told: str, consumed: bool | None
+) -> None:
+    run = Telling().calls(told).says("DONE").over()
+    injection = struck(family, mutated, op=op, original=original)
+    assert consumption(injection, run.story, run.tape.exchanges).consumed is consumed

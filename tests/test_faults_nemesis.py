@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
+from faults.binding import bind
 from faults.nemesis import Armed, Nemesis
-from faults.operator import bind
 from faults.site import Site, select
 from traces.conversation import Watch
 from traces.dialects import openai_chat

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from faults.binding import bind
 from faults.consumption import consumption
 from faults.nemesis import Armed, Nemesis
-from faults.operator import bind
 from faults.site import select
 from tests.turns import ORDER, RATE, Play, result, user
 from traces.conversation import Watch

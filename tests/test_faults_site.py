@@ -5,8 +5,8 @@ from itertools import chain
 
 import pytest
 
+from faults.binding import bind
 from faults.nemesis import Armed, Nemesis
-from faults.operator import bind
 from faults.site import select
 from tests.told_runs import ORDER, Telling
 from traces.conversation import Watch

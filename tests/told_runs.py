@@ -85,20 +85,20 @@ class Telling:
         self.exchanges.append(Exchange(seq=seq, request=request, response=answer, started=at))
 
 
-def struck(family: str, mutated: str) -> Injection:
+def struck(family: str, mutated: str, *, op: str | None = None, original: str = ORDER) -> Injection:
     """The first answer of the shop, which is always exchange 1, was replaced by this."""
     return Injection(
         id="r/1",
         seq=1,
         side="response",
-        op={"E": "http_status", "V": "digit", "sham": "sham"}[family],
+        op=op or {"E": "http_status", "V": "digit", "sham": "sham"}[family],
         family=family,
         place="http",
         address="",
         tool="get_order",
         call_id="c1",
         arguments=ARGUMENTS,
-        original=ORDER.encode(),
+        original=original.encode(),
         mutated=mutated.encode(),
         sham=family == "sham",
     )

@@ -152,6 +152,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "rendered": _BOOL,
                 "eligible_after": _INT,  # steps of the agent after it in the clean twin
                 "repeat_of": _TEXT,  # the first strike of the same fault in the run
+                "dead": _BOOL,  # the clean run made nothing of what a wrong value replaced
             }
         ),
         "outcomes": pa.schema(

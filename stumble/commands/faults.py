@@ -1,43 +1,125 @@
 """`stumble faults`: what can go wrong."""
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble.exits import Wrong
+
+if TYPE_CHECKING:
+    from faults.example import Shown
+    from faults.operator import Operator
+
+_FAMILIES = {
+    "T": "late, silent or broken off",
+    "E": "an error, said or not",
+    "S": "part is missing, or has another shape",
+    "V": "a plausible wrong value",
+    "X": "what was said and what was done are two things",
+    "sham": "nothing at all: a control",
+}
 
 
 @click.command(short_help="List what can go wrong, or explain one.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def faults(name: str | None, as_json: bool) -> None:
-    """List the faults, or explain one by its name.
+    """List the faults by family, or explain one by its name or code, on an example.
 
     \b
     stumble faults
+    stumble faults V4
     stumble faults truncate
     """
-    from faults import OPERATORS
-    from traces.nearest import nearest
+    import faults as room
+    from faults.plugins import every
 
-    if name is not None and name not in OPERATORS:
-        raise Wrong(f"no fault is called {name!r}{nearest(name, OPERATORS)}")
-    chosen = [OPERATORS[name]] if name else list(OPERATORS.values())
+    try:
+        chosen = (room.find(name),) if name else every()
+    except ValueError as error:
+        raise Wrong(str(error)) from None
     if as_json:
-        said = [
-            {
-                "name": each.name,
-                "code": each.code,
-                "places": each.places,
-                "params": {key: value.default for key, value in each.params.items()},
-                "help": each.help,
-            }
-            for each in chosen
-        ]
+        said = [_plain(each, example=name is not None) for each in chosen]
         click.echo(json.dumps(said[0] if name else said))
-        return
-    for each in chosen:
-        params = ", ".join(f"{key}={value.default}" for key, value in each.params.items())
-        click.echo(f"{each.code:5} {each.name}({params})  at {' or '.join(each.places)}")
-        text = each.help if name else each.help.partition("\n")[0]
-        click.echo("\n".join(f"      {line}".rstrip() for line in text.splitlines()))
+    elif name:
+        click.echo(_explained(chosen[0]))
+    else:
+        click.echo("\n".join(_listed(chosen)))
+
+
+def _plain(operator: "Operator", *, example: bool) -> dict[str, object]:
+    said: dict[str, object] = {
+        "name": operator.name,
+        "code": operator.code,
+        "family": operator.family,
+        "places": operator.places,
+        "reached": operator.reached,
+        "shows": {place: each._asdict() for place, each in operator.shows.items()},
+        "forwards": operator.forwards,
+        "needs": operator.needs,
+        "params": {key: value.default for key, value in operator.params.items()},
+        "allowed": {key: _allowed(operator, key) for key in operator.params},
+        "help": operator.help,
+    }
+    if example:
+        shown = _example(operator)
+        said["example"] = shown._asdict() if shown else None
+    return said
+
+
+def _listed(operators: "tuple[Operator, ...]") -> list[str]:
+    """One line for each, under its family."""
+    lines, family = list[str](), ""
+    width = max(len(each.name) for each in operators)
+    for each in operators:
+        if each.family != family:
+            family = each.family
+            lines += [*([""] if lines else []), f"{family}: {_FAMILIES[family]}"]
+        text = each.help.partition("\n")[0]
+        lines.append(f"  {each.code:5}{each.name:{width}}  {text}")
+        lines.append(f"  {'':5}{'':{width}}  at {', '.join(each.reached) or 'no place yet'}")
+    return [*lines, "", "`stumble faults V4` explains one on an example."]
+
+
+def _explained(operator: "Operator") -> str:
+    lines = [f"{operator.code} {operator.name}", ""]
+    lines += [f"  {line}".rstrip() for line in operator.help.splitlines()]
+    if operator.params:
+        lines += ["", "parameters"]
+        for key, parameter in operator.params.items():
+            allowed = _allowed(operator, key)
+            default = parameter.default if parameter.default != "" else "none"
+            lines.append(f"  {key}={default}" + (f"  {allowed}" if allowed else ""))
+    lines += ["", "places"]
+    for place, shows in operator.shows.items():
+        yet = "" if place in operator.reached else "  (not yet)"
+        lines.append(f"  {place}: {shows.how}{yet}")
+    if operator.needs:
+        needs = {"write": "a call that writes", "world": "a world that can be set back"}
+        lines.append(f"  it needs {' and '.join(needs[need] for need in operator.needs)}")
+    shown = _example(operator)
+    if shown is not None:
+        lines += ["", "before", *_indented(shown.before), "after", *_indented(shown.after)]
+    return "\n".join(lines)
+
+
+def _example(operator: "Operator") -> "Shown | None":
+    from faults.body import NoSite
+    from faults.example import show
+
+    try:
+        return show(operator)
+    except NoSite:
+        return None
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def _allowed(operator: "Operator", key: str) -> str | None:
+    """What a parameter may be, in words."""
+    from faults.parameters import allowed
+
+    return allowed(operator.params[key])

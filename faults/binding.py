@@ -1,0 +1,29 @@
+"""A fault as somebody said it, checked against the operator it names."""
+
+from faults import aim
+from faults.operator import Operator
+from faults.parameters import check
+from faults.plugins import find
+from traces.model import Fault
+from traces.nearest import nearest
+
+
+def bind(fault: Fault) -> Operator:
+    """The operator of a fault, once all that the fault says has been checked.
+
+    ValueError, in one line with the nearest valid name, for an unknown operator, parameter or
+    selector, a parameter of the wrong type, or a place where the operator makes no sense.
+    """
+    found = find(fault.name)
+    for name, value in fault.params.items():
+        if name not in found.params:
+            has = nearest(name, found.params) if found.params else "; it takes none"
+            raise ValueError(f"{fault.name} has no parameter {name!r}{has}")
+        check(found.name, found.params[name], value)
+    if fault.at is not None and fault.at not in found.reached:
+        places = " or ".join(found.reached)
+        raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
+    if "path" in fault.where and found.family not in ("V", "S", "sham"):
+        raise ValueError(f"where: {fault.name} bends no part of a result, so path says nothing")
+    aim.check(fault)
+    return found
