@@ -43,6 +43,13 @@ class Armed:
     site: Site | None = None
 
 
+def live(fault: Fault) -> Armed:
+    """A fault for a run of which there is no recording; ValueError where it needs one."""
+    bind(fault)
+    Aim(fault)
+    return Armed(fault=fault)
+
+
 class _Arm:
     """One fault in one run."""
 
@@ -52,7 +59,9 @@ class _Arm:
         self.aim = Aim(armed.fault, seed=seed, trace=trace, rep=rep)
         for use in armed.site.before if armed.site else ():
             self.aim.take(use)
-        self._reached = armed.site is None
+        self.reached = False
+        """Whether it came to a call that it was aimed at."""
+        self._begun = armed.site is None
         self._seen: set[Call] = set()
         self._struck: set[Call] = set()
         self.held = self.fired = 0
@@ -65,11 +74,11 @@ class _Arm:
             return
         if self.aim.late:
             self._seen.add(call)
-        if self._reached:
+        if self._begun:
             strikes = self.aim.take(call)
         else:
             assert self.site is not None
-            self._reached = strikes = self.site.is_call(call)
+            self._begun = strikes = self.site.is_call(call)
         if strikes:
             self._struck.add(call)
 
@@ -132,6 +141,11 @@ class Nemesis:
         self.no_site: list[str] = []
         """Why a site that was reached could not be struck."""
 
+    @property
+    def unfired(self) -> tuple[str, ...]:
+        """The faults that reached no call at all."""
+        return tuple(arm.operator.name for arm in self._arms if not arm.reached)
+
     def request(self, exchange: Exchange) -> Exchange:
         """Strike at the request: rewrite results in it, answer it, or note it to be held back."""
         placed = self._watch.placed(exchange)
@@ -170,6 +184,7 @@ class Nemesis:
                     arm.take(each)
         arms = [arm for arm in self._arms if arm.strikes(call, place)]
         for arm in arms:
+            arm.reached = True
             arm.spend(call)
         return tuple(_Strike(arm, call, place, self._address(arm, call)) for arm in arms)
 

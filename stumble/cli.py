@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -175,5 +176,10 @@ def main() -> None:
         code = Exits.HARNESS
     except Unrecordable as error:
         click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
+        code = Exits.HARNESS
+    except Exception:
+        # A mistake of ours, or of an operator that somebody plugged in. Python's own exit code
+        # for it would be 1, which says that something was found out about the agent.
+        traceback.print_exc()
         code = Exits.HARNESS
     sys.exit(code)

@@ -159,6 +159,9 @@ class Played:
     """What a replay without a fork never asked for, as `exchange SEQ, METHOD URL`."""
     fired: int = 0
     no_site: tuple[str, ...] = ()
+    """Why calls that were reached could not be struck."""
+    unfired: tuple[str, ...] = ()
+    """The names of faults that reached no call at all."""
     saved: tuple[int, ...] = ()
     matched: Mapping[int, Match] = field(default_factory=dict)
     """What each request, by its seq, was answered with, and why."""
@@ -257,42 +260,102 @@ async def record(
     say: Callable[[str], object] = lambda line: None,
     workspace: Path | None = None,
     snapshot: str | None = None,
+    armed: tuple[Armed, ...] = (),
+    seed: int = 0,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
-    A tape that lies in a store is named after `id`, by which the store finds it again.
+    A tape that lies in a store is named after `id`, by which the store finds it again. With
+    faults the performer listens, which can hold answers back and cut them, and WebSockets are
+    declined.
     """
-    from recorder.proxy import proxy
-
     if world is not None:
         await world.reset()
+    labels = labels or Labels()
     began, watch = time.monotonic(), Watch(tools)
     trajectory = _trajectory(
-        labels or Labels(),
+        labels,
         launch,
         id=id,
         world="fresh" if world else "none",
         source="record",
+        condition="fault" if armed else "clean",
+        seed=seed if armed else None,
         tools=tools,
         upstreams={each.text: each.variables for each in upstreams},
         rules=rules,
         workspace=workspace,
         snapshot=snapshot,
     )
-    with (
-        Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape,
-        _desk() as desk,
-    ):
-        trusted = bundle(certificate(ca), scratch, os.environ)
-        shown = (watch, tape) if websocket else (watch, NoWebSocket(), tape)
-        taps, seqs = Taps(shown), itertools.count()
+    nemesis = None
+    with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
+        if armed:
+            # No recording names the trace, and a prompt may hold the date: the task does.
+            trace = labels.task or ""
+            nemesis = Nemesis(armed, watch, tape.injection, run=id, trace=trace, seed=seed)
+            async with theatre(ca=ca, scratch=scratch, hosts=hosts or {}, out=True) as house:
+                acted = await _act(
+                    house,
+                    launch,
+                    (watch, nemesis, NoWebSocket()),
+                    tape,
+                    began=began,
+                    out=True,
+                    upstreams=upstreams,
+                    say=say,
+                )
+                refusals = dict(house.refusals)
+        else:
+            shown = (watch, tape) if websocket else (watch, NoWebSocket(), tape)
+            acted, refusals = await _listen(
+                launch,
+                Taps(shown),
+                began=began,
+                ca=ca,
+                scratch=scratch,
+                hosts=hosts or {},
+                upstreams=upstreams,
+                say=say,
+            )
+        ending = await _close(tape, watch, acted.exit, world, began)
+    await asyncio.to_thread(tapes.close, path)
+    return Played(
+        id=trajectory.id,
+        path=path,
+        exit=acted.exit,
+        ending=ending,
+        fired=nemesis.fired if nemesis else 0,
+        no_site=tuple(nemesis.no_site) if nemesis else (),
+        unfired=nemesis.unfired if nemesis else (),
+        untrusted=acted.untrusted,
+        refusals=refusals,
+        warnings=acted.warnings,
+    )
+
+
+async def _listen(
+    launch: Launch,
+    taps: Taps,
+    *,
+    began: float,
+    ca: Path,
+    scratch: Path,
+    hosts: Hosts,
+    upstreams: tuple[Upstream, ...],
+    say: Callable[[str], object],
+) -> tuple["_Acted", dict[str, str]]:
+    """Run the agent with mitmproxy in front of the live world; its refusals of our login too."""
+    from recorder.proxy import proxy
+
+    trusted, seqs = bundle(certificate(ca), scratch, os.environ), itertools.count()
+    with _desk() as desk:
         async with (
             proxy(
                 taps,
                 confdir=ca,
                 began=began,
                 seqs=seqs,
-                hosts=hosts or {},
+                hosts=hosts,
                 upstream_ca=trusted,
                 way=way_out(os.environ),
                 origins=ports(upstreams),
@@ -306,17 +369,8 @@ async def record(
                 say(line)
             env, adapted = _teed(launch, env, tees, launch.cwd)
             exit = await launch(env, command=adapted.command)
-        ending = await _close(tape, watch, exit, world, began)
-    await asyncio.to_thread(tapes.close, path)
-    return Played(
-        id=trajectory.id,
-        path=path,
-        exit=exit,
-        ending=ending,
-        untrusted=dict(listening.mistrusted),
-        refusals=dict(listening.refusals),
-        warnings=adapted.warnings,
-    )
+        acted = _Acted(exit=exit, untrusted=dict(listening.mistrusted), warnings=adapted.warnings)
+        return acted, dict(listening.refusals)
 
 
 async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch) -> Played:
@@ -353,8 +407,6 @@ async def _play(
         workspace=plan.workspace.path if plan.workspace else None,
         snapshot=plan.workspace.snapshot if plan.workspace else None,
     )
-    cage = None
-    upstreams = remembered(recording.trajectory.upstreams)
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         player = Player(
             recording,
@@ -368,63 +420,113 @@ async def _play(
             halt=halted.set,
         )
         nemesis = _nemesis(plan, watch, tape, run)
-        async with AsyncExitStack() as stack:
-            way = None
-            if plan.out and house.upstream_port is not None:
-                from replay.bridge import Bridge
-                from replay.upstream import InnerProxy
-
-                inner = InnerProxy("127.0.0.1", house.upstream_port, began)
-                way = Bridge(await stack.enter_async_context(inner))
-            taps = Taps(tap for tap in (watch, nemesis, player, way, tape) if tap is not None)
-            counted = itertools.count()
-            listening = stdio.listening(
-                taps,
-                stack.enter_context(_desk()),
-                began=began,
-                seqs=counted,
-                decides=True,
-                way_out=plan.out,
-                cues=player.cues,
-            )
-            tees = await stack.enter_async_context(listening)
-            stage = await stack.enter_async_context(
-                house.performer.stage(
-                    taps, began=began, seqs=counted, upstream=way, origins=ports(upstreams)
-                )
-            )
-            if place.room or plan.alone:
-                ours = (stage.port, *stage.origins.values()) if plan.alone else ()
-                cage = Cage(room=place.room, ports=ours, serve=stage.serve)
-                await stack.enter_async_context(cage)
-            env = environment(
-                os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
-            ) | variables(upstreams, stage.origins)
-            cwd = place.cwd or launch.cwd
-            env, adapted = _teed(launch, env | dict(place.env), tees, cwd)
-            running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
-            exit = await _unless((stage.failed, halted), running)
+        acted = await _act(
+            house,
+            launch,
+            (watch, nemesis, player),
+            tape,
+            began=began,
+            out=plan.out,
+            upstreams=remembered(recording.trajectory.upstreams),
+            place=place,
+            alone=plan.alone,
+            cues=player.cues,
+            halted=halted,
+        )
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *unasked)
-        ending = await _close(tape, watch, exit, world, began, left, player.missed)
+        ending = await _close(tape, watch, acted.exit, world, began, left, player.missed)
     await asyncio.to_thread(tapes.close, path)
     return Played(
         id=run,
         path=path,
-        exit=exit,
+        exit=acted.exit,
         ending=ending,
         diverged=tuple(player.diverged),
         missed=tuple(player.missed),
         unasked=unasked,
         fired=nemesis.fired if nemesis else 0,
         no_site=tuple(nemesis.no_site) if nemesis else (),
+        unfired=nemesis.unfired if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
         matched=player.matched,
-        untrusted=dict(stage.untrusted),
+        untrusted=acted.untrusted,
         refusals=dict(house.refusals),
+        warnings=acted.warnings,
+        attempts=acted.attempts,
+        kept=place.kept,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acted:
+    """How an agent ended on a stage, and what was seen there."""
+
+    exit: Exit
+    untrusted: Mapping[str, str]
+    warnings: tuple[str, ...]
+    attempts: Mapping[Attempt, int] = field(default_factory=dict)
+
+
+async def _act(
+    house: Theatre,
+    launch: Launch,
+    taps: Iterable[object],
+    tape: Writer,
+    *,
+    began: float,
+    out: bool,
+    upstreams: tuple[Upstream, ...],
+    place: Place = IN_PLACE,
+    alone: bool = False,
+    cues: stdio.Cues = lambda start: (),
+    halted: asyncio.Event | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> _Acted:
+    """Run the agent on a stage of its own: what no tap answers goes out, where anything may."""
+    cage, way, counted = None, None, itertools.count()
+    async with AsyncExitStack() as stack:
+        if out and house.upstream_port is not None:
+            from replay.bridge import Bridge
+            from replay.upstream import InnerProxy
+
+            inner = InnerProxy("127.0.0.1", house.upstream_port, began)
+            way = Bridge(await stack.enter_async_context(inner))
+        chain = Taps(tap for tap in (*taps, way, tape) if tap is not None)
+        listening = stdio.listening(
+            chain,
+            stack.enter_context(_desk()),
+            began=began,
+            seqs=counted,
+            decides=True,
+            way_out=out,
+            cues=cues,
+        )
+        tees = await stack.enter_async_context(listening)
+        stage = await stack.enter_async_context(
+            house.performer.stage(
+                chain, began=began, seqs=counted, upstream=way, origins=ports(upstreams)
+            )
+        )
+        if place.room or alone:
+            ours = (stage.port, *stage.origins.values()) if alone else ()
+            cage = Cage(room=place.room, ports=ours, serve=stage.serve)
+            await stack.enter_async_context(cage)
+        env = environment(
+            os.environ, proxy_url=stage.url, bundle=house.bundle, node_hook=NODE_HOOK
+        ) | variables(upstreams, stage.origins)
+        for line in told(upstreams, stage.origins):
+            say(line)
+        cwd = place.cwd or launch.cwd
+        env, adapted = _teed(launch, env | dict(place.env), tees, cwd)
+        running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
+        stops = (stage.failed,) if halted is None else (stage.failed, halted)
+        exit = await _unless(stops, running)
+    return _Acted(
+        exit=exit,
+        untrusted=dict(stage.untrusted),
         warnings=adapted.warnings,
         attempts=cage.attempts if cage else {},
-        kept=place.kept,
     )
 
 

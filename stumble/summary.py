@@ -67,6 +67,20 @@ def summary(tape: Tape, told: Story | None = None) -> Summary:
     )
 
 
+def struck(tape: Tape, played: "Played") -> Iterator[str]:
+    """What the faults of a live run did, each strike in a line, and which did nothing."""
+    for injection in tape.injections:
+        again = "" if injection.repeat_of is None else ", again"
+        yield (
+            f"struck {injection.tool} at {injection.place} with {injection.op}{again} "
+            f"(exchange {injection.seq})"
+        )
+    for name in played.unfired:
+        yield f"{name} never struck: not_fired, no call was reached that it was aimed at"
+    for why in dict.fromkeys(played.no_site):
+        yield f"could not strike: no_site, {why}"
+
+
 def troubles(runs: Iterable["Played"]) -> tuple[str, ...]:
     """What stood between the agents and the world, and was not seen: each once."""
     found: list[str] = []

@@ -13,6 +13,7 @@ from stumble.progress import progress
 if TYPE_CHECKING:
     from scenarios.workspace.snapshot import Limits
     from stumble.runs import Played
+    from traces.model import Fault
     from traces.store import Store
     from traces.tape import Tape
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 @click.command(
     short_help="Run an agent and keep what it said and heard.",
     context_settings={"allow_interspersed_args": False},
-    epilog="The exit code is the agent's own; 127 if its command was not found.",
+    epilog="The exit code is the agent's own; 127 if its command was not found, 4 if it ended "
+    "well but no --fault fired.",
 )
 @click.option(
     "-o",
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 )
 @options.match_options
 @options.world_options
+@options.fault_options(required=False)
 @options.budget_option(None)
 @click.option(
     "--redact/--no-redact",
@@ -86,6 +89,8 @@ def record(
     budget: float | None,
     redact: bool,
     websocket: bool,
+    faults: tuple["Fault", ...],
+    seed: int,
     limits: "Limits | None",
     command: tuple[str, ...],
 ) -> None:
@@ -96,6 +101,10 @@ def record(
     *.pem) are left out; a `.stumbleignore` in the syntax of .gitignore leaves out more, or with
     `!node_modules/` less. In a replay what was left out is shown from where it still is.
 
+    With --fault the live run is struck: --nth and other triggers count the calls of the run as
+    the model asks for them. What it did cannot be judged, since there are no clean twins: that
+    takes a recording and `stumble fork`.
+
     \b
     stumble record -o refund.tape -- python my_agent.py
     stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
@@ -103,11 +112,13 @@ def record(
     stumble record --upstream https://api.openai.com/v1 -- ./agent-without-proxy
     stumble record --snapshot-mb 2000 -- claude -p "fix the failing test"
     stumble record --no-snapshot -- python my_agent.py
+    stumble record --fault http_status:code=503 --when probability=0.1 -- python my_agent.py
     """
     command = options.checked(command)
     if output is not None:
         options.check_new(output)
 
+    from faults.nemesis import live
     from recorder import loop
     from stumble import indexing
     from stumble.home import authority, new_id, store_root
@@ -121,6 +132,8 @@ def record(
 
     scenario = matching.scenario(scenario_name)
     rules = matching.rules(scenario, rule_texts)
+    with options.usage_errors():
+        armed = tuple(live(fault) for fault in faults)
     upstreams = read_upstreams(upstream_texts, base_url_names)
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
@@ -150,6 +163,8 @@ def record(
                 say=lambda line: click.echo(line, err=True),
                 workspace=Path.cwd(),
                 snapshot=taken,
+                armed=armed,
+                seed=seed,
             )
         )
     # All of a tape is in the memory while it is looked at, so not for longer than that.
@@ -161,18 +176,19 @@ def record(
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     if played.exit.signal is not None:
         raise SystemExit(interrupted(played.exit.signal))
-    raise SystemExit(Exits.BUDGET if played.exit.budget else played.exit.code)
+    missed = Exits.NOTHING_FIRED if faults and not played.fired else Exits.OK
+    raise SystemExit(Exits.BUDGET if played.exit.budget else played.exit.code or missed)
 
 
 def _said(tape: "Tape", played: "Played", *, redact: bool) -> list[str]:
     """What was recorded, in words, with what a person should know of it."""
-    from stumble.summary import summary, troubles, unseen
+    from stumble.summary import struck, summary, troubles, unseen
 
     warnings = [*troubles([played]), *unseen(tape)]
     if not redact:
         warnings.insert(0, f"secrets are in it; `stumble scrub {tape.path}` takes them out")
     said = f"recorded {tape.path}: {summary(tape).line()}"
-    return [said, *(f"warning: {why}" for why in warnings)]
+    return [said, *struck(tape, played), *(f"warning: {why}" for why in warnings)]
 
 
 def _snapshot(store: "Store", limits: "Limits") -> str | None:

@@ -1,0 +1,114 @@
+"""`stumble record --fault`: a live run is struck, with no recording to aim by."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.shop import Shop, shop
+from traces.story import tell
+from traces.tape import Tape, read
+
+
+def record(world: Shop, *options: str, model: str = "practice/naive", more: tuple[str, ...] = ()):
+    world.reset()
+    (world.folder / "a.tape").unlink(missing_ok=True)
+    said = world.stumble(
+        "record", "-o", "a.tape", *world.world(), *world.host_options(), *options, "--",
+        *world.agent(model, *more),
+    )  # fmt: skip
+    tape = world.folder / "a.tape"
+    return said, read(tape) if tape.exists() else None
+
+
+def heard(tape: Tape) -> list[bytes]:
+    """What the model was sent, in order."""
+    told = tell(tape)
+    return [x.forwarded.body for x in tape.exchanges if told.placed[x.seq].kind == "model"]
+
+
+def test_a_live_run_is_struck_at_the_call_that_was_meant(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        said, tape = record(
+            world, "--fault", "http_status:code=503", "--where", "tool=get_*", "--nth", "2"
+        )
+    assert tape is not None, said.err
+    told, (injection,) = tell(tape), tape.injections
+    second = [use for use in told.uses if use.tool.startswith("get_")][1]
+    assert injection.call_id == second.call_id
+    assert '"code": 503' in (second.result or "")
+    assert tape.trajectory.condition == "fault"
+    assert f"struck {second.tool} at http with http_status" in said.err
+
+
+def test_a_live_delay_is_waited_for(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        said, tape = record(world, "--fault", "delay:ms=400", "--where", "tool=get_order")
+    assert tape is not None, said.err
+    (injection,) = tape.injections
+    late = next(x for x in tape.exchanges if x.seq == injection.seq)
+    assert late.response is not None
+    assert late.response.at - late.started >= 0.4
+    assert said.code == 0
+
+
+def test_a_live_fault_that_reached_nothing_is_said_so_and_ends_in_4(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        said, _ = record(world, "--fault", "digit", "--where", "tool=no_such_tool")
+        assert said.code == 4
+        assert "digit never struck: not_fired" in said.err
+        said, tape = record(world, "--fault", "digit", "--when", "position=early")
+        assert (said.code, tape) == (2, None)
+        assert "position=early is one of a recording's calls" in said.err
+
+
+def test_a_local_tools_lie_stays_in_the_conversation(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        local = ("--tools", "local", "--db", str(world.book))
+        said, tape = record(
+            world, "--fault", "truncate:keep=0.5", "--where", "tool=get_order", more=local
+        )
+        assert tape is not None, said.err
+        (injection,) = tape.injections
+        assert injection.place == "model-boundary"
+        after = [body for x, body in zip(told_to_model(tape), heard(tape), strict=True) if x]
+        lie = json.dumps((injection.mutated or b"").decode()).encode()
+        assert len(after) > 2
+        assert all(lie in body for body in after)
+
+
+def told_to_model(tape: Tape) -> list[bool]:
+    """For each model request whether it comes no earlier than the strike."""
+    told, (injection,) = tell(tape), tape.injections
+    return [x.seq >= injection.seq for x in tape.exchanges if told.placed[x.seq].kind == "model"]
+
+
+PLUGGED = """
+import sys
+from faults.operator import operator
+from stumble.cli import main
+
+@operator("E99")
+def broken(exchange, rng):
+    raise RuntimeError("this operator is broken")
+
+sys.argv[0] = "stumble"
+main()
+"""
+
+
+def test_an_operator_that_raises_is_our_failure_and_never_the_agents(tmp_path: Path) -> None:
+    program = tmp_path.with_name(f"{tmp_path.name}-plugged.py")
+    program.write_text(PLUGGED)
+    with shop(tmp_path) as world:
+        done = subprocess.run(
+            [sys.executable, str(program), "record", "-o", "a.tape", *world.host_options(),
+             "--fault", "broken", "--where", "tool=get_order", "--", *world.agent()],
+            cwd=world.folder, env=world.environment() | {"PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, timeout=100,
+        )  # fmt: skip
+    assert done.returncode == 6
+    assert "this operator is broken" in done.stderr
+    tape = read(world.folder / "a.tape")
+    assert tape.ending is None
+    assert tape.injections == ()
