@@ -292,7 +292,10 @@ async def record(
         if armed:
             # No recording names the trace, and a prompt may hold the date: the task does.
             trace = labels.task or ""
-            nemesis = Nemesis(armed, watch, tape.injection, run=id, trace=trace, seed=seed)
+            seen = replace(NOTHING, world=world is not None)
+            nemesis = Nemesis(
+                armed, watch, tape.injection, run=id, trace=trace, seed=seed, seen=seen
+            )
             async with theatre(ca=ca, scratch=scratch, hosts=hosts or {}, out=True) as house:
                 acted = await _act(
                     house,
