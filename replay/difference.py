@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from os.path import commonprefix
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,16 +17,35 @@ from traces.volatile import settled
 
 _WINDOW = 40
 _MOST = 8
+_COMPARED = 1 << 22
+"""Bytes of recorded requests that are compared with one that has no answer."""
 _SAID = ("messages", "input", "system", "instructions", "contents", "prompt", "tools")
 """The fields of a model request that hold the conversation, in whatever dialect."""
 
 
 def nearest(request: Request, recorded: Iterable[Exchange]) -> Exchange | None:
-    """The recorded exchange whose request has the fewest fields that differ."""
-    path, near = request.url.partition("?")[0], tuple(recorded)
+    """The recorded exchange whose request has the fewest fields that differ.
+
+    Of large ones only those nearest in size are compared, since an agent waits for this.
+    """
+    path, now, near = request.url.partition("?")[0], _asked(request), tuple(recorded)
     same = [x for x in near if x.request.url.partition("?")[0] == path] or near
     same = [x for x in same if x.request.method == request.method] or same
-    return min(same, key=lambda x: len(list(differences(x.request, request))), default=None)
+
+    def apart(x: Exchange) -> int:
+        fields = sum(1 for _ in _parting(_asked(x.request), now))
+        return fields + (x.request.method != request.method) + (x.request.url != request.url)
+
+    return min(_of_its_size(same, len(request.body)), key=apart, default=None)
+
+
+def _of_its_size(recorded: Sequence[Exchange], size: int) -> list[Exchange]:
+    """Those nearest in size, one at least, in the order of the recording."""
+    sizes = [len(x.request.body) for x in recorded]
+    places = sorted(range(len(sizes)), key=lambda place: abs(sizes[place] - size))
+    sums = accumulate(sizes[place] for place in places)
+    few = [place for place, sum in zip(places, sums, strict=True) if sum <= _COMPARED]
+    return [recorded[place] for place in sorted(few or places[:1])]
 
 
 def explain(request: Request, recorded: Iterable[Exchange]) -> str:
@@ -115,9 +135,14 @@ def answer_differences(was: Response, now: Response) -> Iterator[tuple[str, str,
 
 def changes(one: dict[str, str], two: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     """(path, this, that) for each path at which two flattened bodies differ."""
+    for path in _parting(one, two):
+        yield path, *_window(one.get(path, "(absent)"), two.get(path, "(absent)"))
+
+
+def _parting(one: dict[str, str], two: dict[str, str]) -> Iterator[str]:
     for path in [*one, *(path for path in two if path not in one)]:
         if one.get(path) != two.get(path):
-            yield path, *_window(one.get(path, "(absent)"), two.get(path, "(absent)"))
+            yield path
 
 
 def _asked(request: Request) -> dict[str, str]:

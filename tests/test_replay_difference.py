@@ -1,0 +1,31 @@
+"""The recorded request that a miss is explained by."""
+
+import json
+
+import pytest
+
+from replay.difference import explain, nearest
+from traces.model import Exchange, Request
+
+
+def asked(seq: int, size: int, note: str) -> Exchange:
+    body = json.dumps({"text": "x" * size, "note": note, "more": note}).encode()
+    return Exchange(seq=seq, request=Request(method="POST", url="http://shop/v1", body=body))
+
+
+def test_the_nearest_is_the_one_with_the_fewest_fields_that_differ() -> None:
+    recorded = [asked(seq, 10, note) for seq, note in enumerate(("a", "b", "c"))]
+    near = nearest(asked(9, 11, "b").request, recorded)
+    assert near is recorded[1]
+    assert "nearest is exchange 1" in explain(asked(9, 11, "b").request, recorded)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
+def test_of_large_ones_those_nearest_in_size_are_compared(size: int) -> None:
+    recorded = [asked(mb, mb << 20, str(mb)) for mb in range(1, 7)]
+    near = nearest(asked(9, size << 20, "another").request, recorded)
+    assert near is recorded[size - 1]
+
+
+def test_nothing_is_nearest_where_nothing_is_left() -> None:
+    assert nearest(asked(0, 1, "a").request, []) is None
