@@ -18,6 +18,8 @@ def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
         answered_by="fault",
         edits=(Edit(start=0, stop=0, data=b""),),
         redacted=True,
+        cascade=True,
+        pinned=("a",),
     )
     untold = [
         field.name for field in fields(Exchange) if getattr(exchange, field.name) == field.default

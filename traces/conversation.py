@@ -138,6 +138,7 @@ class _Told:
 
 TELLING = 12
 """Characters of a text that says more than chance would where it stands in two places."""
+_NOTHING = _Told()
 _LATEST = 64
 """How many answers a live run may go on from, where the provider keeps the conversation."""
 
@@ -220,7 +221,7 @@ class Conversations:
             self._failed.setdefault(key, placed.attempt_of or exchange.seq)
         elif self._failed:
             self._failed.pop(self._key(exchange, placed), None)
-        told = self._asked.pop(exchange.seq, _Told())
+        told = self._asked.pop(exchange.seq, _NOTHING)
         if answer is None or exchange.response is None or placed.lane is None:
             return None
         if answer.id is not None and answer.finish is not None:
@@ -241,20 +242,21 @@ class Conversations:
         body = plain(exchange.request.headers, exchange.request.body) or b""
         asked = self._read(dialect, body)
         messages, results, state = asked.messages, asked.results, asked.state
-        before = self._kept.get(state.previous or "", _Told())
-        messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
+        before = self._kept.get(state.previous or "", _NOTHING)
+        if before.messages:
+            messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
         lane = self._lane(messages, results, before.lane)
         missing = state.previous if state.previous not in self._kept else None
         new = messages[0 if missing else lane.told :]
         self.steps += sum(message.role in TOLD for message in new)
         returned = list[tuple[Call, Result]]()
-        for name, result in zip(_numbered(results, before.results), results, strict=True):
+        for name, result in _numbered(results, before.results) if results else ():
             call = self._calls.get((lane.number, name))
             if call is not None and call.open:
                 call.result = replace(result, text="") if self._live else result
                 call.result_seq = exchange.seq
                 returned.append((call, result))
-        ids = (*before.results, *(result.call_id for result in results))
+        ids = (*before.results, *[result.call_id for result in results])
         self._asked[exchange.seq] = _Told(messages[state.lead :], ids, lane.number)
         placed = Placed(
             "model",
@@ -282,26 +284,27 @@ class Conversations:
     def _lane(
         self, messages: tuple[Message, ...], results: tuple[Result, ...], before: int | None
     ) -> _Lane:
-        lane = self._continued(messages) or self._begun(before) or self._answering(results)
+        address = _address(messages)
+        lane = self._continued(messages, address) or self._begun(before)
+        lane = lane or (self._answering(results) if results else None)
         if lane is None:
             lane = _Lane(len(self._lanes), self._calling(messages))
             self._lanes.append(lane)
         else:
             self._by_prefix[lane.messages].pop(lane.prefix, None)
         lane.told, lane.messages = lane.messages, len(messages)
-        lane.prefix = _address(messages)
+        lane.prefix = address
         self._by_prefix.setdefault(lane.messages, {})[lane.prefix] = lane
         return lane
 
-    def _continued(self, messages: tuple[Message, ...]) -> _Lane | None:
+    def _continued(self, messages: tuple[Message, ...], address: str) -> _Lane | None:
         """The lane with the longest conversation that this one begins with."""
-        lengths = (count for count in self._by_prefix if 0 < count <= len(messages))
-        known = (
-            self._by_prefix[count].get(_address(messages[:count]))
-            for count in sorted(lengths, reverse=True)
-            if self._by_prefix[count]
-        )
-        return next((lane for lane in known if lane is not None), None)
+        most, lanes = len(messages), self._by_prefix
+        for length in sorted([n for n in lanes if 0 < n <= most and lanes[n]], reverse=True):
+            known = address if length == most else _address(messages[:length])
+            if (lane := lanes[length].get(known)) is not None:
+                return lane
+        return None
 
     def _begun(self, before: int | None) -> _Lane | None:
         """The lane of the answer it goes on from, if nothing was said there: a bare warm-up."""
@@ -316,8 +319,10 @@ class Conversations:
 
     def _calling(self, messages: tuple[Message, ...]) -> int | None:
         """The lane whose open call says what these messages say; None where two say as much."""
-        told = "\n".join(message.content for message in messages)
-        said = [(_most(call.arguments, told), call.lane) for call in self.open_calls()]
+        if not (waiting := self.open_calls()):
+            return None
+        told = "\n".join([message.content for message in messages])
+        said = [(_most(call.arguments, told), call.lane) for call in waiting]
         most = max((length for length, _ in said), default=0)
         lanes = {lane for length, lane in said if length == most}
         return lanes.pop() if most >= TELLING and len(lanes) == 1 else None
@@ -480,13 +485,15 @@ def failed(exchange: Exchange) -> bool:
     return cut and not mcp.replied(exchange)
 
 
-def _numbered(results: tuple[Result, ...], before: tuple[str, ...] = ()) -> Iterator[str]:
-    """The names of the calls these results answer, where ids may come again (see `_unused`)."""
+def _numbered(
+    results: tuple[Result, ...], before: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Result]]:
+    """The results and the names of the calls they answer: ids may come again (see `_unused`)."""
     seen = Counter(before)
     for result in results:
         seen[result.call_id] += 1
         again = seen[result.call_id]
-        yield result.call_id if again == 1 else f"{result.call_id}#{again}"
+        yield result.call_id if again == 1 else f"{result.call_id}#{again}", result
 
 
 def _address(messages: tuple[Message, ...]) -> str:

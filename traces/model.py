@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from traces.quick import quick
+
 type Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order and case, decoded as latin-1, which loses no byte."""
 
@@ -37,6 +39,7 @@ def header(headers: Headers, name: str) -> str | None:
     return None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What was asked. `body` is as on the wire, content encoding included."""
@@ -47,6 +50,7 @@ class Request:
     body: bytes = b""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """Bytes that arrived together, and when."""
@@ -55,6 +59,7 @@ class Chunk:
     data: bytes
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """What came back, as it came. A plain body is one chunk; a cut one lacks `ended`."""
@@ -113,6 +118,7 @@ def edited_chunks(chunks: tuple[Chunk, ...], edits: tuple[Edit, ...]) -> tuple[C
     return tuple(out)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request of the agent and what the agent got for it.
@@ -169,6 +175,8 @@ class Exchange:
             answered_by=answered_by or self.answered_by,
             edits=self.edits,
             redacted=self.redacted,
+            cascade=self.cascade,
+            pinned=self.pinned,
         )
 
     def later(self, seconds: float) -> "Exchange":
