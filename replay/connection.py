@@ -14,7 +14,6 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -149,7 +148,7 @@ class Connection(asyncio.Protocol):
             return asked, url
         named = origin.partition("://")[2]
         headers = tuple((k, named if k.lower() == "host" else v) for k, v in asked.headers)
-        return replace(asked, headers=headers), f"{origin}{slash}{path}"
+        return asked._replace(headers=headers), f"{origin}{slash}{path}"
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None

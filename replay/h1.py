@@ -20,9 +20,8 @@ HTTP/2 goes out as HTTP/1.1.
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -48,8 +47,7 @@ _PORTS = {"http": ":80", "https": ":443"}
 _BODY_FIELDS = ("content-length", "transfer-encoding", "expect")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(NamedTuple):
     """One whole request, and what its connection has to know to answer it."""
 
     method: str
@@ -123,7 +121,7 @@ class Requests:
         if asked.body == body and len(body) == int(digits or b"0"):
             if len(self._known) == _KNOWN:
                 self._known.clear()
-            self._known[head, rest] = digits, replace(asked, body=b"")
+            self._known[head, rest] = digits, asked._replace(body=b"")
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -183,7 +181,7 @@ class Requests:
         self._inside = self.waits = False
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if self._upgraded is not None:
-            self.ready.append(replace(self._upgraded, body=body))
+            self.ready.append(self._upgraded._replace(body=body))
             self._upgraded = None
             return
         parser = self._parser
@@ -263,8 +261,7 @@ def host(authority: str) -> str:
     return (name if colon and port.isdecimal() else authority).strip("[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(NamedTuple):
     """How one answer stands on the wire."""
 
     head: bytes

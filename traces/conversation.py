@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from traces.canonical import canonical
@@ -101,8 +101,7 @@ class _Lane:
     """How many messages its request before the last one held."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Where an exchange belongs."""
 
     kind: Kind
@@ -126,8 +125,7 @@ class Placed:
     """In which a model is asked; None also for what only opens a WebSocket to one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(NamedTuple):
     """A conversation as a provider keeps it."""
 
     messages: tuple[Message, ...] = ()
@@ -226,7 +224,7 @@ class Conversations:
             return None
         if answer.id is not None and answer.finish is not None:
             messages = (*told.messages, *answer.said)
-            self._kept[answer.id] = replace(told, messages=messages)
+            self._kept[answer.id] = told._replace(messages=messages)
             if self._live and len(self._kept) > _LATEST:
                 del self._kept[next(iter(self._kept))]
         if placed.silent:
@@ -274,7 +272,7 @@ class Conversations:
         attempt = self._failed.get(self._key(exchange, placed))
         if attempt is None:
             attempt = self._failed.get(_turn(placed))
-        return replace(placed, attempt_of=attempt)
+        return placed._replace(attempt_of=attempt)
 
     def _read(self, dialect: Lens, body: bytes) -> Asked:
         if dialect.NAME not in self._readings:
@@ -364,7 +362,7 @@ class Conversations:
         placed = Placed("tool", lane, None, call, join)
         if not self._failed:
             return placed
-        return replace(placed, attempt_of=self._failed.get(self._key(exchange, placed)))
+        return placed._replace(attempt_of=self._failed.get(self._key(exchange, placed)))
 
     def _joined(
         self, request: Request, said: mcp.Message | None
