@@ -36,8 +36,10 @@ def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange
 
 def _at_boundary(injection: Injection, exchanges: Sequence[Exchange]) -> Consumption:
     """What was forwarded is known byte for byte; it counts once a model answered it."""
+    lie = {edit.data for edit in injection.edits}
     for exchange in exchanges:
-        if exchange.seq >= injection.seq and (exchange.edits or injection.sham):
+        told = injection.sham or any(edit.data in lie for edit in exchange.edits)
+        if exchange.seq >= injection.seq and told:
             answer = exchange.response
             if answer is not None and answer.status < 400 and exchange.error is None:
                 return Consumption(True, exchange.seq, "forwarded bytes")

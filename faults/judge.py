@@ -58,7 +58,8 @@ def classify(
 
 
 def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome:
-    """The verdict on one injection against its clean twins."""
+    """The verdict on one injection against its clean twins; one cut off is no control."""
+    twins = tuple(twin for twin in twins if whole(twin))
     found = consumption(injection, faulted.story, faulted.tape.exchanges)
     ending = faulted.tape.ending
     passed = ending.passed if ending else None
@@ -67,11 +68,10 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
     enough = len(twins) >= TWINS
     noticed = bool(told) if found.consumed and enough else None
     claims = claims_success(injection, faulted.story) if found.consumed else None
-    valid = ending is not None and ending.ended not in ENDINGS_UNKNOWN
     outcome = classify(
         consumed=found.consumed, crashed=crashed, passed=passed, noticed=noticed, claims=claims
     )
-    if not valid and outcome != "unreached":
+    if not whole(faulted) and outcome != "unreached":
         outcome = None
     return Outcome(
         injection_id=injection.id,
@@ -91,6 +91,12 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
             *(f"{one.code} step {one.step}: {one.quote}" for one in told),
         ),
     )
+
+
+def whole(run: Run) -> bool:
+    """True for a run that its agent brought to an end."""
+    ending = run.tape.ending
+    return ending is not None and ending.ended not in ENDINGS_UNKNOWN
 
 
 def baseline_valid(twins: tuple[Run, ...]) -> bool | None:

@@ -28,7 +28,7 @@ from faults.validity import Drawn, drawn
 from traces.conversation import STRONG, Call, Placed, Watch, canonical_arguments
 from traces.dialects import lens
 from traces.encoding import plain
-from traces.model import Edit, Exchange, Fault, Injection, Place, Response
+from traces.model import Edit, Exchange, Fault, Injection, Place, Response, composed
 from traces.step import Result
 
 ORDER = ("X", "V", "S", "E", "T", "sham")
@@ -245,6 +245,7 @@ class Nemesis:
         dialect = lens(exchange.request)
         if dialect is None:
             return exchange
+        body = self._watch.told(exchange).body
         edits: list[Edit] = []
         struck: list[Injection] = []
         for call, result in placed.returned:
@@ -252,11 +253,12 @@ class Nemesis:
                 struck += self._lie(exchange, result, self._strikes(call, "model-boundary"))
         for result in placed.results if self._lies else ():
             if (lie := self._lies.get((result.call_id, result.text))) is not None:
-                edits += dialect.put(exchange.request.body, result, lie)
-        edits = sorted(set(edits), key=lambda edit: edit.start)
+                edits += dialect.put(body, result, lie)
+        lies = composed(exchange.edits, tuple(sorted(set(edits), key=lambda e: e.start)), body)
         for injection in struck:
-            self._injected(replace(injection, edits=tuple(edits)))
-        return replace(exchange, edits=tuple(edits)) if edits else exchange
+            own = tuple(edit for edit in lies if edit not in exchange.edits)
+            self._injected(replace(injection, edits=own))
+        return replace(exchange, edits=lies) if edits else exchange
 
     def _lie(
         self, exchange: Exchange, result: Result, strikes: tuple[_Strike, ...]

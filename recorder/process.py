@@ -8,17 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from recorder.cage import Cage
+from recorder.loop import ENDING
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL for what the agent left, or for the agent out of budget."""
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Ended:
     budget: bool = False
     """It had not ended by itself when its time was up."""
     signal: int | None = None
-    """The first signal that we were sent and passed on."""
+    """The first signal that we were sent and passed on, to all agents that ran."""
 
 
 async def run(
@@ -42,14 +43,16 @@ async def run(
     stdout: int | IO[bytes] | None = None,
     stderr: int | IO[bytes] | None = None,
     grace: float = GRACE,
+    patience: float | None = None,
     cage: Cage | None = None,
 ) -> Ended:
     """Run the agent to its end, at most `budget` seconds; nothing that it started is left then.
 
-    Standard input, output and error are ours unless given. FileNotFoundError where there is no
-    such command on the PATH of `env`, PermissionError where it is no program, both before
-    anything was started; ChildProcessError where its cage could not be built. Cancelling ends
-    the agent.
+    A signal that we get is passed on, and from then on it has `patience` seconds more; None is
+    as many as it likes. Standard input, output and error are ours unless given.
+    FileNotFoundError where there is no such command on the PATH of `env`, PermissionError where
+    it is no program, both before anything was started; ChildProcessError where its cage could
+    not be built. Cancelling ends the agent.
     """
     program = _program(command[0], env, cwd)
     if cage is not None:
@@ -74,14 +77,15 @@ async def run(
         os.close(theirs)
     ended = asyncio.get_running_loop().run_in_executor(None, process.wait)
     late = False
-    with _forwarding(orders):
+    with _FORWARDING.to(orders):
         try:
-            async with asyncio.timeout(budget):
+            async with asyncio.timeout(budget) as limit:
+                orders.hurry = partial(_hurry, limit, patience)
                 if cage is not None:
                     await cage.admit()
                 await asyncio.shield(ended)
         except TimeoutError:
-            late = True
+            late = not orders.given
         finally:
             orders.end()
             await asyncio.wait([ended])  # at most the grace and what the minder adds to it
@@ -99,9 +103,11 @@ class _Orders:
     def __init__(self, pipe: int) -> None:
         self.pipe: int | None = pipe
         self.given: list[int] = []
+        self.hurry: Callable[[], object] = lambda: None
 
     def tell(self, number: int) -> None:
         self.given.append(number)
+        self.hurry()
         if self.pipe is not None:
             with suppress(BrokenPipeError):  # all has just ended
                 os.write(self.pipe, bytes((number,)))
@@ -112,21 +118,53 @@ class _Orders:
             self.pipe = None
 
 
-@contextmanager
-def _forwarding(orders: _Orders) -> Iterator[None]:
-    """Pass on the signals we get, as far as we can get any: in the main thread, not ignored."""
-    loop, kept = asyncio.get_running_loop(), {}
-    if threading.current_thread() is threading.main_thread():
-        kept = {number: signal.getsignal(number) for number in FORWARDED}
-    kept = {number: handler for number, handler in kept.items() if handler != signal.SIG_IGN}
-    for number in kept:
-        loop.add_signal_handler(number, orders.tell, number)
-    try:
-        yield
-    finally:
-        for number, handler in kept.items():
+def _hurry(limit: asyncio.Timeout, patience: float | None) -> None:
+    """End what runs under the limit when patience does, if that is sooner."""
+    if patience is not None and not limit.expired():
+        soon, until = asyncio.get_running_loop().time() + patience, limit.when()
+        limit.reschedule(soon if until is None else min(soon, until))
+
+
+class _Forwarding:
+    """Passes on the signals that we get to every agent that runs, in the main thread."""
+
+    def __init__(self) -> None:
+        self._running: list[_Orders] = []
+        self._kept: dict[int, object] = {}
+
+    @contextmanager
+    def to(self, orders: _Orders) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        self._running.append(orders)
+        if len(self._running) == 1:
+            self._take(loop)
+        try:
+            yield
+        finally:
+            self._running.remove(orders)
+            if not self._running:
+                self._give_back(loop)
+
+    def _take(self, loop: asyncio.AbstractEventLoop) -> None:
+        kept = {number: signal.getsignal(number) for number in ENDING}
+        self._kept = {n: handler for n, handler in kept.items() if handler != signal.SIG_IGN}
+        for number in self._kept:
+            loop.add_signal_handler(number, self._tell, number)
+
+    def _give_back(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number, handler in self._kept.items():
             loop.remove_signal_handler(number)
-            signal.signal(number, handler)
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _tell(self, number: int) -> None:
+        for orders in tuple(self._running):
+            orders.tell(number)
+
+
+_FORWARDING = _Forwarding()
 
 
 def _program(name: str, env: Mapping[str, str], cwd: Path | None) -> str:

@@ -33,6 +33,11 @@ class Lanes:
     def __bool__(self) -> bool:
         return bool(self._live)
 
+    @property
+    def cascades(self) -> int:
+        """How many lanes are live by a cascade."""
+        return sum(self._live.values())
+
     def live(self, placed: Placed) -> bool:
         """Whether a model request is live; to be asked of each, in order."""
         lane = placed.lane

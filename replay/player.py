@@ -102,7 +102,8 @@ class Player:
 
     def _found(self, exchange: Exchange) -> Exchange | None:
         """The recorded exchange for this one, which is used up now."""
-        match = self._index.find(exchange.request, self._redact, self._asker(exchange))
+        asked = self._watch.told(exchange)
+        match = self._index.find(asked, self._redact, self._asker(exchange))
         if match is None:
             return None
         self.matched[exchange.seq] = match
@@ -156,7 +157,7 @@ class Player:
             return exchange
         first = exchange.seq if placed.attempt_of is None else placed.attempt_of
         again = first in self._misses
-        why = self._misses.why(first, self._redact(exchange.request))
+        why = self._misses.why(first, self._redact(self._watch.told(exchange)))
         if not again:
             (self.missed if self._lanes else self.diverged).append(why)
         if self._lanes or self._on_miss == "halt":
@@ -214,6 +215,11 @@ class Player:
         at = exchange.started
         answer = Response(status=status, headers=headers, at=at, ended=at)
         return replace(exchange, response=answer, answered_by="simulated")
+
+    @property
+    def cascades(self) -> int:
+        """Lanes that the fork was not made in and that are live."""
+        return self._lanes.cascades
 
     def cues(self, start: Exchange) -> tuple[Cue, ...]:
         """When the chunks of a recorded START were said; none for one that was not played."""

@@ -1,7 +1,9 @@
 """A world: what tools act on, so that it can be set back before a run and judged after it."""
 
 import asyncio
+import os
 import shutil
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,14 +67,21 @@ class CommandWorld:
 async def _run(command: Sequence[str], cwd: Path | None) -> tuple[int, str]:
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=cwd
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=cwd,
+            start_new_session=True,
         )
     except OSError as error:
         return 127, f"{command[0]}: {error.strerror}"
     try:
         output, _ = await asyncio.wait_for(process.communicate(), LIMIT)
     except TimeoutError:
-        process.kill()
-        await process.wait()
         return 124, f"no end after {LIMIT:g} s"
+    finally:
+        if process.returncode is None:  # out of time, or we are to end
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
     return process.returncode or 0, output.decode("utf-8", "replace")

@@ -153,15 +153,25 @@ def cli() -> None:
     """
 
 
+def _interrupt(number: int, _: object) -> None:
+    """End as at Ctrl-C, so that what was opened is closed and temporary folders go."""
+    from recorder.loop import Interrupted
+
+    raise Interrupted(number)
+
+
 def main() -> None:
     """Run the command line; known errors become one line and an exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
     try:
         code = cli.main(prog_name="stumble", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except click.Abort:
-        code = interrupted(signal.SIGINT)
+    except click.Abort as error:
+        code = interrupted(getattr(error.__cause__, "number", signal.SIGINT))
     except ChildProcessError as error:
         Failed(str(error)).show()
         code = Exits.HARNESS

@@ -1,11 +1,12 @@
-"""A fork with its controls: one faulted continuation of a prefix, and k clean ones.
+"""A fork with its controls: k faulted continuations of a prefix, and k clean ones.
 
 The clean twins are shams at the same site, so that all of them are held back, left and made
 live in exactly the same way; what differs is the lie alone.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from faults.atoms import atoms
@@ -15,6 +16,7 @@ from faults.nemesis import Armed
 from faults.seen import Seen, seen
 from faults.site import Site, select, settled
 from replay.lanes import Fork
+from replay.pin import pinnable
 from scenarios.world import World
 from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
 from stumble.workspaces import Workspace
@@ -111,6 +113,7 @@ def plan(
     world: World | None,
     seed: int,
     rep: int = 0,
+    pin: bool = False,
     labels: Labels | None = None,
     workspace: Workspace | None = None,
 ) -> Plan:
@@ -132,55 +135,136 @@ def plan(
         world=world,
         seed=seed,
         rep=rep,
+        pin=pinnable(found.told.uses) if pin else (),
         labels=labels or Labels(),
         workspace=workspace,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forked:
-    """What a fork with its controls gave."""
+class Continuation:
+    """One run of a fork."""
 
-    faulted: Played | None
-    """None where a clean twin already left the recording, or we were told to stop."""
-    twins: tuple[Played, ...]
+    condition: Condition
+    rep: int
+    of: int
+
+    def __str__(self) -> str:
+        if self.condition == "clean":
+            return f"clean twin {self.rep + 1} of {self.of}"
+        return "faulted run" if self.of == 1 else f"faulted run {self.rep + 1} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """A branch, and how often and in what surroundings it is gone on from.
+
+    ValueError where results are to be pinned and there are none.
+    """
+
+    found: Branch
+    twins: int = TWINS
+    times: int = 1
+    """How many faulted runs there are."""
+    world: World | None = None
+    seed: int = 0
+    pin: bool = False
+    workspace: Workspace | None = None
+
+    def __post_init__(self) -> None:
+        if self.pin and not pinnable(self.found.told.uses):
+            raise ValueError(
+                "--pin puts the recorded results of local tools into requests, and this recording "
+                "has none: leave it out"
+            )
+
+    def continuations(self) -> tuple[Continuation, ...]:
+        """All runs, the clean ones first: one that leaves the recording ends it."""
+        clean = (Continuation(condition="clean", rep=n, of=self.twins) for n in range(self.twins))
+        faulted = (Continuation(condition="fault", rep=n, of=self.times) for n in range(self.times))
+        return (*clean, *faulted)
+
+    def plan(self, each: Continuation) -> Plan:
+        """The plan of one of them."""
+        return plan(
+            self.found,
+            each.condition,
+            world=self.world,
+            seed=self.seed,
+            rep=each.rep,
+            pin=self.pin,
+            workspace=self.workspace,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """What a fork with its controls gave so far."""
+
+    wanted: tuple[Continuation, ...]
+    played: dict[Continuation, Played] = field(default_factory=dict)
+    """The runs that are over, whichever was first."""
 
     @property
     def runs(self) -> tuple[Played, ...]:
-        """All of them, in the order in which they were run."""
-        return self.twins if self.faulted is None else (*self.twins, self.faulted)
+        """All runs that are over, in the order in which they were wanted."""
+        return tuple(self.played[each] for each in self.wanted if each in self.played)
+
+    @property
+    def finished(self) -> tuple[Played, ...]:
+        """Those that were not ended by a signal to us."""
+        return tuple(run for run in self.runs if run.exit.signal is None)
+
+    def of(self, condition: Condition) -> tuple[Played, ...]:
+        """The finished runs of that condition."""
+        wanted = (each for each in self.wanted if each.condition == condition)
+        played = (self.played[each] for each in wanted if each in self.played)
+        return tuple(run for run in played if run.exit.signal is None)
+
+
+type Launching = Callable[[Continuation], Launch]
 
 
 async def fork(
     house: Theatre,
-    found: Branch,
-    launch: Callable[[Condition, int], Launch],
+    design: Design,
+    forked: Forked,
+    launch: Launching,
     folder: Path,
     *,
-    world: World | None = None,
-    seed: int = 0,
-    twins: int = TWINS,
-    labels: Labels | None = None,
-    workspace: Workspace | None = None,
+    jobs: int = 1,
     progress: Callable[[str], object] = lambda what: None,
-) -> Forked:
-    """Run k clean continuations and one faulted one, each onto a tape of its own.
+) -> None:
+    """Run the continuations, `jobs` at once, each onto a tape of its own.
 
-    With a workspace each has a copy of its own.
+    No more are started once one has left the recording, and all end once we are told to end. What
+    is over is in `forked`, whatever happens; ChildProcessError where a world could not be set
+    back.
     """
+    todo = iter(forked.wanted)
 
-    def planned(condition: Condition, rep: int = 0) -> Plan:
-        return plan(
-            found, condition, world=world, seed=seed, rep=rep, labels=labels, workspace=workspace
-        )
+    async def work() -> bool:
+        """Whether all may go on."""
+        for each in todo:
+            if any(run.diverged for run in forked.runs):
+                break
+            progress(str(each))
+            played = await play(
+                house, design.found.recording, folder, design.plan(each), launch(each)
+            )
+            forked.played[each] = played
+            if played.exit.signal is not None:
+                return False
+            if jobs > 1:
+                progress(f"{len(forked.played)} of {len(forked.wanted)} are over")
+        return True
 
-    clean = []
-    for rep in range(twins):
-        progress(f"clean twin {rep + 1} of {twins}")
-        twin = planned("clean", rep)
-        clean.append(await play(house, found.recording, folder, twin, launch("clean", rep)))
-        if clean[-1].diverged or clean[-1].exit.signal:
-            return Forked(faulted=None, twins=tuple(clean))
-    progress("faulted run")
-    faulted = await play(house, found.recording, folder, planned("fault"), launch("fault", 0))
-    return Forked(faulted=faulted, twins=tuple(clean))
+    workers = [asyncio.create_task(work()) for _ in range(jobs)]
+    try:
+        for worker in asyncio.as_completed(workers):
+            if not await worker:
+                break
+    finally:
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)

@@ -26,6 +26,8 @@ class Cold:
     budget: float | None = None
     output: Path | None = None
     """A file for what it prints; None passes it through."""
+    patience: float | None = None
+    """Seconds that it may go on once we are told to end; None is as many as it likes."""
     warm: bool = False
 
     async def __call__(
@@ -43,6 +45,7 @@ class Cold:
                 env=env,
                 cwd=cwd or self.cwd,
                 budget=self.budget,
+                patience=self.patience,
                 stdout=out,
                 stderr=out,
                 cage=cage,

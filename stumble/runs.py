@@ -42,6 +42,7 @@ from recorder.tee import VARIABLE
 from replay.lanes import Fork
 from replay.match import Match
 from replay.performer import Performer
+from replay.pin import Pin
 from replay.player import OnMiss, Player
 from replay.rules import Rule, Rules, bind
 from scenarios.world import World
@@ -54,6 +55,7 @@ from traces.conversation import Watch
 from traces.kind import Kind
 from traces.model import Condition, Ended, Ending, Exchange, Request, Trajectory
 from traces.redact import secrets
+from traces.story import ToolUse
 from traces.tape import Tape, Writer
 from traces.taps import Taps
 from traces.websocket import NoWebSocket
@@ -133,6 +135,8 @@ class Plan:
     rules: tuple[Rule, ...] = ()
     """What of a request may differ from the recorded one, beside what the recording says."""
     on_miss: OnMiss = "refuse"
+    pin: tuple[ToolUse, ...] = ()
+    """The recorded calls whose results are put in the place of those of this run."""
     workspace: Workspace | None = None
     """The folder of which this run gets a copy; None runs the agent in place."""
     alone: bool = False
@@ -165,6 +169,10 @@ class Played:
     saved: tuple[int, ...] = ()
     matched: Mapping[int, Match] = field(default_factory=dict)
     """What each request, by its seq, was answered with, and why."""
+    cascades: int = 0
+    """Lanes that a fork was not made in and that went live."""
+    drifted: int | None = None
+    """Results of local tools that were pinned; None where none were to be."""
     untrusted: Mapping[str, str] = field(default_factory=dict)
     """Hosts for which the agent did not take our certificate, and why: nothing was seen there."""
     refusals: Mapping[str, str] = field(default_factory=dict)
@@ -411,22 +419,27 @@ async def _play(
         snapshot=plan.workspace.snapshot if plan.workspace else None,
     )
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
+        redact = _as_it_is if recording.verbatim else tape.redactor.request
+        accepted = Rules(map(bind, rules))
         player = Player(
             recording,
             watch,
             live=plan.live,
             fork=plan.fork,
             speed=plan.speed,
-            redact=_as_it_is if recording.verbatim else tape.redactor.request,
-            rules=Rules(map(bind, rules)),
+            redact=redact,
+            rules=accepted,
             on_miss=plan.on_miss,
             halt=halted.set,
         )
+        pin = None
+        if plan.pin:
+            pin = Pin(plan.pin, player.saved, redact=redact, rules=accepted)
         nemesis = _nemesis(plan, watch, tape, run)
         acted = await _act(
             house,
             launch,
-            (watch, nemesis, player),
+            (pin, watch, nemesis, player),
             tape,
             began=began,
             out=plan.out,
@@ -453,6 +466,8 @@ async def _play(
         unfired=nemesis.unfired if nemesis else (),
         saved=tuple(x.seq for x in player.saved),
         matched=player.matched,
+        cascades=player.cascades,
+        drifted=pin.drifted if pin else None,
         untrusted=acted.untrusted,
         refusals=dict(house.refusals),
         warnings=acted.warnings,

@@ -3,6 +3,7 @@
 Only a strict replay is hermetic. What goes live, wholly or after a strike, needs the network.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -115,6 +116,23 @@ def apart(
         in_place=found if isinstance(found, str) else None,
         open=reason,
     )
+
+
+def at_once(set_apart: Apart, asked: int | None, *, world: bool) -> int:
+    """How many runs may go on at once: as many as asked for, else as the surroundings allow.
+
+    Runs with a copy of the folder each, and nothing to set back, are in nobody's way. What
+    --reset sets back may lie in that copy or be one for all, which only its user knows. Wrong
+    where it cannot lie in a copy.
+    """
+    if asked is not None and asked > 1 and world and set_apart.workspace is None:
+        raise Wrong(
+            f"--jobs {asked}: without a copy of the folder for each run there is one world for "
+            "all, and each run would set back that of another"
+        )
+    if asked is not None:
+        return asked
+    return (os.process_cpu_count() or 1) if set_apart.workspace and not world else 1
 
 
 def found_out(isolation: Isolation, attempts: Mapping[Attempt, int], code: Exits) -> Exits:

@@ -1,13 +1,18 @@
 """What a fork found, as one JSON object and as a few lines for a person."""
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
 from faults.judge import judge, run
+from stumble.exits import Exits
 from stumble.forks import Branch, Forked
-from stumble.prices import price
-from traces.index import rows
-from traces.model import Outcome
+from stumble.runs import Played
+from stumble.savings import Saved, saved, total
+from traces.model import Class, Outcome
 from traces.tape import read
 
-MEANING = {
+MEANING: Mapping[Class | None, str] = {
     "recovered": "noticed, and the end state is right",
     "masked": "not noticed, yet the end state is right",
     "honest_fail": "the end state is wrong, and the agent says so",
@@ -17,83 +22,192 @@ MEANING = {
     "unreached": "the model never saw it",
     None: "no verifier said whether the end state is right, or the run left the tape",
 }
+LABELS = ("recorded", "live", "simulated", "fault", "refused")
+"""Who answered a request."""
 
 
-def verdict(found: Branch, forked: Forked) -> dict[str, object]:
-    """The fork as plain data; what is not known is None."""
-    ran = forked.faulted
-    first = _judged(forked)
-    return {
-        "recording": found.recording.trajectory.id,
-        "strike": found.describe(),
-        "run": ran.id if ran else None,
-        "tape": str(ran.path) if ran else None,
-        "agent_exit": ran.exit.code if ran else None,
-        "fired": ran.fired if ran else 0,
-        "no_site": list(ran.no_site) if ran else [],
-        "diverged": [why for each in forked.runs for why in each.diverged],
-        "missed": list(ran.missed) if ran else [],
-        "outcome": first.outcome if first else None,
-        "consumed": first.consumed if first else None,
-        "unreached_reason": first.unreached_reason if first else None,
-        "noticed": first.noticed if first else None,
-        "passed": first.passed if first else None,
-        "claims_success": first.claims_success if first else None,
-        "baseline_valid": first.baseline_valid if first else None,
-        "evidence": list(first.evidence) if first else [],
-        "twins": [{"run": t.id, "passed": t.ending.passed} for t in forked.twins],
-        "saved_model_calls": len(ran.saved) if ran else 0,
-        "saved_usd": _saved(found, ran.saved) if ran else None,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A faulted run that is over, and what became of its first injection."""
+
+    played: Played
+    verdict: Outcome | None
+    """None where nothing was struck."""
+    saved: Saved
+    answered: Mapping[str, int]
+    """How many requests, by who answered."""
+
+    @property
+    def outcome(self) -> Class | None:
+        """The class; None where it is unknown."""
+        return self.verdict.outcome if self.verdict else None
+
+    def said(self) -> dict[str, object]:
+        """The run as plain data; what is not known is None."""
+        played, verdict = self.played, self.verdict
+        return {
+            "run": played.id,
+            "tape": str(played.path),
+            "agent_exit": played.exit.code,
+            "fired": played.fired,
+            "no_site": list(played.no_site),
+            "missed": list(played.missed),
+            "outcome": self.outcome,
+            "consumed": verdict.consumed if verdict else None,
+            "unreached_reason": verdict.unreached_reason if verdict else None,
+            "noticed": verdict.noticed if verdict else None,
+            "passed": verdict.passed if verdict else None,
+            "claims_success": verdict.claims_success if verdict else None,
+            "baseline_valid": verdict.baseline_valid if verdict else None,
+            "evidence": list(verdict.evidence) if verdict else [],
+            "answered": dict(self.answered),
+            "cascades": played.cascades,
+            "drifted": played.drifted,
+            "saved_model_calls": self.saved.calls,
+            "saved_tokens": self.saved.tokens,
+            "saved_usd": self.saved.usd,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The only faulted run, in words."""
+        if self.verdict is None:
+            why = next(iter(self.played.no_site), "the call was not reached")
+            yield f"nothing fired ({why}), so nothing can be said about recovery"
+            return
+        yield f"outcome: {self.outcome or 'unknown'} ({MEANING[self.outcome]})"
+        yield from (f"  {line}" for line in self.verdict.evidence)
+        yield f"  end state: {_word(self.verdict.passed, 'right', 'wrong')}"
+
+    def line(self) -> str:
+        """One of several, in words."""
+        if self.verdict is None:
+            return "nothing fired"
+        state = _word(self.verdict.passed, "right", "wrong")
+        evidence = "".join(f"; {' '.join(line.split())}" for line in self.verdict.evidence[:1])
+        return f"{self.outcome or 'unknown'}, end state {state}{evidence}"
 
 
-def _judged(forked: Forked) -> Outcome | None:
-    if forked.faulted is None:
-        return None
-    faulted = run(read(forked.faulted.path))
-    twins = tuple(run(read(twin.path)) for twin in forked.twins)
-    injections = faulted.tape.injections
-    return judge(injections[0], faulted, twins) if injections else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All that a fork found."""
+
+    found: Branch
+    forked: Forked
+    judged: tuple[Judged, ...]
+
+    @property
+    def code(self) -> Exits:
+        """What the command ends with, where nobody ended it."""
+        if any(run.diverged for run in self.forked.runs):
+            return Exits.DIVERGED
+        fired = [each for each in self.judged if each.verdict is not None]
+        if not fired:
+            return Exits.NOTHING_FIRED
+        return Exits.OK if all(each.outcome for each in fired) else Exits.NOT_ENOUGH
+
+    @property
+    def saved(self) -> Saved:
+        """What no run had to pay for."""
+        told = self.found.told
+        return total(saved(told, run.saved) for run in self.forked.finished)
+
+    def said(self) -> dict[str, object]:
+        """The fork as plain data; what there is one of stands at the top as well."""
+        wanted = [each.condition for each in self.forked.wanted]
+        nothing = _NOTHING if wanted.count("fault") == 1 else {}
+        alone = self.judged[0].said() if wanted.count("fault") == 1 and self.judged else nothing
+        outcomes = Counter(each.outcome or "unknown" for each in self.judged if each.verdict)
+        return {
+            "recording": self.found.recording.trajectory.id,
+            "strike": self.found.describe(),
+            **alone,
+            "diverged": [why for each in self.forked.runs for why in each.diverged],
+            "outcomes": dict(outcomes),
+            "faulted": [each.said() for each in self.judged],
+            "twins": [
+                {
+                    "run": twin.id,
+                    "passed": twin.ending.passed,
+                    "ended": twin.ending.ended,
+                    "cascades": twin.cascades,
+                    "drifted": twin.drifted,
+                }
+                for twin in self.forked.of("clean")
+            ],
+            "saved": self.saved.said(),
+            "wanted": len(wanted),
+            "finished": len(self.forked.finished),
+        }
+
+    def report(self) -> Iterator[str]:
+        """The fork in words."""
+        runs, twins = self.forked.finished, self.forked.of("clean")
+        if len(self.judged) > 1:
+            yield from self._outcomes()
+        elif self.judged:
+            yield from self.judged[0].lines()
+        if runs:
+            yield f"  clean twins: {_twins([twin.ending.passed for twin in twins])}"
+            yield from self._shown()
+            yield f"  {self.saved.words(len(runs))}"
+        yield from [f"diverged: {why}" for run in self.forked.runs for why in run.diverged][:2]
+        missed = [why for run in self.forked.runs for why in run.missed]
+        yield from (f"not on the tape, so unknown from here on: {why}" for why in missed[:1])
+        if len(runs) < len(self.forked.wanted):
+            yield f"{len(runs)} of {len(self.forked.wanted)} runs were finished and are kept"
+
+    def _outcomes(self) -> Iterator[str]:
+        counted = Counter(each.outcome or "unknown" for each in self.judged if each.verdict)
+        said = ", ".join(f"{n} {outcome}" for outcome, n in counted.most_common())
+        yield f"outcomes of {len(self.judged)} faulted runs: {said or 'nothing fired'}"
+        for number, each in enumerate(self.judged, 1):
+            yield f"  {number}: {each.line()}"
+
+    def _shown(self) -> Iterator[str]:
+        """Who answered, and what of the prefix was not as recorded."""
+        by = sum((Counter(each.answered) for each in self.judged), Counter[str]())
+        if by:
+            yield "  answered: " + ", ".join(
+                f"{by[label]} {label}" for label in LABELS if by[label]
+            )
+        cascades = sum(run.cascades for run in self.forked.finished)
+        if cascades:
+            yield f"  {_some(cascades, 'lane')} felt the fork and went live (cascade)"
+        drifted = [run.drifted for run in self.forked.finished if run.drifted is not None]
+        if drifted:
+            yield f"  {_some(sum(drifted), 'result')} of local tools drifted and were pinned"
 
 
-def _saved(found: Branch, seqs: tuple[int, ...]) -> float | None:
-    """Dollars of the model calls that came from the tape; None where a price is unknown."""
-    usage = rows(found.recording, found.told, price)["usage"]
-    costs = [row[7] for row in usage if row[1] in seqs]
-    known = [cost for cost in costs if isinstance(cost, float)]
-    return sum(known) if costs and len(known) == len(costs) else None
+_NOTHING: Mapping[str, object] = {
+    "run": None,
+    "tape": None,
+    "fired": 0,
+    "no_site": [],
+    "missed": [],
+    "outcome": None,
+}
+"""What is said of the only faulted run where it is not over."""
 
 
-def report(said: dict[str, object]) -> str:
-    """The fork in words."""
-    lines = []
-    if not said["fired"]:
-        assert isinstance(said["no_site"], list)
-        why = said["no_site"][0] if said["no_site"] else "the call was not reached"
-        lines.append(f"nothing fired ({why}), so nothing can be said about recovery")
-    else:
-        outcome = said["outcome"]
-        assert outcome is None or isinstance(outcome, str)
-        lines.append(f"outcome: {outcome or 'unknown'} ({MEANING[outcome]})")
-        lines += [f"  {line}" for line in said["evidence"]]  # type: ignore[attr-defined]
-        lines.append(f"  end state: {_word(said['passed'], 'right', 'wrong')}")
-    passes = [twin["passed"] for twin in said["twins"]]  # type: ignore[attr-defined]
-    lines.append(f"  clean twins: {_twins(passes)}")
-    saved = said["saved_usd"]
-    money = f" (${saved:.4f})" if isinstance(saved, float) else ""
-    saved_calls = said["saved_model_calls"]
-    lines.append(
-        f"  {saved_calls} model call{'' if saved_calls == 1 else 's'} came from the tape{money}"
-    )
-    diverged, missed = said["diverged"], said["missed"]
-    assert isinstance(diverged, list)
-    assert isinstance(missed, list)
-    lines += [f"diverged: {why}" for why in diverged[:2]]
-    lines += [f"not on the tape, so unknown from here on: {why}" for why in missed[:1]]
-    return "\n".join(lines)
+def findings(found: Branch, forked: Forked) -> Findings:
+    """The verdicts on all faulted runs against the clean twins."""
+    twins = tuple(run(read(twin.path)) for twin in forked.of("clean"))
+    judged = []
+    for played in forked.of("fault"):
+        faulted = run(read(played.path))
+        injections, answers = faulted.tape.injections, faulted.tape.exchanges
+        judged.append(
+            Judged(
+                played=played,
+                verdict=judge(injections[0], faulted, twins) if injections else None,
+                saved=saved(found.told, played.saved),
+                answered=Counter(each.answered_by for each in answers),
+            )
+        )
+    return Findings(found=found, forked=forked, judged=tuple(judged))
 
 
-def _twins(passes: list[bool | None]) -> str:
+def _twins(passes: Sequence[bool | None]) -> str:
     """`3 of 3 right`, and what nobody checked is not called wrong."""
     checked = [passed for passed in passes if passed is not None]
     if not checked:
@@ -103,5 +217,9 @@ def _twins(passes: list[bool | None]) -> str:
     return f"{checked.count(True)} of {len(checked)} right{more}"
 
 
-def _word(value: object, yes: str, no: str) -> str:
+def _word(value: bool | None, yes: str, no: str) -> str:
     return "unknown" if value is None else yes if value else no
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -108,7 +108,10 @@ def forked(
                 x = taps.request(Exchange(seq=seq, request=request, started=float(seq)))
                 if x.response is None:
                     x = replace(x, response=moved(answer, float(seq)))
+                assert x.response is not None
                 taps.head(x)
+                for chunk in x.response.chunks:
+                    taps.chunk(x, chunk)
                 taps.done(x)
                 said.append((who, x.answered_by, x.cascade))
                 if x.answered_by != "refused":

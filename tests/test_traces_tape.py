@@ -89,6 +89,8 @@ def exchanges(draw: st.DrawFn) -> list[Exchange]:
                 transport=draw(st.sampled_from(["http", "websocket", "stdio"])),
                 answered_by=draw(st.sampled_from(["live", "recorded", "fault"])),
                 edits=edits,
+                cascade=draw(st.booleans()),
+                pinned=draw(st.sampled_from([(), ("c1", "c2")])),
             )
         )
     return out

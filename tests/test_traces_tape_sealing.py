@@ -38,6 +38,7 @@ def test_what_is_sealed_is_what_was_written(
 
     assert said(read(path)) == said(before)
     assert list(read(path).exchanges) == given_exchanges
+    assert not seal(path), "also where it holds nothing"
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -410,6 +410,14 @@ class Watch:
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         self.conversations = Conversations(tools, live=True)
         self._flowing: dict[int, _Flowing] = {}
+        self._told: dict[int, Request] = {}
+
+    def told(self, exchange: Exchange) -> Request:
+        """What is asked once a tap before this one has edited it: the conversation as it is known.
+
+        What later taps edit is no part of it.
+        """
+        return self._told.get(exchange.seq, exchange.request)
 
     def placed(self, exchange: Exchange) -> Placed:
         """Where an exchange belongs that this tap has seen and that is not over."""
@@ -422,13 +430,19 @@ class Watch:
             if answer is not None and said is not None and said.finish is not None:
                 self.conversations.answered(replace(flowing.exchange, response=answer))
                 del self._flowing[seq]
-        if self.conversations.asked(exchange).kind == "model":
-            self._flowing[exchange.seq] = _Flowing(exchange)
+        if exchange.edits:
+            self._told[exchange.seq] = exchange.forwarded
+        if self.conversations.asked(self._as_told(exchange)).kind == "model":
+            self._flowing[exchange.seq] = _Flowing(self._as_told(exchange))
         return exchange
+
+    def _as_told(self, exchange: Exchange) -> Exchange:
+        told = self._told.get(exchange.seq)
+        return exchange if told is None else replace(exchange, request=told, edits=())
 
     def head(self, exchange: Exchange) -> None:
         if exchange.seq in self._flowing:
-            self._flowing[exchange.seq] = _Flowing(exchange)
+            self._flowing[exchange.seq] = _Flowing(self._as_told(exchange))
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
         if (flowing := self._flowing.get(exchange.seq)) is not None:
@@ -436,7 +450,8 @@ class Watch:
 
     def done(self, exchange: Exchange) -> None:
         if self._flowing.pop(exchange.seq, None) or self.placed(exchange).kind != "model":
-            self.conversations.answered(exchange)
+            self.conversations.answered(self._as_told(exchange))
+        self._told.pop(exchange.seq, None)
         del self.conversations.placed[exchange.seq]
 
     whole = done

@@ -103,6 +103,42 @@ def edited(body: bytes, edits: tuple[Edit, ...]) -> bytes:
     return b"".join([*pieces, body[at:]])
 
 
+def composed(edits: tuple[Edit, ...], then: tuple[Edit, ...], body: bytes) -> tuple[Edit, ...]:
+    """One set of edits for two: the first made this body, the others are of this body."""
+    if not edits:
+        return then
+    grown, made = 0, []
+    for edit in edits:
+        start = edit.start + grown
+        grown += len(edit.data) - (edit.stop - edit.start)
+        made.append((start, start + len(edit.data), grown))
+    spans = sorted([(start, stop) for start, stop, _ in made] + [(e.start, e.stop) for e in then])
+    joined: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if joined and start <= joined[-1][1]:
+            start, stop = joined[-1][0], max(stop, joined.pop()[1])
+        joined.append((start, stop))
+    return tuple(_original(made, then, body, start, stop) for start, stop in joined)
+
+
+def _original(
+    made: list[tuple[int, int, int]], then: tuple[Edit, ...], body: bytes, start: int, stop: int
+) -> Edit:
+    """What becomes of body[start:stop], as an edit of what the body was made of."""
+    before = [grown for _, end, grown in made if end < start]
+    within = [grown for _, end, grown in made if end <= stop]
+    own = tuple(
+        Edit(start=edit.start - start, stop=edit.stop - start, data=edit.data)
+        for edit in then
+        if start <= edit.start and edit.stop <= stop
+    )
+    return Edit(
+        start=start - (before[-1] if before else 0),
+        stop=stop - (within[-1] if within else 0),
+        data=edited(body[start:stop], own),
+    )
+
+
 def edited_chunks(chunks: tuple[Chunk, ...], edits: tuple[Edit, ...]) -> tuple[Chunk, ...]:
     """Chunks of a body after all edits; what replaces bytes of several arrives with the first."""
     out, at = [], 0

@@ -72,31 +72,46 @@ def _part(side: str) -> ShellTask:
     )
 
 
+def _delegate(task: ShellTask, *, beside: bool = False) -> Step:
+    return Step(
+        name=task.id,
+        why=f"have a helper do {task.id}",
+        tool=DELEGATE,
+        arguments=lambda _: {
+            "description": task.id,
+            "prompt": task.prompt,
+            "subagent_type": "general-purpose",
+            "run_in_background": False,
+        },
+        beside=beside,
+    )
+
+
 def _lead(helpers: tuple[ShellTask, ...]) -> ShellTask:
     """A task whose model has two helpers read the files, both at once."""
-
-    def delegate(task: ShellTask, nth: int) -> Step:
-        return Step(
-            name=task.id,
-            why=f"have a helper do {task.id}",
-            tool=DELEGATE,
-            arguments=lambda _: {
-                "description": task.id,
-                "prompt": task.prompt,
-                "subagent_type": "general-purpose",
-                "run_in_background": False,
-            },
-            beside=nth > 0,
-        )
-
     return ShellTask(
         id="work-lead",
         prompt="Have two helpers read north.txt and south.txt, then check both.\ntask: work-lead\n",
         start=_START,
         files={},
         plan=(
-            *(delegate(task, nth) for nth, task in enumerate(helpers)),
+            *(_delegate(task, beside=nth > 0) for nth, task in enumerate(helpers)),
             _step("figures", "check both", "cat north.txt south.txt"),
+        ),
+    )
+
+
+def _survey(helper: ShellTask) -> ShellTask:
+    """A task whose model looks for itself before it has a helper look."""
+    return ShellTask(
+        id="work-survey",
+        prompt="Read north.txt, then have a helper read south.txt.\ntask: work-survey\n",
+        start=_START,
+        files={},
+        plan=(
+            _step("north", "read the north", "cat north.txt"),
+            _delegate(helper),
+            _step("figures", "read both", "cat north.txt south.txt"),
         ),
     )
 
@@ -104,5 +119,6 @@ def _lead(helpers: tuple[ShellTask, ...]) -> ShellTask:
 _START = {"north.txt": _listed(_NORTH), "south.txt": _listed(_SOUTH)}
 _HELPERS = (_part("north"), _part("south"))
 WORKSPACE_TASKS: Mapping[str, ShellTask] = {
-    task.id: task for task in (_task("work-stock"), *_HELPERS, _lead(_HELPERS))
+    task.id: task
+    for task in (_task("work-stock"), *_HELPERS, _lead(_HELPERS), _survey(_HELPERS[1]))
 }

@@ -1,7 +1,6 @@
 """`stumble fork`: follow the recording up to a call, break that call, and go on live."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -9,15 +8,19 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import matching, options
-from stumble.exits import Exits, interrupted
+from stumble.exits import interrupted
 
 if TYPE_CHECKING:
     from traces.model import Fault
 
+PATIENCE = 5.0
+"""Seconds that agents get to end once we are told to."""
 OUTSIDE = (
     "--reset ran in a fresh copy of the folder: if a server outside works on files of that "
     "folder, use --in-place"
 )
+
+DRIFTED = "if a local tool says something else each time, --pin tells the model what was recorded"
 
 
 @click.command(
@@ -33,6 +36,25 @@ OUTSIDE = (
     show_default=True,
     help="Clean continuations to compare with.",
 )
+@click.option(
+    "--times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Faulted continuations; each draws anew what a fault leaves to chance.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Runs at once; by default one, or as many as there are processors where each run has a "
+    "copy of the folder and no --reset.",
+)
+@click.option(
+    "--pin",
+    is_flag=True,
+    help="Up to the strike, tell the model the recorded result where a local tool now says "
+    "another; they are counted.",
+)
 @options.world_options
 @options.workspace_options
 @options.host_option
@@ -44,6 +66,9 @@ def fork(
     faults: tuple["Fault", ...],
     seed: int,
     twins: int,
+    times: int,
+    jobs: int | None,
+    pin: bool,
     reset: str | None,
     verify: str | None,
     in_place: bool,
@@ -70,18 +95,18 @@ def fork(
         --reset "python reset_shop.py" --verify "python check_shop.py" -- python my_agent.py
     """
     from recorder import loop
+    from replay.pin import pinnable
     from stumble import indexing
-    from stumble.forks import Branch, Forked, branch
+    from stumble.forks import Continuation, Design, Forked, branch
     from stumble.forks import fork as run_fork
     from stumble.home import authority, store_root
     from stumble.launch import Cold
     from stumble.runs import theatre
-    from stumble.stagecraft import apart
+    from stumble.stagecraft import apart, at_once
     from stumble.summary import troubles
     from stumble.tapes import load
-    from stumble.verdicts import report, verdict
+    from stumble.verdicts import findings
     from stumble.worlds import by_command
-    from traces.model import Condition
     from traces.store import Store
 
     world = by_command(reset, verify)
@@ -89,8 +114,6 @@ def fork(
     recording = load(tape)
     matching.check(recording.trajectory.rules, tape)
     command = options.checked(command or recording.trajectory.command)
-    with options.usage_errors():
-        found: Branch = branch(recording, faults, seed=seed)
     store = Store(store_root())
     set_apart = apart(
         recording.trajectory,
@@ -99,53 +122,70 @@ def fork(
         in_place=in_place,
         keep=keep_workspace,
     )
+    with options.usage_errors():
+        design = Design(
+            found=branch(recording, faults, seed=seed),
+            twins=twins,
+            times=times,
+            world=world,
+            seed=seed,
+            pin=pin,
+            workspace=set_apart.workspace,
+        )
+    forked = Forked(wanted=design.continuations())
+    jobs = min(at_once(set_apart, jobs, world=world is not None), len(forked.wanted))
     for line in (
-        f"striking {found.describe()}",
+        f"striking {design.found.describe()}",
         set_apart.where(),
         *set_apart.outdated(command),
     ):
         click.echo(line, err=True)
+    passes = jobs == times == 1 and not as_json
 
-    def launch(condition: Condition, rep: int) -> Cold:
-        quiet = as_json or condition != "fault"
-        output = indexing.log(store, f"{tape.stem}-{condition}-{rep}") if quiet else None
-        return Cold(command=command, budget=budget, output=output)
+    def launch(each: Continuation) -> Cold:
+        shown = passes and each.condition == "fault"
+        log = indexing.log(store, f"{tape.stem}-{each.condition}-{each.rep}")
+        return Cold(
+            command=command,
+            budget=budget,
+            output=None if shown else log,
+            patience=PATIENCE,
+        )
 
-    async def run() -> Forked:
+    async def run() -> None:
         with TemporaryDirectory(prefix="stumble-") as scratch:
             async with theatre(
                 ca=authority(), scratch=Path(scratch), hosts=hosts, out=True
             ) as house:
-                return await run_fork(
+                await run_fork(
                     house,
-                    found,
+                    design,
+                    forked,
                     launch,
                     indexing.tapes_folder(store),
-                    world=world,
-                    seed=seed,
-                    twins=twins,
-                    workspace=set_apart.workspace,
+                    jobs=jobs,
                     progress=lambda what: click.echo(f"  {what}", err=True),
                 )
 
-    with options.started(command):
-        forked = loop.run(run())
+    broke: BaseException | None = None
+    try:
+        with options.started(command):
+            loop.run(run())
+    except (loop.Interrupted, ChildProcessError) as error:
+        broke = error  # raised again when it was said what is finished
     indexing.refresh(store)
     for why in troubles(forked.runs):
         click.echo(f"warning: {why}", err=True)
     kept = [str(ran.kept) for ran in forked.runs if ran.kept]
-    said = verdict(found, forked) | set_apart.said({}) | {"kept_workspaces": kept}
-    lines = [report(said), *(f"a copy is in {each}" for each in kept)]
+    gave = findings(design.found, forked)
+    said = gave.said() | set_apart.said({}) | {"kept_workspaces": kept}
+    lines = [*gave.report(), *(f"a copy is in {each}" for each in kept)]
     if said["diverged"] and set_apart.workspace and reset:
         lines.append(OUTSIDE)
+    if said["diverged"] and not pin and pinnable(design.found.told.uses):
+        lines.append(DRIFTED)
     click.echo(json.dumps(said) if as_json else "\n".join(lines))
+    if broke is not None:
+        raise broke
     signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
-    raise SystemExit(_code(said) if signal is None else interrupted(signal))
-
-
-def _code(said: Mapping[str, object]) -> Exits:
-    if said["diverged"]:
-        return Exits.DIVERGED
-    if not said["fired"]:
-        return Exits.NOTHING_FIRED
-    return Exits.OK if said["outcome"] else Exits.NOT_ENOUGH
+    raise SystemExit(gave.code if signal is None else interrupted(signal))

@@ -40,14 +40,14 @@ def show(tape: Path, exchanges: bool, number: int | None, as_json: bool) -> None
     if number is not None and number not in {step.number for step in told.steps}:
         raise Wrong(f"{tape} has steps 1 to {len(told.steps)}, no {number}")
     if as_json:
-        lines = _exchange_rows(found, told) if exchanges else _step_rows(told, number)
+        lines = _exchange_rows(found, told) if exchanges else _step_rows(found, told, number)
         click.echo(json.dumps(list(lines), indent=2, ensure_ascii=False))
         return
     if exchanges:
         for row in _exchange_rows(found, told):
             click.echo(_exchange_line(row))
     else:
-        for line in _told(told, number):
+        for line in _told(found, told, number):
             click.echo(line)
     if number is None:
         click.echo(f"{found.trajectory.id}: {summary(found, told).line()}; {_ended(found)}")
@@ -61,35 +61,46 @@ def _ended(tape: "Tape") -> str:
     return f"ended {ending.ended}, exit {ending.exit_code}{verdict}"
 
 
-def _told(told: "Story", number: int | None) -> Iterator[str]:
+def _labels(tape: "Tape") -> dict[int, str]:
+    """Who answered each exchange; nothing where all of them were answered live."""
+    labels = {x.seq: f"{x.answered_by}{', a cascade' if x.cascade else ''}" for x in tape.exchanges}
+    return labels if set(labels.values()) - {"live"} else {}
+
+
+def _told(tape: "Tape", told: "Story", number: int | None) -> Iterator[str]:
+    labels = _labels(tape)
+    pinned = {id for x in tape.exchanges for id in x.pinned}
     for step in told.steps:
         if number in (None, step.number):
             full = number is not None
-            yield _head(step)
+            yield _head(step, labels.get(step.seqs[-1]) if step.source == "agent" else None)
             if step.missing:
                 yield f"       (goes on from {step.missing}, which is not on this tape)"
             if step.message:
                 yield _indented(step.message, full)
             for use in told.uses:
                 if use.step == step.number:
-                    yield from _use(use, full)
+                    yield from _use(use, full, labels, use.call_id in pinned)
 
 
-def _head(step: "Step") -> str:
+def _head(step: "Step", label: str | None) -> str:
     lane = f"  lane {step.lane}" if step.lane else ""
     seqs = ",".join(map(str, step.seqs))
     model = f"  {step.model}" if step.model else ""
     tries = f"  {len(step.seqs)} attempts" if step.source == "agent" and len(step.seqs) > 1 else ""
-    return f"{step.number:3}  {step.source}{model}{lane}{tries}  [exchange {seqs}]"
+    by = f"  {label}" if label else ""
+    return f"{step.number:3}  {step.source}{model}{lane}{tries}{by}  [exchange {seqs}]"
 
 
-def _use(use: "ToolUse", full: bool) -> Iterator[str]:
+def _use(use: "ToolUse", full: bool, labels: dict[int, str], pinned: bool) -> Iterator[str]:
     seqs = ",".join(map(str, use.seqs))
     where = f"{use.place}, joined by {use.join}, exchange {seqs}" if use.seqs else use.place
     yield _indented(f"-> {use.tool}({use.arguments})", full)
     mark = "!! " if use.is_error else "<- "
     said = "no result was ever sent" if use.result is None else use.result
-    yield _indented(f"{mark}{said}", full)
+    by = [labels[use.seqs[-1]]] if use.seqs and labels else []
+    by += ["the model was told the recorded result"] if pinned else []
+    yield _indented(f"{mark}{said}", full) + (f"  ({', '.join(by)})" if by else "")
     if full:
         yield f"       {where}"
 
@@ -101,7 +112,10 @@ def _indented(text: str, full: bool) -> str:
     return "\n".join(f"       {line}" for line in text.splitlines())
 
 
-def _step_rows(told: "Story", number: int | None) -> Iterator[dict[str, object]]:
+def _step_rows(tape: "Tape", told: "Story", number: int | None) -> Iterator[dict[str, object]]:
+    by = {x.seq: x.answered_by for x in tape.exchanges}
+    cascades = {x.seq for x in tape.exchanges if x.cascade}
+    pinned = {id for x in tape.exchanges for id in x.pinned}
     for step in told.steps:
         if number in (None, step.number):
             yield {
@@ -112,6 +126,8 @@ def _step_rows(told: "Story", number: int | None) -> Iterator[dict[str, object]]
                 "message": step.message,
                 "missing": step.missing,
                 "exchanges": list(step.seqs),
+                "answered_by": by[step.seqs[-1]] if step.source == "agent" else None,
+                "cascade": step.source == "agent" and step.seqs[-1] in cascades,
                 "tool_calls": [
                     {
                         "id": use.call_id,
@@ -122,6 +138,8 @@ def _step_rows(told: "Story", number: int | None) -> Iterator[dict[str, object]]
                         "place": use.place,
                         "join": use.join,
                         "exchanges": list(use.seqs),
+                        "answered_by": by[use.seqs[-1]] if use.seqs else None,
+                        "drifted": use.call_id in pinned,
                     }
                     for use in told.uses
                     if use.step == step.number
@@ -149,6 +167,8 @@ def _exchange_rows(tape: "Tape", told: "Story") -> Iterator[dict[str, object]]:
             "chunks": len(answer.chunks) if answer else None,
             "version": answer.version if answer else None,
             "answered_by": exchange.answered_by,
+            "cascade": exchange.cascade,
+            "pinned": list(exchange.pinned),
             "attempt_of": placed.attempt_of,
             "redacted": exchange.redacted,
             "struck": struck.get(exchange.seq),
@@ -173,6 +193,11 @@ def _duration(exchange: "Exchange") -> float | None:
     return round(over(exchange) - exchange.started, 6) if exchange.response else None
 
 
+def _pinned(ids: object) -> list[str]:
+    count = len(ids) if isinstance(ids, list) else 0
+    return [f"{count} result{'' if count == 1 else 's'} pinned"] if count else []
+
+
 def _exchange_line(row: dict[str, object]) -> str:
     took, size = row["duration"], row["response_bytes"]
     ms = f"{took * 1000:8.1f} ms" if isinstance(took, float) else "           "
@@ -180,6 +205,8 @@ def _exchange_line(row: dict[str, object]) -> str:
     notes = [str(row["mcp"])] if row["mcp"] else []
     notes += [str(row["error"])] if row["error"] else []
     notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []
+    notes += ["live, a cascade"] if row["cascade"] else []
+    notes += _pinned(row["pinned"])
     notes += [f"struck by {row['struck']}"] if row["struck"] else []
     notes += [f"again for {row['attempt_of']}"] if row["attempt_of"] is not None else []
     notes += (

@@ -40,7 +40,11 @@ def seal(path: Path) -> bool:
             return False
         found = list(frames.outer(old.read()))
         whole = [each for each in found if isinstance(each, Frame)]
-        if not whole or len(whole) < len(found) or any(each.kind == BLOCK for each in whole):
+        if (
+            not whole
+            or len(whole) < len(found)
+            or any(each.kind in (BLOCK, CONTENTS) for each in whole)
+        ):
             return False
         with _aside(path) as new:
             with new.open("wb") as file:
