@@ -181,10 +181,24 @@ class Findings:
 _NOTHING: Mapping[str, object] = {
     "run": None,
     "tape": None,
+    "agent_exit": None,
     "fired": 0,
     "no_site": [],
     "missed": [],
     "outcome": None,
+    "consumed": None,
+    "unreached_reason": None,
+    "noticed": None,
+    "passed": None,
+    "claims_success": None,
+    "baseline_valid": None,
+    "evidence": [],
+    "answered": {},
+    "cascades": None,
+    "drifted": None,
+    "saved_model_calls": 0,
+    "saved_tokens": 0,
+    "saved_usd": 0.0,
 }
 """What is said of the only faulted run where it is not over."""
 
