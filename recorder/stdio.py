@@ -41,8 +41,11 @@ type Cue = tuple[int, int, float]
 and how many seconds after the last of these it was."""
 type Cues = Callable[[Exchange], tuple[Cue, ...]]
 """When each chunk of an answered START is to be said."""
+type Retold = Callable[[bytes], bytes]
+"""Such a chunk as this client is to hear it."""
 
 GONE = "eof: the server ended"
+CANCELLED = "notifications/cancelled"
 REFUSED = -32001
 """The JSON-RPC code of what stands for an HTTP status: a refusal, or a fault."""
 NO_WAY_OUT = Response(status=502, chunks=(Chunk(at=0.0, data=b"refused: no way out"),))
@@ -64,6 +67,7 @@ class Stdio:
     put_back: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     """Variables that we set, with our value and the user's: the servers get the user's."""
     cues: Cues = lambda start: ()
+    retold: Retold = lambda message: message
     fail: Callable[[BaseException], object]
     sessions: set["Session"] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -92,6 +96,7 @@ async def listening(
     decides: bool = False,
     way_out: bool = True,
     cues: Cues = lambda start: (),
+    retold: Retold = lambda message: message,
 ) -> AsyncIterator[Stdio]:
     """Serve the tees that come to the socket `path` for as long as the block runs.
 
@@ -116,6 +121,7 @@ async def listening(
         way_out=way_out,
         path=path,
         cues=cues,
+        retold=retold,
         fail=fail,
     )
     server = await asyncio.get_running_loop().create_unix_server(stdio.session, path)
@@ -272,8 +278,10 @@ class Session(asyncio.Protocol):
     def _ask(self, at: float, message: bytes) -> None:
         method, id = sort(message)
         asks = method is not None and id is not None
+        if method == CANCELLED:
+            self._cancel(message)
         exchange = self._taps.request(self._exchange("MESSAGE", at, message))
-        self._asked += 1
+        self._asked += _counts(exchange)
         if not self._run.decides:
             if exchange.response is not None or exchange.error is not None or exchange.edits:
                 raise RuntimeError("a tap decides, where the tee was told that none does")
@@ -296,6 +304,14 @@ class Session(asyncio.Protocol):
         elif exchange.response is not None and exchange.response.status >= 400:
             exchange = replace(exchange, response=as_error(exchange.response, id or "null"))
         self._perform(exchange)
+
+    def _cancel(self, message: bytes) -> None:
+        """The client waits no longer; what the server says nevertheless, it says unasked."""
+        params = orjson.loads(message).get("params")
+        id = params.get("requestId") if isinstance(params, dict) else None
+        if (exchange := self._waiting.pop(json.dumps(id), None)) is not None:
+            self._held.discard(exchange.seq)
+            self._taps.done(replace(exchange, error="cancelled: by the agent"))
 
     def _wait(self, exchange: Exchange, id: str | None) -> None:
         if id is None:
@@ -377,7 +393,7 @@ class Session(asyncio.Protocol):
             if self._run.decides:
                 self._send(tee.SAY, data=chunk.data)
             self._taps.chunk(head, chunk)
-        self._answered += 1
+        self._answered += _counts(exchange)
         self._taps.done(replace(exchange, response=answer))
 
     def _perform(self, exchange: Exchange) -> None:
@@ -424,7 +440,8 @@ class Session(asyncio.Protocol):
 
     def _speak(self, at: float) -> None:
         while self._due and self._due[0][0] <= at:
-            self._unasked(replace(self._due.popleft()[1], at=self._run.now()))
+            said = self._run.retold(self._due.popleft()[1].data)
+            self._unasked(Chunk(at=self._run.now(), data=said))
 
     async def _speak_on_time(self) -> None:
         while self._due:
@@ -434,8 +451,9 @@ class Session(asyncio.Protocol):
     async def _finish(self, at: float) -> None:
         """The server is gone, or nobody will hear it any more."""
         waiting, self._waiting = tuple(self._waiting.values()), {}
+        gone = self.status is not None and not self._closed
         for exchange in waiting:
-            why = "cancelled: the session was over" if self.status is None else GONE
+            why = GONE if gone else "cancelled: the session was over"
             self._taps.done(replace(exchange, error=why))
         start, self._start = self._start, None
         if start is not None and start.response is not None:
@@ -444,6 +462,11 @@ class Session(asyncio.Protocol):
 
     def _send(self, kind: bytes, number: int = 0, data: bytes = b"") -> None:
         self._transport.write(tee.frame(kind, number, 0.0, data))
+
+
+def _counts(exchange: Exchange) -> bool:
+    """Whether a recording may hold it: else it is no cue for anything."""
+    return exchange.answered_by not in ("simulated", "refused")
 
 
 def sort(message: bytes) -> tuple[str | None, str | None]:

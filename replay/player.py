@@ -64,6 +64,7 @@ class Player:
         self._lanes = Lanes(fork, watch.conversations)
         self._misses = Misses(self._index, unplayable(recording.exchanges))
         self._played: dict[int, Exchange] = {}
+        self._tokens: dict[str, str] = {}
         self._compare: dict[int, Exchange | None] = {}
         self._given: dict[int, int] = {}
         """The recorded answer, by its seq, that each request of a model was given."""
@@ -101,9 +102,11 @@ class Player:
         return self._answered(exchange, found) if found else declined(exchange)
 
     def _found(self, exchange: Exchange) -> Exchange | None:
-        """The recorded exchange for this one, which is used up now."""
-        asked = self._watch.told(exchange)
-        match = self._index.find(asked, self._redact, self._asker(exchange))
+        """The recorded exchange for this one, as it would go on, which is used up now.
+
+        Where a result was struck on its way to the model, the recorded answer is to the true one.
+        """
+        match = self._index.find(exchange.forwarded, self._redact, self._asker(exchange))
         if match is None:
             return None
         self.matched[exchange.seq] = match
@@ -157,7 +160,7 @@ class Player:
             return exchange
         first = exchange.seq if placed.attempt_of is None else placed.attempt_of
         again = first in self._misses
-        why = self._misses.why(first, self._redact(self._watch.told(exchange)))
+        why = self._misses.why(first, self._redact(exchange.forwarded))
         if not again:
             (self.missed if self._lanes else self.diverged).append(why)
         if self._lanes or self._on_miss == "halt":
@@ -168,6 +171,9 @@ class Player:
         """The recorded answer, its times moved to now and scaled to the speed."""
         if exchange.transport == "stdio":
             self._played[exchange.seq] = found
+            was, now = map(mcp.progress_token, (found.request, exchange.request))
+            if was is not None and now is not None:
+                self._tokens[was] = now
 
         def moved(at: float) -> float:
             ago = (at - found.started) / self._speed if self._speed else 0.0
@@ -225,6 +231,10 @@ class Player:
         """When the chunks of a recorded START were said; none for one that was not played."""
         found = self._played.get(start.seq)
         return () if found is None else cues(found, self._index.exchanges, self._speed)
+
+    def retold(self, message: bytes) -> bytes:
+        """What a recorded START said, as this run knows the calls that it speaks of."""
+        return mcp.retold(message, self._tokens)
 
     def unasked(self) -> tuple[Exchange, ...]:
         """What the recording holds that nobody asked for; noise and asides do not count.

@@ -447,6 +447,7 @@ async def _play(
             place=place,
             alone=plan.alone,
             cues=player.cues,
+            retold=player.retold,
             halted=halted,
         )
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
@@ -498,6 +499,7 @@ async def _act(
     place: Place = IN_PLACE,
     alone: bool = False,
     cues: stdio.Cues = lambda start: (),
+    retold: stdio.Retold = lambda message: message,
     halted: asyncio.Event | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> _Acted:
@@ -519,6 +521,7 @@ async def _act(
             decides=True,
             way_out=out,
             cues=cues,
+            retold=retold,
         )
         tees = await stack.enter_async_context(listening)
         stage = await stack.enter_async_context(

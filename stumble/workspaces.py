@@ -117,6 +117,7 @@ def _removed(folder: Path, *, keep: bool) -> Iterator[None]:
         return
     janitor = subprocess.Popen(
         ["/bin/sh", "-c", REMOVE, "sh", str(folder)],
+        env={"PATH": os.defpath},  # of the user's own commands one may be broken
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

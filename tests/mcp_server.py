@@ -3,13 +3,15 @@
 It answers in the order in which it is asked. Tools: `echo` gives its text back, `notify` says
 something unasked first, `ask` wants to know something of the client and gives that back, `die`
 exits with the code, `kill` ends by the signal, `children` starts a process that would stay,
-`noise` writes a line that is no JSON first.
+`noise` writes a line that is no JSON first, `progress` says how far it is, `refuse` is answered
+by an error of JSON-RPC, `hang` is never answered.
 """
 
 import json
 import os
 import subprocess
 import sys
+import time
 
 OLD = "2025-11-25"
 
@@ -25,13 +27,27 @@ def main() -> None:
                 result = {"protocolVersion": OLD, "capabilities": {"tools": {}}, "serverInfo": ME}
             case "tools/list":
                 result = {"tools": [{"name": name, "inputSchema": ANY} for name in TOOLS]}
+            case "tools/call" if said["params"]["name"] == "hang":
+                continue
+            case "tools/call" if said["params"]["name"] == "refuse":
+                error = {"code": -32602, "message": "I would rather not"}
+                say({"jsonrpc": "2.0", "id": said["id"], "error": error})
+                continue
             case "tools/call":
                 result = text(call(**said["params"]))
         say({"jsonrpc": "2.0", "id": said["id"], "result": result})
 
 
-def call(name: str, arguments: dict[str, object], **_: object) -> str:
+def call(name: str, arguments: dict[str, object], **more: object) -> str:
     match name:
+        case "progress":
+            meta = more["_meta"]
+            assert isinstance(meta, dict)
+            for step in range(int(str(arguments["steps"]))):
+                told = {"progressToken": meta["progressToken"], "progress": step}
+                time.sleep(0.05)  # a client may not hear what comes at once, or with the answer
+                say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+            time.sleep(0.05)
         case "notify":
             say({"jsonrpc": "2.0", "method": "notifications/message", "params": arguments})
         case "ask":
@@ -59,7 +75,8 @@ def say(message: dict[str, object]) -> None:
     sys.stdout.buffer.flush()
 
 
-TOOLS = ("echo", "notify", "ask", "die", "kill", "children", "noise", "environment")
+PLAIN = ("echo", "notify", "ask", "noise", "environment", "progress", "refuse", "hang")
+TOOLS = (*PLAIN, "die", "kill", "children")
 ANY = {"type": "object"}
 ME = {"name": "small", "version": "1"}
 

@@ -21,7 +21,7 @@ Wire facts, of both versions that are spoken (2025-11-25 and 2026-07-28):
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -190,13 +190,16 @@ def _plain_name(name: str) -> str:
 def gist(request: Request) -> bytes | None:
     """What a message says, without its id and `_meta`, which are the client's own business.
 
-    None where this is no JSON-RPC message of MCP.
+    Of `initialize` nothing is left: it says who the client is, what it can do and which version it
+    knows. None where this is no JSON-RPC message of MCP.
     """
     said = _said(request) if request.method in ("POST", "MESSAGE") else None
     if said is None:
         return None
     rest = {key: value for key, value in said.items() if key != "id"}
-    if isinstance(params := said.get("params"), dict):
+    if said.get("method") == "initialize":
+        rest["params"] = {}
+    elif isinstance(params := said.get("params"), dict):
         rest["params"] = {key: value for key, value in params.items() if key != "_meta"}
     return canonical_value(rest)
 
@@ -242,6 +245,12 @@ def _joined(data: list[tuple[int, bytes]]) -> _View:
         lines.append((at, start))
         at += len(text) + 1
     return _View(b"\n".join(text for _, text in data), tuple(lines))
+
+
+def messages(headers: Headers, body: bytes) -> tuple[bytes, ...]:
+    """What a server says in an answer, be it JSON or a stream: each message on one line."""
+    views = _views(plain(headers, body) or b"")
+    return tuple(_one_line(view.text) for view in views if _load(view.text))
 
 
 def _answer(body: bytes) -> tuple[_View, dict[str, object]] | None:
@@ -396,6 +405,23 @@ def readdress(asked: Request, recorded: Request, body: bytes) -> tuple[Edit, ...
             if b"progressToken" in params and token == _progress(was) != _progress(now):
                 edits.append(view.edit(params[b"progressToken"], _token(_progress(now))))
     return tuple(edits)
+
+
+def progress_token(request: Request) -> str | None:
+    """What progress of a call is reported under, as JSON text; None where none is wanted."""
+    token = _progress(_said(request) or {})
+    return None if token is None else json.dumps(token)
+
+
+def retold(message: bytes, tokens: Mapping[str, str]) -> bytes:
+    """What a server of stdio says unasked, with progress under the tokens of another run."""
+    said = _load(message)
+    token = wire.table(said.get("params")).get("progressToken")
+    if said.get("method") != "notifications/progress" or json.dumps(token) not in tokens:
+        return message
+    params = spans.members(message, spans.members(message, spans.root(message))[b"params"][0])
+    start, stop = params[b"progressToken"]
+    return message[:start] + tokens[json.dumps(token)].encode() + message[stop:]
 
 
 def _progress(said: dict[str, object]) -> object:
