@@ -125,6 +125,14 @@ def test_a_request_says_the_same_however_large_it_is(dialect: Lens) -> None:
 
 
 @each_lens
+def test_a_request_says_the_same_whatever_was_read_before(dialect: Lens) -> None:
+    known = dialect.reading()
+    for value in oddities(BODIES[dialect.NAME]):
+        body = json.dumps(value).encode().ljust(1 << 14)
+        assert known(body) == dialect.reading()(body), body
+
+
+@each_lens
 def test_no_lens_raises_on_an_odd_answer(dialect: Lens) -> None:
     headers, (chunk,) = dialect.write(ANSWER, stream=False, id="x", created=1)
     for value in oddities(json.loads(chunk.data)):
