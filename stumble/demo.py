@@ -89,7 +89,7 @@ class Worker:
     ) -> None:
         self._store, self._folder, self._agent = store, folder, agent
         self._hosts, self._ran = hosts, ran
-        self._tapes = indexing.tapes_folder(store)
+        self._tapes = store.tapes
 
     def world(self, job: Job) -> PracticeWorld:
         """The shop, for this job's task."""

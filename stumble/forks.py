@@ -18,7 +18,8 @@ from faults.site import Site, select, settled
 from replay.lanes import Fork
 from replay.pin import pinnable
 from scenarios.world import World
-from stumble.runs import Labels, Launch, Plan, Played, Strike, Theatre, play
+from stumble.runs import Labels, Launch, Plan, Played, Theatre, play
+from stumble.strikes import Strike
 from stumble.workspaces import Workspace
 from traces.model import Condition, Fault
 from traces.story import Story, tell

@@ -31,20 +31,6 @@ type Group = tuple[str | None, str | None, str]
 """Parent, fork point and world: what a faulted run and its clean twins have in common."""
 
 
-def tapes_folder(store: Store) -> Path:
-    """Where a store's tapes are."""
-    folder = store.root / "tapes"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    return folder
-
-
-def log(store: Store, name: str) -> Path:
-    """A file for what an agent prints, where it is not passed through."""
-    folder = store.root / "logs"
-    folder.mkdir(exist_ok=True)
-    return folder / f"{name}.log"
-
-
 def adopt(store: Store, tape: Path, id: str) -> None:
     """Let the store know of a tape that lies elsewhere, under the run's id.
 
@@ -52,7 +38,7 @@ def adopt(store: Store, tape: Path, id: str) -> None:
     another file system a symbolic one, whose end `refresh` reports if it goes missing.
     """
     with _written(store):
-        link = tapes_folder(store) / f"{id}.tape"
+        link = store.tapes / f"{id}.tape"
         if tape.resolve() == link.resolve() or link.exists():
             return
         try:
@@ -79,7 +65,7 @@ def missing(store: Store) -> tuple[Path, ...]:
     with store.connect() as connection:
         ended = "select trajectory_id from trajectories where ended is not null"
         done = {id for (id,) in connection.execute(ended).fetchall()}
-    paths = sorted(tapes_folder(store).glob("*.tape"))
+    paths = sorted(store.tapes.glob("*.tape"))
     return tuple(path for path in paths if path.exists() and path.stem not in done)
 
 
@@ -108,7 +94,7 @@ def _seal(path: Path) -> None:
 
 def _gone(store: Store) -> list[str]:
     """A line for each tape that the store knows of and that is no longer where it was."""
-    links = [path for path in tapes_folder(store).glob("*.tape") if not path.exists()]
+    links = [path for path in store.tapes.glob("*.tape") if not path.exists()]
     return [f"{path.stem}: its tape {path.readlink()} is gone" for path in sorted(links)]
 
 
@@ -172,7 +158,7 @@ class _Twins:
                 " order by 1",
                 list(group),
             ).fetchall()
-        paths = [tapes_folder(self._store) / f"{id}.tape" for (id,) in ids]
+        paths = [self._store.tapes / f"{id}.tape" for (id,) in ids]
         return tuple(run(read(path)) for path in paths if path.exists())
 
 

@@ -26,7 +26,6 @@ from scenarios.practice.provider import Provider
 from scenarios.practice.serving import listening
 from scenarios.practice.tasks import TASKS
 from scenarios.practice.witness import Note, noted
-from stumble import indexing
 from stumble.demo import PracticeWorld
 from stumble.exits import interrupted
 from stumble.home import new_id
@@ -155,7 +154,7 @@ class Rehearsal:
         """The agent, live."""
         id, heard = new_id(), len(self._heard)
         played = await record(
-            indexing.tapes_folder(self.store) / f"{id}.tape",
+            self.store.tapes / f"{id}.tape",
             self._launch(does, does),
             id=id,
             ca=self._ca,
@@ -167,14 +166,14 @@ class Rehearsal:
     async def play(self, house: Theatre, name: str, recording: Run, how: Plan, does: str) -> Run:
         """The agent, played to."""
         launch, heard = self._launch(name, does), len(self._heard)
-        folder = indexing.tapes_folder(self.store)
+        folder = self.store.tapes
         played = await play(house, recording.tape, folder, how, launch)
         return self._run(played, name, heard)
 
     def _launch(self, name: str, does: str) -> Cold:
         agent = (sys.executable, "-m", "scenarios.practice.witness", does, "--task", TASK)
         command = (*agent, "--notes", str(self._notes / name))
-        return Cold(command=command, budget=BUDGET, output=indexing.log(self.store, name))
+        return Cold(command=command, budget=BUDGET, output=self.store.log(name))
 
     def _run(self, played: Played, name: str, heard: int) -> Run:
         if played.exit.signal is not None:
@@ -183,7 +182,7 @@ class Rehearsal:
             played=played,
             tape=read(played.path),
             notes=noted(self._notes / name),
-            printed=indexing.log(self.store, name).read_bytes(),
+            printed=self.store.log(name).read_bytes(),
             heard=tuple(self._heard[heard:]),
         )
 

@@ -22,14 +22,11 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from faults.nemesis import Armed, Nemesis
-from faults.seen import NOTHING, Seen
-from faults.site import Site
 from recorder import stdio
 from recorder.adapters import Adapted, adapt
 from recorder.attempts import Attempt
@@ -59,6 +56,10 @@ from traces.story import ToolUse
 from traces.tape import Tape, Writer
 from traces.taps import Taps
 from traces.websocket import NoWebSocket
+
+if TYPE_CHECKING:
+    from faults.nemesis import Armed
+    from stumble.strikes import Strike
 
 type Hosts = Mapping[str, tuple[str, int]]
 
@@ -110,16 +111,6 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strike:
-    """Faults, the first of them bound to a site of the recording."""
-
-    armed: tuple[Armed, ...]
-    site: Site
-    background: frozenset[str] = frozenset()
-    seen: Seen = NOTHING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One replayed run: what comes from the tape, what is live, what is struck."""
 
@@ -127,7 +118,7 @@ class Plan:
     condition: Condition = "clean"
     live: Collection[Kind] = ()
     fork: Fork | None = None
-    strike: Strike | None = None
+    strike: "Strike | None" = None
     world: World | None = None
     seed: int = 0
     rep: int = 0
@@ -268,7 +259,7 @@ async def record(
     say: Callable[[str], object] = lambda line: None,
     workspace: Path | None = None,
     snapshot: str | None = None,
-    armed: tuple[Armed, ...] = (),
+    armed: "tuple[Armed, ...]" = (),
     seed: int = 0,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
@@ -298,11 +289,16 @@ async def record(
     nemesis = None
     with Writer(path, trajectory, secrets=secrets(os.environ), redact=redact) as tape:
         if armed:
-            # No recording names the trace, and a prompt may hold the date: the task does.
-            trace = labels.task or ""
-            seen = replace(NOTHING, world=world is not None)
-            nemesis = Nemesis(
-                armed, watch, tape.injection, run=id, trace=trace, seed=seed, seen=seen
+            from stumble.strikes import unrehearsed
+
+            nemesis = unrehearsed(
+                armed,
+                watch,
+                tape.injection,
+                run=id,
+                task=labels.task,
+                seed=seed,
+                world=world is not None,
             )
             async with theatre(ca=ca, scratch=scratch, hosts=hosts or {}, out=True) as house:
                 acted = await _act(
@@ -435,7 +431,14 @@ async def _play(
         pin = None
         if plan.pin:
             pin = Pin(plan.pin, player.saved, redact=redact, rules=accepted)
-        nemesis = _nemesis(plan, watch, tape, run)
+        nemesis = plan.strike and plan.strike.nemesis(
+            watch,
+            tape.injection,
+            run=run,
+            seed=plan.seed,
+            rep=plan.rep,
+            world=plan.world is not None,
+        )
         acted = await _act(
             house,
             launch,
@@ -625,24 +628,6 @@ def _trajectory(
         rules=rules,
         workspace=str(workspace) if workspace else None,
         snapshot=snapshot,
-    )
-
-
-def _nemesis(plan: Plan, watch: Watch, tape: Writer, run: str) -> Nemesis | None:
-    if plan.strike is None:
-        return None
-    return Nemesis(
-        plan.strike.armed,
-        watch,
-        tape.injection,
-        run=run,
-        # What was said before the call names the trace: two recordings of the same conversation
-        # are struck alike, on any machine.
-        trace=plan.strike.site.prefix,
-        seed=plan.seed,
-        rep=plan.rep,
-        background=plan.strike.background,
-        seen=replace(plan.strike.seen, world=plan.world is not None),
     )
 
 

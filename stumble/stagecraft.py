@@ -12,8 +12,8 @@ from recorder.attempts import Attempt
 from recorder.cage import lacks
 from stumble.exits import Exits, Wrong
 from stumble.workspaces import MAPPED, Workspace, recorded
+from traces.folder import Folder
 from traces.model import Trajectory
-from traces.store import Store
 
 type Isolation = Literal["auto", "require", "off"]
 
@@ -94,7 +94,7 @@ class Apart:
 
 def apart(
     recording: Trajectory,
-    store: Store,
+    store: Folder,
     *,
     isolation: Isolation = "auto",
     live: str | None = None,

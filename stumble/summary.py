@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from stumble.prices import price
 from traces.dialects import mcp
-from traces.index import rows
 from traces.kind import kind
 from traces.model import Exchange
 from traces.story import Story, tell
@@ -51,6 +49,9 @@ def _s(count: int) -> str:
 
 def summary(tape: Tape, told: Story | None = None) -> Summary:
     """The counts of a tape."""
+    from stumble.prices import price
+    from traces.index import rows
+
     told = told or tell(tape)
     kinds = [placed.kind for placed in told.placed.values()]
     cost = rows(tape, told, price)["trajectories"][0][17]

@@ -13,17 +13,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recorder.cage import Room, lacks
 from scenarios.workspace.blobs import Blobs
 from scenarios.workspace.copies import changed, restore
 from scenarios.workspace.manifest import Entry, Manifest
-from scenarios.workspace.snapshot import Limits, Progress, Taken, take
 from scenarios.world import CommandWorld, World
 from stumble.exits import Failed
 from stumble.home import authority
+from traces.folder import Folder
 from traces.model import Trajectory
-from traces.store import Store
+
+if TYPE_CHECKING:
+    from scenarios.workspace.snapshot import Limits, Progress, Taken
 
 MAPPED = "STUMBLE_WORKSPACE"
 """Names the copy where it could not be shown at the recorded path."""
@@ -131,13 +134,15 @@ def _removed(folder: Path, *, keep: bool) -> Iterator[None]:
         janitor.wait(timeout=REMOVING)
 
 
-def blobs(store: Store) -> Blobs:
+def blobs(store: Folder) -> Blobs:
     """Where a store keeps its snapshots."""
     return Blobs(store.root / "snapshots")
 
 
-def snapshot(folder: Path, store: Store, limits: Limits, progress: Progress) -> Taken:
+def snapshot(folder: Path, store: Folder, limits: "Limits", progress: "Progress") -> "Taken":
     """What is in a folder now, kept in the store; ValueError says why it is not."""
+    from scenarios.workspace.snapshot import take
+
     folder, temporary = folder.resolve(), Path(tempfile.gettempdir()).resolve()
     if temporary.is_relative_to(folder):
         raise ValueError(f"it holds {temporary}, where copies would be made")
@@ -145,7 +150,7 @@ def snapshot(folder: Path, store: Store, limits: Limits, progress: Progress) -> 
     return take(folder, blobs(store), hidden=hidden, limits=limits, progress=progress)
 
 
-def notes(taken: Taken) -> Iterator[str]:
+def notes(taken: "Taken") -> Iterator[str]:
     """What a user should know of a snapshot: what is not in it, and what may be wrong in it."""
     for why, said in LEFT_OUT.items():
         names = [entry.path for entry in taken.manifest.out if entry.target == why]
@@ -169,7 +174,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def recorded(trajectory: Trajectory, store: Store, *, keep: bool) -> Workspace | str:
+def recorded(trajectory: Trajectory, store: Folder, *, keep: bool) -> Workspace | str:
     """The workspace of a recording, or why there is none."""
     if trajectory.workspace is None or trajectory.snapshot is None:
         return "the recording has no snapshot"

@@ -155,7 +155,7 @@ signal.pause()
 
 def test_what_a_killed_run_left_is_sealed_by_whoever_indexes_it(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    path = indexing.tapes_folder(store) / "run-1.tape"
+    path = store.tapes / "run-1.tape"
     command = [sys.executable, "-c", RECORD_UNTIL_KILLED, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as recording:
         assert recording.stdout is not None

@@ -15,3 +15,23 @@ def prepared(root: Path) -> Path:
     if not ignore.exists():
         ignore.write_text("*\n")
     return root
+
+
+class Folder:
+    """The folder with its tapes and with what agents printed; opening it makes what is missing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = prepared(root.resolve())
+
+    @property
+    def tapes(self) -> Path:
+        """Where the tapes are."""
+        folder = self.root / "tapes"
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return folder
+
+    def log(self, name: str) -> Path:
+        """A file for what an agent prints, where it is not passed through."""
+        folder = self.root / "logs"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name}.log"

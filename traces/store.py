@@ -32,7 +32,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from traces.folder import prepared
+from traces.folder import Folder
 from traces.relations import SCHEMAS
 from traces.sql import definitions
 
@@ -45,11 +45,11 @@ _PATIENCE = 30.0
 """Seconds to wait for the lock; it is held for as long as a compaction takes."""
 
 
-class Store:
+class Store(Folder):
     """A folder of tapes with its index; opening it makes what is missing."""
 
     def __init__(self, root: Path) -> None:
-        self.root = prepared(root.resolve())
+        super().__init__(root)
         self._index = self.root / "index"
         self._packs = self._index / "packs"
         self._packs.mkdir(parents=True, exist_ok=True)

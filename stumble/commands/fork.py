@@ -144,7 +144,7 @@ def fork(
 
     def launch(each: Continuation) -> Cold:
         shown = passes and each.condition == "fault"
-        log = indexing.log(store, f"{tape.stem}-{each.condition}-{each.rep}")
+        log = store.log(f"{tape.stem}-{each.condition}-{each.rep}")
         return Cold(
             command=command,
             budget=budget,
@@ -162,7 +162,7 @@ def fork(
                     design,
                     forked,
                     launch,
-                    indexing.tapes_folder(store),
+                    store.tapes,
                     jobs=jobs,
                     progress=lambda what: click.echo(f"  {what}", err=True),
                 )

@@ -137,7 +137,7 @@ def record(
     upstreams = read_upstreams(upstream_texts, base_url_names)
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
-    path = output or indexing.tapes_folder(store) / f"{id}.tape"
+    path = output or store.tapes / f"{id}.tape"
     taken = _snapshot(store, limits) if limits else None
     with TemporaryDirectory(prefix="stumble-") as scratch, options.started(command, path):
         played = loop.run(

@@ -101,7 +101,7 @@ def redrive(
         options.check_new(output)
     headers = tuple(options.pairs(header_texts).items())
     store, id = Store(store_root()), new_id()
-    path = output or indexing.tapes_folder(store) / f"{id}.tape"
+    path = output or store.tapes / f"{id}.tape"
     began = time.monotonic()
     run = Trajectory(
         id=id, recorded_at=time.time(), source="redrive", parent=recording.trajectory.id

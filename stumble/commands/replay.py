@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from replay.player import OnMiss
     from stumble.launch import Cold
     from stumble.replayed import Asked, Replayed
-    from stumble.runs import Plan, Strike
+    from stumble.runs import Plan
     from stumble.stagecraft import Isolation
+    from stumble.strikes import Strike
+    from traces.folder import Folder
     from traces.kind import Kind
     from traces.model import Fault
-    from traces.store import Store
     from traces.tape import Tape
 
 LIVE: Mapping[str, tuple["Kind", ...]] = {
@@ -111,7 +112,6 @@ def replay(
     stumble replay refund.tape --explain --match 'ignore:body.metadata.run_id'
     """
     from replay.rules import bind
-    from stumble import indexing
     from stumble.home import store_root
     from stumble.launch import Cold
     from stumble.replayed import Asked, data, words, worst
@@ -119,7 +119,7 @@ def replay(
     from stumble.stagecraft import apart
     from stumble.summary import troubles
     from stumble.tapes import load
-    from traces.store import Store
+    from traces.folder import Folder
     from traces.tape import browse
 
     recording = load(tape, browse)
@@ -127,7 +127,7 @@ def replay(
     command = options.checked(command or recording.trajectory.command)
     rules = matching.rules(matching.scenario(scenario_name), rule_texts)
     strike = _strike(recording, faults, seed) if faults else None
-    store, kinds = Store(store_root()), LIVE.get(live or "", ())
+    store, kinds = Folder(store_root()), LIVE.get(live or "", ())
     lets_out = f"--live {live}" if live else "--on-miss live" if on_miss == "live" else None
     set_apart = apart(
         recording.trajectory,
@@ -153,7 +153,7 @@ def replay(
         condition="fault" if strike else "clean",
     )
     # With --json what the agent prints must not mix with what we print.
-    output = indexing.log(store, tape.stem) if as_json else None
+    output = store.log(tape.stem) if as_json else None
     asked = Asked(
         tape=tape,
         apart=set_apart,
@@ -166,7 +166,6 @@ def replay(
     launch = Cold(command=command, budget=budget, output=output)
     with options.started(command):
         runs = _runs(recording, plan, asked, launch, store, options.hosts(host_texts), times)
-    indexing.refresh(store)
     for why in troubles(each.played for each in runs):
         click.echo(f"warning: {why}", err=True)
     if as_json:
@@ -192,13 +191,12 @@ def _runs(
     plan: "Plan",
     asked: "Asked",
     launch: "Cold",
-    store: "Store",
+    store: "Folder",
     hosts: Mapping[str, tuple[str, int]],
     times: int,
 ) -> list["Replayed"]:
     """All replays, in one theatre; a signal that ends an agent ends them."""
     from recorder import loop
-    from stumble import indexing
     from stumble.home import authority
     from stumble.replayed import replayed
     from stumble.runs import play, theatre
@@ -210,7 +208,7 @@ def _runs(
                 ca=authority(), scratch=Path(name), hosts=hosts, out=plan.out
             ) as house:
                 while len(runs) < times and not (runs and runs[-1].played.exit.signal):
-                    folder = indexing.tapes_folder(store)
+                    folder = store.tapes
                     played = await play(house, recording, folder, plan, launch)
                     runs.append(replayed(asked, played))
                     if times > 1 and asked.output is None:

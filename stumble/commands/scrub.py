@@ -69,7 +69,7 @@ def _index_anew(tape: Path) -> None:
     if not store_root().is_dir():
         return
     store, id = Store(store_root()), read(tape).trajectory.id
-    kept = indexing.tapes_folder(store) / f"{id}.tape"
+    kept = store.tapes / f"{id}.tape"
     if kept.exists() and not kept.samefile(tape):
         # It was a link to the old file, which would outlive its name there.
         kept.unlink()
