@@ -84,7 +84,8 @@ def bundle(ca: Path, into: Path, base: Mapping[str, str]) -> Path:
 
     Each certificate stands there once; the file is there whole or not at all.
     """
-    sources = [*_system(), *_users(base), ca]
+    # Many variables name one file, and many names in a folder of them lead to one.
+    sources = dict.fromkeys(each.resolve() for each in (*_system(), *_users(base), ca))
     found = dict.fromkeys(each for source in sources for each in _certificates(source))
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=into, delete=False) as file:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 def scenario(name: str | None) -> "Scenario | None":
     """The scenario of a name or file, whose rules are rules; Wrong, with file and key, if not."""
-    from scenarios.file import find, read
-
     if name is None:
         return None
+    from scenarios.file import find, read
+
     try:
         found = read(find(name))
     except (LookupError, ValueError) as error:

@@ -33,7 +33,6 @@ from recorder.attempts import Attempt
 from recorder.authority import certificate
 from recorder.cage import Cage
 from recorder.environment import NODE_HOOK, bundle, environment
-from recorder.outer import way_out
 from recorder.process import Ended as Exit
 from recorder.tee import VARIABLE
 from replay.lanes import Fork
@@ -220,6 +219,7 @@ async def theatre(*, ca: Path, scratch: Path, hosts: Hosts, out: bool) -> AsyncI
     if not out:
         yield Theatre(performer=performer, bundle=trusted)
         return
+    from recorder.outer import way_out
     from recorder.proxy import proxy
 
     began, seqs = time.monotonic(), itertools.count()
@@ -352,6 +352,7 @@ async def _listen(
     say: Callable[[str], object],
 ) -> tuple["_Acted", dict[str, str]]:
     """Run the agent with mitmproxy in front of the live world; its refusals of our login too."""
+    from recorder.outer import way_out
     from recorder.proxy import proxy
 
     trusted, seqs = bundle(certificate(ca), scratch, os.environ), itertools.count()

@@ -29,6 +29,8 @@ BENCHES = (
     "performer",
     "pace",
     "large",
+    "ready",
+    "whole",
     "peers",
 )
 HEADINGS = ("| target | measured | limit | unit | |", "|-|-|-|-|-|")

@@ -1,14 +1,12 @@
 """Replaying beside others: `mitmdump -S`, vcrpy and cassetter from PyPI, aimock from npm.
 
-    python -m tests.bench.peers [ROUNDS [LARGE]]
+    python -m tests.bench.peers [ROUNDS]
 
 The same client, in this process, asks all of them for the same recordings, 1,000 requests of 2 KB
 with answers of 1.5 KB, in turns within each round. Each answer has to have every byte of the
 recorded one; only aimock makes bodies of its own, and of those the text is looked at. Ratios are
 taken round by round, and their median is shown: of requests a second, which on a busy machine have
-the client and all others in them, and of the processor time of the replayer. LARGE (100,000) is
-the recording whose latency must not grow and that is to be there soon; mitmdump needs about a
-minute for it.
+the client and all others in them, and of the processor time of the replayer.
 """
 
 import shutil
@@ -26,10 +24,9 @@ from tests.bench.recordings import HOST
 from tests.bench.replayers import CA, OURS, Replayer, cassetter, replaying, vcrpy
 from tests.bench.target import target
 
-ROUNDS, COUNT, LARGE = 7, 1_000, 100_000
+ROUNDS, COUNT = 7, 1_000
 PASSES = 5
 """How often all is asked for within a round, but of mitmdump, which needs as long for one."""
-STARTS = 7
 
 
 class Bench:
@@ -201,46 +198,12 @@ def beside_those_without_a_server(bench: Bench) -> None:
     target("one after the other, of 1,000 recordings", three / one, "x cassetter", least=1)
 
 
-def much(bench: Bench, large: int) -> None:
-    """How soon a large recording is there, and whether its size is felt."""
-    small, name = bench.write("calls", COUNT), bench.write("calls", large)
-    ready = list[float]()
-    for _ in range(STARTS):
-        with replaying("matching", bench.file(small, "ours"), bench.ca) as one:
-            ready.append(one.ready)
-    print(f"1,000 exchanges: ready in {', '.join(f'{each * 1e3:.0f}' for each in ready)} ms")
-    target("a tape of 1,000 exchanges is ready", median(ready) * 1e3, "ms", most=200)
-    numbers = range(0, large, large // COUNT)
-    wanted = asks("calls", numbers, target=f"http://{HOST}")
-    few = asks("calls", range(COUNT), target=f"http://{HOST}")
-    with (
-        replaying("matching", bench.file(small, "ours"), bench.ca) as one,
-        replaying("matching", bench.file(name, "ours"), bench.ca) as many,
-    ):
-        took = [
-            median(alone(many.anew(), wanted)) / median(alone(one.anew(), few))
-            for _ in range(bench.rounds)
-        ]
-        ours = many
-    target(f"median latency with {large:,} recordings", median(took), f"x with {COUNT:,}",
-           most=1.2)  # fmt: skip
-    with replaying("mitmdump", bench.file(name, "mitmdump"), bench.ca) as theirs:
-        print(
-            f"{large:,} exchanges: ours ready in {ours.ready:.2f} s ({ours.cpu:.2f} of CPU), "
-            f"mitmdump in {theirs.ready:.1f} s ({theirs.cpu:.1f} of CPU)"
-        )
-    target(f"{large:,} recordings are ready, CPU", ours.cpu / theirs.cpu, "x mitmdump -S",
-           most=0.02)  # fmt: skip
-
-
 def main(words: list[str]) -> None:
-    rounds, large = int(words[0]) if words else ROUNDS, int(words[1]) if words[1:] else LARGE
     with TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), rounds)
+        bench = Bench(Path(folder), int(words[0]) if words else ROUNDS)
         beside_mitmdump(bench)
         beside_aimock(bench)
         beside_those_without_a_server(bench)
-        much(bench, large)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.bench.installed import environment
 from tests.bench.serving import ROOT, Serving
 
 CA = "mitmproxy-ca-cert.pem"
@@ -48,7 +49,13 @@ def replaying(name: str, file: Path, confdir: Path) -> Iterator[Replayer]:
     command, began = _command(name, file, confdir, port), time.perf_counter()
     pipe = subprocess.PIPE if name in OURS else None
     with subprocess.Popen(
-        command, cwd=ROOT, stdin=pipe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdin=pipe,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         try:
 

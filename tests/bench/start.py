@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.bench.installed import environment
 from tests.bench.target import target
 
 ROUNDS = 15
@@ -27,7 +28,7 @@ print(*(name for name in {HEAVY} if name in sys.modules))
 
 def milliseconds(command: list[str]) -> float:
     """Of processor time: on a quiet machine as long as it takes, and on a busy one still true."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL) as process:
         _, code, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(code)
     if process.returncode:

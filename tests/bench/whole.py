@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from tests.bench.installed import UNCOMPILED
 from tests.bench.target import target
 from tests.shop import Shop, shop
 
@@ -41,6 +42,7 @@ def took(command: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> tupl
 def rounds(world: Shop, count: int) -> None:
     """Everything, so many times and once more to warm up."""
     agent, kept = world.agent(MODEL), world.environment()
+    kept.pop(UNCOMPILED, None)
     tools, model = (host.partition("=")[2] for host in world.hosts)
     alone = kept | {"OPENAI_BASE_URL": f"http://{model}/v1", "TOOLS_URL": f"http://{tools}"}
     replay = (STUMBLE, "replay", "a.tape")
