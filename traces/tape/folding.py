@@ -4,6 +4,7 @@ An exchange is said in four frames or more, and a frozen value is dear to make: 
 is kept as plain fields, and made into values once, when all has been read.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,12 +96,24 @@ class _Said:
         )
 
 
-def parent(body: object) -> int | None:
+def parent(said: object) -> int | None:
     """The seq of the exchange by way of whose body this one is said; None for one said in full."""
-    match body:
+    match said:
         case {"parent": int(seq)} | [int(seq), *_]:
             return seq
     return None
+
+
+def body(said: Any, bodies: Mapping[int, bytes]) -> bytes:
+    """The body that is said by way of others, which are known by their seq."""
+    match said:
+        case bytes():
+            return said
+        case {"parent": int(seq), "pieces": tuple(pieces)}:
+            return delta.restore(pieces, bodies[seq])
+        case [int(seq), *_]:
+            return older.body(said, bodies[seq])
+    raise TypeError("a body is bytes, pieces or a delta")
 
 
 LAST = 7
@@ -155,12 +168,12 @@ class Folder:
 
     def _request(self, value: dict[str, Any]) -> int:
         seq: int = value["seq"]
-        body = self._body(value["body"])
+        asked = body(value["body"], self._bodies)
         request = Request(
             method=value["method"],
             url=value["url"],
             headers=headers(value["headers"]),
-            body=body,
+            body=asked,
         )
         self._said[seq] = _Said(
             seq=seq,
@@ -175,18 +188,8 @@ class Folder:
             cascade=value.get("cascade", False),
             pinned=value.get("pinned", ()),
         )
-        self._bodies[seq] = body
+        self._bodies[seq] = asked
         return seq
-
-    def _body(self, said: Any) -> bytes:
-        match said:
-            case bytes():
-                return said
-            case {"parent": int(parent), "pieces": tuple(pieces)}:
-                return delta.restore(pieces, self._bodies[parent])
-            case [int(parent), *_]:
-                return older.body(said, self._bodies[parent])
-        raise TypeError("a body is bytes, pieces or a delta")
 
     def _head(self, value: dict[str, Any]) -> int:
         seq: int = value["seq"]

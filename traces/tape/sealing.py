@@ -24,6 +24,9 @@ from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
 LEVEL = 9
 BLOCK_SIZE = 1 << 19
 """Bytes of frames that are compressed together: enough for a key body to find its texts."""
+MUCH, SMALL_BLOCK = 1 << 24, 1 << 16
+"""Bytes of a tape that is no conversation but many of them, and of its blocks: who asks all over
+it has one opened for each answer."""
 STRIDE = 1 << 12
 """Bytes of frames after which what was packed can be read without what follows."""
 
@@ -46,10 +49,11 @@ def seal(path: Path) -> bool:
             or any(each.kind in (BLOCK, CONTENTS) for each in whole)
         ):
             return False
+        size = sum(each.length for each in whole)
         with _aside(path) as new:
             with new.open("wb") as file:
                 file.write(frames.preamble())
-                file.writelines(_sealed(whole))
+                file.writelines(_sealed(whole, BLOCK_SIZE if size < MUCH else SMALL_BLOCK))
                 file.flush()
                 os.fsync(file.fileno())
             _check(whole, new)
@@ -80,7 +84,7 @@ def _aside(path: Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
-def _sealed(whole: Iterable[Frame]) -> Iterator[bytes]:
+def _sealed(whole: Iterable[Frame], block: int) -> Iterator[bytes]:
     """The first frame as it is, since a tape that loses it is none; the others in blocks; then
     the contents.
     """
@@ -93,7 +97,7 @@ def _sealed(whole: Iterable[Frame]) -> Iterator[bytes]:
             continue
         waiting.append(frame)
         size += len(frame)
-        if size >= BLOCK_SIZE:
+        if size >= block:
             yield frames.frame(BLOCK, _packed(b"".join(waiting)))
             waiting, size = [], 0
     if waiting:

@@ -12,7 +12,7 @@ import zstandard
 from traces.model import Exchange
 from traces.tape import contents, frames
 from traces.tape.contents import CONTENTS, UNFIT, Contents, key_of, over
-from traces.tape.folding import Folder, parent
+from traces.tape.folding import Folder, body, parent
 from traces.tape.frames import BLOCK, Frame
 from traces.tape.payload import unpack
 
@@ -70,16 +70,17 @@ class Book:
 
     def read_body(self, seq: int) -> bytes:
         """A body that is the parent of others, after those by way of which it is said itself."""
-        behind, at = list[Frame](), seq
+        behind, at = list[tuple[int, object]](), seq
         while at not in self._bodies:
             frame = next(self._frames(self._numbers[at]))
-            behind.append(frame)
-            above = parent(unpack(frame.payload)["body"])
+            said = unpack(frame.payload)["body"]
+            behind.append((at, said))
+            above = parent(said)
             if above is None or len(behind) > len(self._numbers):
                 break
             at = above
-        for frame in reversed(behind):
-            Folder(self._bodies).fold(frame)
+        for at, said in reversed(behind):
+            self._bodies[at] = body(said, self._bodies)
         return self._bodies[seq]
 
     def _frames(self, number: int) -> Iterator[Frame]:
