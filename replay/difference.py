@@ -7,13 +7,14 @@ from itertools import accumulate
 from os.path import commonprefix
 from urllib.parse import parse_qsl, urlsplit
 
-from replay.match import Match
+from replay.alike import blind
+from replay.match import BUILT_IN, Match
+from replay.rules import Rules
 from traces.dialects import lens
 from traces.encoding import plain
 from traces.model import Exchange, Headers, Request, Response
 from traces.redact import PLACEHOLDER
 from traces.tape import over
-from traces.volatile import settled
 
 _WINDOW = 40
 _MOST = 8
@@ -23,18 +24,21 @@ _SAID = ("messages", "input", "system", "instructions", "contents", "prompt", "t
 """The fields of a model request that hold the conversation, in whatever dialect."""
 
 
-def nearest(request: Request, recorded: Iterable[Exchange]) -> Exchange | None:
+def nearest(
+    request: Request, recorded: Iterable[Exchange], rules: Rules = BUILT_IN
+) -> Exchange | None:
     """The recorded exchange whose request has the fewest fields that differ.
 
     Of large ones only those nearest in size are compared, since an agent waits for this.
     """
-    path, now, near = request.url.partition("?")[0], _asked(request), tuple(recorded)
+    path, now, near = request.url.partition("?")[0], _asked(request, rules), tuple(recorded)
     same = [x for x in near if x.request.url.partition("?")[0] == path] or near
     same = [x for x in same if x.request.method == request.method] or same
 
     def apart(x: Exchange) -> int:
-        fields = sum(1 for _ in _parting(_asked(x.request), now))
-        return fields + (x.request.method != request.method) + (x.request.url != request.url)
+        fields = sum(1 for _ in _parting(_asked(x.request, rules), now))
+        url = rules.url(x.request.url) != rules.url(request.url)
+        return fields + (x.request.method != request.method) + url
 
     return min(_of_its_size(same, len(request.body)), key=apart, default=None)
 
@@ -48,23 +52,26 @@ def _of_its_size(recorded: Sequence[Exchange], size: int) -> list[Exchange]:
     return [recorded[place] for place in sorted(few or places[:1])]
 
 
-def explain(request: Request, recorded: Iterable[Exchange]) -> str:
-    """Why nothing recorded answers this request, in a few lines for a person."""
+def explain(request: Request, recorded: Iterable[Exchange], rules: Rules = BUILT_IN) -> str:
+    """Why nothing recorded answers this request, in a few lines for a person.
+
+    What the rules pass over is no difference.
+    """
     head = f"nothing recorded for {request.method} {request.url}"
-    near = nearest(request, recorded)
+    near = nearest(request, recorded, rules)
     if near is None:
         return f"{head}: the recording holds nothing more"
     lines = [f"{head}; nearest is exchange {near.seq}:"]
-    found = list(differences(near.request, request))
+    found = list(differences(near.request, request, rules))
     for where, was, now in found[:_MOST]:
         lines += [f"  {where}", f"    - {was}", f"    + {now}"]
     if len(found) > _MOST:
         lines.append(f"  and {len(found) - _MOST} more")
     if not found:
         lines.append(f"  no difference: {_no_answer(near)}")
-    rules = [rule_for(near.request, request, where) for where, _, _ in found]
-    if rules and len(rules) <= _MOST and all(rules):
-        said = " ".join(dict.fromkeys(f"--match '{rule}'" for rule in rules))
+    passing = [rule_for(near.request, request, where) for where, _, _ in found]
+    if passing and len(passing) <= _MOST and all(passing):
+        said = " ".join(dict.fromkeys(f"--match '{rule}'" for rule in passing))
         lines.append(f"  to let it pass: {said}")
     return "\n".join(lines)
 
@@ -117,13 +124,13 @@ def beyond(was: Request, now: Request) -> list[str]:
     return ["url", *paths] if was.url != now.url else paths
 
 
-def differences(was: Request, now: Request) -> Iterator[tuple[str, str, str]]:
+def differences(was: Request, now: Request, rules: Rules) -> Iterator[tuple[str, str, str]]:
     """(where, recorded, asked) for each field that differs, long texts cut to the difference."""
     if was.method != now.method:
         yield "method", was.method, now.method
-    if was.url != now.url:
+    if rules.url(was.url) != rules.url(now.url):
         yield "url", *_window(was.url, now.url)
-    yield from changes(_asked(was), _asked(now))
+    yield from changes(_asked(was, rules), _asked(now, rules))
 
 
 def answer_differences(was: Response, now: Response) -> Iterator[tuple[str, str, str]]:
@@ -145,11 +152,11 @@ def _parting(one: dict[str, str], two: dict[str, str]) -> Iterator[str]:
             yield path
 
 
-def _asked(request: Request) -> dict[str, str]:
-    """The fields of a request's body, without what never counts."""
-    text = plain(request.headers, request.body) or b""
+def _asked(request: Request, rules: Rules) -> dict[str, str]:
+    """The fields of a request's body that count; what secret stood somewhere does not."""
+    text = blind(plain(request.headers, request.body) or b"")
     try:
-        return dict(_flatten("", settled(lens(request), json.loads(text)))) if text else {}
+        return dict(_flatten("", rules.body(lens(request), json.loads(text)))) if text else {}
     except ValueError:
         return {"body": text.decode("utf-8", "backslashreplace")}
 

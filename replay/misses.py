@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from replay.difference import explain
 from replay.match import Index
+from replay.rules import Rules
 from traces.model import Exchange, Request
 
 EXPLAINED = 20
@@ -20,9 +21,9 @@ COMPARED = 64
 class Misses:
     """Why requests were refused, by the first attempt at each."""
 
-    def __init__(self, index: Index, lost: Iterable[Exchange]) -> None:
+    def __init__(self, index: Index, lost: Iterable[Exchange], rules: Rules) -> None:
         """`lost` are recorded exchanges whose answers are not whole, so that they are not given."""
-        self._index, self._lost = index, tuple(lost)
+        self._index, self._lost, self._rules = index, tuple(lost), rules
         self._said: dict[int, str] = {}
 
     def __contains__(self, first: int) -> bool:
@@ -40,4 +41,4 @@ class Misses:
             return f"nothing recorded for {request.method} {request.url}"
         spent = self._index.spent(request, COMPARED)
         near = (*self._index.near(COMPARED), *self._lost)
-        return explain(request, near if spent is None else (spent,))
+        return explain(request, near if spent is None else (spent,), self._rules)

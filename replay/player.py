@@ -62,7 +62,7 @@ class Player:
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
         self._lanes = Lanes(fork, watch.conversations)
-        self._misses = Misses(self._index, unplayable(recording.exchanges))
+        self._misses = Misses(self._index, unplayable(recording.exchanges), rules)
         self._played: dict[int, Exchange] = {}
         self._tokens: dict[str, str] = {}
         self._compare: dict[int, Exchange | None] = {}

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from traces.model import Request
 from traces.nearest import nearest
 from traces.step import Lens
-from traces.volatile import SETTLED, parsed, reached, settled
+from traces.volatile import SETTLED, VERSION, parsed, reached, settled
 
 type Class = Literal["ignore", "map", "exact"]
 type Place = Literal["body", "query", "path"]
@@ -79,8 +79,9 @@ def bind(text: str) -> Rule:
 class Rules:
     """All rules of a replay, over the built-in list."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        rules = tuple(rules)
+    def __init__(self, rules: Iterable[Rule] = (), volatile: int = VERSION) -> None:
+        """`volatile` is the version of the built-in list."""
+        rules, self._volatile = tuple(rules), volatile
         self._exact = frozenset(rule.where for rule in rules if rule.kind == "exact")
         self._passed = tuple(rule for rule in rules if rule.kind != "exact")
         self._maps = tuple(rule for rule in rules if rule.kind == "map")
@@ -92,7 +93,7 @@ class Rules:
 
     def body(self, dialect: Lens | None, value: object) -> object:
         """A parsed body without what does not count; it is changed in place."""
-        value = settled(dialect, value, self._exact)
+        value = settled(dialect, value, self._exact, self._volatile)
         for rule in self._passed:
             if rule.place == "body":
                 *path, key = rule.keys

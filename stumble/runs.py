@@ -54,6 +54,7 @@ from traces.redact import secrets
 from traces.story import ToolUse
 from traces.tape import Tape, Writer
 from traces.taps import Taps
+from traces.volatile import VERSION
 from traces.websocket import NoWebSocket
 
 if TYPE_CHECKING:
@@ -412,12 +413,13 @@ async def _play(
         tools=recording.trajectory.tools,
         upstreams=recording.trajectory.upstreams,
         rules=rules,
+        volatile=recording.trajectory.volatile,
         workspace=plan.workspace.path if plan.workspace else None,
         snapshot=plan.workspace.snapshot if plan.workspace else None,
     )
     with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         redact = _as_it_is if recording.verbatim else tape.redactor.request
-        accepted = Rules(map(bind, rules))
+        accepted = Rules(map(bind, rules), volatile=recording.trajectory.volatile)
         player = Player(
             recording,
             watch,
@@ -605,6 +607,7 @@ def _trajectory(
     tools: Mapping[str, str] | None = None,
     upstreams: Mapping[str, tuple[str, ...]] | None = None,
     rules: tuple[str, ...] = (),
+    volatile: int = VERSION,
     workspace: Path | None = None,
     snapshot: str | None = None,
 ) -> Trajectory:
@@ -627,6 +630,7 @@ def _trajectory(
         tools=tools or {},
         upstreams=upstreams or {},
         rules=rules,
+        volatile=volatile,
         workspace=str(workspace) if workspace else None,
         snapshot=snapshot,
     )

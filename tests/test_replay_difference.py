@@ -5,7 +5,9 @@ import json
 import pytest
 
 from replay.difference import explain, nearest
+from replay.rules import Rules, bind
 from traces.model import Exchange, Request
+from traces.redact import Redactor
 
 
 def asked(seq: int, size: int, note: str) -> Exchange:
@@ -29,3 +31,21 @@ def test_of_large_ones_those_nearest_in_size_are_compared(size: int) -> None:
 
 def test_nothing_is_nearest_where_nothing_is_left() -> None:
     assert nearest(asked(0, 1, "a").request, []) is None
+
+
+def test_what_a_rule_passes_over_is_no_difference_and_no_secret_is_one() -> None:
+    def said(run: str, key: str, of: str) -> Request:
+        body = json.dumps({"run": run, "key": key, "of": of}).encode()
+        return Request(method="POST", url=f"http://h/?run={run}", body=body)
+
+    redactor = Redactor()
+    was = redactor.request(said("1", "sk-ant-0123456789abcdef0123", "a"))
+    now = redactor.request(said("2", "sk-ant-" + "9876" * 10, "b"))
+    rules = Rules([bind("ignore:body.run"), bind("ignore:query.run")])
+    why = explain(now, [Exchange(seq=3, request=was)], rules)
+    assert [line.strip() for line in why.splitlines()[1:]] == [
+        "of",
+        '- "a"',
+        '+ "b"',
+        "to let it pass: --match 'ignore:body.of'",
+    ]

@@ -11,6 +11,7 @@ from replay.rules import bind
 from tests.shop import Said, Shop, shop
 from traces.model import Trajectory
 from traces.tape import Writer, read
+from traces.volatile import VERSION
 
 AGENT = """
 import json, os, sys, urllib.request, uuid
@@ -62,7 +63,7 @@ def test_what_was_said_when_it_was_recorded_holds_in_every_replay(agent, told: s
     file = scenario(agent, f'[match]\nrules = ["{RULE}"]\n')
     assert record(agent, *(("--scenario", file) if told == "file" else ("--match", RULE))).code == 0
     trajectory = read(agent[0].folder / "a.tape").trajectory
-    assert trajectory.rules == (RULE,)
+    assert (trajectory.rules, trajectory.volatile) == ((RULE,), VERSION)
     assert trajectory.scenario == ("polite" if told == "file" else None)
 
     said = agent[0].stumble("replay", "a.tape", "--json")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from replay.match import alike
+from replay.rules import Rules
 from traces.model import Request
 
 CLAUDE = "https://api.anthropic.com/v1/messages"
@@ -157,3 +158,45 @@ def test_messages_keep_their_order() -> None:
     assert chat([user, system]) != chat([system, user])
     one, two = in_chat("a", "1"), in_chat("b", "2")
     assert chat([one, user, two]) != chat([two, user, one]), "these were not given together"
+
+
+def opencode(day: str) -> dict[str, Any]:
+    env = f"You are opencode.\n<env>\n  Platform: linux\n  Today's date: {day}\n</env>\nSkills"
+    system = [{"type": "text", "text": env}]
+    messages = [{"role": "user", "content": "go"}]
+    return {"model": "m", "max_tokens": 9, "system": system, "messages": messages}
+
+
+def drawn(id: str, other: str, first: str = "1") -> dict[str, Any]:
+    """Two calls that came without ids, to which pydantic-ai gives some."""
+    ids = [f"pyd_ai_{each * 32}" for each in (id, other)]
+    calls = [{"id": each, "type": "function", "function": {"name": "n"}} for each in ids]
+    results = [in_chat(each, text) for each, text in zip(ids, (first, "2"), strict=True)]
+    return {"model": "m", "messages": [{"role": "assistant", "tool_calls": calls}, *results]}
+
+
+GO = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
+LATER: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (CLAUDE, opencode("Sat Nov 21 2026"), opencode("Sun Nov 22 2026")),
+    (CHAT, GO | {"prompt_cache_key": "a"}, GO | {"prompt_cache_key": "b"}),
+    (CHAT, GO | {"metadata": {"sessionId": "a"}}, GO | {"metadata": {"sessionId": "b"}}),
+    (CHAT, drawn("a", "b"), drawn("d", "c")),
+]
+
+
+@pytest.mark.parametrize(("url", "one", "two"), LATER, ids=["opencode", "openhands", "qwen", "py"])
+def test_what_came_onto_the_list_later_holds_for_later_tapes(
+    url: str, one: dict[str, Any], two: dict[str, Any]
+) -> None:
+    was, now = (
+        Request(method="POST", url=url, body=json.dumps(each).encode()) for each in (one, two)
+    )
+    assert alike(was) == alike(now)
+    assert alike(was, Rules(volatile=1)) != alike(now, Rules(volatile=1))
+
+
+def test_what_these_clients_were_told_is_not_volatile() -> None:
+    assert asked(CHAT, drawn("a", "b")) != asked(CHAT, drawn("a", "b", first="3"))
+    one = GO | {"metadata": {"sessionId": "a", "task": "1"}}
+    two = GO | {"metadata": {"sessionId": "a", "task": "2"}}
+    assert asked(CHAT, one) != asked(CHAT, two)

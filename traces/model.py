@@ -352,6 +352,8 @@ class Trajectory:
     """Real base URLs (`[PORT=]URL`) for which one of ours stood, and the variables that said so."""
     rules: tuple[str, ...] = ()
     """What of a request may differ from the recorded one in a replay, as the user said."""
+    volatile: int = 1
+    """Version of the list of what may differ anyway (`traces.volatile`)."""
     workspace: str | None = None
     """The folder in which the agent worked."""
     snapshot: str | None = None

@@ -3,14 +3,14 @@
 A short list, kept as data: for each dialect, where a value stands, which part of it is volatile,
 and why. `settled` takes it out on both sides of a comparison, so that a replayed agent finds its
 answers; whatever is not on the list must be the same. Each entry was seen on the wire of the
-client named beside it (versions as in tests/agents), and is as narrow as it can be: an id that a
-model gave, or what a command printed, is never on it.
+client named beside it, and is as narrow as it can be: an id that a model gave, or what a command
+printed, is never on it. Headers are not either, since they never count.
 
 The results of calls that were made together come in the order in which the tools ended, which
 is chance; each has the id of its call, so nothing is lost where they are put in order.
 
-The list holds for old tapes, too, since it is no part of them: a better list improves them.
-`VERSION` goes up with each change, so that a report can say by which list it matched.
+`VERSION` goes up with each change, and a tape says by which list it is matched: what a replay of
+it is told does not change because we know more. Entries are only added, with their `since`.
 """
 
 import json
@@ -25,10 +25,11 @@ from traces.encoding import plain
 from traces.model import Request
 from traces.step import Lens
 
-VERSION = 1
+VERSION = 2
 SETTLED = "VOLATILE"
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_DRAWN = r"pyd_ai_([0-9a-f]{32})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,8 @@ class Rule:
     why: str
     part: str = ""
     """Of a text, only what the one group of this pattern matches; the whole value if empty."""
+    since: int = 1
+    """The version of the list that first had it."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -94,6 +97,28 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             part=r"\AagentId: .*\n<usage>.*\bduration_ms: (\d+)",
             why="Claude Code: how long a helper of its own took",
         ),
+        Rule(
+            where="system.*.text",
+            part=r"<env>.*?\n  Today's date: (\w{3} \w{3} \d\d \d{4})\n.*</env>",
+            why="opencode: the day of the run",
+            since=2,
+        ),
+    ),
+    openai_chat.NAME: (
+        Rule(where="prompt_cache_key", why="OpenHands: the id of this conversation", since=2),
+        Rule(where="metadata.sessionId", why="qwen-code: the id of this session", since=2),
+        Rule(
+            where="messages.*.tool_calls.*.id",
+            part=rf"\A{_DRAWN}\Z",
+            why="pydantic-ai: the id it gives to a call that came without one",
+            since=2,
+        ),
+        Rule(
+            where="messages.*.tool_call_id",
+            part=rf"\A{_DRAWN}\Z",
+            why="pydantic-ai: the same id, of the result",
+            since=2,
+        ),
     ),
     openai_responses.NAME: (
         Rule(where="prompt_cache_key", why="Codex: the id of this thread"),
@@ -135,7 +160,9 @@ def printed(result: str) -> int:
     return found.end() if found else 0
 
 
-def settled(dialect: Lens | None, body: object, exact: Collection[str] = ()) -> object:
+def settled(
+    dialect: Lens | None, body: object, exact: Collection[str] = (), version: int = VERSION
+) -> object:
     """A parsed body without its volatile values, but for those at places in `exact`.
 
     The body is changed in place. What becomes of a message depends on no other one, but for the
@@ -145,7 +172,8 @@ def settled(dialect: Lens | None, body: object, exact: Collection[str] = ()) -> 
         return body
     for rule in RULES.get(dialect.NAME, ()):
         *path, key = rule.where.split(".")
-        for holder in reached([body], path) if rule.where not in exact else ():
+        counts = rule.where in exact or rule.since > version
+        for holder in reached([body], path) if not counts else ():
             if isinstance(holder, dict) and key in holder:
                 _settle(holder, key, rule)
     if (kept := RESULTS.get(dialect.NAME)) is not None:
@@ -191,7 +219,9 @@ def result_id(dialect: Lens, item: object) -> str | None:
 
 def _result(kept: Results, item: object) -> str | None:
     if isinstance(item, dict) and kept.id in item and kept.text in item:
-        return str(item[kept.id])
+        id = str(item[kept.id])
+        # One that the client drew says nothing of the order, which is then that of the calls.
+        return "" if re.fullmatch(_DRAWN, id) else id
     return None
 
 
