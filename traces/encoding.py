@@ -14,15 +14,33 @@ def plain(headers: Headers, body: bytes) -> bytes | None:
     A body cut in the middle gives what could be inflated, so that a partial answer can still
     be read. Encodings are undone last first (RFC 9110, 8.4).
     """
-    if (said := header(headers, "content-encoding")) is None:
-        return body
+    said = header(headers, "content-encoding")
+    return body if said is None else _LATEST(said, body)
+
+
+class _Latest:
+    """What the last body says, for all those who ask what one request says."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[str, bytes, bytes | None] = ("", b"", b"")
+
+    def __call__(self, said: str, body: bytes) -> bytes | None:
+        kept = self._kept
+        if kept[1] is not body or kept[0] != said:
+            self._kept = kept = said, body, _undone(said, body)
+        return kept[2]
+
+
+_LATEST = _Latest()
+
+
+def _undone(said: str, body: bytes) -> bytes | None:
     names = [name.strip().lower() for name in said.split(",")]
     for name in reversed([name for name in names if name not in ("", "identity")]):
-        decode = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "br": _brotli, "zstd": _zstd}
-        if name not in decode:
+        if name not in _DECODERS:
             return None
         try:
-            body = decode[name](body)
+            body = _DECODERS[name](body)
         except (zlib.error, brotli.error, zstandard.ZstdError):
             return None
     return body
