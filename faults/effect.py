@@ -21,6 +21,9 @@ _LOST: Mapping[Place, Shows] = {
 }
 
 
+_GATEWAY = {"status_502": (502, "Bad Gateway"), "status_504": (504, "Gateway Time-out")}
+
+
 @operator("X1", forwards=False, shows=_ACKNOWLEDGED, needs=("write", "world"))
 def silent_noop(exchange: Exchange, rng: Random, *, seen: Seen = NOTHING) -> Exchange:
     """Acknowledge a write that never happens: the tool does not see the request.
@@ -51,7 +54,7 @@ def lost_ack(
     exchange: Exchange,
     rng: Random,
     *,
-    how: Literal["timeout", "reset", "502", "504"] = "504",
+    how: Literal["status_502", "status_504", "reset", "timeout"] = "status_504",
 ) -> Exchange:
     """Let the tool do its work, and then fail: the effect is there, its acknowledgement is not.
 
@@ -67,9 +70,9 @@ def lost_ack(
             return replace(exchange, response=None, error="reset")
         case _:
             at = exchange.response.at
-            phrase = {"502": "Bad Gateway", "504": "Gateway Time-out"}[how]
-            body = f"<html><body><h1>{how} {phrase}</h1></body></html>\n".encode()
-            bent = answer(exchange, int(how), body, kind="text/html")
+            code, phrase = _GATEWAY[how]
+            body = f"<html><body><h1>{code} {phrase}</h1></body></html>\n".encode()
+            bent = answer(exchange, code, body, kind="text/html")
             assert bent.response is not None
             chunks = tuple(replace(chunk, at=at) for chunk in bent.response.chunks)
             late = replace(bent.response, at=at, chunks=chunks, ended=at)

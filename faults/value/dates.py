@@ -102,11 +102,12 @@ def _part(found: re.Match[str]) -> _Part:
 
 def _written(said: str, places: tuple[_Part, _Part, _Part], now: date) -> str:
     values = (now.year, now.month, now.day)
+    padded = not _NAMED.search(said) or re.search(r"\b0", said) is not None
     for (old, start, stop), value in sorted(
         zip(places, values, strict=True), key=lambda each: -each[0][1]
     ):
         if said[start:stop].isdigit():
-            new = str(value).zfill(len(old))
+            new = str(value).zfill(len(old) if padded else 1)
         else:
             name = _MONTHS.split()[value - 1]
             new = name if stop - start > 3 and said[start:stop] != "May" else name[:3]
