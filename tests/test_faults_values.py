@@ -125,6 +125,18 @@ def test_a_stale_answer_is_what_the_same_call_said_before() -> None:
         bend("stale", ORDER, seen=replace(SEEN, at=0))
 
 
+def test_what_is_put_into_json_in_a_string_is_escaped_as_often_as_it_must_be() -> None:
+    def said(name: str) -> str:
+        return json.dumps({"text": json.dumps({"id": "x-1", "name": name})})
+
+    earlier = Observation(
+        call_id="c0", tool="t", arguments="{}", ordinal=0, result=said('A "B" \\ é')
+    )
+    known = Seen(observations=(earlier,), tool="t")
+    bent = json.loads(bend("stale", said("C"), seen=known))
+    assert json.loads(bent["text"])["name"] == 'A "B" \\\\ é'
+
+
 def test_a_stale_value_may_be_known_from_another_tool() -> None:
     listed = Observation(
         call_id="c0", tool="list_orders", arguments="{}", ordinal=0,
