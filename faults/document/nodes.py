@@ -50,6 +50,11 @@ class Node:
         return self.whole and bool(self.path) and isinstance(self.path[-1], str) and not self.key
 
     @property
+    def opened(self) -> bool:
+        """True for a text that holds JSON, whose values count in its place."""
+        return bool(self.items) and self.kind == "text" and not self.items[0].said
+
+    @property
     def name(self) -> str:
         """The nearest name on the way to it: `total` for `$.orders[2].total`."""
         return next((step for step in reversed(self.path) if isinstance(step, str)), "")
@@ -71,7 +76,7 @@ class Node:
                 return None
             case "bool":
                 return self.said == "true"
-            case "text" if self.items and self.items[0].kind in ("object", "array"):
+            case "text" if self.opened:
                 return self.items[0].value
             case _:
                 return self.said

@@ -69,14 +69,14 @@ def _differing(document: Document, other: Document) -> Iterator[tuple[Node, str]
 
 
 def _plain(node: Node) -> bool:
-    return node.kind in _SCALARS and node.whole and bool(node.path)
+    return node.kind in _SCALARS and node.whole and bool(node.path) and not node.opened
 
 
 def records(document: Document) -> Iterator[dict[str, Node]]:
     """The objects of a document, each as its scalar members by name."""
     for node in document.nodes():
         if node.kind == "object":
-            found = {item.name: item for item in node.items if item.kind in _SCALARS}
+            found = {item.name: item for item in node.items if _plain(item)}
             if found:
                 yield found
 
