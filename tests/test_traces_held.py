@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 import brotli
 import duckdb
@@ -47,6 +50,43 @@ def streamed(pieces: list[bytes], *secrets: str, headers: Headers = ()) -> list[
 
 def cut(data: bytes, *places: int) -> list[bytes]:
     return [data[a:b] for a, b in pairwise((0, *sorted(places), len(data)))]
+
+
+SAID = st.lists(
+    st.sampled_from((KEY.encode(), KEY[:12].encode(), KEY[12:].encode(), b"plain ", b"%", b"\\"))
+    | st.sampled_from(tuple(SPELLINGS.values())).map(lambda spelled: spelled(KEY).encode())
+    | st.just(b'data: {"content": "' + KEY[:9].encode() + b'"}\n\n')
+    | st.just(b'data: {"content": "' + KEY[9:].encode() + b'"}\n\n')
+    | st.just(b"tok-0123456789-abcdef"),
+    max_size=5,
+)
+
+
+@given(
+    SAID,
+    st.sampled_from(
+        ((), EVENTS, (("set-cookie", "id=tok-0123456789-abcdef"),), (("content-encoding", "br"),))
+    ),
+    st.sampled_from(("http", "websocket")),
+)
+def test_an_answer_in_one_piece_is_written_as_one_that_came_in_pieces(
+    said: list[bytes], headers: Headers, transport: Literal["http", "websocket"]
+) -> None:
+    one = replace(answered(said, headers), transport=transport)
+    assert one.response is not None
+    begun = replace(one, response=replace(one.response, chunks=(), ended=None))
+    with TemporaryDirectory() as folder:
+        whole, pieces = Path(folder, "whole.tape"), Path(folder, "pieces.tape")
+        with Writer(whole, RUN, secrets=[KEY]) as tape:
+            tape.request(one)
+            tape.whole(one)
+        with Writer(pieces, RUN, secrets=[KEY]) as tape:
+            tape.request(one)
+            tape.head(begun)
+            for chunk in one.response.chunks:
+                tape.chunk(begun, chunk)
+            tape.done(one)
+        assert read(whole).exchanges == read(pieces).exchanges
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)

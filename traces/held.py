@@ -22,6 +22,12 @@ _EVENTS = ("event-stream", "json-seq", "ndjson")
 """Words of content types whose events bring a text bit by bit."""
 
 
+def brings_events(headers: Headers) -> bool:
+    """True for an answer that says a text bit by bit."""
+    kind = (header(headers, "content-type") or "").lower()
+    return any([each in kind for each in _EVENTS])
+
+
 @dataclass(slots=True)
 class _Held:
     chunk: Chunk
@@ -33,8 +39,7 @@ class Stream:
     """The chunks of one answer on their way to the tape; `messages`: each chunk is a message."""
 
     def __init__(self, finder: Finder, headers: Headers, *, messages: bool = False) -> None:
-        kind = (header(headers, "content-type") or "").lower()
-        stream = messages or any(each in kind for each in _EVENTS)
+        stream = messages or brings_events(headers)
         self._said = Said(finder, stream=stream, messages=messages)
         self._names = recode.names(headers)
         self._decoding = recode.decoding(self._names)

@@ -47,6 +47,17 @@ class Named:
             return self._new(headers)
 
     def _new(self, headers: Headers) -> Headers:
+        fields, generation = self._fields, self._known.generation
+        new = [field for field in headers if field not in fields]
+        named = [(name, self._field(name.lower(), value)) for name, value in new]
+        if generation != self._known.generation:
+            return self._taught(headers)
+        for field, (name, value) in zip(new, named, strict=True):
+            fields[field] = name, self._text(value)
+        return tuple([fields[field] for field in headers])
+
+    def _taught(self, headers: Headers) -> Headers:
+        """Headers of which some hold what is to be looked for in the others."""
         named = [(name, self._field(name.lower(), value)) for name, value in headers]
         self._fresh()
         fields, said = self._fields, list[tuple[str, str]]()

@@ -76,7 +76,7 @@ _NAMED: tuple[tuple[bytes, str, re.Pattern[bytes]], ...] = (
 )  # fmt: skip
 """What is said before a secret, in lower case, and the whole with the secret as its group."""
 
-_PEM = b"PRIVATE KEY-----"
+_PEM, _DASHES = b"PRIVATE KEY-----", b"-----"  # a text of one byte is found sooner
 _KEY_BLOCK = re.compile(
     rb"-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----(?s:(.{16,16384}?))(?:-----END|\Z)"
 )
@@ -114,7 +114,7 @@ def found(data: bytes, hay: bytes) -> list[Found]:
             if small.find(word) >= 0 and _matches(hay, small, word, named, kind):
                 low = low or data.lower()
                 out += _matches(data, low, word, named, kind)
-    if data.find(_PEM) >= 0:
+    if data.find(_DASHES) >= 0 and data.find(_PEM) >= 0:
         out += [(match.start(1), match.end(1), "m") for match in _KEY_BLOCK.finditer(data)]
     return out
 

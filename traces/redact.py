@@ -27,9 +27,9 @@ from dataclasses import replace
 
 from traces import recode
 from traces.credentials import secrets
-from traces.held import Stream
+from traces.held import Stream, brings_events
 from traces.known import Known
-from traces.model import Chunk, Edit, Exchange, Headers, Request, edited, header
+from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited, header
 from traces.named import Named
 from traces.placeholder import PLACEHOLDER, Names, placeholder
 from traces.repeats import Repeats
@@ -38,7 +38,7 @@ from traces.search import Search
 
 __all__ = ["PLACEHOLDER", "Redactor", "Stream", "placeholder", "secrets", "with_length"]
 
-_LARGE, _WINDOW = 1 << 24, 1 << 18
+_LARGE, _WINDOW, _GLANCE = 1 << 24, 1 << 18, 1 << 16
 
 
 class Redactor:
@@ -124,6 +124,17 @@ class Redactor:
     def stream(self, headers: Headers, *, messages: bool = False) -> Stream:
         """What the chunks of one answer go through on their way to the tape."""
         return Stream(self._search, headers, messages=messages)
+
+    def keeps(self, answer: Response) -> bool:
+        """True where a whole answer is sure to be written as it came.
+
+        False where it is not, or where only a closer look could tell: an encoded body, a large one.
+        """
+        if sum([len(chunk.data) for chunk in answer.chunks]) > _GLANCE:
+            return False
+        if header(answer.headers, "content-encoding") is not None:
+            return False
+        return self._search.sees_nothing(answer.body, stream=brings_events(answer.headers))
 
     def chunk(self, chunk: Chunk) -> Chunk:
         """The chunk as it may be written, if nothing comes before or after it."""

@@ -22,12 +22,24 @@ class Search:
         `stream` looks for texts that events bring bit by bit, too; `final` False leaves out
         the half of a known secret that the data ends in, since more may come.
         """
-        reader = self._known.reader
-        views = reader.unescaped(data) if reader.escaped(data) else []
-        found = self._found(data, [*views, *reader.framed(data)] if stream else views)
+        found = self._found(data, self._views(data, stream))
         if final:
             found += self._half(data)
         return _settled(found, data) if found else found
+
+    def _views(self, data: bytes, stream: bool) -> list[View]:
+        reader = self._known.reader
+        views = reader.unescaped(data) if reader.escaped(data) else []
+        return [*views, *reader.framed(data)] if stream else views
+
+    def sees_nothing(self, data: bytes, *, stream: bool) -> bool:
+        """True only if `spans` finds nothing; nothing gets a name by being asked about."""
+        texts = [data, *[view.text for view in self._views(data, stream)]]
+        return not any([self._likely(text) for text in texts]) and not self._begun(data)
+
+    def _likely(self, data: bytes) -> bool:
+        hay = patterns.suspects(data)
+        return bool(self._known.within(data, hay) or patterns.found(data, hay))
 
     def growing(self, data: bytes, *, stream: bool) -> tuple[list[Span], int]:
         """The secrets in data that may go on, and where its end that may begin one begins."""
@@ -83,10 +95,15 @@ class Search:
             at = data.find(needle.text, at + 1)
         return found
 
-    def _half(self, data: bytes) -> list[Span]:
+    def _begun(self, data: bytes) -> tuple[int, bytes] | None:
+        """Where the half of a known secret stands at the end, and of which."""
         at, secret = self._known.begun(data)
-        if not secret or len(data) - at < SHORTEST:
+        return (at, secret) if secret and len(data) - at >= SHORTEST else None
+
+    def _half(self, data: bytes) -> list[Span]:
+        if (begun := self._begun(data)) is None:
             return []
+        at, secret = begun
         return [(at, len(data), self._names.instead(secret, len(data) - at))]
 
 

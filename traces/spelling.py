@@ -39,34 +39,35 @@ class Reader:
         quotes = b'"' in known or b"\\" in known
         self._escape = _WIDE if wide else _QUOTES if quotes else _ESCAPE
         self._percent = _WIDE_PERCENT if wide else _PERCENT
-        self._hints: tuple[bytes, ...] = (b"\\u",) if wide else (b"\\u00",)
-        self._hints = (b"\\",) if quotes else (*self._hints, b"\\/")
+        # All of them begin with a backslash, to which a search skips.
+        self._hint = None if quotes else re.compile(rb"\\(?:u|/)" if wide else rb"\\(?:u00|/)")
         self._reach = max(1024, longest)
 
     def escaped(self, data: bytes) -> bool:
         """False where the data is sure to hold no escape that matters."""
-        return _PER in data or _BACK in data and any([data.find(h) >= 0 for h in self._hints])
+        if _PER in data or (self._hint is None and _BACK in data):
+            return True
+        return self._hint is not None and self._hint.search(data) is not None
 
     def _escapes(self, data: bytes) -> Iterator[re.Match[bytes]]:
-        if self._hints == (b"\\",):
+        if self._hint is None:
             return self._escape.finditer(data)
         found = list(self._percent.finditer(data)) if _PER in data else []
-        if _BACK in data:
-            back = [match for hint in self._hints for match in self._hinted(data, hint)]
-            found = sorted([*found, *back], key=re.Match.start) if back else found
+        if back := list(self._hinted(data, self._hint)):
+            found = sorted([*found, *back], key=re.Match.start)
         return iter(found)
 
-    def _hinted(self, data: bytes, hint: bytes) -> Iterator[re.Match[bytes]]:
-        """The escapes with this text in them: most backslashes begin another one."""
-        at = data.find(hint)
-        while at >= 0:
-            start, stop = at, at + 1
+    def _hinted(self, data: bytes, hint: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
+        """The escapes with such a text in them: most backslashes begin another one."""
+        near = hint.search(data)
+        while near is not None:
+            start, stop = near.start(), near.start() + 1
             while start and data[start - 1] == _BACK:
                 start -= 1
             if match := self._escape.match(data, start):
                 stop = match.end()
                 yield match
-            at = data.find(hint, stop)
+            near = hint.search(data, stop)
 
     def unescaped(self, data: bytes) -> list[View]:
         """The parts of the data that hold escapes, as far around each as a secret reaches."""

@@ -137,11 +137,17 @@ class Writer:
         return (self._frame(REQUEST, value),)
 
     def _answered(self, exchange: Exchange) -> tuple[bytes, ...]:
-        said = list[bytes]()
-        if exchange.response is not None:
-            said.append(self._begun(exchange))
-            said += [self._told(exchange, chunk) for chunk in exchange.response.chunks]
-        return *said, self._over(exchange)
+        answer, seq = exchange.response, exchange.seq
+        if answer is None:
+            return (self._over(exchange),)
+        head = self._head(exchange, answer)  # first: what it holds is not to stand in the body
+        if exchange.transport == "http" and (not self._redact or self.redactor.keeps(answer)):
+            self._lengths[seq] = sum([len(chunk.data) for chunk in answer.chunks])
+            said = [self._chunk(seq, chunk, chunk.data) for chunk in answer.chunks]
+            return head, *said, self._over(exchange)
+        begun = self._begun(exchange)
+        said = [self._told(exchange, chunk) for chunk in answer.chunks]
+        return begun, *said, self._over(exchange)
 
     def _body(self, seq: int, body: bytes) -> object:
         said = self._bodies.encode(seq, body)
