@@ -13,18 +13,24 @@ PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
 KEYS = ("fault", "params", "where", "when", "nth", "persist", "at", "max_injections")
 
 
-def parse(text: str) -> tuple[str, dict[str, Scalar]]:
-    """`name:key=value,key=value` as a name and parameters; ValueError where it is neither."""
+def split(text: str) -> tuple[str, dict[str, str]]:
+    """`name:key=value,key=value` as a name and texts; ValueError where it is neither."""
     name, _, rest = text.partition(":")
-    params: dict[str, Scalar] = {}
+    params: dict[str, str] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"{text!r}: {part!r} is not key=value")
         if key.strip() in params:
             raise ValueError(f"{text!r} says {key.strip()!r} twice")
-        params[key.strip()] = scalar(value.strip())
+        params[key.strip()] = value.strip()
     return name.strip(), params
+
+
+def parse(text: str) -> tuple[str, dict[str, Scalar]]:
+    """The same with numbers and booleans for texts that are some."""
+    name, params = split(text)
+    return name, {key: scalar(value) for key, value in params.items()}
 
 
 def scalar(text: str) -> Scalar:

@@ -80,6 +80,18 @@ def _faults() -> click.Command:
     return faults
 
 
+def _scenarios() -> click.Command:
+    from stumble.commands.scenarios import scenarios
+
+    return scenarios
+
+
+def _run() -> click.Command:
+    from stumble.commands.run import run
+
+    return run
+
+
 def _demo() -> click.Command:
     from stumble.commands.demo import demo
 
@@ -115,6 +127,8 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "probe": _probe,
         "scrub": _scrub,
         "faults": _faults,
+        "scenarios": _scenarios,
+        "run": _run,
         "import": _import,
         "sql": _sql,
         "ca": _ca,

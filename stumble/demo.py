@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from recorder import loop
 from scenarios.practice import provider, server, world
-from scenarios.practice.tasks import TASKS
+from scenarios.practice.tasks import EVERY, TASKS
 from scenarios.world import Verdict
 from stumble import indexing
 from stumble.forks import Branch, branch, plan
@@ -69,11 +69,11 @@ class PracticeWorld:
 
     async def reset(self) -> None:
         """Bring the book into the task's start state."""
-        world.reset(self.path, TASKS[self.task])
+        world.reset(self.path, EVERY[self.task])
 
     async def verify(self) -> Verdict:
         """Whether the book holds what the task demands."""
-        return world.verify(self.path, TASKS[self.task])
+        return world.verify(self.path, EVERY[self.task])
 
 
 def jobs() -> tuple[Job, ...]:

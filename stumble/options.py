@@ -170,9 +170,8 @@ def read_fault(
     place: str | None,
 ) -> "Fault":
     """The fault that the options describe, by the same rules as a table of a file."""
-    from faults import bind
     from faults.grammar import pairs as scalars
-    from faults.grammar import read
+    from faults.reading import fault
 
     table = {
         "fault": text,
@@ -182,9 +181,7 @@ def read_fault(
         "at": place,
     }
     with usage_errors():
-        fault = read(table | {"where": pairs(where), "when": scalars(when)})
-        bind(fault)
-    return fault
+        return fault(table | {"where": pairs(where), "when": scalars(when)})
 
 
 def _pair(text: str) -> tuple[str, str]:

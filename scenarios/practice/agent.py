@@ -25,7 +25,7 @@ from openai.types.chat import (
 )
 
 from scenarios.practice import book, tools, warm
-from scenarios.practice.tasks import TASKS
+from scenarios.practice.tasks import EVERY
 
 type Tool = Callable[[str, str], str]
 """Calls a tool by name with JSON arguments, and says in words what came of it."""
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
             server = options.mcp_command or os.environ.get("MCP_URL", "http://mcp.practice/mcp")
             found = mcp_client.tools(server, version=options.mcp_version, timeout=timeout)
             offered, call = stack.enter_context(found)
-        prompt = TASKS[options.task].prompt
+        prompt = EVERY[options.task].prompt
         if options.websocket:
             from scenarios.practice.turns import lead  # aiohttp takes longer to load than a run
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scenarios.practice.agent", description=__doc__)
-    parser.add_argument("task", nargs="?", choices=TASKS, metavar="TASK")
+    parser.add_argument("task", nargs="?", choices=EVERY, metavar="TASK")
     parser.add_argument("--model", default="practice/retries")
     parser.add_argument("--tools", choices=("http", "local", "mcp"), default="http")
     parser.add_argument("--db", type=Path, help="the order book, for --tools local")

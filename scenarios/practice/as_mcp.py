@@ -26,7 +26,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from scenarios.practice import world
 from scenarios.practice.book import connect
-from scenarios.practice.tasks import TASKS
+from scenarios.practice.tasks import EVERY
 from scenarios.practice.tools import TOOLS, Tool, call
 
 NAME = "shop"
@@ -134,13 +134,13 @@ def main() -> None:
         prog="python -m scenarios.practice.as_mcp", description=__doc__
     )
     parser.add_argument("--db", type=Path, required=True, help="the SQLite file; made if missing")
-    parser.add_argument("--task", choices=TASKS, help="bring the file into this task's start state")
+    parser.add_argument("--task", choices=EVERY, help="bring the file into this task's start state")
     parser.add_argument("--http", action="store_true", help="streamable HTTP instead of stdio")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="answer sessions without streams")
     options = parser.parse_args()
     if options.task or not options.db.exists():
-        world.setup(options.db, TASKS[options.task or next(iter(TASKS))])
+        world.setup(options.db, EVERY[options.task or next(iter(EVERY))])
     web = until_told(options.db, options.port, json=options.json) if options.http else None
     asyncio.run(web or over_stdio(options.db))
 

@@ -20,7 +20,7 @@ from scenarios.practice.schema import Row
 from scenarios.practice.shell import SHELL_TASKS, SUBMIT, ShellTask
 from scenarios.practice.shells import BASH, DELEGATE, Shell
 from scenarios.practice.shells import offered as offered_shell
-from scenarios.practice.tasks import TASKS
+from scenarios.practice.tasks import EVERY
 from scenarios.practice.tools import TOOLS
 from scenarios.practice.workspace import WORKSPACE_TASKS
 from traces.step import Answer, ToolCall
@@ -276,7 +276,7 @@ class _Player:
 
 
 _IGNORED = "ignored: "
-_TASKS: Mapping[str, Task | ShellTask] = {**TASKS, **SHELL_TASKS, **WORKSPACE_TASKS}
+_TASKS: Mapping[str, Task | ShellTask] = {**EVERY, **SHELL_TASKS, **WORKSPACE_TASKS}
 
 
 def _call(step: Step, seen: Seen) -> Call:

@@ -19,7 +19,7 @@ from scenarios.practice import world
 from scenarios.practice.book import connect
 from scenarios.practice.plan import Task
 from scenarios.practice.serving import listening, until_told
-from scenarios.practice.tasks import TASKS
+from scenarios.practice.tasks import EVERY
 from scenarios.practice.tools import TOOLS, call
 
 _PATH = web.AppKey("path", Path)
@@ -100,7 +100,7 @@ async def _verify(request: web.Request) -> web.Response:
 
 
 def _task(id: object) -> Task | None:
-    return TASKS.get(id) if isinstance(id, str) else None
+    return EVERY.get(id) if isinstance(id, str) else None
 
 
 async def _run(db: Path, port: int) -> None:
@@ -114,11 +114,11 @@ def main() -> None:
         prog="python -m scenarios.practice.server", description=__doc__
     )
     parser.add_argument("--db", type=Path, required=True, help="the SQLite file; made if missing")
-    parser.add_argument("--task", choices=TASKS, help="bring the file into this task's start state")
+    parser.add_argument("--task", choices=EVERY, help="bring the file into this task's start state")
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
     if options.task or not options.db.exists():
-        world.setup(options.db, TASKS[options.task or next(iter(TASKS))])
+        world.setup(options.db, EVERY[options.task or next(iter(EVERY))])
     uvloop.run(_run(options.db, options.port))
 
 

@@ -127,19 +127,19 @@ def verify(task: str) -> None:
 @practice.command("tasks")
 def tasks_() -> None:
     """List the tasks."""
-    from scenarios.practice.tasks import TASKS
+    from scenarios.practice.tasks import EVERY
 
-    for task in TASKS.values():
+    for task in EVERY.values():
         click.echo(f"{task.id:10} {task.prompt.strip().splitlines()[0]}")
 
 
 def _task(name: str) -> "Task":
-    from scenarios.practice.tasks import TASKS
+    from scenarios.practice.tasks import EVERY
     from traces.nearest import nearest
 
-    if name not in TASKS:
-        raise Wrong(f"no task is called {name!r}{nearest(name, TASKS)}")
-    return TASKS[name]
+    if name not in EVERY:
+        raise Wrong(f"no task is called {name!r}{nearest(name, EVERY)}")
+    return EVERY[name]
 
 
 def _ask(method: str, path: str, task: str | None) -> dict[str, object]:

@@ -1,0 +1,211 @@
+"""`stumble run`: a scenario, in the practice world or with an agent of yours."""
+
+import json
+import shlex
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble import options
+from stumble.exits import Exits, Wrong, interrupted
+from stumble.progress import progress
+
+if TYPE_CHECKING:
+    from stumble.forks import Branch, Forked
+    from stumble.scenes import Scene, Setting
+    from traces.store import Store
+
+
+@click.command(
+    short_help="Run a scenario: record, strike, compare, judge.",
+    epilog="Exit codes: 0 judged, 2 the scenario is wrong, 3 diverged first, 4 nothing fired, "
+    "5 cannot be judged.",
+)
+@click.argument("name")
+@click.option("--command", "text", metavar="COMMAND", help="Your agent, in place of practice's.")
+@click.option("--tape", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A recording of it, so that no new one is made.")  # fmt: skip
+@click.option("--where", multiple=True, metavar="KEY=VALUE",
+              help="Aim at these calls: tool=create_refund.")  # fmt: skip
+@click.option("--seed", type=int, help="Another than the scenario's.")
+@click.option("--twins", type=click.IntRange(0), help="Clean continuations to compare with.")
+@options.world_options
+@options.host_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def run(
+    name: str,
+    text: str | None,
+    tape: Path | None,
+    where: tuple[str, ...],
+    seed: int | None,
+    twins: int | None,
+    reset: str | None,
+    verify: str | None,
+    host_texts: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run a ready scenario by its name, or one in a file: record the agent once, strike the
+    recording where the scenario says, and judge what the agent made of it.
+
+    Without --command the practice agent works in the practice world, which needs nothing. With
+    it your agent does what it does; name the tool that is to be struck where it is called
+    otherwise, and how your world is set back and checked.
+
+    \b
+    stumble run lost-ack-on-refund
+    stumble run lost-ack-on-refund --command "python my_agent.py" --where tool=create_refund \\
+        --reset "python reset_shop.py" --verify "python check_shop.py"
+    """
+    from recorder import loop
+    from stumble import indexing
+    from stumble.home import store_root
+    from stumble.scenes import scene
+    from stumble.verdicts import report, verdict
+    from traces.store import Store
+
+    with options.usage_errors():
+        told = scene(name).aimed(options.pairs(where))
+    said = told.scenario
+    command = tuple(shlex.split(text)) if text else said.command
+    if not command and tape is None and said.practice is None:
+        raise Wrong(f"{said.path} is not for the practice world: say --command")
+    if command:
+        options.checked(command)
+    store = Store(store_root())
+    try:
+        found, forked = loop.run(
+            _run(
+                told,
+                command,
+                tape,
+                store,
+                seed=said.seed if seed is None else seed,
+                twins=said.twins if twins is None else twins,
+                reset=reset or said.reset,
+                verify=verify or said.verify,
+                host_texts=host_texts,
+            )
+        )
+    except LookupError as error:
+        click.echo(f"nothing fired: not_fired, {error.args[0]}", err=True)
+        raise SystemExit(Exits.NOTHING_FIRED) from None
+    indexing.refresh(store)
+    data = {"scenario": said.name} | verdict(found, forked)
+    click.echo(json.dumps(data) if as_json else report(data))
+    signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
+    if signal is not None:
+        raise SystemExit(interrupted(signal))
+    if data["diverged"]:
+        raise SystemExit(Exits.DIVERGED)
+    if not data["fired"]:
+        raise SystemExit(Exits.NOTHING_FIRED)
+    raise SystemExit(Exits.OK if data["outcome"] else Exits.NOT_ENOUGH)
+
+
+async def _run(
+    told: "Scene",
+    command: tuple[str, ...],
+    tape: Path | None,
+    store: "Store",
+    *,
+    seed: int,
+    twins: int,
+    reset: str | None,
+    verify: str | None,
+    host_texts: tuple[str, ...],
+) -> tuple["Branch", "Forked"]:
+    import os
+
+    from stumble.home import authority
+    from stumble.runs import theatre
+    from stumble.scenes import practising, recorded, struck
+    from stumble.stagecraft import apart
+    from stumble.tapes import load
+
+    said, ours = told.scenario, not command and tape is None
+    with TemporaryDirectory(prefix="stumble-") as name:
+        folder = Path(name)
+        async with AsyncExitStack() as stack:
+            if ours and said.practice is not None:
+                os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
+                at = practising(said, said.practice, folder)
+                setting = await stack.enter_async_context(at)
+            else:
+                recording = load(tape) if tape else None
+                command = command or (recording.trajectory.command if recording else ())
+                setting = _own(told, command, reset, verify, host_texts)
+            if tape is not None:
+                recording = load(tape)
+            else:
+                click.echo(f"{said.name}: recording", err=True)
+                kept = None if ours else _kept(store)
+                recording = await recorded(
+                    told, setting, store, ca=authority(), scratch=folder,
+                    workspace=None if ours else Path.cwd(), snapshot=kept,
+                )  # fmt: skip
+            copies = None
+            if not ours:
+                live = "after the strike the agent is live"
+                set_apart = apart(
+                    recording.trajectory, store, live=live, in_place=False, keep=False
+                )
+                click.echo(set_apart.where(), err=True)
+                copies = set_apart.workspace
+            house = theatre(ca=authority(), scratch=folder, hosts=setting.hosts, out=True)
+            return await struck(
+                told,
+                setting,
+                recording,
+                await stack.enter_async_context(house),
+                store,
+                seed=seed,
+                twins=twins,
+                workspace=copies,
+                progress=lambda what: click.echo(what, err=True),
+            )
+
+
+def _own(
+    told: "Scene",
+    command: tuple[str, ...],
+    reset: str | None,
+    verify: str | None,
+    host_texts: tuple[str, ...],
+) -> "Setting":
+    """The user's own agent, in their own world."""
+    from stumble import indexing
+    from stumble.home import store_root
+    from stumble.launch import Cold
+    from stumble.runs import Labels
+    from stumble.scenes import Setting
+    from stumble.worlds import by_command
+    from traces.store import Store
+
+    said, store = told.scenario, Store(store_root())
+
+    def launch(name: str) -> Cold:
+        output = indexing.log(store, f"{said.name}-{name}")
+        return Cold(command=command, budget=said.budget, output=output)
+
+    return Setting(
+        hosts=options.hosts(host_texts),
+        world=by_command(reset, verify),
+        launch=launch,
+        labels=Labels(agent=said.agent, model=said.model, scenario=said.name, task=said.task),
+    )
+
+
+def _kept(store: "Store") -> str | None:
+    """The name of a snapshot of this folder; None, said with the reason, where there is none."""
+    from scenarios.workspace.snapshot import Limits
+    from stumble.workspaces import snapshot
+
+    try:
+        with progress("keeping the workspace") as seen:
+            return snapshot(Path.cwd(), store, Limits(), seen).name
+    except ValueError as error:
+        click.echo(f"workspace not kept: {error}", err=True)
+        return None

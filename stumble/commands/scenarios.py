@@ -1,0 +1,77 @@
+"""`stumble scenarios`: the ready scenarios."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.exits import Wrong
+
+if TYPE_CHECKING:
+    from stumble.scenes import Scene
+
+
+@click.command(short_help="List the ready scenarios, or explain one.")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def scenarios(name: str | None, as_json: bool) -> None:
+    """List the ready scenarios, or explain one by its name, or one in a file of yours.
+
+    \b
+    stumble scenarios
+    stumble scenarios lost-ack-on-refund
+    stumble scenarios mine.toml
+    stumble run lost-ack-on-refund
+    """
+    from scenarios.file import library
+    from stumble.scenes import scene
+
+    try:
+        chosen = [scene(name)] if name else [scene(path.stem) for path in library()]
+    except (LookupError, ValueError) as error:
+        raise Wrong(str(error.args[0])) from None
+    if as_json:
+        said = [_data(each) for each in chosen]
+        click.echo(json.dumps(said[0] if name else said))
+    elif name:
+        click.echo(_explained(chosen[0]))
+    else:
+        width = max(len(each.scenario.name) for each in chosen)
+        for each in chosen:
+            click.echo(f"{each.scenario.name:{width}}  {each.scenario.title}")
+        click.echo("\n`stumble scenarios NAME` explains one, `stumble run NAME` runs it.")
+
+
+def _data(told: "Scene") -> dict[str, object]:
+    said = told.scenario
+    return {
+        "name": said.name,
+        "title": said.title,
+        "about": said.about,
+        "file": str(said.path),
+        "practice": {"task": said.practice.task, "model": said.practice.model,
+                     "tools": said.practice.tools} if said.practice else None,
+        "faults": list(said.faults),
+    }  # fmt: skip
+
+
+def _explained(told: "Scene") -> str:
+    said = told.scenario
+    text = said.path.read_text("utf-8")
+    return "\n".join(
+        [
+            f"{said.name}: {said.title}",
+            *(["", said.about] if said.about else []),
+            "",
+            *(f"    {line}" for line in text[_body(text) :].strip().splitlines()),
+            "",
+            f"stumble run {said.name if said.practice else said.path}"
+            + ("" if said.practice or said.command else " --command 'python my_agent.py'"),
+            f'stumble run {said.name} --command "python my_agent.py" --where tool=MY_TOOL',
+        ]
+    )
+
+
+def _body(text: str) -> int:
+    """Where the tables of a file begin."""
+    return text.index("\n[") if "\n[" in text else 0

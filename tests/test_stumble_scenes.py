@@ -1,0 +1,121 @@
+"""Ready scenarios are read, checked and run, and what is wrong in one is said with file and key."""
+
+from pathlib import Path
+
+import pytest
+
+from scenarios.file import ScenarioError, library
+from scenarios.practice.tasks import EVERY
+from stumble.scenes import scene
+from tests.shop import shop
+
+NAMED = {
+    "rate-limit-storm",
+    "timeout-at-step-34",
+    "stale-cache-on-requery",
+    "schema-drift-after-deploy",
+    "partial-mcp-answer",
+    "lost-ack-on-refund",
+    "last-page-lost",
+    "unit-change",
+    "permission-expires",
+    "error-page-with-200",
+    "flapping-tool",
+}
+
+
+@pytest.mark.parametrize("path", library(), ids=lambda path: path.stem)
+def test_every_ready_scenario_can_be_and_says_what_it_is_about(path: Path) -> None:
+    told = scene(path.stem)
+    assert told.faults
+    assert told.scenario.practice is not None
+    assert len(told.scenario.about) > 100
+    assert len(told.scenario.title) <= 70
+
+
+def test_the_incidents_that_were_asked_for_are_there() -> None:
+    assert {path.stem for path in library()} >= NAMED
+
+
+FAULT = "[[faults]]\nfault = 'digit'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "faults: there is none"),
+        (
+            "[[faults]]\nfault = 'digti'",
+            "faults[0]: no fault is called 'digti'; did you mean digit?",
+        ),
+        (FAULT + "nht = 2", "faults[0]: nht: no such key; did you mean nth?"),
+        (FAULT + FAULT + "where = { toll = 'x' }", "faults[1]: where: no selector is called"),
+        (FAULT + "where = { args = '@.a >' }", "faults[0]: '@.a >' is no JSONPath"),
+        (FAULT + "nth = 2\nwhen = { every = 3 }", "faults[0]: when: every and nth contradict"),
+        (
+            "[[faults]]\nfault = 'truncate:keep=7'",
+            "faults[0]: truncate: keep is 7, not within 0 to",
+        ),
+        (FAULT + "[match]\nrules = ['ignore']", "match.rules[0]: 'ignore': a rule is CLASS:PLACE"),
+        (FAULT + "[practice]\ntask = 'refnd-1'", "practice.task: no task is called 'refnd-1'; did"),
+        (
+            FAULT + "[practice]\ntask = 'refund-1'\nmodel = 'gpt'",
+            "practice.model: no model is called 'gpt'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_with_file_and_key(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ScenarioError) as error:
+        scene(str(path))
+    assert str(error.value).startswith(f"{path}: {says}")
+
+
+def test_a_number_is_a_text_where_the_operator_wants_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[[faults]]\nfault = 'lost_ack:how=502'")
+    (fault,) = scene(str(path)).faults
+    assert fault.params == {"how": "502"}
+
+
+def test_a_scenario_is_aimed_at_the_tools_of_another_agent() -> None:
+    told = scene("slow-and-wrong").aimed({"tool": "fetch_order"})
+    assert [fault.where["tool"] for fault in told.faults] == ["fetch_order"] * 2
+    with pytest.raises(ValueError, match="no selector is called 'toll'"):
+        told.aimed({"toll": "x"})
+
+
+def test_the_long_task_takes_sixty_steps() -> None:
+    """Two that were said, an answer for each call, and the final one."""
+    assert 2 + len(EVERY["audit-1"].plan) + 1 == 60
+
+
+def test_a_ready_scenario_runs_by_its_name_and_is_judged(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        said = world.stumble("run", "lost-ack-on-refund", "--json", timeout=115)
+        assert said.code == 0, said.err
+        found = said.json
+        assert (found["fired"], found["diverged"], found["baseline_valid"]) == (1, [], True)
+        assert (found["outcome"], found["passed"]) == ("noticed_wrong", False)
+        rows = world.stumble("sql", "--json", "select distinct scenario from trajectories").json
+        assert rows == [{"scenario": "lost-ack-on-refund"}]
+
+
+def test_a_scenario_runs_with_an_agent_of_ones_own(tmp_path: Path) -> None:
+    """Whose tools have other names than those in the file."""
+    mine = tmp_path.with_name(f"{tmp_path.name}-mine.toml")
+    mine.write_text("[[faults]]\nfault = 'http_status'\nwhere = { tool = 'pay_back' }\n")
+    with shop(tmp_path) as world:
+        mine_is = ("--command", " ".join(world.agent("practice/naive")), "--twins", "0")
+        said = world.stumble(
+            "run", str(mine), *mine_is, *world.world(), *world.host_options(), "--json",
+        )  # fmt: skip
+        assert said.code == 4
+        assert "nothing fired: not_fired, the recording has no call of tool 'pay_back'" in said.err
+        said = world.stumble(
+            "run", str(mine), *mine_is, *world.world(), *world.host_options(), "--json",
+            "--where", "tool=issue_refund",
+        )  # fmt: skip
+        assert said.json["fired"] == 1, said.err
+        assert said.json["passed"] is False
