@@ -20,10 +20,11 @@ from scenarios.practice.tasks import EVERY
 from scenarios.world import World
 from stumble import indexing
 from stumble.demo import PracticeWorld
-from stumble.forks import Branch, Forked, branch, fork
+from stumble.forks import Design, Forked, branch, fork
 from stumble.home import new_id
 from stumble.launch import WarmRun, warm
 from stumble.runs import Hosts, Labels, Launch, Theatre, record
+from stumble.verdicts import Findings, findings
 from stumble.workspaces import Workspace
 from traces.model import Fault
 from traces.nearest import nearest
@@ -183,20 +184,23 @@ async def struck(
     twins: int,
     workspace: Workspace | None = None,
     progress: Callable[[str], object] = lambda what: None,
-) -> tuple[Branch, Forked]:
+) -> Findings:
     """The recording forked at the first call that is struck; LookupError where there is none."""
-    found = branch(recording, told.faults, seed=seed)
-    progress(f"striking {found.describe()}")
-    forked = await fork(
-        house,
-        found,
-        lambda condition, rep: setting.launch(f"{condition}-{rep}"),
-        indexing.tapes_folder(store),
+    design = Design(
+        found=branch(recording, told.faults, seed=seed),
+        twins=twins,
         world=setting.world,
         seed=seed,
-        twins=twins,
-        labels=setting.labels,
         workspace=workspace,
+    )
+    progress(f"striking {design.found.describe()}")
+    forked = Forked(wanted=design.continuations())
+    await fork(
+        house,
+        design,
+        forked,
+        lambda each: setting.launch(f"{each.condition}-{each.rep}"),
+        indexing.tapes_folder(store),
         progress=lambda what: progress(f"  {what}"),
     )
-    return found, forked
+    return findings(design.found, forked)

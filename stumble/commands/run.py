@@ -14,8 +14,8 @@ from stumble.exits import Exits, Wrong, interrupted
 from stumble.progress import progress
 
 if TYPE_CHECKING:
-    from stumble.forks import Branch, Forked
     from stumble.scenes import Scene, Setting
+    from stumble.verdicts import Findings
     from traces.store import Store
 
 
@@ -63,7 +63,6 @@ def run(
     from stumble import indexing
     from stumble.home import store_root
     from stumble.scenes import scene
-    from stumble.verdicts import report, verdict
     from traces.store import Store
 
     with options.usage_errors():
@@ -76,7 +75,7 @@ def run(
         options.checked(command)
     store = Store(store_root())
     try:
-        found, forked = loop.run(
+        gave = loop.run(
             _run(
                 told,
                 command,
@@ -93,16 +92,10 @@ def run(
         click.echo(f"nothing fired: not_fired, {error.args[0]}", err=True)
         raise SystemExit(Exits.NOTHING_FIRED) from None
     indexing.refresh(store)
-    data = {"scenario": said.name} | verdict(found, forked)
-    click.echo(json.dumps(data) if as_json else report(data))
-    signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
-    if signal is not None:
-        raise SystemExit(interrupted(signal))
-    if data["diverged"]:
-        raise SystemExit(Exits.DIVERGED)
-    if not data["fired"]:
-        raise SystemExit(Exits.NOTHING_FIRED)
-    raise SystemExit(Exits.OK if data["outcome"] else Exits.NOT_ENOUGH)
+    data = {"scenario": said.name} | gave.said()
+    click.echo(json.dumps(data) if as_json else "\n".join(gave.report()))
+    signal = next((ran.exit.signal for ran in gave.forked.runs if ran.exit.signal), None)
+    raise SystemExit(gave.code if signal is None else interrupted(signal))
 
 
 async def _run(
@@ -116,7 +109,7 @@ async def _run(
     reset: str | None,
     verify: str | None,
     host_texts: tuple[str, ...],
-) -> tuple["Branch", "Forked"]:
+) -> "Findings":
     import os
 
     from stumble.home import authority
