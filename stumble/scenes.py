@@ -18,7 +18,6 @@ from scenarios.file import read as read_file
 from scenarios.practice import model, provider, server, world
 from scenarios.practice.tasks import EVERY
 from scenarios.world import World
-from stumble import indexing
 from stumble.demo import PracticeWorld
 from stumble.forks import Design, Forked, branch, fork
 from stumble.home import new_id
@@ -155,7 +154,7 @@ async def recorded(
 ) -> Tape:
     """The agent, once, live and struck by nothing."""
     id = new_id()
-    path = indexing.tapes_folder(store) / f"{id}.tape"
+    path = store.tapes / f"{id}.tape"
     await record(
         path,
         setting.launch("recording"),
@@ -200,7 +199,7 @@ async def struck(
         design,
         forked,
         lambda each: setting.launch(f"{each.condition}-{each.rep}"),
-        indexing.tapes_folder(store),
+        store.tapes,
         progress=lambda what: progress(f"  {what}"),
     )
     return findings(design.found, forked)

@@ -169,7 +169,6 @@ def _own(
     host_texts: tuple[str, ...],
 ) -> "Setting":
     """The user's own agent, in their own world."""
-    from stumble import indexing
     from stumble.home import store_root
     from stumble.launch import Cold
     from stumble.runs import Labels
@@ -180,7 +179,7 @@ def _own(
     said, store = told.scenario, Store(store_root())
 
     def launch(name: str) -> Cold:
-        output = indexing.log(store, f"{said.name}-{name}")
+        output = store.log(f"{said.name}-{name}")
         return Cold(command=command, budget=said.budget, output=output)
 
     return Setting(
