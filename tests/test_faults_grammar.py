@@ -1,13 +1,17 @@
 """A fault is written the same way in a file and on a command line."""
 
 import tomllib
+from collections.abc import Iterator
+from random import Random
 
 import pytest
 
-from faults import bind
+from faults import OPERATORS, bind
 from faults.grammar import parse, read
+from faults.operator import operator
+from faults.reading import fault
 from stumble.options import read_fault
-from traces.model import Fault
+from traces.model import Exchange, Fault
 
 TOML = """
 fault = "truncate:keep=0.3"
@@ -43,9 +47,9 @@ def test_a_file_and_a_command_line_say_the_same_fault() -> None:
 
 def test_a_text_may_stand_in_a_table_of_its_own() -> None:
     table = {"fault": "digit:min_digits=2", "params": {"field": "a,b=c"}}
-    fault = read(table)
-    bind(fault)
-    assert fault.params == {"min_digits": 2, "field": "a,b=c"}
+    found = read(table)
+    bind(found)
+    assert found.params == {"min_digits": 2, "field": "a,b=c"}
 
 
 @pytest.mark.parametrize(
@@ -83,3 +87,24 @@ def test_an_error_begins_with_the_key(table: dict[str, object], says: str) -> No
     with pytest.raises(ValueError, match=".") as error:
         read(table)
     assert says in str(error.value)
+
+
+@pytest.fixture
+def named_by_number() -> Iterator[None]:
+    """An operator of somebody else, with a text that looks like a number."""
+
+    @operator("E98")
+    def ticket(exchange: Exchange, rng: Random, *, number: str = "0") -> Exchange:
+        """Say a number."""
+        return exchange
+
+    yield
+    del OPERATORS["ticket"]
+
+
+@pytest.mark.usefixtures("named_by_number")
+def test_a_number_is_a_text_where_the_operator_wants_one() -> None:
+    assert fault({"fault": "ticket:number=0042"}).params == {"number": "0042"}
+    assert fault({"fault": "ticket", "params": {"number": "7"}}).params == {"number": "7"}
+    with pytest.raises(ValueError, match="number is 7, not a text"):
+        fault({"fault": "ticket", "params": {"number": 7}})

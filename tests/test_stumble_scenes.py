@@ -72,13 +72,6 @@ def test_what_cannot_be_is_said_with_file_and_key(tmp_path: Path, text: str, say
     assert str(error.value).startswith(f"{path}: {says}")
 
 
-def test_a_number_is_a_text_where_the_operator_wants_one(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text("[[faults]]\nfault = 'lost_ack:how=502'")
-    (fault,) = scene(str(path)).faults
-    assert fault.params == {"how": "502"}
-
-
 def test_a_scenario_is_aimed_at_the_tools_of_another_agent() -> None:
     told = scene("slow-and-wrong").aimed({"tool": "fetch_order"})
     assert [fault.where["tool"] for fault in told.faults] == ["fetch_order"] * 2
