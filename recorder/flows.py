@@ -160,7 +160,7 @@ class Flows:
 
     def _give(self, flow: http.HTTPFlow, live: _Live, answer: Response) -> None:
         now = self.clock()
-        flow.response = _response(answer, trailers=flow.request.is_http2)
+        flow.response = _response(answer)
         self._show_head(live, replace(answer, chunks=(), trailers=(), at=now, ended=None))
         for chunk in answer.chunks:
             live.chunks.append(replace(chunk, at=now))
@@ -222,8 +222,7 @@ def _trailers(response: http.Response) -> Headers:
     return _text(response.trailers) if response.trailers else ()
 
 
-def _response(answer: Response, *, trailers: bool) -> http.Response:
-    """mitmproxy can send trailers over HTTP/2 only."""
+def _response(answer: Response) -> http.Response:
     now = time.time()
     return http.Response(
         http_version=answer.version.encode("latin-1"),
@@ -231,7 +230,7 @@ def _response(answer: Response, *, trailers: bool) -> http.Response:
         reason=answer.reason.encode("latin-1"),
         headers=_fields(answer.headers),
         content=answer.body,
-        trailers=_fields(answer.trailers) if answer.trailers and trailers else None,
+        trailers=_fields(answer.trailers) if answer.trailers else None,
         timestamp_start=now,
         timestamp_end=now,
     )

@@ -22,11 +22,15 @@ from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers import HttpLayer, tcp, tls
+from mitmproxy.proxy.layers import http as layers_http
 from mitmproxy.proxy.layers.http import HTTPMode, HttpStream, _http1
+from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
     ErrorCode,
     RequestProtocolError,
+    ResponseEndOfMessage,
     ResponseProtocolError,
+    ResponseTrailers,
 )
 
 from recorder.tls import SPOKEN
@@ -49,19 +53,63 @@ OPTIONS = cast(
         tcp_timeout=86_400,
     ),
 )
+_LAST = b"0\r\n\r\n"
+_INTERIM = re.compile(rb"HTTP/1\.\d 1(?!01)\d\d[ \r]")
+"""A head before that of the answer: 100 or 103 (RFC 9110 15.2), and not the 101 of an upgrade."""
 TOGETHER = 1 << 16
 """Bytes up to which pieces are joined; beyond, copying costs more than another write."""
 
 
 class _Chunked(ChunkedReader):
-    """Drops the trailers of an HTTP/1.1 answer, as a proxy may (RFC 9110 6.5.1).
+    """Keeps trailers to itself; mitmproxy raises NotImplementedError on them, which ends a run."""
 
-    mitmproxy raises NotImplementedError on them, which would end the whole run.
-    """
+    trailers: http.Headers | None = None
 
     def __call__(self, buffer: ReceiveBuffer) -> Data | EndOfMessage | None:
         event = super().__call__(buffer)
-        return EndOfMessage() if isinstance(event, EndOfMessage) else event
+        if not isinstance(event, EndOfMessage):
+            return event
+        if event.headers:
+            self.trailers = http.Headers(event.headers.raw_items())
+        return EndOfMessage()
+
+
+class _Server(_http1.Http1Server):
+    """The agent's side of HTTP/1.1, which can be sent trailers."""
+
+    _trailers: http.Headers | None = None
+
+    def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        if isinstance(event, ResponseTrailers):
+            self._trailers = event.trailers
+            return
+        trailers, self._trailers = self._trailers, None
+        for command in super().send(event):
+            if trailers and isinstance(command, commands.SendData) and command.data == _LAST:
+                command.data = b"0\r\n%b\r\n" % bytes(trailers)
+            yield command
+
+
+class _Client(_http1.Http1Client):
+    """The server's side of HTTP/1.1, with trailers, and with what only announces an answer."""
+
+    def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
+        while self.request and _INTERIM.match(self.buf._data):
+            if (head := self.buf.maybe_extract_lines()) is None:
+                return
+            if not self.request.is_http2:
+                yield commands.SendData(self.context.client, b"\r\n".join((*head, b"", b"")))
+        yield from super().read_headers(event)
+
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        for command in super().read_body(event):
+            whole = isinstance(command, ReceiveHttp) and isinstance(
+                command.event, ResponseEndOfMessage
+            )
+            if whole and isinstance(self.body_reader, _Chunked) and self.body_reader.trailers:
+                assert self.stream_id is not None
+                yield ReceiveHttp(ResponseTrailers(self.stream_id, self.body_reader.trailers))
+            yield command
 
 
 def _trusted(_: http.MessageData) -> None:
@@ -74,6 +122,8 @@ def _trusted(_: http.MessageData) -> None:
 
 
 _http1.ChunkedReader = _Chunked  # type: ignore[attr-defined]
+layers_http.Http1Server = _Server  # type: ignore[attr-defined]
+layers_http.Http1Client = _Client  # type: ignore[attr-defined]
 http.MessageData.__post_init__ = _trusted  # type: ignore[method-assign]
 
 

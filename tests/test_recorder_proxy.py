@@ -240,15 +240,23 @@ def test_an_answer_that_ends_with_its_connection_is_whole() -> None:
     run(main())
 
 
-def test_trailers_of_http_1_are_dropped_and_the_body_is_whole() -> None:
-    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n"
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_what_announces_an_answer_and_what_follows_it_pass(scheme: str) -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    raw = early + early + head + b"2\r\nhi\r\n0\r\nX-Sum: 1\r\nx-sum: 2\r\n\r\n"
 
     async def main() -> None:
-        notes = Notes()
-        async with serving(says(raw)) as server, recording(notes) as proxy:
-            assert await curl(f"http://localhost:{server.port}/", through=proxy) == (0, b"hi")
+        notes, tls = Notes(), server_tls() if scheme == "https" else None
+        async with serving(says(raw), tls=tls) as server, recording(notes) as proxy:
+            url = f"{scheme}://localhost:{server.port}/"
+            shown = (url, "-i", "--raw", "--suppress-connect-headers")
+            assert await curl(*shown, through=proxy) == await curl(*shown)
             exchange = await notes.only()
         assert exchange.error is None
+        assert exchange.response is not None
+        assert (exchange.response.status, exchange.response.body) == (200, b"hi")
+        assert exchange.response.trailers == (("X-Sum", "1"), ("x-sum", "2"))
 
     run(main())
 
