@@ -4,6 +4,7 @@ One agent asks for every answer below, each on a connection of its own, in the c
 Where the connection stays it then asks for one more on it, so that a byte between the two is seen.
 """
 
+import asyncio
 import gzip
 import json
 import socket
@@ -20,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import brotli
+import h2.connection
 import pytest
 import zstandard
 
-from tests.recorder_wire import server_ca, server_tls
+from tests.recorder_wire import listening, server_ca, server_tls
 from tests.tees import ROOT
+from tests.test_recorder_h2 import speaking_h2
 from tests.test_stumble_tee import Desk
 from traces.tape import read
 
@@ -255,3 +258,35 @@ def test_the_tape_has_all_of_it_and_the_replay_needed_nobody(runs: Runs) -> None
     assert len(tape.exchanges) - lasts == 2 * len(CASES)
     assert lasts == 2 * sum(case.end == "stays" for case in CASES.values())
     assert "0 upstream, 0 diverged" in runs.said
+
+
+def test_what_was_said_over_http_2_is_said_over_http_1_and_show_says_so(tmp_path: Path) -> None:
+    async def reply(
+        machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter
+    ) -> None:
+        machine.send_headers(stream, [(":status", "200"), ("x-n", str(stream))])
+        machine.send_data(stream, b"two")
+        machine.send_headers(stream, [("x-sum", "7")], end_stream=True)
+
+    async def main() -> tuple[str, str, str]:
+        tls, desk = server_tls("h2.test", h2=True), Desk(tmp_path)
+        env = {"SSL_CERT_FILE": str(server_ca()), "SSL_CERT_DIR": str(tmp_path / "none")}
+
+        async def said(*words: str) -> str:
+            code, out, err = await asyncio.to_thread(desk.run, *STUMBLE, *words, env=env)
+            assert code == 0, err
+            return out
+
+        async with listening(speaking_h2(reply), tls=tls) as server:
+            shown = ("-w", "%{http_version}", f"https://localhost:{server.port}/")
+            agent = ("sh", "-c", 'exec curl -s --cacert "$SSL_CERT_FILE" "$@"', "sh")
+            first = await said("record", "-o", "a.tape", "--", *agent, "--http2", *shown)
+        again = await said("replay", "a.tape", "--", *agent, "-i", "--raw", *shown)
+        return first, again, await said("show", "a.tape", "--exchanges")
+
+    first, again, shown = asyncio.run(main())
+    assert first == "two2"
+    assert again.partition("HTTP/1.1 200 \n")[2].splitlines() == [
+        "x-n: 1", "transfer-encoding: chunked", "", "3", "two", "0", "x-sum: 7", "", "1.1",
+    ]  # fmt: skip
+    assert "(HTTP/2.0, replayed over HTTP/1.1" in shown

@@ -198,12 +198,16 @@ def _pinned(ids: object) -> list[str]:
     return [f"{count} result{'' if count == 1 else 's'} pinned"] if count else []
 
 
+_H2 = "HTTP/2.0"
+
+
 def _exchange_line(row: dict[str, object]) -> str:
     took, size = row["duration"], row["response_bytes"]
     ms = f"{took * 1000:8.1f} ms" if isinstance(took, float) else "           "
     status = row["status"] or "---"
     notes = [str(row["mcp"])] if row["mcp"] else []
     notes += [str(row["error"])] if row["error"] else []
+    notes += [f"{_H2}, replayed over HTTP/1.1"] if row["version"] == _H2 else []
     notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []
     notes += ["live, a cascade"] if row["cascade"] else []
     notes += _pinned(row["pinned"])
