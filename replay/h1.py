@@ -44,6 +44,10 @@ _KNOWN = 64
 """Heads of one connection that are not parsed again."""
 _URLS = 1024
 _PORTS = {"http": ":80", "https": ":443"}
+_FRAMING = frozenset(
+    map(len, ("content-length", "transfer-encoding", "connection", "proxy-connection"))
+)
+"""How long the names are of the fields that frame an answer."""
 _BODY_FIELDS = ("content-length", "transfer-encoding", "expect")
 
 
@@ -84,8 +88,8 @@ class Requests:
         self._over = self._inside = False
         self._stays = True
         """No request so far was to be the last one."""
-        self._known: dict[tuple[bytes, bytes], tuple[bytes, Asked]] = {}
-        """By the head before the digits of its length and behind them: these, and the request."""
+        self._known: dict[tuple[bytes, bytes], tuple[Asked, int]] = {}
+        """By the head before the digits of its length and behind them; and where the length is."""
         self._size = 0
         self._upgraded: Asked | None = None
         self._started = 0.0
@@ -121,7 +125,9 @@ class Requests:
         if asked.body == body and len(body) == int(digits or b"0"):
             if len(self._known) == _KNOWN:
                 self._known.clear()
-            self._known[head, rest] = digits, asked._replace(body=b"")
+            names = [name.lower() for name, _ in asked.headers]
+            place = names.index("content-length") if digits else 0
+            self._known[head, rest] = asked._replace(body=b""), place
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -213,14 +219,12 @@ def _parted(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
     return data[:start], data[start:stop], data[stop:end], data[end:]
 
 
-def _again(was: bytes, known: Asked, started: float, digits: bytes, body: bytes) -> Asked:
-    """What is asked by a known head with another body."""
+def _again(known: Asked, place: int, started: float, digits: bytes, body: bytes) -> Asked:
+    """What is asked by a known head with another body, and so with another length."""
     headers = known.headers
-    if digits != was:
-        length = digits.decode()
-        headers = tuple(
-            [(k, length if k.lower() == "content-length" else v) for k, v in known.headers]
-        )
+    if digits:
+        length = headers[place][0], digits.decode()
+        headers = (*headers[:place], length, *headers[place + 1 :])
     return Asked(
         method=known.method,
         target=known.target,
@@ -289,6 +293,8 @@ def framing(asked: Asked, response: Response, *, length: int | None, cut: bool =
     chunked = False
     stays = asked.stays and not old and response.status != 101
     for name, value in response.headers:
+        if len(name) not in _FRAMING:
+            continue
         match name.lower():
             case "content-length":
                 declared = value
@@ -317,8 +323,8 @@ def framing(asked: Asked, response: Response, *, length: int | None, cut: bool =
     else:
         body = "close"
     version = "HTTP/1.0" if response.version == "HTTP/1.0" else "HTTP/1.1"
-    line = f"{version} {status} {response.reason}\r\n".encode("latin-1")
-    return Framing(line + _lines(headers) + b"\r\n", body, stays and body != "close")
+    line = f"{version} {status} {response.reason}\r\n"
+    return Framing(_lines(headers, line, "\r\n"), body, stays and body != "close")
 
 
 def _fits(declared: str, length: int, cut: bool) -> bool:
@@ -329,5 +335,6 @@ def _without(headers: Headers, *names: str) -> Headers:
     return tuple((name, value) for name, value in headers if name.lower() not in names)
 
 
-def _lines(headers: Headers) -> bytes:
-    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
+def _lines(headers: Headers, before: str = "", after: str = "") -> bytes:
+    fields = [f"{name}: {value}\r\n" for name, value in headers]
+    return "".join([before, *fields, after]).encode("latin-1")

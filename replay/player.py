@@ -69,6 +69,7 @@ class Player:
         self._given: dict[int, int] = {}
         """The recorded answer, by its seq, that each request of a model was given."""
         self._told: set[int] = set()
+        self._nobody = Asker(None, self._told)
         self.diverged: list[str] = []
         """One explanation for each request that left the recording, however often it was tried."""
         self.missed: list[str] = []
@@ -120,7 +121,7 @@ class Player:
         call = placed.call
         asked_by = self._given.get(call.asked_by) if call is not None else None
         if call is None or asked_by is None:
-            return Asker(None, self._told)
+            return self._nobody
         return Asker(Served(asked_by, call.id, placed.join == "id"), self._told)
 
     def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from traces.model import Chunk, Edit, Headers, Request
+from traces.quick import quick
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a conversation, as `role` and its canonical JSON text."""
@@ -53,6 +55,7 @@ class Usage:
     reasoning_tokens: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """One step of the model: text, calls, or both. `finish` None means it was cut off."""

@@ -33,4 +33,7 @@ def ends(request: Request, message: bytes) -> bool:
 @Latest
 def lens(request: Request) -> Lens | None:
     """The dialect this request is spoken in; None if it is no model traffic."""
-    return next((found for found in LENSES if found.fits(request)), None)
+    for found in LENSES:
+        if found.fits(request):
+            return found
+    return None

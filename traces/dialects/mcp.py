@@ -93,7 +93,7 @@ def message(request: Request) -> Message | None:
 @Latest
 def _said(request: Request) -> dict[str, object] | None:
     body = plain(request.headers, request.body) or b""
-    if b'"jsonrpc"' not in body:
+    if body.find(b'"jsonrpc"') < 0:
         return None
     said = _load(body)
     if said.get("jsonrpc") != "2.0":

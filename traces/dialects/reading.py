@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from traces.dialects import wire
 from traces.model import Edit
+from traces.quick import quick
 from traces.reader import Reader
 from traces.step import Asked, Message, Result, State
 
@@ -12,6 +13,7 @@ type Value = dict[str, object]
 type Put = Callable[[bytes, Result, str], tuple[Edit, ...]]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """What one message, or conversation item, says."""
@@ -21,6 +23,7 @@ class Item:
     """Call id, text and error flag of each result in it."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
     """What stands around them: the messages that come before, and what is said of the whole."""
