@@ -27,6 +27,8 @@ NO_APPLICATION_PROTOCOL = bytes((21, 3, 3, 0, 2, 2, 120))
 
 _HELLO_LIMIT = 1 << 16
 _CONTEXTS = 256
+_RECORD = 1 << 14
+"""Bytes that one record carries at most (RFC 8446 5.1)."""
 
 
 class Authority:
@@ -150,7 +152,8 @@ class Tls:
                 self._ssl.do_handshake()
                 self.open = True
             while self._incoming.pending or self._ssl.pending():
-                if not (piece := self._ssl.read(1 << 18)):
+                # So much is set aside for what comes, which has no more bytes than its records.
+                if not (piece := self._ssl.read(max(self._incoming.pending, _RECORD))):
                     self.over = True
                     break
                 plain.append(piece)

@@ -1,6 +1,6 @@
 """The replayers that are compared, each in a process of its own, and how they are asked.
 
-    matching  Watch and Player on the performer, requests redacted before they are looked for
+    matching  Watch and Player on the performer
     run       the same and a new tape, which is all that `stumble replay` has
     mitmdump  `mitmdump -S` of the locked version, told to use each answer more than once
     aimock    from npm, if there is an npm
