@@ -40,8 +40,8 @@ def exchange(seq: int, body: bytes = b"{}", answer: bytes = b"ok") -> Exchange:
     )
 
 
-def written(path: Path, *exchanges: Exchange) -> Path:
-    with Writer(path, RUN) as tape:
+def written(path: Path, *exchanges: Exchange, redact: bool = True) -> Path:
+    with Writer(path, RUN, redact=redact) as tape:
         for each in exchanges:
             tape.exchange(each)
         tape.ending(Ending(ended="final", exit_code=0, passed=True, at=9.0))
@@ -101,7 +101,9 @@ def exchanges(draw: st.DrawFn) -> list[Exchange]:
 def test_what_is_read_is_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, given_exchanges: list[Exchange]
 ) -> None:
-    tape = read(written(tmp_path_factory.mktemp("t") / "a.tape", *given_exchanges))
+    path = tmp_path_factory.mktemp("t") / "a.tape"
+    # What hypothesis makes up may look like a key.
+    tape = read(written(path, *given_exchanges, redact=False))
 
     assert list(tape.exchanges) == given_exchanges
     assert tape.trajectory == RUN

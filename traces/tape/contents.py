@@ -89,22 +89,34 @@ def _edges(steps: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 class Noting:
-    """Notes where everything stands while the frames of a tape go by."""
+    """What the frames of a tape say, and where they come to stand in a new one."""
 
-    def __init__(self) -> None:
-        self._folder = Folder()
-        self._fits = True
-        self._at = 0
+    def __init__(self, whole: Iterable[Frame]) -> None:
+        self.bodies: dict[int, bytes] = {}
+        folder = Folder(self.bodies)
+        self.ordered = True
+        """All frames fit, and what was asked first has the lower number."""
+        self._of = list[int | None]()
+        for each in whole:
+            try:
+                self._of.append(folder.fold(each))
+            except UNFIT:
+                self._of.append(None)
+                self.ordered = False
+        self.exchanges = folder.whole()
+        started = [exchange.started for exchange in self.exchanges]
+        self.ordered = self.ordered and started == sorted(started)
+        self._at = self._noted = 0
         self._runs: dict[int | None, list[int]] = {}
 
-    def note(self, frame: Frame, size: int) -> None:
-        """One more frame, which takes so many bytes in the new tape."""
-        start, self._at = self._at, self._at + size
-        try:
-            seq = self._folder.fold(frame)
-        except UNFIT:
-            self._fits = False
-            return
+    def loose(self, whole: Iterable[Frame]) -> list[Frame]:
+        """Those of the frames that belong to no exchange."""
+        return [each for each, of in zip(whole, self._of, strict=True) if of is None]
+
+    def note(self, size: int) -> None:
+        """The next of the frames takes so many bytes in the new tape."""
+        seq, start = self._of[self._noted], self._at
+        self._at, self._noted = start + size, self._noted + 1
         runs = self._runs.setdefault(seq, [])
         if runs and runs[-1] == start:
             runs[-1] = self._at
@@ -112,21 +124,16 @@ class Noting:
             runs += [start, self._at]
 
     def frame(self) -> bytes:
-        """The frame to end the tape with; nothing where who reads it has to read all.
-
-        That is so if a frame does not fit, or if what was asked first has not the lower number.
-        """
-        exchanges = self._folder.whole()
-        started = [exchange.started for exchange in exchanges]
-        if not self._fits or started != sorted(started):
+        """The frame to end the new tape with; nothing where who reads it has to read all."""
+        if not self.ordered:
             return b""
-        runs = [self._runs[exchange.seq] for exchange in exchanges]
+        runs = [self._runs[exchange.seq] for exchange in self.exchanges]
         value = {
-            "seqs": [exchange.seq for exchange in exchanges],
-            "keys": b"".join(key_of(exchange.request) for exchange in exchanges),
+            "seqs": [exchange.seq for exchange in self.exchanges],
+            "keys": b"".join(key_of(exchange.request) for exchange in self.exchanges),
             "counts": [len(each) // 2 for each in runs],
             "runs": _steps([edge for each in runs for edge in each]),
-            "open": [exchange.seq for exchange in exchanges if not over(exchange)],
+            "open": [exchange.seq for exchange in self.exchanges if not over(exchange)],
             "rest": _steps(self._runs.get(None, [])),
         }
         return frames.frame(CONTENTS, pack(value))

@@ -15,18 +15,21 @@ from typing import BinaryIO
 
 import zstandard
 
-from traces.tape import contents, frames
-from traces.tape.contents import CONTENTS
+from traces.tape import frames
+from traces.tape.contents import CONTENTS, Noting
 from traces.tape.frames import BLOCK, Frame
 from traces.tape.payload import pack, unpack
+from traces.tape.shelf import Book
 from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
 
 LEVEL = 9
 BLOCK_SIZE = 1 << 19
 """Bytes of frames that are compressed together: enough for a key body to find its texts."""
-MUCH, SMALL_BLOCK = 1 << 24, 1 << 16
+MUCH, SMALL_BLOCK = 1 << 24, 1 << 15
 """Bytes of a tape that is no conversation but many of them, and of its blocks: who asks all over
 it has one opened for each answer."""
+SHORT = 1 << 13
+"""Bytes of a body up to which it is said in full."""
 STRIDE = 1 << 12
 """Bytes of frames after which what was packed can be read without what follows."""
 
@@ -42,21 +45,21 @@ def seal(path: Path) -> bool:
         if not _held(old, path):
             return False
         found = list(frames.outer(old.read()))
-        whole = [each for each in found if isinstance(each, Frame)]
+        whole = tuple(each for each in found if isinstance(each, Frame))
         if (
             not whole
             or len(whole) < len(found)
             or any(each.kind in (BLOCK, CONTENTS) for each in whole)
         ):
             return False
-        size = sum(each.length for each in whole)
+        size, noting = sum(each.length for each in whole), Noting(whole)
         with _aside(path) as new:
             with new.open("wb") as file:
                 file.write(frames.preamble())
-                file.writelines(_sealed(whole, BLOCK_SIZE if size < MUCH else SMALL_BLOCK))
+                file.writelines(_sealed(whole, noting, BLOCK_SIZE if size < MUCH else SMALL_BLOCK))
                 file.flush()
                 os.fsync(file.fileno())
-            _check(whole, new)
+            _check(whole, noting, new)
             shutil.copystat(path, new)
             new.replace(path)
     return True
@@ -84,14 +87,14 @@ def _aside(path: Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
-def _sealed(whole: Iterable[Frame], block: int) -> Iterator[bytes]:
+def _sealed(whole: Iterable[Frame], noting: Noting, block: int) -> Iterator[bytes]:
     """The first frame as it is, since a tape that loses it is none; the others in blocks; then
     the contents.
     """
-    noting, waiting, size = contents.Noting(), list[bytes](), 0
+    waiting, size = list[bytes](), 0
     for each in whole:
-        frame = frames.frame(each.kind, _plain(each))
-        noting.note(each, len(frame))
+        frame = frames.frame(each.kind, _plain(each, noting))
+        noting.note(len(frame))
         if each.kind == TRAJECTORY:
             yield frame
             continue
@@ -115,20 +118,40 @@ def _packed(data: bytes) -> bytes:
     return b"".join([*out, packer.flush()])
 
 
-def _plain(frame: Frame) -> bytes:
-    """The payload with its packed bytes unpacked, since all is packed together."""
-    if frame.kind in (REQUEST, CHUNK):
-        return pack(unpack(frame.payload))
-    return bytes(frame.payload)
+def _plain(frame: Frame, noting: Noting | None = None) -> bytes:
+    """The payload with its packed bytes unpacked, since all is packed together.
+
+    A short body is said in full, where the tape has contents: who reads one exchange has not to
+    read those before it, and what they have in common is packed away.
+    """
+    if frame.kind not in (REQUEST, CHUNK):
+        return bytes(frame.payload)
+    value = unpack(frame.payload)
+    if frame.kind == REQUEST and noting is not None and noting.ordered:
+        body = noting.bodies[value["seq"]]
+        value |= {"body": body} if len(body) <= SHORT else {}
+    return pack(value)
 
 
-def _check(whole: Iterable[Frame], new: Path) -> None:
-    """RuntimeError unless the new tape says what the old one says, frame by frame."""
+def _check(whole: tuple[Frame, ...], noting: Noting, new: Path) -> None:
+    """RuntimeError unless the new tape says what the old one says."""
+    if not (_same_exchanges(whole, noting, new) if noting.ordered else _same_frames(whole, new)):
+        raise RuntimeError(f"{new}: sealing did not keep what the tape says; the old one stays")
+
+
+def _same_exchanges(whole: Iterable[Frame], noting: Noting, new: Path) -> bool:
+    """True where each exchange is the same by the contents, and so is what belongs to none."""
+    found = tuple(each for each in frames.outer(new.read_bytes()) if isinstance(each, Frame))
+    book = Book(new, found)
+    alike = all(book.exchange(n) == each for n, each in enumerate(noting.exchanges))
+    rest = [(each.kind, bytes(each.payload)) for each in book.loose()]
+    return alike and rest == [(each.kind, bytes(each.payload)) for each in noting.loose(whole)]
+
+
+def _same_frames(whole: Iterable[Frame], new: Path) -> bool:
     said = [(each.kind, _plain(each)) for each in whole]
     now = [
         (each.kind, bytes(each.payload)) if isinstance(each, Frame) else None
         for each in frames.read(new.read_bytes())
-        if not isinstance(each, Frame) or each.kind != CONTENTS
     ]
-    if said != now:
-        raise RuntimeError(f"{new}: sealing did not keep what the tape says; the old one stays")
+    return said == now

@@ -32,6 +32,7 @@ class Book:
         self.contents: Contents = contents.read(last.payload)
         self._starts = tuple(accumulate(map(_size, self._outer), initial=0))
         self._opened = lru_cache(_OPEN)(self._open)
+        self._zstd = zstandard.ZstdDecompressor()
         self._bodies = _Bodies(self)
         self._numbers = {seq: number for number, seq in enumerate(self.contents.seqs)}
 
@@ -53,10 +54,14 @@ class Book:
     def rest(self) -> Folder:
         """What belongs to no exchange."""
         folder = Folder()
-        for start, stop in self.contents.rest:
-            for frame in self._between(start, stop):
-                folder.fold(frame)
+        for frame in self.loose():
+            folder.fold(frame)
         return folder
+
+    def loose(self) -> Iterator[Frame]:
+        """The frames that belong to no exchange."""
+        for start, stop in self.contents.rest:
+            yield from self._between(start, stop)
 
     def span(self, seq: int) -> tuple[int, int]:
         """Offset and length in the file of what holds the request; KeyError for an unknown seq."""
@@ -104,7 +109,7 @@ class Book:
     def _open(self, number: int) -> memoryview:
         frame = self._outer[number]
         if frame.kind == BLOCK:
-            return memoryview(zstandard.ZstdDecompressor().decompress(frame.payload))
+            return memoryview(self._zstd.decompress(frame.payload))
         return memoryview(frames.frame(frame.kind, bytes(frame.payload)))
 
 
