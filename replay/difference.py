@@ -113,6 +113,8 @@ def matching(asked: Iterable[Exchange], matched: Mapping[int, Match]) -> Iterato
             continue
         found = f"{head}: exchange {match.exchange.seq}, same {match.how}"
         apart = [] if match.how == "bytes" else beyond(match.exchange.request, request)
+        if match.of is not None:
+            found += ", that of its call" if match.of == "call" else ", the next of several"
         more = f" and {len(apart) - _MOST} more" if len(apart) > _MOST else ""
         yield f"{found} but for {', '.join(apart[:_MOST])}{more}" if apart else found
 

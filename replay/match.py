@@ -26,6 +26,8 @@ from traces.tape import Shelf, digest
 
 type How = Literal["bytes", "meaning", "gist"]
 """What was the same: every byte, what it says, or the gist of an MCP message."""
+type Of = Literal["call", "order"]
+"""The one of the same call, or the first by start time that is left."""
 type _Key = Callable[[Request], bytes | None]
 
 BUILT_IN = Rules()
@@ -37,6 +39,8 @@ class Match:
 
     exchange: Exchange
     how: How
+    of: Of | None = None
+    """Which of several that were equal; None where it was the only one."""
 
 
 def exact(request: Request) -> bytes:
@@ -140,12 +144,21 @@ class Index:
         places = by.get(key, [])
         while places and places[0] in self._used:
             del places[0]
+        equals = len(places) > 1
         for place in self._in_turn(places, asker):
             if place not in self._used and self._named(self.exchanges[place].request, request):
                 self._used.add(place)
                 self._order.append(place)
-                return Match(exchange=self.exchanges[place], how=how)
+                return Match(
+                    exchange=self.exchanges[place], how=how, of=self._of(place, asker, equals)
+                )
         return None
+
+    def _of(self, place: int, asker: Asker | None, equals: bool) -> Of | None:
+        if not equals:
+            return None
+        own = asker is not None and asker.call is not None and self._served[0][place] == asker.call
+        return "call" if own else "order"
 
     def _in_turn(self, places: list[int], asker: Asker | None) -> Iterable[int]:
         """Equals in the order in which this asker is to have them."""
@@ -154,8 +167,11 @@ class Index:
         return self._own_first(places, asker)
 
     def _own_first(self, places: list[int], asker: Asker) -> Iterator[int]:
-        served, own = self._served
-        for place in own.get(asker.call, ()):
+        served, calls = self._served
+        own = calls.get(asker.call, [])
+        while own and own[0] in self._used:
+            del own[0]
+        for place in own:
             at = bisect_left(places, place)
             if places[at : at + 1] == [place]:
                 yield place

@@ -5,6 +5,7 @@ from itertools import permutations
 
 import pytest
 
+from replay.difference import matching
 from tests.test_replay_player import MODEL, Stage, model, tape, tool
 from traces.model import Exchange, Request, Response
 from traces.step import ToolCall
@@ -165,3 +166,17 @@ def test_without_any_conversation_equals_go_by_start_time() -> None:
     stage = Stage(recording)
     said = [stage.ask(get(0)).response for _ in range(5)]
     assert [answer.status for answer in said if answer] == [200, 201, 202, 203, 204]
+
+
+def test_it_is_said_which_of_several_equals_a_request_was_given() -> None:
+    a, b = ONE_BY_ONE.exchanges[:3], ONE_BY_ONE.exchanges[3:]
+    stage = Stage(ONE_BY_ONE)
+    asked = [stage.ask(x) for x in (*b, *a)]
+    said = list(matching(asked, stage.player.matched))
+    assert said[1].endswith("exchange 4, same bytes, that of its call")
+    assert said[0].endswith("exchange 3, same bytes")
+    stage = Stage(tape(tool("first"), tool("second")))
+    asked = [stage.ask(tool("")) for _ in range(2)]
+    first, second = matching(asked, stage.player.matched)
+    assert first.endswith("exchange 0, same bytes, the next of several")
+    assert second.endswith("exchange 1, same bytes")
