@@ -61,14 +61,20 @@ def _ended(tape: "Tape") -> str:
     return f"ended {ending.ended}, exit {ending.exit_code}{verdict}"
 
 
-def _labels(tape: "Tape") -> dict[int, str]:
-    """Who answered each exchange; nothing where all of them were answered live."""
-    labels = {x.seq: f"{x.answered_by}{', a cascade' if x.cascade else ''}" for x in tape.exchanges}
+def _labels(tape: "Tape", told: "Story") -> dict[int, str]:
+    """Who answered each step and tool; nothing where all of them were answered live."""
+    proofs = (*(step.seqs for step in told.steps), *(use.seqs for use in told.uses))
+    shown = {seqs[-1] for seqs in proofs if seqs}
+    labels = {
+        x.seq: f"{x.answered_by}{', a cascade' if x.cascade else ''}"
+        for x in tape.exchanges
+        if x.seq in shown
+    }
     return labels if set(labels.values()) - {"live"} else {}
 
 
 def _told(tape: "Tape", told: "Story", number: int | None) -> Iterator[str]:
-    labels = _labels(tape)
+    labels = _labels(tape, told)
     pinned = {id for x in tape.exchanges for id in x.pinned}
     for step in told.steps:
         if number in (None, step.number):
