@@ -100,6 +100,11 @@ class Aim:
             self._keys.add(key)
         return self._begun is not None and self._goes_on(self._fitting - self._begun, call, key)
 
+    def begin(self, call: Asked) -> None:
+        """Begin with the call that was taken last, whatever its trigger says."""
+        self._begun = self._fitting
+        self._keys = {(call.tool, canonical_arguments(call.arguments))}
+
     def _begins(self, call: Asked) -> bool:
         if self._begun is not None and self._when.trigger not in ("every", "probability"):
             return False

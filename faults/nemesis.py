@@ -41,6 +41,8 @@ class Armed:
 
     fault: Fault
     site: Site | None = None
+    trace: str | None = None
+    """What names the recording in draws of where to strike; None where there is none."""
 
 
 def live(fault: Fault) -> Armed:
@@ -56,9 +58,12 @@ class _Arm:
     def __init__(self, armed: Armed, seed: int, trace: str, rep: int) -> None:
         self.fault, self.site = armed.fault, armed.site
         self.operator: Operator = bind(armed.fault)
-        self.aim = Aim(armed.fault, seed=seed, trace=trace, rep=rep)
-        for use in armed.site.before if armed.site else ():
-            self.aim.take(use)
+        named = trace if armed.trace is None else armed.trace
+        self.aim = Aim(armed.fault, seed=seed, trace=named, rep=rep)
+        before = armed.site.before if armed.site else ()
+        taken = [self.aim.take(use) for use in before]
+        if taken and not taken[-1]:  # a repetition, or a sham: the site is that of the first
+            self.aim.begin(before[-1])
         self.reached = False
         """Whether it came to a call that it was aimed at."""
         self._begun = armed.site is None

@@ -27,8 +27,7 @@ def holds(text: str, data: str) -> bool:
     value = _json(data)
     if value is _NOTHING:
         return False
-    asked = value if text.lstrip().startswith("$") else [value]
-    return bool(_compiled(text).find(asked))
+    return bool(_found(text, value if text.lstrip().startswith("$") else [value]))
 
 
 def paths(text: str, data: str) -> tuple[Path, ...]:
@@ -36,8 +35,17 @@ def paths(text: str, data: str) -> tuple[Path, ...]:
     value = _json(data)
     if value is _NOTHING:
         return ()
-    found = _compiled(text).find(value)
-    return tuple(dict.fromkeys(node.location for node in found))
+    return tuple(dict.fromkeys(_found(text, value)))
+
+
+def _found(text: str, value: object) -> tuple[Path, ...]:
+    """Nothing where the value is nested too deep to be looked through."""
+    from jsonpath_rfc9535 import JSONPathError
+
+    try:
+        return tuple(node.location for node in _compiled(text).find(value))
+    except (JSONPathError, RecursionError):
+        return ()
 
 
 def locations(text: str, value: object) -> frozenset[Path]:
@@ -52,7 +60,7 @@ _NOTHING = object()
 def _json(data: str) -> object:
     try:
         value: object = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _NOTHING
     return value
 

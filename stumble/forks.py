@@ -14,7 +14,7 @@ from faults.binding import bind
 from faults.judge import TWINS
 from faults.nemesis import Armed
 from faults.seen import Seen, seen
-from faults.site import Site, select, settled
+from faults.site import Site, select, settled, trace
 from replay.lanes import Fork
 from replay.pin import pinnable
 from scenarios.world import World
@@ -82,12 +82,13 @@ def branch(
     faults = (faults,) if isinstance(faults, Fault) else faults
     told = told or tell(recording)
     sites = [select(told, fault, bind(fault), seed=seed, rep=rep) for fault in faults]
-    first = min(sites, key=lambda site: len(site.before))
+    first, named = min(sites, key=lambda site: len(site.before)), trace(told)
+    settled_ones = [settled(told, fault, seed=seed, rep=rep) for fault in faults]
     armed = [
-        Armed(fault=fault, site=site)
+        Armed(fault=fault, site=site, trace=named)
         if len(site.before) == len(first.before)
-        else Armed(fault=replace(settled(told, fault, seed=seed, rep=rep), at=site.place))
-        for fault, site in zip(faults, sites, strict=True)
+        else Armed(fault=replace(fault, at=site.place), trace=named)
+        for fault, site in zip(settled_ones, sites, strict=True)
     ]
     return Branch(
         recording=recording,

@@ -254,3 +254,9 @@ def test_what_can_not_be_is_said_with_the_nearest_name(fault: Fault, says: str) 
 )
 def test_what_contradicts_itself_is_refused_before_anything_runs(fault: Fault, says: str) -> None:
     assert says in told(fault)
+
+
+def test_what_is_nested_too_deep_fits_no_question_and_stops_no_run() -> None:
+    for depth in (200, 200_000):
+        deep = Call(arguments="[" * depth + "1" + "]" * depth)
+        assert not fits(digit(where={"args": "$..page"}), deep)

@@ -15,7 +15,7 @@ from traces.conversation import Watch
 from traces.dialects import openai_chat
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response
 from traces.step import Answer, ToolCall
-from traces.story import story
+from traces.story import Story, story
 from traces.taps import Taps
 
 MODEL = "http://m/v1/chat/completions"
@@ -265,10 +265,28 @@ def test_a_recording_says_why_it_has_no_such_call(fault: Fault, says: str) -> No
         select(recording(3), fault, bind(fault))
 
 
-def test_armed_by_a_recording_it_strikes_where_that_says() -> None:
-    """Chance, too: the calls that are struck are those of the recording."""
-    told = recording(9)
-    fault = Fault(name="digit", when={"probability": 0.4})
-    site = select(told, fault, bind(fault), seed=3)
-    assert site.call_id == f"c{len(site.before)}"
-    assert Armed(fault=fault, site=site).site is site
+@pytest.mark.parametrize("rep", range(4))
+def test_each_repetition_begins_at_the_same_site_and_persists_from_there(rep: int) -> None:
+    """Whatever its own draws would have said of the calls before."""
+    calls = tuple(Telling().calls(ORDER).calls(ORDER).calls(ORDER).calls(ORDER).exchanges)
+    told = story(calls)
+    fault = Fault(name="digit", when={"probability": 0.3}, persist="burst:n=2")
+    seed = next(n for n in range(99) if _first(told, fault, n) == "c2")
+    site = select(told, fault, bind(fault), seed=seed)
+    watch, injections = Watch(), list[Injection]()
+    armed = [Armed(fault=fault, site=site, trace=told.uses[0].prefix)]
+    nemesis = Nemesis(armed, watch, injections.append, run="r", trace="t", seed=seed, rep=rep)
+    taps = Taps([watch, nemesis])
+    for x in calls:
+        asked = taps.request(Exchange(seq=x.seq, request=x.request, started=x.started))
+        if taps.holds(asked):
+            taps.response(replace(asked, response=x.response))
+        taps.done(x)
+    assert [i.call_id for i in injections][:2] == ["c2", "c3"]
+
+
+def _first(told: Story, fault: Fault, seed: int) -> str | None:
+    try:
+        return select(told, fault, bind(fault), seed=seed).call_id
+    except LookupError:
+        return None
