@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
@@ -23,6 +24,7 @@ from scenarios.practice import provider, server, world
 from scenarios.practice.tasks import EVERY, TASKS
 from scenarios.world import Verdict
 from stumble import indexing
+from stumble.exits import interrupted
 from stumble.forks import Branch, branch, plan
 from stumble.home import new_id
 from stumble.launch import Warm, WarmRun, warm
@@ -35,6 +37,8 @@ from traces.tape import Tape, read
 SKILLS = ("naive", "retries", "verifies")
 TWINS = 3
 WORKERS = 2
+GRACE = 15.0
+"""Seconds that a worker gets to close what it opened."""
 
 
 def faults(field: str) -> tuple[Fault, ...]:
@@ -228,7 +232,10 @@ def _process(share: Sequence[Job], root: Path, ca: Path) -> list[str]:
     assert _told is not None
     told = _told
     os.environ["OPENAI_API_KEY"] = "practice-needs-no-key"
-    return loop.run(work(share, root, ca, lambda: told.put(1)))
+    try:
+        return loop.run(work(share, root, ca, lambda: told.put(1)))
+    except loop.Interrupted as error:
+        os._exit(interrupted(error.number))  # all is closed; a worker of a pool would go on
 
 
 def run(root: Path, ca: Path, ran: Callable[[int], object]) -> list[str]:
@@ -240,10 +247,23 @@ def run(root: Path, ca: Path, ran: Callable[[int], object]) -> list[str]:
     ) as pool:
         futures = [pool.submit(_process, todo[i::WORKERS], root, ca) for i in range(WORKERS)]
         waiting = set(futures)
-        while waiting:
-            _, waiting = wait(waiting, timeout=0.2)
-            ran(_drain(told))
+        try:
+            while waiting:
+                _, waiting = wait(waiting, timeout=0.2)
+                ran(_drain(told))
+        finally:
+            if waiting:  # we are to end, and nobody has told the workers
+                _end(active_children())
     return [why for future in futures for why in future.result()]
+
+
+def _end(workers: Sequence[BaseProcess]) -> None:
+    """Have workers close what they opened; one that does not, or has begun nothing, is killed."""
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join(GRACE)
+        worker.kill()
 
 
 def _drain(told: "Queue[int]") -> int:

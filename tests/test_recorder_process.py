@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from recorder.loop import Interrupted
 from recorder.loop import run as on_loop
 from recorder.process import Ended, run
 
@@ -245,3 +246,54 @@ def test_ctrl_z_without_a_shell_does_not_hang() -> None:
         os.write(keyboard, b"on\n")
         assert b"got on" in screen_until(keyboard, b"True 0 None\r\n")
     os.close(keyboard)
+
+
+def test_a_signal_goes_to_all_agents_and_one_that_wants_none_has_its_patience(tmp_path) -> None:
+    """As in a fork that makes several runs at once."""
+    deaf, good = tmp_path / "deaf", tmp_path / "good"
+    scripts = (
+        f"trap '' TERM; echo $$ > {deaf}; while :; do sleep 0.05; done",
+        f"trap 'exit 4' TERM; echo $$ > {good}; while :; do sleep 0.05; done",
+    )
+
+    def send() -> None:
+        for path in (deaf, good):
+            number(path)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def main() -> list[Ended]:
+        before = [signal.getsignal(each) for each in (2, 15, 1)]
+        sender = threading.Thread(target=send)
+        sender.start()
+        runs = (run(["sh", "-c", each], env=ENV, grace=0.3, patience=0.5) for each in scripts)
+        ended = await asyncio.gather(*runs)
+        sender.join()
+        assert [signal.getsignal(each) for each in (2, 15, 1)] == before
+        return ended
+
+    first, second = on_loop(main())
+    assert (first.signal, first.budget) == (signal.SIGTERM, False)
+    assert second == Ended(code=4, signal=signal.SIGTERM)
+    assert not alive(number(deaf))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_where_no_agent_runs_closes_what_was_opened(
+    sent: signal.Signals, tmp_path
+) -> None:
+    closed = tmp_path / "closed"
+
+    async def main() -> None:
+        try:
+            os.kill(os.getpid(), sent)
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(0)
+            closed.touch()
+
+    before = [signal.getsignal(each) for each in (2, 15, 1)]
+    with pytest.raises(Interrupted) as told:
+        on_loop(main())
+    assert told.value.number == sent
+    assert closed.exists()
+    assert [signal.getsignal(each) for each in (2, 15, 1)] == before

@@ -1,7 +1,9 @@
 """`stumble selftest` is run once; each property is a test, so that a mutant can be held to one."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from base64 import b64encode
@@ -13,6 +15,7 @@ import pytest
 
 from recorder.cage import lacks
 from stumble.leaks import copies, texts
+from tests.on_stage import eventually
 
 type Said = subprocess.CompletedProcess[str]
 
@@ -80,3 +83,24 @@ def test_what_a_tape_says_is_read_though_it_is_packed(kept: Path) -> None:
     tapes = list((kept / "store" / "tapes").glob("*.tape"))
     unpacked = [list(texts(tape))[1:] for tape in tapes]  # the first is the file as it lies there
     assert sum(copies(words, said) > 0 for said in unpacked) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_leaves_no_folder(number: signal.Signals, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "stumble", "selftest"],
+        env=dict(os.environ) | {"TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert eventually(lambda: list(temporary.iterdir()) or running.poll() is not None)
+        running.send_signal(number)
+        running.communicate(timeout=60)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 128 + number
+    assert eventually(lambda: not list(temporary.iterdir()))
