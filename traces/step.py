@@ -83,6 +83,7 @@ class State:
     """True where it only hands its conversation over, and wants no answer: a warm-up."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a request says; nothing where it cannot be read."""

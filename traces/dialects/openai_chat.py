@@ -42,7 +42,8 @@ def model(body: bytes) -> str | None:
 def message(value: dict[str, object]) -> Message:
     """What one message says."""
     content = value.get("content")
-    said = value | {"content": wire.bare(content)} if "content" in value else value
+    bare = wire.bare(content)
+    said = value if bare is content else value | {"content": bare}
     return Message(role=str(value.get("role")), content=wire.text(content), address=address(said))
 
 

@@ -32,6 +32,7 @@ class Around:
     state: State = State()
 
 
+_NOTHING = Around()
 _SMALL = 1 << 13
 """Bytes of a body that is parsed sooner than compared with those before it."""
 
@@ -43,7 +44,7 @@ class Reading:
         self,
         key: str,
         item: Callable[[Value], Item],
-        around: Callable[[Value], Around] = lambda _: Around(),
+        around: Callable[[Value], Around] = lambda _: _NOTHING,
     ) -> None:
         self._key, self._item, self._around = key, item, around
         self._reader = Reader(key, self._one, self._rest)
