@@ -1,7 +1,12 @@
 """The front door opens without what only single commands need."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+from traces.model import Ending, Trajectory
+from traces.tape import Writer
 
 ASK = """
 import sys
@@ -22,3 +27,34 @@ def test_help_imports_nothing_heavy() -> None:
     imported = set(said.stdout.splitlines()[-1].split())
     assert "stumble.commands.record" in imported
     assert imported & HEAVY == set()
+
+
+REPLAY = """
+import atexit, sys
+from stumble.cli import main
+atexit.register(lambda: print(*sys.modules))
+sys.argv = ["stumble", "replay", "a.tape", "--in-place", "--", "true"]
+main()
+"""
+UNNEEDED = {"mitmproxy", "cryptography", "duckdb", "pyarrow", "wsproto", "faults", "litellm"}
+
+
+def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path) -> None:
+    with Writer(tmp_path / "a.tape", Trajectory(id="run-1", recorded_at=0.0)) as tape:
+        tape.ending(Ending(ended="final"))
+    env = os.environ | {"HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / "store")}
+    env["XDG_DATA_HOME"] = str(tmp_path / "data")
+    # The first one makes the authority, and needs what makes certificates.
+    for _ in range(2):
+        said = subprocess.run(
+            [sys.executable, "-c", REPLAY],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=env,
+            timeout=60,
+        )
+    imported = set(said.stdout.splitlines()[-1].split())
+    assert "replay.performer" in imported
+    assert imported & UNNEEDED == set()
