@@ -158,7 +158,8 @@ def _lasted(injection: Injection, use: ToolUse, exchanges: Sequence[Exchange]) -
     if use.seqs and use.seqs[-1] != injection.seq:
         return False
     jitter = injection.params.get("jitter_ms", 0)
-    least = (ms - (jitter if isinstance(jitter, int | float) else 0)) / 1000
+    early = 4 if injection.params.get("dist") == "normal" else 1
+    least = (ms - early * (jitter if isinstance(jitter, int | float) else 0)) / 1000
     return struck.response.at - struck.started >= max(0.0, least) * 0.99
 
 

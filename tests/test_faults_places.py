@@ -1,0 +1,160 @@
+"""Every operator at every place that is reached: what it did is in the record, or there is no site.
+
+The run is played by hand: an order is asked for twice with another one in between, and paid back.
+"""
+
+import json
+import re
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from faults import OPERATORS
+from faults.address import rng
+from faults.binding import bind
+from faults.consumption import consumption
+from faults.example import CALL, EARLIER, ORDER, OTHER, SEEN
+from faults.nemesis import Armed, Nemesis
+from faults.nosite import NoSite
+from faults.rendering import rendered
+from faults.seen import seen
+from faults.site import select
+from traces.conversation import Watch
+from traces.dialects import openai_chat
+from traces.model import Chunk, Exchange, Fault, Injection, Place, Request, Response
+from traces.step import Answer, ToolCall
+from traces.story import story
+from traces.taps import Taps
+
+ACK = '{"refund_id": "ref-0001", "amount": 1686.65}'
+SCRIPT = (
+    (ToolCall(id="c1", name="get_order", arguments='{"order_id": "ord-7314"}'), EARLIER),
+    (ToolCall(id="c2", name="get_order", arguments='{"order_id": "ord-7388"}'), OTHER),
+    (ToolCall(id="c3", name="get_order", arguments='{"order_id": "ord-7314"}'), ORDER),
+    (ToolCall(id="c4", name="issue_refund", arguments='{"amount": 1686.65}'), ACK),
+)
+
+
+class Run:
+    """Some taps, and the traffic that an agent makes whatever it is told."""
+
+    def __init__(self, taps: Taps, *, local: bool) -> None:
+        self.taps, self.seqs, self.exchanges = taps, count(), list[Exchange]()
+        told: list[dict[str, object]] = [{"role": "user", "content": "pay ord-7314 back"}]
+        for call, result in SCRIPT:
+            self.model(told, call)
+            said = result if local else rendered(self.tool(call.name, result))
+            function = {"name": call.name, "arguments": call.arguments}
+            told.append(
+                {"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]}
+            )
+            told.append({"role": "tool", "tool_call_id": call.id, "content": said})
+        self.model(told)
+
+    def model(self, messages: list[dict[str, object]], *calls: ToolCall) -> None:
+        answer = Answer(message="" if calls else "paid back 1686.65", calls=calls, model="m")
+        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        body = json.dumps({"model": "m", "messages": messages}).encode()
+        answered = Response(status=200, headers=headers, chunks=chunks)
+        self.exchange("http://m/v1/chat/completions", body, answered)
+
+    def tool(self, name: str, said: str) -> Exchange:
+        data = said.encode()
+        answer = Response(
+            status=200,
+            headers=(("content-type", "application/json"), ("content-length", str(len(data)))),
+            chunks=(Chunk(at=0.0, data=data),),
+        )
+        return self.exchange(f"http://shop/{name}", b"{}", answer)
+
+    def exchange(self, url: str, body: bytes, answer: Response) -> Exchange:
+        at = float(next(self.seqs))
+        request = Request(method="POST", url=url, body=body)
+        x = self.taps.request(Exchange(seq=int(at), request=request, started=at))
+        if x.response is None and x.error is None:
+            chunks = tuple(replace(chunk, at=at) for chunk in answer.chunks)
+            whole = replace(x, response=replace(answer, chunks=chunks, at=at, ended=at))
+            x = self.taps.response(whole) if self.taps.holds(x) else whole
+        self.taps.done(x)
+        self.exchanges.append(x)
+        return x
+
+
+CLEAN = {local: Run(Taps([Watch()]), local=local).exchanges for local in (False, True)}
+CELLS = [(name, place) for name, each in OPERATORS.items() for place in each.reached]
+WRITES = {name for name, each in OPERATORS.items() if "write" in each.needs}
+
+
+def struck(name: str, place: Place) -> tuple[Run, tuple[Injection, ...], Nemesis]:
+    local = place == "model-boundary"
+    where, nth = ("issue_refund", 1) if name in WRITES else ("get_order", 3)
+    fault = Fault(name=OPERATORS[name].code, where={"tool": where}, nth=nth, at=place)
+    told, injections, watch = story(CLEAN[local]), list[Injection](), Watch()
+    nemesis = Nemesis(
+        [Armed(fault=fault, site=select(told, fault, bind(fault)))],
+        watch,
+        injections.append,
+        run="r",
+        trace="t",
+        seed=7,
+        seen=replace(seen(told, CLEAN[local]), world=True),
+    )
+    return Run(Taps([watch, nemesis]), local=local), tuple(injections), nemesis
+
+
+@pytest.mark.parametrize(("name", "place"), CELLS)
+def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
+    name: str, place: Place
+) -> None:
+    run, injections, nemesis = struck(name, place)
+    (injection,) = injections
+    operator = OPERATORS[name]
+    assert (nemesis.fired, nemesis.no_site, injection.op, injection.place) == (1, [], name, place)
+    assert injection.error_channel == operator.shows[place].channel
+
+    last = openai_chat.results(run.exchanges[-1].forwarded.body)
+    clean = openai_chat.results(CLEAN[place != "http"][-1].request.body)
+    differing = [
+        told.call_id for told, was in zip(last, clean, strict=True) if told.text != was.text
+    ]
+    silent = name in ("sham", "delay", "silent_noop")
+    assert differing == ([] if silent else [injection.call_id])
+    if place == "model-boundary" and not silent:
+        told = next(each.text for each in last if each.call_id == injection.call_id)
+        assert told.encode() == injection.mutated
+
+    found = consumption(injection, story(run.exchanges), tuple(run.exchanges))
+    assert found.consumed is True, found.why
+    assert injection.detect is not None or name in ("sham", "delay")
+
+
+@pytest.mark.parametrize(("name", "place"), CELLS)
+def test_nothing_that_an_agent_sees_names_the_injector(name: str, place: Place) -> None:
+    run, _, _ = struck(name, place)
+    words = r"stumble|inject|fault|chaos|nemesis|sham|mutat"
+    for exchange in run.exchanges:
+        seen = exchange.forwarded.body + (exchange.response.body if exchange.response else b"")
+        fields = exchange.response.headers if exchange.response else ()
+        assert not re.search(words, f"{seen.decode()}{fields}".casefold())
+
+
+@pytest.mark.parametrize("name", sorted(WRITES))
+@pytest.mark.parametrize(
+    ("lack", "says"),
+    [({"world": False}, "needs a world that can be set back"), ({"writes": False}, "that writes")],
+)
+def test_an_effect_needs_a_write_and_a_world(name: str, lack: dict[str, bool], says: str) -> None:
+    operator = OPERATORS[name]
+    assert operator(CALL, rng("a"), {}, SEEN) != CALL
+    with pytest.raises(NoSite, match=says):
+        operator(CALL, rng("a"), {}, replace(SEEN, **lack))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_a_place_where_it_makes_no_sense_is_refused_before_anything_starts(name: str) -> None:
+    operator = OPERATORS[name]
+    for place in ("http", "mcp", "model-boundary", "model"):
+        if place not in operator.reached:
+            with pytest.raises(ValueError, match=f"cannot strike at {place}, only at"):
+                bind(Fault(name=name, at=place))
