@@ -143,32 +143,18 @@ class Workplace:
         return self.shop.folder / "work"
 
     @property
-    def saved(self) -> Path:
-        """The files as they were at first."""
-        return self.shop.folder / "saved"
-
-    @property
-    def reset(self) -> str:
-        """A command that makes the folder what it was, also while somebody is in it."""
-        script = Path(__file__).with_name("copied_folder.py")
-        return f"{sys.executable} {script} {self.saved} {self.folder}"
-
-    @property
     def command(self) -> tuple[str, ...]:
         return self.agent.command(self.task.prompt)
 
-    def lay_out(self) -> None:
-        """The files as they were at first, with their times, and a home where nobody lives."""
-        if not self.saved.exists():
-            self.saved.mkdir()
-            lay_out(self.saved, self.task)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(self.saved, self.folder)
-        shutil.rmtree(self.shop.folder / "home", ignore_errors=True)
-
     def stumble(self, command: str, *options: str) -> Said:
-        """`stumble COMMAND` with these options, then the agent; in the files as they were."""
-        self.lay_out()
+        """`stumble COMMAND` with these options, then the agent, whose home has nobody lived in.
+
+        What is recorded has its files laid out before; all else works in copies of these.
+        """
+        if not self.folder.exists():
+            self.folder.mkdir()
+            lay_out(self.folder, self.task)
+        shutil.rmtree(self.shop.folder / "home", ignore_errors=True)
         done = subprocess.run(
             [sys.executable, "-m", "stumble", command, *options, "--", *self.command],
             capture_output=True,
