@@ -32,18 +32,27 @@ pytestmark = pytest.mark.timeout(LIMIT)
 def tape(desk: Desk) -> tuple[str, dict[str, object]]:
     """A session with the small server, which is not there any more, and what was heard of it."""
     small = server(desk)
+    (desk.folder / ".stumble").mkdir(mode=0o700)  # else one in a folder above would be found
     command = " ".join((*STUMBLE, "mcp", "--name", "small", "--", *small))
     code, out, err = desk.run(*TALK, command)
     assert code == 0, err
-    (path,) = (desk.folder / ".stumble" / "tapes").glob("*.tape")
-    until = time.monotonic() + 60
-    while read(path).ending is None and time.monotonic() < until:
-        time.sleep(0.02)
+    path = closed(desk.folder / ".stumble" / "tapes")
     Path(small[-1]).unlink()
     heard = json.loads(out)
     assert heard["progress"] == [0, 1, 2]
     assert (heard["heard"], heard["cancelled"]) == (["unasked"], True)
     return str(path), heard
+
+
+def closed(folder: Path) -> Path:
+    """The one tape there, once its recorder, which is a process of its own, is done with it."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for path in folder.glob("*.tape"):
+            if read(path).ending is not None:
+                return path
+        time.sleep(0.02)
+    raise TimeoutError(f"no tape was closed in {folder}")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
