@@ -234,3 +234,47 @@ def test_a_key_in_the_prompt_does_not_hide_the_call(tmp_path: Path) -> None:
         assert all(key.encode() not in x.request.body for x in read(place.tape).exchanges)
         *_, injection = forked(place)
         assert injection.tool == "bash"
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        # Struck is what the lead itself read, before it has a helper read the other file.
+        ("work-survey", {"lead": "recorded live live live", "helper": "live live"}),
+        # Struck is what one of two helpers read; the lead hears of it, the other helper does not.
+        (
+            "work-lead",
+            {
+                "lead": "recorded cascade cascade",
+                "helper": "recorded live",
+                "other": "recorded recorded",
+            },
+        ),
+    ],
+)
+def test_helpers_of_claude_code_are_live_where_the_fork_reaches_them(
+    tmp_path: Path, task: str, expected: dict[str, str]
+) -> None:
+    with workplace(tmp_path, "claude-code") as place:
+        place.task = WORKSPACE_TASKS[task]
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        where = ("--where", f"tool={place.agent.tool}", "--twins", "0")
+        said = place.stumble(
+            "fork", str(place.tape), "--fault", "digit", *where, *place.hosts, "--json"
+        )
+        assert (said.json["fired"], said.json["diverged"], said.json["missed"]) == (1, [], [])
+    tape = read(Path(said.json["tape"]))
+    told = tell(tape)
+    (injection,) = tape.injections
+    lanes: dict[int, list[str]] = {use.lane: [] for use in told.uses}
+    for x in tape.exchanges:
+        lane = told.placed[x.seq].lane
+        if lane in lanes and asks(x.request):
+            lanes[lane].append("cascade" if x.cascade else x.answered_by)
+    lead = next(use.lane for use in told.uses if use.tool == "Agent")
+    struck = next(use.lane for use in told.uses if use.call_id == injection.call_id)
+    names = {lane: "other" for lane in lanes} | {struck: "helper", lead: "lead"}
+    if struck == lead:
+        names = {lane: "lead" if lane == lead else "helper" for lane in lanes}
+    assert {names[lane]: " ".join(by) for lane, by in lanes.items()} == expected
