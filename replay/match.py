@@ -118,12 +118,13 @@ class Index:
 
     def spent(self, request: Request, count: int) -> Exchange | None:
         """The latest of so many given exchanges that asks the same; None where there is none."""
-        key = self._said(request)
+        key = self.meaning(request)
         latest = (self.exchanges[place] for place in reversed(self._order[-count:]))
         same = (x for x in latest if x.request.url == request.url)
-        return next((x for x in same if self._said(x.request) == key), None)
+        return next((x for x in same if self.meaning(x.request) == key), None)
 
-    def _said(self, request: Request) -> bytes:
+    def meaning(self, request: Request) -> bytes:
+        """What requests share that matching cannot tell apart."""
         return meant(request) or self._alike(request) or exact(request)
 
     def near(self, count: int) -> tuple[Exchange, ...]:

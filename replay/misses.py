@@ -25,15 +25,24 @@ class Misses:
         """`lost` are recorded exchanges whose answers are not whole, so that they are not given."""
         self._index, self._lost, self._rules = index, tuple(lost), rules
         self._said: dict[int, str] = {}
+        self._asked: dict[bytes, int] = {}
 
-    def __contains__(self, first: int) -> bool:
-        return first in self._said
+    def again(self, first: int, request: Request) -> bool:
+        """Whether this, or what says the same, was refused before.
+
+        A client that gives each try an id or a time of its own (Codex) asks for the same thing.
+        """
+        return first in self._said or self._index.meaning(request) in self._asked
 
     def why(self, first: int, request: Request) -> str:
         """What is said of a request, as a tape would hold it, or was said of the first attempt."""
+        first = first if first in self._said else self._first(first, request)
         if first not in self._said:
             self._said[first] = self.explained(request)
         return self._said[first]
+
+    def _first(self, first: int, request: Request) -> int:
+        return self._asked.setdefault(self._index.meaning(request), first)
 
     def explained(self, request: Request) -> str:
         """What is said of it."""

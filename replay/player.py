@@ -160,8 +160,9 @@ class Player:
             self.went_live.append(exchange.seq)
             return exchange
         first = exchange.seq if placed.attempt_of is None else placed.attempt_of
-        again = first in self._misses
-        why = self._misses.why(first, self._redact(exchange.forwarded))
+        asked = self._redact(exchange.forwarded)
+        again = self._misses.again(first, asked)
+        why = self._misses.why(first, asked)
         if not again:
             (self.missed if self._lanes else self.diverged).append(why)
         if self._lanes or self._on_miss == "halt":

@@ -178,6 +178,22 @@ def test_one_divergence_is_one_however_often_the_client_tries(tmp_path: Path) ->
     assert len(player.diverged) == 3, "it asked three things, six times each"
 
 
+def test_tries_that_differ_in_what_does_not_count_are_one_divergence(tmp_path: Path) -> None:
+    """Codex gives each try another id of its turn and another second at which it began."""
+    watch, seqs = Watch(), count()
+    player = Player(recorded(), watch)
+    taps = Taps([watch, player])
+    for turn in ("one", "two", "two"):
+        said = {"role": "user", "content": "go"}
+        body = {"model": "m", "input": [said], "client_metadata": {"turn": turn}}
+        request = Asked(method="POST", url="http://m/v1/responses", body=json.dumps(body).encode())
+        seq = next(seqs)
+        x = taps.request(Exchange(seq=seq, request=request, started=float(seq)))
+        assert x.answered_by == "refused"
+        taps.done(x)
+    assert len(player.diverged) == 1
+
+
 def test_a_lane_says_which_one_began_it_where_a_text_of_the_call_is_told() -> None:
     watch = Watch()
     taps = Taps([watch])
