@@ -38,7 +38,7 @@ class Document:
         if self.root is None:
             raise NoSite(f"{path} leads nowhere in a plain text")
         places = locations(path, self.root.value)
-        held = tuple(n for n in every if any(n.path[: len(at)] == at for at in places))
+        held = tuple(n for n in every if any(n.path[:k] in places for k in range(len(n.path) + 1)))
         if not held:
             raise NoSite(f"{path} leads nowhere in the result")
         return held

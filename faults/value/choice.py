@@ -1,6 +1,7 @@
 """V10: another legal member of an enum."""
 
 import re
+from collections import defaultdict
 from random import Random
 from typing import Annotated
 
@@ -29,12 +30,15 @@ def enum_swap(
     off the recording: one word, which is no name, id, date or free text. Nothing is made up.
     """
     document = read(text(exchange))
+    here = defaultdict[str, dict[str, None]](dict)
+    for node in document.nodes():
+        if _may(node):
+            here[node.name][node.said] = None
     sites = []
     for node in document.nodes(path):
         if _may(node):
-            here = [other.said for other in document.nodes() if _alike(node, other)]
-            others = tuple(dict.fromkeys([*seen.values(node), *here]))
-            others = tuple(o for o in others if o != node.said and _MEMBER.fullmatch(o))
+            known = {**dict.fromkeys(seen.values(node)), **here[node.name]}
+            others = tuple(o for o in known if o != node.said and _MEMBER.fullmatch(o))
             if others:
                 sites.append((node, others))
     if not sites:
@@ -46,7 +50,3 @@ def enum_swap(
 def _may(node: Node) -> bool:
     word = node.kind == "text" and node.whole and _MEMBER.fullmatch(node.said) is not None
     return word and bool(node.name) and not is_id(node) and not _FREE.search(node.name)
-
-
-def _alike(node: Node, other: Node) -> bool:
-    return (other.kind, other.name) == (node.kind, node.name) and other.whole

@@ -1,14 +1,15 @@
 """V7: another record."""
 
+from collections import defaultdict
 from random import Random
 from typing import Annotated
 
 from faults.body import NoSite, text, with_text
-from faults.document import Node, read
+from faults.document import Kind, Node, read
 from faults.operator import JsonPath, operator
 from faults.seen import NOTHING, Seen
-from faults.value.picks import chosen, exchanged, is_id
-from faults.value.stale import records
+from faults.value.picks import exchanged
+from faults.value.stale import entity, records
 from traces.model import Exchange
 
 
@@ -29,35 +30,35 @@ def wrong_entity(
     """
     document = read(text(exchange))
     here = tuple(records(document))
+    known = defaultdict[_Shape, list[_Record]](list)
+    for other in (*here, *(record for each in seen.documents() for record in records(each))):
+        known[_shape(other)].append(other)
     places = {node.start for node in document.nodes(path)}
-    known = [*here, *(record for other in seen.documents() for record in records(other))]
-    sites = []
-    for record in here:
-        if not any(node.start in places for node in record.values()):
-            continue
-        for other in known:
-            pairs = _pairs(record, other, keep_id)
-            if pairs and _apart(record, other):
-                sites.append(pairs)
-    if not sites:
-        raise NoSite("no other record with the same fields was seen")
-    return with_text(exchange, exchanged(document, chosen(rng, sites, "other record")))
+    there = [record for record in here if any(node.start in places for node in record.values())]
+    for record in rng.sample(there, len(there)):
+        own = entity(record)
+        others = [o for o in known[_shape(record)] if _apart(own, entity(o))]
+        if others and (pairs := _pairs(record, rng.choice(others), own if keep_id else None)):
+            return with_text(exchange, exchanged(document, pairs))
+    raise NoSite("no other record with the same fields was seen")
 
 
-def _apart(record: dict[str, Node], other: dict[str, Node]) -> bool:
-    """Whether they have the same fields of the same kinds, and are not about the same."""
-    if {n: v.kind for n, v in record.items()} != {n: v.kind for n, v in other.items()}:
-        return False
-    mine = next((node for node in record.values() if is_id(node)), None)
-    return mine is not None and other[mine.name].said != mine.said
+type _Record = dict[str, Node]
+type _Shape = frozenset[tuple[str, Kind]]
 
 
-def _pairs(
-    record: dict[str, Node], other: dict[str, Node], keep_id: bool
-) -> list[tuple[Node, str]]:
-    own = next((node for node in record.values() if is_id(node)), None)
+def _shape(record: _Record) -> _Shape:
+    return frozenset((name, node.kind) for name, node in record.items())
+
+
+def _apart(own: Node | None, other: Node | None) -> bool:
+    """Whether two records are about two things."""
+    return own is not None and other is not None and own.said != other.said
+
+
+def _pairs(record: _Record, other: _Record, keep: Node | None) -> list[tuple[Node, str]]:
     return [
         (node, other[name].said)
         for name, node in record.items()
-        if name in other and other[name].said != node.said and not (keep_id and node is own)
+        if other[name].said != node.said and node is not keep
     ]

@@ -1,5 +1,6 @@
 """V4: what was true before."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
 from typing import Annotated, Literal
@@ -51,10 +52,15 @@ def _before(document: Document, seen: Seen) -> Iterator[tuple[Node, str]]:
             if pairs:
                 yield from pairs
                 return
-    known = [record for earlier in seen.documents(before=True) for record in records(earlier)]
+    known = defaultdict[str, list[dict[str, Node]]](list)
+    for earlier in seen.documents(before=True):
+        for record in records(earlier):
+            if (own := entity(record)) is not None:
+                known[own.said].append(record)
     for record in records(document):
-        for other in known:
-            if (pairs := tuple(_changed(record, other))) and _same_entity(record, other):
+        own = entity(record)
+        for other in known[own.said] if own is not None else ():
+            if pairs := tuple(_changed(record, other)):
                 yield from pairs
                 break
 
@@ -81,18 +87,9 @@ def records(document: Document) -> Iterator[dict[str, Node]]:
                 yield found
 
 
-def ids(record: dict[str, Node]) -> frozenset[str]:
-    """What an object is known by."""
-    return frozenset(node.said for node in record.values() if is_id(node))
-
-
-def _same_entity(record: dict[str, Node], other: dict[str, Node]) -> bool:
-    """Its own id is that of the other: the first one, for others are references."""
-    mine = next((node for node in record.values() if is_id(node)), None)
-    if mine is None:
-        return False
-    theirs = other.get(mine.name) or next((n for n in other.values() if is_id(n)), None)
-    return theirs is not None and theirs.said == mine.said
+def entity(record: dict[str, Node]) -> Node | None:
+    """The id an object is known by: its first one, for others are references."""
+    return next((node for node in record.values() if is_id(node)), None)
 
 
 def _changed(record: dict[str, Node], other: dict[str, Node]) -> Iterator[tuple[Node, str]]:
