@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from recorder import loop
 from scenarios.file import ScenarioError, library
 from scenarios.practice.tasks import EVERY
-from stumble.scenes import scene
+from stumble.runs import theatre
+from stumble.scenes import practising, recorded, scene, struck
+from stumble.verdicts import Findings
 from tests.shop import shop
+from traces.store import Store
 
 NAMED = {
     "rate-limit-storm",
@@ -82,6 +86,28 @@ def test_a_scenario_is_aimed_at_the_tools_of_another_agent() -> None:
 def test_the_long_task_takes_sixty_steps() -> None:
     """Two that were said, an answer for each call, and the final one."""
     assert 2 + len(EVERY["audit-1"].plan) + 1 == 60
+
+
+@pytest.mark.parametrize("path", library(), ids=lambda path: path.stem)
+def test_every_ready_scenario_strikes_the_practice_agent(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "practice-needs-no-key")
+    told, store, ca = scene(path.stem), Store(tmp_path / "store"), tmp_path / "ca"
+    practice, scratch = told.scenario.practice, tmp_path / "scratch"
+    scratch.mkdir()
+    assert practice is not None
+
+    async def run() -> Findings:
+        async with practising(told.scenario, practice, scratch) as at:
+            recording = await recorded(told, at, store, ca=ca, scratch=scratch)
+            async with theatre(ca=ca, scratch=scratch, hosts=at.hosts, out=True) as house:
+                return await struck(told, at, recording, house, store, seed=0, twins=0)
+
+    said = loop.run(run()).said()
+    assert said["diverged"] == []
+    assert said["fired"] >= len(told.faults)  # type: ignore[operator]
+    assert said["passed"] is not None
 
 
 def test_a_ready_scenario_runs_by_its_name_and_is_judged(tmp_path: Path) -> None:
