@@ -294,6 +294,22 @@ def test_an_answer_comes_no_earlier_than_a_tap_says() -> None:
     assert call.response.chunks[0].at >= call.started + 0.2
 
 
+def test_a_call_that_the_client_gives_up_is_over_at_once() -> None:
+    async def main() -> list[Exchange]:
+        notes = Notes()
+        async with tees(notes) as house, client(*behind(house, *SMALL)) as small:
+            await small.ask(1, "initialize")
+            call = {"method": "tools/call", "params": {"name": "hang", "arguments": {}}}
+            await small.send(dumped({"jsonrpc": "2.0", "id": 2} | call))
+            gives_up = {"method": "notifications/cancelled", "params": {"requestId": 2}}
+            await small.send(dumped({"jsonrpc": "2.0"} | gives_up))
+            assert await small.call(3, "echo", text="on") == "on"
+            return await over(notes, 4)
+
+    errors = [exchange.error for exchange in run(main())]
+    assert errors == [None, "cancelled: by the agent", None, None]
+
+
 def test_a_call_that_the_server_does_not_live_to_answer_says_so() -> None:
     async def main() -> list[Exchange]:
         notes = Notes()

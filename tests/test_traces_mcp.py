@@ -257,3 +257,12 @@ def test_a_client_that_hangs_up_with_the_response_in_hand_has_it() -> None:
     half = (Chunk(at=0.0, data=chunks[0].data[:-4]),)
     lost = Response(status=200, headers=headers, chunks=half)
     assert not mcp.replied(Exchange(seq=0, request=cut.request, response=lost))
+
+
+def test_progress_is_retold_under_the_token_that_is_asked_for_now() -> None:
+    said = b'{ "method":"notifications/progress", "params":{"progress":1,"progressToken": 11 } }'
+    mine = said.replace(b"11", b'"mine"')
+    assert mcp.retold(said, {"11": '"mine"'}) == mine
+    assert mcp.retold(mine, {'"mine"': "12"}) == said.replace(b"11", b"12")
+    for other in (said.replace(b"11", b"13"), said.replace(b'progress"', b'x"', 1), b"no JSON"):
+        assert mcp.retold(other, {"11": "12"}) == other
