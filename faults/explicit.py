@@ -27,7 +27,7 @@ _PROTOCOL: Mapping[Place, Shows] = {
     "model-boundary": Shows("text", "the words of an MCP client that was told so"),
 }
 _FAILED: Mapping[Place, Shows] = {
-    "http": Shows("http", "an answer 400, 404, 409 or 503 that says why"),
+    "http": Shows("http", "an answer 400, 404, 409, 410 or 503 that says why"),
     "mcp": Shows("flag", "a result with `isError` that says why"),
     "model-boundary": Shows("text", "the words `Error: ...` as the tool's result"),
     "model": Shows("text", "a refusal in place of the answer"),
