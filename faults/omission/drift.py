@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from faults.body import NoSite, text, with_text
 from faults.document import Change, Document, Node, changed, read, renamed, retyped, without
+from faults.invariants import objects
 from faults.operator import JsonPath, operator
 from traces.model import Exchange
 
@@ -48,6 +49,9 @@ def schema_drift(
 
 
 def _drift(document: Document, alike: list[Node], how: str) -> Iterator[Change]:
+    if how == "drop":
+        yield from _dropped(document, {node.begin for node in alike})
+        return
     for node in alike:
         match how:
             case "rename":
@@ -57,17 +61,15 @@ def _drift(document: Document, alike: list[Node], how: str) -> Iterator[Change]:
             case "nest":
                 raw = document.text[slice(*node.span)]
                 yield Change(*node.span, _quoted('{"value": ', node) + raw + "}")
-            case "drop":
-                yield from _dropped(document, node)
             case _:
                 raw = _quoted(f"{json.dumps(_other_name(node.name))}: null, ", node)
                 yield Change(node.begin, node.begin, raw)
 
 
-def _dropped(document: Document, node: Node) -> Iterator[Change]:
-    for holder in document.nodes():
-        if holder.kind == "object" and node in holder.items:
-            yield from without(holder, {holder.items.index(node)})
+def _dropped(document: Document, begins: set[int]) -> Iterator[Change]:
+    """All objects without the members that begin there."""
+    for holder in objects(document):
+        yield from without(holder, {n for n, i in enumerate(holder.items) if i.begin in begins})
 
 
 def _quoted(written: str, node: Node) -> str:
