@@ -86,7 +86,6 @@ class Aim:
         """Whether the calls that fit are known only when their own requests come."""
         self.transient = self._persist.name == "once"
         """Whether only the first attempt of a struck call is."""
-        self.limit = fault.max_injections
 
     def take(self, call: Asked) -> bool:
         """Whether this call, the next of the run, is struck."""

@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from faults.atoms import atoms
-from faults.document import Document, Node, read
+from faults.document import Document, read
 from faults.invariants import held, iso
 from faults.seen import Seen
 from faults.validity import shape
-from faults.value.picks import is_id
-from faults.value.stale import records
+from faults.value.stale import entity, records
 from traces.model import Injection
 
 type Detect = Literal["D0", "D1", "D2", "D3", "D4"]
@@ -96,8 +95,7 @@ def _facts_lost(original: Document, mutated: Document, seen: Seen) -> frozenset[
 
 def _facts(document: Document) -> Iterator[str]:
     for record in records(document):
-        own: Node | None = next((node for node in record.values() if is_id(node)), None)
-        if own is not None:
+        if (own := entity(record)) is not None:
             for name, node in record.items():
                 if node is not own:
                     yield f"{own.said}.{name}={node.said}"

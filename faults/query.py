@@ -50,8 +50,7 @@ def _found(text: str, value: object) -> tuple[Path, ...]:
 
 def locations(text: str, value: object) -> frozenset[Path]:
     """Where the values are that a path names, in a value that was parsed already."""
-    found = _compiled(text).find(value)
-    return frozenset(node.location for node in found)
+    return frozenset(_found(text, value))
 
 
 _NOTHING = object()

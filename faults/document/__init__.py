@@ -6,7 +6,7 @@ inside JSON strings is opened, since many tools answer that way.
 """
 
 from faults.document.changes import Change, changed, instead, renamed, retyped, without
-from faults.document.nodes import Kind, Node, Path
+from faults.document.nodes import Kind, Node
 from faults.document.reading import Document, read
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Document",
     "Kind",
     "Node",
-    "Path",
     "changed",
     "instead",
     "read",

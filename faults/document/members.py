@@ -3,10 +3,10 @@
 import json
 import re
 from dataclasses import replace
-from typing import NoReturn
 
 from faults.document import words
-from faults.document.nodes import NESTED, Inner, Node, Path
+from faults.document.nodes import NESTED, Inner, Node
+from faults.query import Path
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]|\\.)*+)"')
@@ -132,9 +132,5 @@ def _blank(text: str, at: int) -> int:
 
 def _expect(text: str, at: int, what: str) -> int:
     if not text.startswith(what, at):
-        _wrong(at)
+        raise ValueError(f"no JSON at {at}")
     return at + 1
-
-
-def _wrong(at: int) -> NoReturn:
-    raise ValueError(f"no JSON at {at}")

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-type Path = tuple[str | int, ...]
+from faults.query import Path
+
 type Kind = Literal["object", "array", "text", "number", "bool", "null", "date", "id"]
 
 NESTED = 64

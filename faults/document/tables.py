@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from faults.document import words
-from faults.document.nodes import Inner, Node, Path
+from faults.document.nodes import Inner, Node
+from faults.query import Path
 
 _LINE = re.compile(r"[^\r\n]+(?:\r\n|\n|\r)?")
 _CELLS: Mapping[str, re.Pattern[str]] = {

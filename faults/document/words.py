@@ -7,7 +7,8 @@ library that also reads `may`, `10` or `12.5` as dates would find them everywher
 import re
 from collections.abc import Iterator
 
-from faults.document.nodes import Inner, Kind, Node, Path
+from faults.document.nodes import Inner, Kind, Node
+from faults.query import Path
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
