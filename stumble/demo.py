@@ -28,7 +28,10 @@ from stumble.exits import interrupted
 from stumble.forks import Branch, branch, plan
 from stumble.home import new_id
 from stumble.launch import Warm, WarmRun, warm
-from stumble.runs import Hosts, Labels, Plan, Played, Theatre, play, record, theatre
+from stumble.playing import play
+from stumble.recording import record
+from stumble.runs import Hosts, Labels, Plan, Played
+from stumble.theatre import Theatre, theatre
 from traces.model import Condition, Fault
 from traces.store import Store
 from traces.story import Story, tell

@@ -18,8 +18,10 @@ from faults.site import Site, select, settled, trace
 from replay.lanes import Fork
 from replay.pin import pinnable
 from scenarios.world import World
-from stumble.runs import Labels, Launch, Plan, Played, Theatre, play
+from stumble.playing import play
+from stumble.runs import Labels, Launch, Plan, Played
 from stumble.strikes import Strike
+from stumble.theatre import Theatre
 from stumble.workspaces import Workspace
 from traces.model import Condition, Fault
 from traces.story import Story, tell

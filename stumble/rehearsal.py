@@ -30,7 +30,10 @@ from stumble.demo import PracticeWorld
 from stumble.exits import interrupted
 from stumble.home import new_id
 from stumble.launch import Cold
-from stumble.runs import Plan, Played, Theatre, play, record, theatre
+from stumble.playing import play
+from stumble.recording import record
+from stumble.runs import Plan, Played
+from stumble.theatre import Theatre, theatre
 from traces.store import Store
 from traces.tape import Tape, read
 

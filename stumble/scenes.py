@@ -22,7 +22,9 @@ from stumble.demo import PracticeWorld
 from stumble.forks import Design, Forked, branch, fork
 from stumble.home import new_id
 from stumble.launch import WarmRun, warm
-from stumble.runs import Hosts, Labels, Launch, Theatre, record
+from stumble.recording import record
+from stumble.runs import Hosts, Labels, Launch
+from stumble.theatre import Theatre
 from stumble.verdicts import Findings, findings
 from stumble.workspaces import Workspace
 from traces.model import Fault

@@ -7,8 +7,8 @@ import pytest
 from recorder import loop
 from scenarios.file import ScenarioError, library
 from scenarios.practice.tasks import EVERY
-from stumble.runs import theatre
 from stumble.scenes import practising, recorded, scene, struck
+from stumble.theatre import theatre
 from stumble.verdicts import Findings
 from tests.shop import shop
 from traces.store import Store

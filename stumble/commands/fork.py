@@ -101,10 +101,10 @@ def fork(
     from stumble.forks import fork as run_fork
     from stumble.home import authority, store_root
     from stumble.launch import Cold
-    from stumble.runs import theatre
     from stumble.stagecraft import apart, at_once
     from stumble.summary import troubles
     from stumble.tapes import load
+    from stumble.theatre import theatre
     from stumble.verdicts import findings
     from stumble.worlds import by_command
     from traces.store import Store

@@ -123,8 +123,8 @@ def record(
     from stumble import indexing
     from stumble.home import authority, new_id, store_root
     from stumble.launch import Cold
+    from stumble.recording import record as run
     from stumble.runs import Labels
-    from stumble.runs import record as run
     from stumble.upstreams import read as read_upstreams
     from stumble.worlds import by_command
     from traces.store import Store

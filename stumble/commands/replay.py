@@ -198,8 +198,9 @@ def _runs(
     """All replays, in one theatre; a signal that ends an agent ends them."""
     from recorder import loop
     from stumble.home import authority
+    from stumble.playing import play
     from stumble.replayed import replayed
-    from stumble.runs import play, theatre
+    from stumble.theatre import theatre
 
     async def run() -> "list[Replayed]":
         runs: list[Replayed] = []

@@ -113,10 +113,10 @@ async def _run(
     import os
 
     from stumble.home import authority
-    from stumble.runs import theatre
     from stumble.scenes import practising, recorded, struck
     from stumble.stagecraft import apart
     from stumble.tapes import load
+    from stumble.theatre import theatre
 
     said, ours = told.scenario, not command and tape is None
     with TemporaryDirectory(prefix="stumble-") as name:
