@@ -12,7 +12,7 @@ from hashlib import blake2b
 from replay.rules import Rules
 from traces.canonical import canonical_value
 from traces.dialects import lens
-from traces.encoding import plain
+from traces.encoding import legible
 from traces.model import Request
 from traces.reader import Reader
 from traces.redact import PLACEHOLDER
@@ -47,15 +47,15 @@ class Alike:
     def __call__(self, request: Request) -> bytes | None:
         """The key; None where only its very bytes can tell what a request says.
 
-        That is so for a body that is no JSON, unless a secret stood there or in the URL, or a
-        rule passes over something in the URL.
+        That is so for a body that is no JSON, or too deep, unless a secret stood there or in the
+        URL, or a rule passes over something in the URL.
         """
-        body = plain(request.headers, request.body) or b""
+        body = legible(request.headers, request.body)
         bare = self._rules.url(request.url)
         url = blind(bare.encode("utf-8", "surrogatepass"))
         try:
             said = self._said(lens(request), body)
-        except ValueError:
+        except (ValueError, RecursionError):
             said = blind(body)
             if bare == request.url and b"REDACTED" not in url and b"REDACTED" not in said:
                 return None

@@ -11,7 +11,7 @@ from replay.alike import blind
 from replay.match import BUILT_IN, Match
 from replay.rules import Rules
 from traces.dialects import lens
-from traces.encoding import plain
+from traces.encoding import legible
 from traces.model import Exchange, Headers, Request, Response
 from traces.redact import PLACEHOLDER
 from traces.tape import over
@@ -156,10 +156,10 @@ def _parting(one: dict[str, str], two: dict[str, str]) -> Iterator[str]:
 
 def _asked(request: Request, rules: Rules) -> dict[str, str]:
     """The fields of a request's body that count; what secret stood somewhere does not."""
-    text = blind(plain(request.headers, request.body) or b"")
+    text = blind(legible(request.headers, request.body))
     try:
         return dict(_flatten("", rules.body(lens(request), json.loads(text)))) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"body": text.decode("utf-8", "backslashreplace")}
 
 
@@ -168,10 +168,10 @@ def fields(headers: Headers, body: bytes) -> dict[str, str]:
 
     What stands where a secret stood is the same, whichever secret of a run it was.
     """
-    text = PLACEHOLDER.sub(b"REDACTED", plain(headers, body) or b"")
+    text = PLACEHOLDER.sub(b"REDACTED", legible(headers, body))
     try:
         return dict(_flatten("", json.loads(text))) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"body": text.decode("utf-8", "backslashreplace")}
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -118,3 +119,22 @@ def test_of_a_longer_conversation_only_what_is_new_is_looked_at() -> None:
     for length in (19, 20, 20):
         known(asked({"messages": messages[:length]}))
     assert len(seen) == 21
+
+
+def put(body: bytes) -> Request:
+    """A body whose encoding we cannot undo, at a URL of which a part is passed over."""
+    headers = (("content-encoding", "aws-chunked"),)
+    return Request(method="PUT", url="http://h/p?sig=1", headers=headers, body=body)
+
+
+def test_bodies_that_cannot_be_decoded_are_not_all_the_same() -> None:
+    known = Alike(Rules([bind("ignore:query.sig")]))
+    assert known(put(b"one")) == known(put(b"one"))
+    assert known(put(b"one")) != known(put(b"two"))
+
+
+@pytest.mark.parametrize("url", [CHAT, "https://h/tool"])
+def test_json_too_deep_to_be_read_is_told_by_its_bytes(url: str) -> None:
+    deep = b"[" * 200_000 + b"]" * 200_000
+    body = b'{"messages":[%b]}' % deep
+    assert Alike(Rules())(Request(method="POST", url=url, body=body)) is None

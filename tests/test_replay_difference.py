@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from replay.difference import explain, nearest
+from replay.difference import answer_differences, explain, nearest
 from replay.rules import Rules, bind
-from traces.model import Exchange, Request
+from traces.model import Chunk, Exchange, Request, Response
 from traces.redact import Redactor
 
 
@@ -49,3 +49,17 @@ def test_what_a_rule_passes_over_is_no_difference_and_no_secret_is_one() -> None
         '+ "b"',
         "to let it pass: --match 'ignore:body.of'",
     ]
+
+
+def test_bodies_that_cannot_be_read_are_told_apart_by_their_bytes() -> None:
+    odd = (("content-encoding", "aws-chunked"),)
+    deep = b"[" * 200_000 + b"]" * 200_000
+    for headers, one, two in ((odd, b"one", b"two"), ((), deep, deep[:-1])):
+        was = Exchange(seq=3, request=Request(method="PUT", url="/", headers=headers, body=one))
+        now = Request(method="PUT", url="/", headers=headers, body=two)
+        assert explain(now, [was]).splitlines()[1] == "  body"
+        answers = [
+            Response(status=200, headers=headers, chunks=(Chunk(at=0, data=each),))
+            for each in (one, two)
+        ]
+        assert [where for where, _, _ in answer_differences(*answers)] == ["body"]

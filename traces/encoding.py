@@ -18,6 +18,12 @@ def plain(headers: Headers, body: bytes) -> bytes | None:
     return body if said is None else _LATEST(said, body)
 
 
+def legible(headers: Headers, body: bytes) -> bytes:
+    """The same, to be compared: the very bytes where their encoding cannot be undone."""
+    said = plain(headers, body)
+    return body if said is None else said
+
+
 class _Latest:
     """What the last body says, for all those who ask what one request says."""
 
