@@ -218,6 +218,32 @@ def test_a_credential_of_a_header_is_known_from_then_on(name: str, value: str, s
     assert redactor.headers(((name, said),)) == ((name, said),)
 
 
+TAUGHT = ("Referer", "https://h/?api_key=hunter-2000-x")
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("seen", [True, False])
+def test_what_one_header_teaches_is_hidden_in_those_before_and_behind(
+    seen: bool, turn: int
+) -> None:
+    redactor, echo = Redactor(), ("X-Echo", "hunter-2000-x")
+    if seen:
+        redactor.headers((echo,))
+    for _ in range(2):
+        assert "hunter" not in str(redactor.headers((echo, TAUGHT)[::turn]))
+
+
+def test_what_a_url_or_form_teaches_is_hidden_in_the_same_request() -> None:
+    echo, form = ("X-Echo", "hunter-2000-x"), ("Content-Type", "application/x-www-form-urlencoded")
+    said = b"api_key=hunter-2000-x"
+    for request in (
+        Request(method="GET", url=TAUGHT[1], headers=(echo,)),
+        Request(method="POST", url="http://h/", headers=(echo, form), body=said),
+        Request(method="POST", url="http://h/hunter-2000-x", headers=(form,), body=said),
+    ):
+        assert "hunter" not in str(Redactor().request(request))
+
+
 def test_a_cookie_keeps_its_name_and_attributes() -> None:
     ((_, said),) = Redactor().headers((("set-cookie", "sid=abcdefghij; Path=/; HttpOnly"),))
     assert re.fullmatch(r"sid=[A-Za-z0-9]{10}; Path=/; HttpOnly", said)

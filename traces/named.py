@@ -54,17 +54,22 @@ class Named:
             return self._taught(headers)
         for field, (name, value) in zip(new, named, strict=True):
             fields[field] = name, self._text(value)
+        if generation != self._known.generation:
+            return self._taught(headers)
         return tuple([fields[field] for field in headers])
 
     def _taught(self, headers: Headers) -> Headers:
         """Headers of which some hold what is to be looked for in the others."""
         named = [(name, self._field(name.lower(), value)) for name, value in headers]
-        self._fresh()
-        fields, said = self._fields, list[tuple[str, str]]()
-        for field, (name, value) in zip(headers, named, strict=True):
-            said.append(fields.get(field) or (name, self._text(value)))
-        if self._generation == self._known.generation:  # else one may hold what another taught
-            fields.update(zip(headers, said, strict=True))
+        said = list[tuple[str, str]]()
+        for _ in range(2):  # a URL in one of them may teach what stands in another
+            self._fresh()
+            fields, said = self._fields, []
+            for field, (name, value) in zip(headers, named, strict=True):
+                said.append(fields.get(field) or (name, self._text(value)))
+            if self._generation == self._known.generation:
+                fields.update(zip(headers, said, strict=True))
+                break
         return tuple(said)
 
     def _fresh(self) -> None:

@@ -66,8 +66,12 @@ class Redactor:
     def request(self, request: Request) -> Request:
         """The request as it may be written and matched."""
         headers = self._named.headers(request.headers)
+        generation = self._known.generation
         url = self._named.address(request.url)
         body = self.body(request.headers, request.body)
+        if generation != self._known.generation:  # what they taught may stand before them
+            headers = self._named.headers(request.headers)
+            url = self._named.address(request.url)
         if len(body) != len(request.body):
             headers = with_length(headers, len(body))
         return Request(method=request.method, url=url, headers=headers, body=body)
