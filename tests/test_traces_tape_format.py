@@ -1,6 +1,7 @@
 """The text of `traces.tape` is the format: a second reader made from it alone sees the same."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 
 from tests import tape_reader
 from tests.conformance import MAKERS, TAPES, held, make, plainly
-from traces.tape import read, seal
+from traces import tape as tape_format
+from traces.model import Edit, Exchange, Request, Trajectory
+from traces.tape import Writer, read, seal
 
 NAMES = [maker.__name__ for maker in MAKERS]
 HOLDS = json.loads((TAPES / "tapes.json").read_text())
@@ -96,3 +99,23 @@ def test_a_damaged_block_costs_what_is_in_it_and_no_more() -> None:
     seen = read(TAPES / "blocks.tape")
     assert [x.seq for x in seen.exchanges] == [0, 1, 3]
     assert [damage.why for damage in seen.damage] == ["checksum does not fit"]
+
+
+def test_all_that_is_written_of_a_request_stands_in_the_text(tmp_path: Path) -> None:
+    full = Exchange(
+        seq=0,
+        request=Request(method="POST", url="http://h/"),
+        edits=(Edit(start=0, stop=0, data=b"x"),),
+        redacted=True,
+        cascade=True,
+        pinned=("c1",),
+    )
+    with Writer(tmp_path / "a.tape", Trajectory(id="r", recorded_at=0.0)) as tape:
+        tape.exchange(full)
+    data = (tmp_path / "a.tape").read_bytes()
+    (asked,) = (found for kind, found in tape_reader.frames(data, 8, []) if kind == 2)
+    written = tape_reader.Msgpack(asked).value()
+    assert written.keys() >= {"edits", "redacted", "cascade", "pinned"}
+    text = tape_format.__doc__ or ""
+    kind = text[text.index("2 request") : text.index("3 head")]
+    assert [key for key in written if not re.search(rf"\b{key}\b", kind)] == []

@@ -35,3 +35,17 @@ def test_secrets_that_are_known_or_were_seen_are_not_in_the_file(tmp_path: Path)
     (exchange,) = read(path).exchanges
     assert len(exchange.request.body) == len(both)
     assert exchange.redacted
+
+
+def test_the_id_of_a_pinned_call_is_said_as_it_stands_in_the_request(tmp_path: Path) -> None:
+    body = f'{{"tool_call_id": "call-{KEY}"}}'.encode()
+    asked = Exchange(
+        seq=0, request=Request(method="POST", url="http://h/", body=body), pinned=(f"call-{KEY}",)
+    )
+    path = tmp_path / "a.tape"
+    with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.exchange(asked)
+
+    assert KEY.encode() not in path.read_bytes()
+    (exchange,) = read(path).exchanges
+    assert exchange.pinned[0].encode() in exchange.request.body

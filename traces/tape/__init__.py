@@ -30,7 +30,8 @@ of the wire. Bodies and chunks are bytes as on the wire, content encoding includ
                   stream (int; which connection of the agent, and which stream of HTTP/2 on it),
                   transport (text), started (float), by (text: who answered, as far as known),
                   method, url (text), headers, body (see below), edits?=[] (list of [start,
-                  stop, bytes]: what went on instead of body[start:stop]), redacted?=false
+                  stop, bytes]: what went on instead of body[start:stop]), redacted?=false,
+                  cascade?=false, pinned?=[] (texts; both as in traces.model.Exchange)
     3 head        map. seq, at (float), status (int), reason, version (text), headers, by. A
                   second one of the same seq begins the answer anew: the chunks so far are void
     4 chunk       [seq, at, data]; one message each where transport is websocket. In format 1

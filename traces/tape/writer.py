@@ -129,7 +129,7 @@ class Writer:
         if exchange.cascade:
             value["cascade"] = True
         if exchange.pinned:
-            value["pinned"] = exchange.pinned
+            value["pinned"] = self._clean(exchange.pinned)
         said = value["body"]
         if isinstance(said, bytes) and len(said) > LARGE:
             del value["body"]
