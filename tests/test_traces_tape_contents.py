@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from traces.model import Ending, Exchange, Injection
 from traces.tape import Shelf, Tape, Writer, browse, frames, read, seal
 from traces.tape.contents import CONTENTS
 from traces.tape.payload import pack, unpack
+from traces.tape.writer import REQUEST, TRAJECTORY
 
 FEW = [HealthCheck.function_scoped_fixture]
 
@@ -179,3 +181,28 @@ def test_contents_that_lie_are_an_error_and_no_other_exchange(lie: str, tmp_path
         list(browse(path).exchanges)
 
     assert list(read(path).exchanges) == [exchange(0), exchange(1)]
+
+
+def test_bodies_that_are_said_by_way_of_one_another_are_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tape", exchange(0), exchange(1))
+    seal(path)
+    first, _, last = [f for f in frames.outer(path.read_bytes()) if isinstance(f, frames.Frame)]
+    said, turned = unpack(last.payload), b""
+    sizes: list[int] = []
+    for each in frames.read(path.read_bytes()):
+        assert isinstance(each, frames.Frame)
+        value = unpack(each.payload)
+        if each.kind == REQUEST:
+            value |= {"body": {"parent": 1 - value["seq"], "pieces": [(0, 2)]}}
+        if each.kind not in (TRAJECTORY, CONTENTS):
+            sizes.append(len(frame := frames.frame(each.kind, pack(value))))
+            turned += frame
+    edges = list(accumulate(sizes, initial=first.length))
+    whole = [edges[0], edges[4], edges[4], edges[8]]
+    said |= {"runs": [b - a for a, b in pairwise([0, *whole])], "counts": [1, 1]}
+    said |= {"rest": [0, first.length, edges[8] - first.length, sizes[8]]}
+    start = path.read_bytes()[: first.offset + first.length]
+    path.write_bytes(start + turned + frames.frame(CONTENTS, pack(said)))
+
+    with pytest.raises(ValueError, match="do not fit exchange 0"):
+        list(browse(path).exchanges)

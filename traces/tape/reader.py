@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-import zstandard
-
 from traces.model import Ending, Exchange, Injection, Request, Trajectory
 from traces.tape import frames
 from traces.tape.contents import CONTENTS, UNFIT
@@ -124,7 +122,7 @@ def _folded(found: Iterable[Frame | Damage]) -> tuple[Folder, list[Damage]]:
             continue
         try:
             folder.fold(each)
-        except (KeyError, TypeError, ValueError, zstandard.ZstdError) as error:
+        except UNFIT as error:
             damage.append(Damage(each.offset, each.length, f"{type(error).__name__}: {error}"))
     return folder, damage
 

@@ -81,8 +81,10 @@ class Book:
             said = unpack(frame.payload)["body"]
             behind.append((at, said))
             above = parent(said)
-            if above is None or len(behind) > len(self._numbers):
+            if above is None:
                 break
+            if len(behind) > len(self._numbers):
+                raise ValueError("its bodies are said by way of one another")
             at = above
         for at, said in reversed(behind):
             self._bodies[at] = body(said, self._bodies)
