@@ -1,6 +1,7 @@
 """`stumble run`: a scenario, in the practice world or with an agent of yours."""
 
 import json
+import os
 import shlex
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble import options
+from stumble import matching, options
 from stumble.exits import Exits, Wrong, interrupted
 from stumble.progress import progress
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from stumble.scenes import Scene, Setting
     from stumble.verdicts import Findings
     from traces.store import Store
+    from traces.tape import Tape
 
 
 @click.command(
@@ -63,23 +65,33 @@ def run(
     from stumble import indexing
     from stumble.home import store_root
     from stumble.scenes import scene
+    from stumble.tapes import load
     from traces.store import Store
 
     with options.usage_errors():
         told = scene(name).aimed(options.pairs(where))
     said = told.scenario
-    command = tuple(shlex.split(text)) if text else said.command
-    if not command and tape is None and said.practice is None:
-        raise Wrong(f"{said.path} is not for the practice world: say --command")
+    try:
+        command = tuple(shlex.split(text)) if text else said.command
+    except ValueError as error:
+        raise Wrong(f"--command {text!r}: {error}") from None
+    recording: Tape | None = None
+    if tape is not None:
+        recording = load(tape)
+        matching.check(recording.trajectory.rules, tape)
+        command = command or recording.trajectory.command
     if command:
         options.checked(command)
+    elif tape is not None or said.practice is None:
+        why = f"{tape} names no command" if tape else f"{said.path} is not for the practice world"
+        raise Wrong(f"{why}: say --command")
     store = Store(store_root())
     try:
         gave = loop.run(
             _run(
                 told,
                 command,
-                tape,
+                recording,
                 store,
                 seed=said.seed if seed is None else seed,
                 twins=said.twins if twins is None else twins,
@@ -101,7 +113,7 @@ def run(
 async def _run(
     told: "Scene",
     command: tuple[str, ...],
-    tape: Path | None,
+    recording: "Tape | None",
     store: "Store",
     *,
     seed: int,
@@ -110,15 +122,12 @@ async def _run(
     verify: str | None,
     host_texts: tuple[str, ...],
 ) -> "Findings":
-    import os
-
     from stumble.home import authority
     from stumble.scenes import practising, recorded, struck
     from stumble.stagecraft import apart
-    from stumble.tapes import load
     from stumble.theatre import theatre
 
-    said, ours = told.scenario, not command and tape is None
+    said, ours = told.scenario, not command
     with TemporaryDirectory(prefix="stumble-") as name:
         folder = Path(name)
         async with AsyncExitStack() as stack:
@@ -127,12 +136,8 @@ async def _run(
                 at = practising(said, said.practice, folder)
                 setting = await stack.enter_async_context(at)
             else:
-                recording = load(tape) if tape else None
-                command = command or (recording.trajectory.command if recording else ())
-                setting = _own(told, command, reset, verify, host_texts)
-            if tape is not None:
-                recording = load(tape)
-            else:
+                setting = _own(told, command, store, reset, verify, host_texts)
+            if recording is None:
                 click.echo(f"{said.name}: recording", err=True)
                 kept = None if ours else _kept(store)
                 recording = await recorded(
@@ -164,19 +169,18 @@ async def _run(
 def _own(
     told: "Scene",
     command: tuple[str, ...],
+    store: "Store",
     reset: str | None,
     verify: str | None,
     host_texts: tuple[str, ...],
 ) -> "Setting":
     """The user's own agent, in their own world."""
-    from stumble.home import store_root
     from stumble.launch import Cold
     from stumble.runs import Labels
     from stumble.scenes import Setting
     from stumble.worlds import by_command
-    from traces.store import Store
 
-    said, store = told.scenario, Store(store_root())
+    said = told.scenario
 
     def launch(name: str) -> Cold:
         output = store.log(f"{said.name}-{name}")

@@ -1,6 +1,7 @@
 """`stumble scenarios`: the ready scenarios."""
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -56,8 +57,11 @@ def _data(told: "Scene") -> dict[str, object]:
 
 
 def _explained(told: "Scene") -> str:
+    from scenarios.file import LIBRARY
+
     said = told.scenario
     text = said.path.read_text("utf-8")
+    name = said.name if said.path.parent == LIBRARY else said.path
     return "\n".join(
         [
             f"{said.name}: {said.title}",
@@ -65,13 +69,14 @@ def _explained(told: "Scene") -> str:
             "",
             *(f"    {line}" for line in text[_body(text) :].strip().splitlines()),
             "",
-            f"stumble run {said.name if said.practice else said.path}"
+            f"stumble run {name}"
             + ("" if said.practice or said.command else " --command 'python my_agent.py'"),
-            f'stumble run {said.name} --command "python my_agent.py" --where tool=MY_TOOL',
+            f'stumble run {name} --command "python my_agent.py" --where tool=MY_TOOL',
         ]
     )
 
 
 def _body(text: str) -> int:
     """Where the tables of a file begin."""
-    return text.index("\n[") if "\n[" in text else 0
+    found = re.search(r"^\[", text, re.MULTILINE)
+    return found.start() if found else 0
