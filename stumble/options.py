@@ -32,7 +32,8 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
                      help="What goes wrong; `stumble faults` lists them. Several strike together."),
         click.option("--where", "where", multiple=True, metavar="KEY=VALUE",
                      help="Which calls: tool=search*, server=HOST, args='@.amount > 100', "
-                          "side=write, transport=mcp; path=$.orders is the part that is bent."),
+                          "side=write, transport=mcp. Of a fault without a parameter path, "
+                          "path=$.orders is the part that is bent."),
         click.option("--nth", type=int, metavar="N",
                      help="Which of these calls, in the order of the recording; by default the "
                           "first."),
@@ -184,19 +185,17 @@ def read_fault(
         return fault(table | {"where": pairs(where), "when": scalars(when)})
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"{text!r} is not KEY=VALUE")
-    return key, value
-
-
 def pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """KEY=VALUE options as a mapping; Wrong where one is not."""
-    try:
-        return dict(_pair(each) for each in texts)
-    except ValueError as error:
-        raise Wrong(str(error)) from None
+    """KEY=VALUE options as a mapping; Wrong where one is not, or a key comes twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Wrong(f"{text!r} is not KEY=VALUE")
+        if key in found:
+            raise Wrong(f"{key!r} is said twice")
+        found[key] = value
+    return found
 
 
 def hosts(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:

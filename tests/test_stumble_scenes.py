@@ -1,5 +1,7 @@
 """Ready scenarios are read, checked and run, and what is wrong in one is said with file and key."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,39 @@ def test_what_cannot_be_is_said_with_file_and_key(tmp_path: Path, text: str, say
     with pytest.raises(ScenarioError) as error:
         scene(str(path))
     assert str(error.value).startswith(f"{path}: {says}")
+
+
+def stumble(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "stumble", *words], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_a_file_is_explained_whole_and_run_by_its_path(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("[practice]\ntask = 'refund-1'\n" + FAULT)
+    said = stumble("scenarios", str(mine)).stdout
+    assert "    [practice]\n    task = 'refund-1'\n    [[faults]]\n" in said
+    assert f"\nstumble run {mine}\n" in said
+    assert "\nstumble run lost-ack-on-refund\n" in stumble("scenarios", "lost-ack-on-refund").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--command", "python 'x"), '--command "python \'x": No closing quotation'),
+        (("--where", "tool=a", "--where", "tool=b"), "'tool' is said twice"),
+        ((), "mine.toml is not for the practice world: say --command"),
+    ],
+)
+def test_what_options_get_wrong_is_said_before_anything_runs(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(FAULT)
+    said = stumble("run", str(mine), *words)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert says in said.stderr
 
 
 def test_a_scenario_is_aimed_at_the_tools_of_another_agent() -> None:
