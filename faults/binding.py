@@ -25,5 +25,7 @@ def bind(fault: Fault) -> Operator:
         raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
     if "path" in fault.where and found.family not in ("V", "S", "sham"):
         raise ValueError(f"where: {fault.name} bends no part of a result, so path says nothing")
+    if "path" in fault.where and fault.params.get("path"):
+        raise ValueError(f"path is said twice, as a parameter of {fault.name} and in where")
     aim.check(fault)
     return found

@@ -79,7 +79,7 @@ class JsonPath(NamedTuple):
         try:
             query.check(str(value))
         except ValueError as error:
-            return f"is {error}"
+            return str(error)
         return None
 
 
