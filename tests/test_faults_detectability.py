@@ -66,8 +66,10 @@ def test_what_contradicts_an_earlier_answer_is_seen_by_comparing() -> None:
     known = Seen(observations=(earlier, *ALONE.observations), at=1, tool="get_order")
     assert detectability(injection(ORDER, ORDER.replace("1686.65", "1688.65")), known) == "D2"
     assert detectability(injection(ORDER, ORDER.replace("1599.4", "1598.4")), known) == "D3"
-    # What was said before and is said again contradicts nothing.
-    assert detectability(injection(ORDER, bent("stale")), replace(known, at=1)) != "D4"
+    # What was said before, and has changed since, contradicts nothing where it is said again.
+    before = replace(earlier, result=earlier.result.replace("1686.65", "1711.9"))
+    known = replace(known, observations=(before, *ALONE.observations))
+    assert detectability(injection(ORDER, bent("stale")), known) == "D3"
 
 
 def test_a_stamp_that_went_back_is_a_sign_and_a_deadline_that_did_is_none() -> None:

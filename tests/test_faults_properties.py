@@ -7,6 +7,7 @@ import io
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 
 import brotli
 import pytest
@@ -258,8 +259,6 @@ def sealed(body: str, encoding: str) -> Exchange:
     exchange = answered(data.decode("latin-1"), (*fields, *sums(data).items()))
     assert exchange.response is not None
     # `answered` says UTF-8 where these are bytes.
-    from dataclasses import replace
-
     chunk = replace(exchange.response.chunks[0], data=data)
     headers = tuple(
         (k, str(len(data)) if k == "content-length" else v) for k, v in exchange.response.headers
