@@ -173,3 +173,17 @@ def test_a_scenario_runs_with_an_agent_of_ones_own(tmp_path: Path) -> None:
         )  # fmt: skip
         assert said.json["fired"] == 1, said.err
         assert said.json["passed"] is False
+
+
+def test_a_recording_that_is_there_is_struck_and_its_agent_started_again(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        assert world.record("a.tape", "practice/naive").code == 0
+        tapes = {path.name for path in (tmp_path / ".stumble").rglob("*.tape")}
+        said = world.stumble(
+            "run", "lost-ack-on-refund", "--tape", "a.tape", "--twins", "0",
+            *world.world(), *world.host_options(), "--json",
+        )  # fmt: skip
+        assert said.json["fired"] == 1, said.err
+        made = {path.name for path in (tmp_path / ".stumble").rglob("*.tape")} - tapes
+    assert ": recording" not in said.err
+    assert len(made) == 1
