@@ -54,7 +54,7 @@ class Pin:
             use = self._uses.get(result.call_id)
             if use is None or use.result is None or use.asked_by not in played:
                 continue
-            put = dialect.replace(request.body, result.call_id, use.result)
+            put = dialect.put(request.body, result, use.result)
             if put and self._drifted(request, result, put):
                 edits |= set(put)
                 pinned.append(result.call_id)

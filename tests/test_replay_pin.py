@@ -150,9 +150,11 @@ def test_what_does_not_count_in_matching_is_no_drift(tmp_path: Path) -> None:
     prompt = {"type": "message", "role": "user", "content": "go"}
     said = {"type": "function_call", "call_id": "c1", "name": "exec", "arguments": "{}"}
 
+    def told(output: str) -> dict[str, object]:
+        return {"type": "function_call_output", "call_id": "c1", "output": output}
+
     def body(output: str) -> dict[str, object]:
-        told = {"type": "function_call_output", "call_id": "c1", "output": output}
-        return {"model": "m", "input": [prompt, said, told]}
+        return {"model": "m", "input": [prompt, said, told(output)]}
 
     asks = {"model": "m", "input": [prompt]}
     answer = {"id": "r1", "status": "completed", "output": [said], "model": "m"}
@@ -184,6 +186,12 @@ def test_what_does_not_count_in_matching_is_no_drift(tmp_path: Path) -> None:
         pin = Pin(uses, exchanges[:1])
         asked = pin.request(Exchange(seq=9, request=request))
         assert len(asked.pinned) == pin.drifted == drifted
+
+    twice = body(shown.format("b2", "0.9"))
+    twice["input"] = [prompt, said, *(told(shown.format("b2", "0.9") + more) for more in ("", "x"))]
+    request = Asked(method="POST", url="http://m/v1/responses", body=json.dumps(twice).encode())
+    asked = Pin(uses, exchanges[:1]).request(Exchange(seq=9, request=request))
+    assert [request.body[edit.start : edit.stop][-4:] for edit in asked.edits] == [b'\\nx"']
 
 
 def test_a_result_whose_call_cannot_be_told_is_left_alone() -> None:
