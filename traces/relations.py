@@ -139,7 +139,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "family": _TEXT,
                 "params": _TEXT,  # JSON
                 "place": _TEXT,  # http, mcp, model-boundary, model
-                "persist": _TEXT,  # once, same_args, permanent
+                "persist": _TEXT,  # as it was said: once, burst:n=3, ...
                 "address": _TEXT,
                 "original": _TEXT,
                 "mutated": _TEXT,

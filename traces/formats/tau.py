@@ -133,23 +133,22 @@ def _message(
 
 def _call(trajectory: str, step: int, call: Call, result: str | None) -> Row:
     tool, arguments = call["function"]["name"], call["function"]["arguments"]
-    return (
-        trajectory,
-        step,
-        call["id"],
-        tool,
-        clipped(arguments),
-        None if result is None else clipped(result),
-        None if result is None else result.startswith("Error"),
-        "local",
-        tool.startswith(_READERS),
-        None,
-        None,
-        None,
-        False,
-        len(arguments.encode()),
-        None if result is None else len(result.encode()),
-    )
+    known = {
+        "trajectory_id": trajectory,
+        "step": step,
+        "call_id": call["id"],
+        "tool": tool,
+        "arguments": clipped(arguments),
+        "result": None if result is None else clipped(result),
+        "is_error": None if result is None else result.startswith("Error"),
+        "place": "local",
+        "read_only": tool.startswith(_READERS),
+        "struck": False,
+        "arguments_bytes": len(arguments.encode()),
+        "result_bytes": None if result is None else len(result.encode()),
+        "drifted": False,
+    }
+    return row("tool_calls", known)
 
 
 def _trajectory(
