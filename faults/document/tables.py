@@ -18,6 +18,8 @@ _CELLS: Mapping[str, re.Pattern[str]] = {
 _NAME = re.compile(r'"?[^\W\d][\w ./%()#\-]{0,39}(?<!\.)"?')
 _RULE = re.compile(r"[\s|+:\-=]+")
 
+type _Place = tuple[int, int]
+
 
 def table(inner: Inner, start: int = 0, path: Path = ()) -> Node | None:
     """The table that a text is from `start` on, header first; None where it is none."""
@@ -29,18 +31,17 @@ def table(inner: Inner, start: int = 0, path: Path = ()) -> Node | None:
     if len(lines) < 2:
         return None
     for mark, pattern in _CELLS.items():
-        rows = [list(_cells(inner.text, at, stop, mark, pattern)) for at, stop in lines]
-        rows = [row for row in rows if row]
-        if len(rows) >= 2 and len(rows[0]) >= 2 and {len(row) for row in rows} == {len(rows[0])}:
-            names = [inner.text[at:stop] for at, stop in rows[0]]
+        found = [(line, list(_cells(inner.text, *line, mark, pattern))) for line in lines]
+        rows = [(line, cells) for line, cells in found if cells]
+        wide = {len(cells) for _, cells in rows}
+        if len(rows) >= 2 and len(wide) == 1 and wide != {1}:
+            names = [inner.text[at:stop] for at, stop in rows[0][1]]
             if all(_NAME.fullmatch(name) and words.kind(name) == "text" for name in names):
-                return _table(inner, lines, rows[1:], names, path)
+                return _table(inner, rows[1:], names, path)
     return None
 
 
-def _cells(
-    text: str, at: int, stop: int, mark: str, pattern: re.Pattern[str]
-) -> Iterator[tuple[int, int]]:
+def _cells(text: str, at: int, stop: int, mark: str, pattern: re.Pattern[str]) -> Iterator[_Place]:
     """Where the cells of a line are; none for a line that is a rule."""
     line = text[at:stop].rstrip("\r\n")
     if mark == "|":
@@ -68,14 +69,12 @@ def _words(inner: Inner, path: Path, at: int, stop: int) -> tuple[Node, ...]:
 
 def _table(
     inner: Inner,
-    lines: list[tuple[int, int]],
-    rows: list[list[tuple[int, int]]],
+    rows: list[tuple[_Place, list[_Place]]],
     names: list[str],
     path: Path,
 ) -> Node:
     items = []
-    for number, row in enumerate(rows):
-        begin, end = next((at, stop) for at, stop in lines if at <= row[0][0] < stop)
+    for number, ((begin, end), row) in enumerate(rows):
         cells = tuple(
             Node(
                 kind=words.kind(inner.text[at:stop]),
