@@ -26,6 +26,11 @@ def blind(said: bytes) -> bytes:
     return PLACEHOLDER.sub(b"REDACTED", said) if b"RE" in said or b"RD" in said else said
 
 
+def _value(text: bytes) -> object:
+    """A parsed text; NaN and Infinity, which Python writes, do not become null in its key."""
+    return json.loads(text, parse_constant=lambda name: {name: {}})
+
+
 @dataclass(frozen=True, slots=True)
 class _Message:
     said: bytes
@@ -63,7 +68,7 @@ class Alike:
 
     def _said(self, dialect: Lens | None, body: bytes) -> bytes:
         if dialect is None:
-            return self._canonical(None, json.loads(body))
+            return self._canonical(None, _value(body))
         read = self._reader(dialect).read(body)
         messages = in_order(read.items, lambda message: message.id)
         return read.rest + b"".join([message.said for message in messages])
@@ -72,7 +77,7 @@ class Alike:
         if dialect.NAME not in self._readers:
 
             def message(text: bytes) -> _Message:
-                value = json.loads(text)
+                value = _value(text)
                 id, said = (
                     result_id(dialect, value),
                     self._canonical(dialect, {dialect.LIST: [value]}),
@@ -81,7 +86,7 @@ class Alike:
                 return _Message(blake2b(said, digest_size=16).digest() if counts else b"", id)
 
             def rest(text: bytes) -> bytes:
-                return self._canonical(dialect, json.loads(text))
+                return self._canonical(dialect, _value(text))
 
             self._readers[dialect.NAME] = Reader(dialect.LIST, message, rest)
         return self._readers[dialect.NAME]

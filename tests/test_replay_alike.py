@@ -138,3 +138,12 @@ def test_json_too_deep_to_be_read_is_told_by_its_bytes(url: str) -> None:
     deep = b"[" * 200_000 + b"]" * 200_000
     body = b'{"messages":[%b]}' % deep
     assert Alike(Rules())(Request(method="POST", url=url, body=body)) is None
+
+
+@pytest.mark.parametrize("url", [CHAT, "https://h/tool"])
+def test_what_is_no_number_is_not_nothing(url: str) -> None:
+    odd = ("NaN", "Infinity", "-Infinity", "null")
+    texts = [f'{{"messages":[{{"n":{each}}}],"n":{each}}}' for each in odd]
+    keys = {Alike(Rules())(Request(method="POST", url=url, body=t.encode())) for t in texts}
+    assert None not in keys
+    assert len(keys) == len(odd)
