@@ -106,6 +106,11 @@ def test_all_families_are_listed_and_a_code_explains_one_with_its_example() -> N
     assert '"status": "open"' in told.partition("after\n")[2]
 
 
+@pytest.mark.parametrize(("name", "says"), [("truncate", True), ("digit", False), ("E1", False)])
+def test_it_is_said_how_a_part_is_bent_where_no_parameter_does(name: str, says: bool) -> None:
+    assert ("--where path=" in stumble(None, "faults", name).stdout) is says
+
+
 @pytest.mark.parametrize("name", ["v41", "stail"])
 def test_a_name_that_is_none_is_refused_with_the_nearest(name: str) -> None:
     said = stumble(None, "faults", name)
