@@ -184,10 +184,10 @@ def settled(
 
 
 def parsed(request: Request) -> object:
-    """The body of a request as JSON; None where it is none."""
+    """The body of a request as JSON; None where it is none, or too deep."""
     try:
         return json.loads(plain(request.headers, request.body) or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
