@@ -197,10 +197,12 @@ class Index:
         if not self._rules.maps:
             return True
         pairs = self._rules.pairs(recorded, asked)
-        if any(self.names.get(a, b) != b or self._taken.get(b, a) != a for a, b in pairs):
+        names, taken = dict(pairs), {b: a for a, b in pairs}
+        given, held = self.names, self._taken
+        if any(given.get(a, names[a]) != b or held.get(b, taken[b]) != a for a, b in pairs):
             return False
-        self.names |= pairs
-        self._taken |= ((b, a) for a, b in pairs)
+        self.names |= names
+        self._taken |= taken
         return True
 
     def _places(self, key_of: _Key) -> dict[bytes, list[int]]:

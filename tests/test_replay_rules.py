@@ -72,6 +72,22 @@ def test_a_mapped_value_stands_for_the_same_one_every_time() -> None:
     assert index.names == {"rec-1": "new-1", "rec-2": "new-2"}
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "same"), [("aa", "bc", False), ("ab", "cc", False), ("aba", "cdc", True)]
+)
+def test_a_value_stands_for_one_also_within_one_request(was: str, now: str, same: bool) -> None:
+    one, other = (post(items=[{"id": each} for each in ids]) for ids in (was, now))
+    assert (recorded(one, rules=("map:body.items.*.id",)).find(other) is not None) is same
+
+
+def test_a_body_too_deep_to_be_read_has_no_value_that_stands_for_another() -> None:
+    deep = b'{"run": %b}' % (b"[" * 200_000 + b"]" * 200_000)
+    request = Request(method="POST", url="http://h/", body=deep)
+    index = Index([Exchange(seq=0, request=request)], Rules([bind("map:body.run")]))
+    assert index.find(request) is not None
+    assert index.names == {}
+
+
 def test_exact_takes_a_place_off_the_built_in_list() -> None:
     def claude(user: str) -> Request:
         said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
