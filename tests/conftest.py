@@ -1,12 +1,17 @@
 """What all tests share: the real data beside the checkout, and what a skip may be for."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 NO_SHARED = "a clone without ../shared"
+
+# Where a shell starts the tests in the background it is ignored, and so it would be in all that
+# they start; to interrupt is what some of them do.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 type Report = pytest.TestReport | pytest.CollectReport
 
