@@ -133,7 +133,15 @@ def test_digit_strikes_the_field_it_is_told_to(draw: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", "no numbers here", "ord-7314 of 2026-11-21 at 10:30:45", '{"n": 12}', "v1.234.5"]
+    "said",
+    [
+        "",
+        "no numbers here",
+        "ord-7314 of 2026-11-21 at 10:30:45",
+        "due on 14 October 2026",
+        '{"n": 12}',
+        "v1.234.5",
+    ],
 )
 def test_digit_has_no_site_in_ids_dates_times_and_short_numbers(said: str) -> None:
     with pytest.raises(NoSite):
