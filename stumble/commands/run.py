@@ -85,6 +85,8 @@ def run(
     elif tape is not None or said.practice is None:
         why = f"{tape} names no command" if tape else f"{said.path} is not for the practice world"
         raise Wrong(f"{why}: say --command")
+    elif reset or verify or host_texts:
+        raise Wrong("--reset, --verify and --host are for an agent of yours: say --command")
     store = Store(store_root())
     try:
         gave = loop.run(
