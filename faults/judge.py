@@ -90,6 +90,8 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
             found.why,
             *(f"{one.code} step {one.step}: {one.quote}" for one in told),
         ),
+        signals=told,
+        noticed_step=min((one.step for one in told), default=None) if noticed else None,
     )
 
 

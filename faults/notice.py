@@ -7,27 +7,18 @@ asks twice is not said to have noticed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Literal
 
 import orjson
 
 from faults.atoms import atoms
 from faults.lexicon import not_done, opens_not_done
 from traces.conversation import canonical_arguments
-from traces.model import Injection
+from traces.model import Injection, Signal
 from traces.story import Step, Story, ToolUse
 
 WINDOW = 3
 """Agent steps after the struck result in which a reaction counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """One hard sign that the agent noticed, with the step and words that prove it."""
-
-    code: str
-    step: int
-    quote: str
 
 
 def turn_after(story: Story, seq: int) -> int | None:
@@ -57,12 +48,14 @@ def signals(
 
 def _repeats(use: ToolUse, story: Story, at: int, twins: tuple[Story, ...]) -> tuple[Signal, ...]:
     found = []
-    for code, alike in (("N1", _same), ("N2", _modified)):
+    signs: tuple[tuple[Literal["N1", "N2"], _Alike], ...] = (("N1", _same), ("N2", _modified))
+    for code, alike in signs:
         here = _window(story, at, use, alike)
         most = max((_twin_count(twin, use, alike) for twin in twins), default=0)
         if len(here) > most:
             again = here[most]
-            found.append(Signal(code, again.step, f"{again.tool}({again.arguments})"))
+            quote = f"{again.tool}({again.arguments})"
+            found.append(Signal(code=code, step=again.step, quote=quote, hard=True))
     return tuple(found)
 
 
@@ -101,7 +94,7 @@ def _report(injection: Injection, story: Story, twins: tuple[Story, ...]) -> tup
     others = [final(twin) for twin in twins]
     if quote is None or any(t and not_done(t.message, anchors(injection)) for t in others):
         return ()
-    return (Signal("N7", last.number, quote),)
+    return (Signal(code="N7", step=last.number, quote=quote, hard=True),)
 
 
 def anchors(injection: Injection) -> tuple[str, ...]:

@@ -213,6 +213,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _verdict(verdict: Outcome) -> tuple[object, ...]:
+    hard, soft = ([s.code for s in verdict.signals if s.hard is each] for each in (True, False))
     return (
         verdict.injection_id,
         verdict.judge_version,
@@ -225,6 +226,23 @@ def _verdict(verdict: Outcome) -> tuple[object, ...]:
         verdict.first_use_step,
         json.dumps(verdict.evidence),
         verdict.baseline_valid,
+        verdict.noticed_soft,
+        None if verdict.noticed is None else hard,
+        None if verdict.noticed_soft is None else soft,
+        verdict.noticed_step,
+        verdict.used_in_write,
+        verdict.used_in_final,
+        verdict.level,
+        verdict.truth_reobserved,
+        verdict.reported,
+        verdict.corrected,
+        verdict.control_only,
+        verdict.dead,
+        verdict.blast_radius,
+        verdict.masked_as,
+        verdict.passed_given_lie,
+        verdict.steps_after,
+        json.dumps(dict(verdict.reasons), sort_keys=True),
     )
 
 

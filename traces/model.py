@@ -287,6 +287,24 @@ type Class = Literal[
 ]
 
 
+type Level = Literal["exact", "format", "rounded", "derived"]
+"""How closely what an agent used is the wrong value: said the same, in another form, ..."""
+type MaskedAs = Literal["dead", "overwritten", "default", "lucky"]
+"""Why an end state is right that nobody cared for: nothing depends on the value, a later true one
+took its place, nothing stood in its place, or none of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """One sign that an agent noticed, with the step and the words that prove it."""
+
+    code: Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8"]
+    step: int
+    quote: str
+    hard: bool | None
+    """False where it may mean something else; None where too few clean twins could tell."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What became of an injection: a verdict, derived from tapes and kept in the index only.
@@ -306,8 +324,32 @@ class Outcome:
     passed: bool | None = None
     claims_success: bool | None = None
     first_use_step: int | None = None
+    """The step in which the agent first acted on what was wrong; None where it never did."""
     baseline_valid: bool | None = None
     evidence: tuple[str, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    noticed_soft: bool | None = None
+    """Whether there is a soft sign; reported apart, never part of `noticed`."""
+    noticed_step: int | None = None
+    used_in_write: bool | None = None
+    used_in_final: bool | None = None
+    level: Level | None = None
+    truth_reobserved: int | None = None
+    """The step whose tool result showed the true value again; None where none did."""
+    reported: bool | None = None
+    corrected: bool | None = None
+    """True where all use of the wrong value came before the true one was seen, and some did."""
+    control_only: bool | None = None
+    dead: bool | None = None
+    blast_radius: int | None = None
+    """How many writes were made with what was wrong."""
+    masked_as: MaskedAs | None = None
+    passed_given_lie: bool | None = None
+    """Of what nobody could have known (D4): whether the end is right if the wrong value is true."""
+    steps_after: int | None = None
+    """The agent's steps with the struck result before it; with none nothing can be noticed."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a field is None, by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,23 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "first_use_step": _INT,
                 "evidence": _TEXT,  # JSON
                 "baseline_valid": _BOOL,
+                "noticed_soft": _BOOL,  # a sign that may mean something else; never in noticed
+                "signals": pa.list_(_TEXT),  # codes of the hard ones: N1, N5, ...
+                "soft_signals": pa.list_(_TEXT),
+                "noticed_step": _INT,  # of the first hard one
+                "used_in_write": _BOOL,
+                "used_in_final": _BOOL,
+                "level": _TEXT,  # exact, format, rounded, derived
+                "truth_reobserved": _INT,  # the step whose result showed the true value again
+                "reported": _BOOL,
+                "corrected": _BOOL,  # used only before the true value was seen again
+                "control_only": _BOOL,  # no value was used, but the run went another way
+                "dead": _BOOL,  # no clean twin made anything of what was replaced
+                "blast_radius": _INT,  # writes made with what was wrong
+                "masked_as": _TEXT,  # dead, overwritten, default, lucky
+                "passed_given_lie": _BOOL,  # D4 only: right if the wrong value were true
+                "steps_after": _INT,  # of the agent, with the struck result before it
+                "reasons": _TEXT,  # JSON: why a column is NULL, by its name
             }
         ),
         "stages": pa.schema(
