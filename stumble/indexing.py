@@ -27,8 +27,8 @@ from traces.store import Store
 from traces.tape import Tape, read
 
 type Tables = dict[str, pa.Table]
-type Group = tuple[str | None, str | None, str]
-"""Parent, fork point and world: what a faulted run and its clean twins have in common."""
+type Group = tuple[str | None, str | None, str, str | None]
+"""Parent, fork point, world and campaign: what a faulted run and its clean twins share."""
 
 
 def adopt(store: Store, tape: Path, id: str) -> None:
@@ -155,7 +155,7 @@ class _Twins:
             ids = connection.execute(
                 "select trajectory_id from trajectories"
                 " where parent_id = ? and forked_at = ? and world = ? and condition = 'clean'"
-                " order by 1",
+                " and campaign is not distinct from ? order by 1",
                 list(group),
             ).fetchall()
         paths = [self._store.tapes / f"{id}.tape" for (id,) in ids]
@@ -164,7 +164,7 @@ class _Twins:
 
 def _group(tape: Tape) -> Group:
     run = tape.trajectory
-    return run.parent, run.forked_at, run.world
+    return run.parent, run.forked_at, run.world, run.campaign
 
 
 def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[object, ...]:

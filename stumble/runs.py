@@ -65,15 +65,19 @@ class Labels:
     scenario: str | None = None
     task: str | None = None
     trial: int | None = None
+    campaign: str | None = None
+    cell: str | None = None
 
     def over(self, parent: Trajectory) -> "Labels":
-        """These, and the parent's where these say nothing."""
+        """These, and the parent's where these say nothing; a campaign is of its own runs alone."""
         return Labels(
             agent=self.agent or parent.agent,
             model=self.model or parent.model,
             scenario=self.scenario or parent.scenario,
             task=self.task or parent.task,
             trial=self.trial if self.trial is not None else parent.trial,
+            campaign=self.campaign,
+            cell=self.cell,
         )
 
 
@@ -186,6 +190,8 @@ def trajectory(
         scenario=labels.scenario,
         task=labels.task,
         trial=labels.trial,
+        campaign=labels.campaign,
+        cell=labels.cell,
         condition=condition,
         world=world,  # type: ignore[arg-type]
         seed=seed,

@@ -13,6 +13,7 @@ from traces.dialects import openai_chat
 from traces.index import rows
 from traces.model import Exchange, Response, Trajectory
 from traces.model import Request as Asked
+from traces.relations import SCHEMAS
 from traces.step import Answer, ToolCall
 from traces.tape import Tape, Writer, read
 from traces.taps import Taps
@@ -153,7 +154,8 @@ def test_a_lane_that_feels_the_fork_goes_live_and_is_marked(tmp_path: Path) -> N
     tape = read(path)
     assert [x.cascade for x in tape.exchanges] == [cascade for _, _, cascade in said]
     found = rows(tape)
-    assert found["trajectories"][0][-2:] == (1, 0), "one lane felt it, and no result was pinned"
+    run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
+    assert (run["cascades"], run["drifted"]) == (1, 0), "one lane felt it, and no result was pinned"
     assert [row[-1] for row in found["exchanges"]] == [cascade for _, _, cascade in said]
 
 

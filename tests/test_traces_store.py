@@ -203,11 +203,12 @@ def test_views_of_another_version_are_replaced(store: Store) -> None:
 def test_older_files_lack_newer_columns(store: Store) -> None:
     store.write("a", run("a"))
     path = store.root / "index" / "trajectories" / "a.parquet"
-    older = pa.parquet.read_table(path).drop_columns(["cohort", "verifier"])
+    older = pa.parquet.read_table(path).drop_columns(["cohort", "verifier", "campaign", "cell"])
     pa.parquet.write_table(older, path)
-    assert ask(store, "SELECT trajectory_id, cohort FROM trajectories") == [("a", None)]
+    new = "SELECT trajectory_id, cohort, campaign, cell FROM trajectories"
+    assert ask(store, new) == [("a", None, None, None)]
     store.compact(limit=1)
-    assert ask(store, "SELECT trajectory_id, cohort FROM trajectories") == [("a", None)]
+    assert ask(store, new) == [("a", None, None, None)]
 
 
 def test_the_index_can_be_thrown_away(store: Store) -> None:

@@ -122,6 +122,7 @@ def test_a_tape_of_an_older_format_opens() -> None:
     )
     assert (socket.transport, socket.response and socket.response.status) == ("websocket", 101)
     assert (tape.damage, tape.ending and tape.ending.passed) == ((), True)
+    assert (tape.trajectory.campaign, tape.trajectory.cell) == (None, None)
 
 
 def test_an_injection_comes_back_whole(tmp_path: Path) -> None:

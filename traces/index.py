@@ -63,6 +63,8 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
         ending.verifier if ending else None,
         None,
         *_forked(tape, told),
+        run.campaign,
+        run.cell,
     )
 
 

@@ -400,3 +400,7 @@ class Trajectory:
     """The folder in which the agent worked."""
     snapshot: str | None = None
     """The name of what was in that folder before; None where it was not kept."""
+    campaign: str | None = None
+    """The campaign this run belongs to; None outside of any."""
+    cell: str | None = None
+    """Which of the campaign's runs it is: the same cell of two campaigns was asked for alike."""

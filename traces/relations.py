@@ -45,6 +45,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "cohort": _TEXT,  # the runs an efficiency index compares with one another
                 "cascades": _INT,  # lanes of a fork that felt it and went live; NULL: no fork
                 "drifted": _INT,  # results of local tools that were pinned; NULL: no fork
+                "campaign": _TEXT,  # NULL: none
+                "cell": _TEXT,  # which of the campaign's runs; NULL: no campaign
             }
         ),
         "exchanges": pa.schema(
