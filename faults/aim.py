@@ -17,7 +17,7 @@ from traces.conversation import canonical_arguments
 from traces.model import Fault
 from traces.nearest import nearest
 
-SELECTORS = ("tool", "server", "args", "path", "side", "transport")
+SELECTORS = ("tool", "server", "args", "side", "transport")
 SIDES = ("read", "write", "any")
 TRANSPORTS = ("http", "mcp", "local")
 
@@ -44,13 +44,11 @@ def check(fault: Fault) -> None:
     for name, value in fault.where.items():
         if name not in SELECTORS:
             raise ValueError(f"where: no selector is called {name!r}{nearest(name, SELECTORS)}")
-        if name in ("args", "path"):
+        if name == "args":
             query.check(value)
         known = {"side": SIDES, "transport": TRANSPORTS}.get(name)
         if known is not None and value not in known:
             raise ValueError(f"where: {name} is {value!r}{nearest(value, known)}")
-    if not fault.where.get("path", "$").lstrip().startswith("$"):
-        raise ValueError(f"where: path is {fault.where['path']!r}, which must begin with $")
     over = fault.where.get("transport")
     if (fault.at == "http" and over in ("mcp", "local")) or (fault.at == "mcp" and over == "http"):
         raise ValueError(f"at={fault.at} and transport={over} contradict each other")

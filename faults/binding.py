@@ -23,9 +23,12 @@ def bind(fault: Fault) -> Operator:
     if fault.at is not None and fault.at not in found.reached:
         places = " or ".join(found.reached)
         raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
-    if "path" in fault.where and found.family not in ("V", "S", "sham"):
-        raise ValueError(f"where: {fault.name} bends no part of a result, so path says nothing")
-    if "path" in fault.where and fault.params.get("path"):
-        raise ValueError(f"path is said twice, as a parameter of {fault.name} and in where")
+    if "path" in fault.where:
+        raise ValueError(
+            f"where: path chooses no call; the part that is bent is said with the fault: "
+            f"{fault.name}:path={fault.where['path']}"
+            if "path" in found.params
+            else f"where: {fault.name} bends no part of a result, so path says nothing"
+        )
     aim.check(fault)
     return found

@@ -4,6 +4,7 @@ A fault, and how it persists, is `NAME:KEY=VALUE,...`. What is a repeated option
 on the command line is a table `where = { KEY = VALUE }` in a file; all else is the same text.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from traces.model import Fault, Place, Scalar
@@ -12,12 +13,15 @@ from traces.nearest import nearest
 PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
 KEYS = ("fault", "params", "where", "when", "nth", "persist", "at", "max_injections")
 
+_COMMA = re.compile(r",(?![^\[]*\])")
+"""Not one within the brackets of a JSONPath."""
+
 
 def split(text: str) -> tuple[str, dict[str, str]]:
     """`name:key=value,key=value` as a name and texts; ValueError where it is neither."""
     name, _, rest = text.partition(":")
     params: dict[str, str] = {}
-    for part in filter(None, rest.split(",")):
+    for part in filter(None, _COMMA.split(rest)):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"{text!r}: {part!r} is not key=value")

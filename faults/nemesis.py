@@ -236,7 +236,6 @@ class Nemesis:
             strike.at,
             seen=self._known(strike.call),
             background=self._background,
-            path=None if operator.family == "sham" else fault.where.get("path"),
         )
 
     def _known(self, call: Call) -> Seen:

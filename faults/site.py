@@ -127,7 +127,7 @@ def _nothing(story: Story, fault: Fault, said: When) -> str:
         return f"the recording has no call of tool {wanted!r}{has}"
     fitting = [use for use in story.uses if fits(fault, use)]
     count = f"{len(fitting)} call{'' if len(fitting) == 1 else 's'} of tool {wanted!r}"
-    others = {k: v for k, v in fault.where.items() if k not in ("tool", "path")}
+    others = {k: v for k, v in fault.where.items() if k != "tool"}
     if not fitting:
         narrowed = ", ".join(f"{key}={value}" for key, value in others.items())
         return f"the recording has {len(alike)} of tool {wanted!r}, but none with {narrowed}"

@@ -14,14 +14,12 @@ What breaks a rule is drawn again. A dead value is drawn again too, and taken wh
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from faults.address import rng
 from faults.atoms import atoms
 from faults.body import NoSite, text
 from faults.document import Document, read
 from faults.operator import Operator
-from faults.part import within
 from faults.seen import Seen
 from traces.model import Exchange, Scalar
 
@@ -45,20 +43,11 @@ def drawn(
     *,
     seen: Seen,
     background: frozenset[str] = frozenset(),
-    path: str | None = None,
 ) -> Drawn:
-    """What an operator makes of an exchange; a wrong value is drawn until it keeps the rules.
-
-    `path` is the part of the result to bend. An operator that has a path of its own is told;
-    any other is shown that part only.
-    """
-    if path and "path" in operator.params:
-        params, path = {**params, "path": path}, None
+    """What an operator makes of an exchange; a wrong value is drawn until it keeps the rules."""
 
     def bend(draw: int) -> Exchange:
-        chance = rng(at, draw)
-        straight = partial(operator, rng=chance, params=params, seen=seen)
-        return within(path, exchange, chance, straight) if path else straight(exchange)
+        return operator(exchange, rng(at, draw), params, seen)
 
     if operator.family != "V":
         return Drawn(bend(0))

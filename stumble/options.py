@@ -32,8 +32,7 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
                      help="What goes wrong; `stumble faults` lists them. Several strike together."),
         click.option("--where", "where", multiple=True, metavar="KEY=VALUE",
                      help="Which calls: tool=search*, server=HOST, args='@.amount > 100', "
-                          "side=write, transport=mcp. Of a fault without a parameter path, "
-                          "path=$.orders is the part that is bent."),
+                          "side=write, transport=mcp."),
         click.option("--nth", type=int, metavar="N",
                      help="Which of these calls, in the order of the recording; by default the "
                           "first."),

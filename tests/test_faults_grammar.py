@@ -58,6 +58,7 @@ def test_a_text_may_stand_in_a_table_of_its_own() -> None:
         ("digit", ("digit", {})),
         ("digit:", ("digit", {})),
         ("delay:ms=1e3,jitter_ms=2", ("delay", {"ms": 1000.0, "jitter_ms": 2})),
+        ("empty:path=$.a[0,2],how=null", ("empty", {"path": "$.a[0,2]", "how": "null"})),
         (" delay : ms = 5 ", ("delay", {"ms": 5})),
         ("x:a=true,b=no,c==", ("x", {"a": True, "b": "no", "c": "="})),
     ],

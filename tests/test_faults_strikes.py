@@ -176,12 +176,13 @@ def test_what_keeps_the_request_from_the_tool_leaves_nothing_to_bend() -> None:
 
 
 def test_a_part_of_the_result_is_bent_and_no_other_byte() -> None:
-    fault = Fault(name="truncate", where={"path": "$.note"}, params={"keep": 0.5})
+    fault = Fault(name="truncate", params={"keep": 0.5, "path": "$.note"})
     run = Run(fault).turn(asks(1))
     assert body(run.seen[1]).decode() == RESULT.replace("fragile", "fra")
-    run = Run(Fault(name="truncate", where={"path": "$.none"})).turn(asks(1))
+    assert run.injections[0].params["path"] == "$.note"
+    run = Run(Fault(name="truncate", params={"path": "$.none"})).turn(asks(1))
     assert run.injections == []
-    assert run.nemesis.no_site == ["the result has nothing at $.none"]
+    assert run.nemesis.no_site == ["$.none leads nowhere in the result"]
 
 
 @pytest.mark.parametrize(

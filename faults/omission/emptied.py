@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from faults.body import NoSite, text, with_text
 from faults.document import Change, Document, Node, changed, instead, read, retyped, without
 from faults.invariants import counts
+from faults.omission.piece import at
 from faults.operator import BENT, JsonPath, Shows, operator
 from traces.model import Exchange
 
@@ -49,11 +50,6 @@ def _put(document: Document, path: str, form: str) -> str:
     node = at(document, path)
     blank = node.cell or form == ""
     return changed(document, [instead(node, "") if blank else retyped(node, form)])
-
-
-def at(document: Document, path: str) -> Node:
-    """The first value at a path."""
-    return next(node for node in document.nodes(path) if node.whole)
 
 
 def _same(document: Document, path: str) -> str:

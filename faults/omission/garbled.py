@@ -6,7 +6,8 @@ from random import Random
 from typing import Annotated, Literal
 
 from faults.body import NoSite, text, with_body, with_text
-from faults.operator import Between, operator
+from faults.omission.piece import bent
+from faults.operator import Between, JsonPath, operator
 from traces.model import Exchange
 
 _MARK = re.compile(r'[{}\[\]":,]')
@@ -19,8 +20,9 @@ def garble(
     *,
     how: Literal["broken", "bitflip", "mojibake", "encoding"] = "broken",
     share: Annotated[float, Between(0.001, 1)] = 0.02,
+    path: Annotated[str, JsonPath()] = "",
 ) -> Exchange:
-    """Damage the text.
+    """Damage the text, or the value at `path`.
 
     Incident: a proxy that gets the character set wrong, a write that was only half done.
     `broken` loses a mark of the JSON, so that it no longer parses; `bitflip` makes other
@@ -30,16 +32,21 @@ def garble(
     whole = text(exchange)
     match how:
         case "broken":
-            bent = _broken(whole, rng)
+            return with_text(exchange, bent(whole, path, lambda value: _broken(value, rng)))
         case "bitflip":
-            bent = _flipped(whole, rng, share)
+            return with_text(exchange, bent(whole, path, lambda value: _flipped(value, rng, share)))
         case "mojibake":
-            bent = whole.encode("utf-8").decode("cp1252", "replace")
+            return with_text(exchange, bent(whole, path, _misread))
         case _:
+            if path:
+                raise NoSite("a value has no character set of its own")
             return with_body(exchange, whole.encode("utf-16"))
-    if bent == whole:
+
+
+def _misread(whole: str) -> str:
+    if whole.isascii():
         raise NoSite("all of it is ASCII, which no character set gets wrong")
-    return with_text(exchange, bent)
+    return whole.encode("utf-8").decode("cp1252", "replace")
 
 
 def _broken(whole: str, rng: Random) -> str:

@@ -91,8 +91,6 @@ def _explained(operator: "Operator") -> str:
             allowed = _allowed(operator, key)
             default = parameter.default if parameter.default != "" else "none"
             lines.append(f"  {key}={default}" + (f"  {allowed}" if allowed else ""))
-    if operator.family in ("S", "V") and "path" not in operator.params:
-        lines += ["", "--where path=$.total bends that part of the result only"]
     lines += ["", "places"]
     for place, shows in operator.shows.items():
         yet = "" if place in operator.reached else "  (not yet)"
