@@ -12,11 +12,13 @@ import click
 def import_(paths: tuple[Path, ...]) -> None:
     """Bring trajectories or pipeline scores of other tools into the store.
 
-    Reads tau-bench trajectories and RAMP cohorts, as JSON, gzipped or not. The source file is
+    Reads runs of tau-bench and mini-swe-agent and RAMP cohorts, as JSON or JSON lines, gzipped or
+    not. The source file is
     kept in the store, so that the index can be rebuilt; importing twice stores once.
 
     \b
     stumble import gpt-4o-airline.json.gz
+    stumble import runs/*/*.traj.json
     """
     from stumble.home import store_root
     from traces import formats

@@ -39,16 +39,17 @@ _TOOLS = re.compile(rb'"tools"\s*:\s*\[\s*\{')
 _RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>")
 
 
-def _commands(text: str) -> list[str]:
+def commands(text: str) -> list[str]:
+    """The fenced shell blocks of an answer; it is a call where there is exactly one."""
     return _OWN.findall(text) or _PLAIN.findall(text)
 
 
 def _call(text: str) -> ToolCall | None:
-    commands = _commands(text)
-    if len(commands) != 1:
+    found = commands(text)
+    if len(found) != 1:
         return None
     digest = blake2b(text.strip().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    arguments = json.dumps({"command": commands[0].strip()}, ensure_ascii=False)
+    arguments = json.dumps({"command": found[0].strip()}, ensure_ascii=False)
     return ToolCall(id=f"{TOOL}-{digest}", name=TOOL, arguments=arguments)
 
 
@@ -75,7 +76,7 @@ def _followed(body: bytes) -> bool:
         said = _item(body[at:stop])
         if said is None:
             continue
-        if said.message.role == "system" and _commands(said.message.content):
+        if said.message.role == "system" and commands(said.message.content):
             return True
         if called and said.result is not None and said.is_error is not None:
             return True
@@ -194,7 +195,7 @@ def write(
     A text that holds no command yet gets those of the calls, each in a block of its own.
     """
     text = answer.message
-    if not _commands(text):
+    if not commands(text):
         text = "\n\n".join([text, *(f"```bash\n{_command(call)}\n```" for call in answer.calls)])
     said = changed(answer, message=text, calls=(), finish=answer.finish or "stop")
     return openai_chat.write(said, stream=stream, id=id, created=created)

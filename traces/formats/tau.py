@@ -9,7 +9,6 @@ when the simulated user says so or is handed to a human; any other end is its ca
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
@@ -17,15 +16,16 @@ import orjson
 import pyarrow as pa
 
 from traces.formats.files import content, head
-from traces.relations import clipped, row, table
+from traces.formats.rows import Row, Rows
+from traces.formats.rows import call as call_row
+from traces.formats.rows import message as message_row
+from traces.relations import row
 
 NAME = "tau-bench runs (a JSON list of objects with task_id, reward, traj, trial)"
 
 _NAMED = re.compile(r"(?P<model>.+)-(?P<domain>airline|retail)\.json")
 _READERS = ("get_", "search_", "find_", "list_", "calculate", "think")
 """How the names begin of the tools that change nothing."""
-
-type Row = tuple[object, ...]
 
 
 class Function(TypedDict):
@@ -53,14 +53,6 @@ class Run(TypedDict):
     traj: list[Message]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    trajectories: list[Row] = field(default_factory=list)
-    steps: list[Row] = field(default_factory=list)
-    tool_calls: list[Row] = field(default_factory=list)
-    messages: list[Row] = field(default_factory=list)
-
-
 def fits(path: Path) -> bool:
     """Whether a file, gzipped or not, begins like a list of runs."""
     start = head(path)
@@ -77,12 +69,7 @@ def tables(path: Path) -> Mapping[str, pa.Table]:
     rows = Rows()
     for run in runs:
         _run(rows, run, model, domain)
-    return {
-        "trajectories": table("trajectories", rows.trajectories),
-        "steps": table("steps", rows.steps),
-        "tool_calls": table("tool_calls", rows.tool_calls),
-        "messages": table("messages", rows.messages),
-    }
+    return rows.tables()
 
 
 def _run(rows: Rows, run: Run, model: str | None, domain: str | None) -> None:
@@ -94,7 +81,9 @@ def _run(rows: Rows, run: Run, model: str | None, domain: str | None) -> None:
     for position, message in enumerate(said):
         role, text = message["role"], message.get("content")
         calls = message.get("tool_calls") or []
-        rows.messages.append(_message(trajectory, request, position, requests, role, text, calls))
+        rows.messages.append(
+            message_row(trajectory, request, position, requests, role, text, calls)
+        )
         if role == "tool":
             continue
         step += 1
@@ -115,40 +104,17 @@ def _result(later: list[Message], call: Call) -> str | None:
     return None if answer is None else answer.get("content") or ""
 
 
-def _message(
-    trajectory: str,
-    request: int,
-    position: int,
-    requests: int,
-    role: str,
-    text: str | None,
-    calls: list[Call],
-) -> Row:
-    """There are no exchanges: a model request is counted for each message of the agent."""
-    content = text if not calls else orjson.dumps({"content": text, "tool_calls": calls}).decode()
-    content = content or ""
-    size = len(content.encode())
-    return (trajectory, request, position, requests, role, clipped(content), size, None)
-
-
 def _call(trajectory: str, step: int, call: Call, result: str | None) -> Row:
     tool, arguments = call["function"]["name"], call["function"]["arguments"]
-    known = {
+    known: dict[str, object] = {
         "trajectory_id": trajectory,
         "step": step,
         "call_id": call["id"],
         "tool": tool,
-        "arguments": clipped(arguments),
-        "result": None if result is None else clipped(result),
         "is_error": None if result is None else result.startswith("Error"),
-        "place": "local",
         "read_only": tool.startswith(_READERS),
-        "struck": False,
-        "arguments_bytes": len(arguments.encode()),
-        "result_bytes": None if result is None else len(result.encode()),
-        "drifted": False,
     }
-    return row("tool_calls", known)
+    return call_row(known, arguments, result)
 
 
 def _trajectory(

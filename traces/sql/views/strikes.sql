@@ -20,6 +20,7 @@ facts AS (
         t.model,
         t.scenario,
         t.world,
+        t.campaign,
         coalesce(t.parent_id, t.task, t.trajectory_id) AS trace,
         coalesce(i.sham, false) OR coalesce(t.condition = 'sham', false) AS is_sham,
         coalesce(t.ended IN ('harness', 'diverged', 'replay_miss'), false) AS broken,

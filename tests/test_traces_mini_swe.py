@@ -1,0 +1,124 @@
+"""mini-swe-agent runs come in with the counts of their source, and odd ones with the reason."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stored import Sql, answers, one
+from traces.formats import bring, read
+from traces.store import Store
+
+ASK = {"role": "user", "content": "fix it"}
+
+
+def says(text: str, **more: object) -> dict[str, object]:
+    return {"role": "assistant", "content": f"THOUGHT: so.\n\n{text}"} | more
+
+
+def runs(command: str) -> dict[str, object]:
+    return says(f"```bash\n{command}\n```")
+
+
+def heard(text: str) -> dict[str, object]:
+    return {"role": "user", "content": text}
+
+
+def line(*said: dict[str, object], **more: object) -> dict[str, object]:
+    usual = {"instance_id": "a__b-1", "resolved": True, "exit_status": "Submitted", "cost": 0.5}
+    return usual | {"messages": [ASK, *said]} | more
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / ".stumble")
+
+
+@pytest.fixture(scope="module")
+def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+    """A store of all runs on SWE-bench."""
+    store = Store(tmp_path_factory.mktemp("coding") / ".stumble")
+    bring(store, shared / "coding" / "mini_swe_gemini3pro_500.jsonl.gz")
+    with store.connect() as connection:
+        yield connection
+
+
+def test_the_counts_of_the_source_come_out(real: Sql) -> None:
+    assert one(
+        real,
+        """SELECT count(*) AS runs, count(*) FILTER (passed) AS resolved, sum(n_steps) AS steps,
+        min(n_steps) AS fewest, max(n_steps) AS most FROM trajectories""",
+    ) == {"runs": 500, "resolved": 371, "steps": 20163, "fewest": 13, "most": 145}
+    assert one(
+        real,
+        r"""SELECT count(*) AS returned, count(*) FILTER (is_error) AS failed FROM tool_calls
+        WHERE regexp_matches(result, '^\s*<returncode>')""",
+    ) == {"returned": 18953, "failed": 1438}
+
+
+def test_a_command_that_ran_out_of_time_failed(real: Sql) -> None:
+    timed_out = """SELECT DISTINCT is_error FROM tool_calls
+        WHERE starts_with(result, 'The last command') AND contains(result, 'timed out')"""
+    assert one(real, timed_out) == {"is_error": True}
+
+
+def test_what_the_provider_charged_is_kept_and_is_unknown_where_it_did_not_say(real: Sql) -> None:
+    spent = """SELECT count(*) FILTER (abs(t.cost_usd - u.cost) < 1e-9) AS same,
+        count(*) FILTER (u.cost IS NULL) AS unsaid FROM trajectories AS t
+        JOIN (SELECT trajectory_id, sum(cost_reported_usd) AS cost FROM usage GROUP BY 1) AS u
+        USING (trajectory_id)"""
+    assert one(real, spent) == {"same": 484, "unsaid": 16}
+
+
+def test_a_trajectory_file_knows_its_model_and_not_whether_it_was_resolved(
+    store: Store, shared: Path
+) -> None:
+    bring(store, shared / "coding" / "django__django-16560.traj.json.gz")
+    with store.connect() as sql:
+        assert one(sql, "SELECT model, task, n_steps, passed, ended FROM trajectories") == {
+            "model": "google/gemini-3-pro-preview",
+            "task": "django__django-16560",
+            "n_steps": 145,
+            "passed": None,
+            "ended": "final",
+        }
+
+
+def test_an_answer_without_exactly_one_block_is_no_call(store: Store, tmp_path: Path) -> None:
+    both = says("```bash\nls\n```\n```bash\npwd\n```")
+    refused = heard("Please always provide EXACTLY ONE action")
+    said = (both, refused, runs("ls"), heard("<returncode>2</returncode>\n"), runs("submit"))
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(line(*said)) + "\n\n" + json.dumps(line(resolved=False)) + "\n")
+    bring(store, path)
+    with store.connect() as sql:
+        calls = answers(sql, "SELECT step, arguments, is_error, result FROM tool_calls")
+        steps = answers(sql, "SELECT step, source FROM steps WHERE step > 1 ORDER BY step")
+    assert calls == [
+        {
+            "step": 4,
+            "arguments": '{"command":"ls"}',
+            "is_error": True,
+            "result": "<returncode>2</returncode>\n",
+        },
+        {"step": 5, "arguments": '{"command":"submit"}', "is_error": None, "result": None},
+    ]
+    assert [each["source"] for each in steps] == ["agent", "user", "agent", "agent"]
+
+
+def test_a_status_that_is_no_end_is_a_crash(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    ends = ("Submitted", "LimitsExceeded", "RetryError")
+    path.write_text("\n".join(json.dumps(line(exit_status=end)) for end in ends))
+    bring(store, path)
+    with store.connect() as sql:
+        found = answers(sql, "SELECT ended FROM trajectories ORDER BY ended")
+    assert [each["ended"] for each in found] == ["budget", "crash", "final"]
+
+
+def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(line()) + "\n{half")
+    with pytest.raises(ValueError, match="line 2"):
+        read(path)
