@@ -44,6 +44,8 @@ def check(fault: Fault) -> None:
     for name, value in fault.where.items():
         if name not in SELECTORS:
             raise ValueError(f"where: no selector is called {name!r}{nearest(name, SELECTORS)}")
+        if not value.strip():
+            raise ValueError(f"where: {name} is empty, which fits nothing")
         if name == "args":
             query.check(value)
         known = {"side": SIDES, "transport": TRANSPORTS}.get(name)

@@ -28,6 +28,7 @@
 A file is read into plain values. What faults and rules say is checked by the rooms that know them.
 """
 
+import math
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from traces import requests
 from traces.nearest import nearest
 
 LIBRARY = Path(__file__).parent / "library"
@@ -137,7 +139,7 @@ def read(path: Path) -> Scenario:
         budget=top.seconds("budget", 600.0),
         reset=world.text("reset"),
         verify=world.text("verify"),
-        tools={name: tools.needed(name) for name in tools.said},
+        tools={name: tools.requests(name) for name in tools.said},
         practice=_practice(top.table("practice")) if "practice" in said else None,
         rules=match.texts("rules"),
         faults=top.tables("faults"),
@@ -207,9 +209,20 @@ class _Table:
 
     def seconds(self, key: str, default: float) -> float:
         value = self.said.get(key, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.wrong(key, f"{value!r} is not a number of seconds above 0")
+        if not 0 < value < math.inf:
             raise self.wrong(key, f"{value!r} is not a number of seconds above 0")
         return float(value)
+
+    def requests(self, key: str) -> str:
+        """Which requests a tool makes."""
+        text = self.needed(key)
+        try:
+            requests.check(text)
+        except ValueError as error:
+            raise self.wrong(key, str(error)) from None
+        return text
 
     def table(self, key: str) -> "_Table":
         value = self.said.get(key, {})

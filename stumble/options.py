@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -148,11 +149,29 @@ def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:
     return functools.reduce(lambda f, option: option(f), reversed(options), told)
 
 
+class Seconds(click.FloatRange):
+    """A number of seconds above 0, and no text that Python reads as one: `nan`, `inf`."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; a usage error where it is none."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return found
+
+
 def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """How long an agent may take; None is for ever."""
     return click.option(
         "--budget",
-        type=click.FloatRange(0, min_open=True),
+        type=Seconds(),
         metavar="SECONDS",
         default=seconds,
         show_default=seconds is not None,
@@ -194,6 +213,19 @@ def pairs(texts: tuple[str, ...]) -> dict[str, str]:
         if key in found:
             raise Wrong(f"{key!r} is said twice")
         found[key] = value
+    return found
+
+
+def tools(texts: tuple[str, ...]) -> dict[str, str]:
+    """`NAME="METHOD GLOB"` options as a mapping; Wrong where no request can be meant."""
+    from traces.requests import check
+
+    found = pairs(texts)
+    for name, text in found.items():
+        try:
+            check(text)
+        except ValueError as error:
+            raise Wrong(f"--tool {name}: {error}") from None
     return found
 
 

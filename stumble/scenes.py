@@ -4,19 +4,25 @@ The agent is recorded once, in the scenario's world or against a recording that 
 and the recording is forked at the first call that is struck.
 """
 
+import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from faults import bind
+from faults.query import paths
 from faults.reading import fault
 from replay.rules import bind as bind_rule
 from scenarios.file import Practice, Scenario, ScenarioError, find
 from scenarios.file import read as read_file
 from scenarios.practice import model, provider, server, world
+from scenarios.practice.schema import example
 from scenarios.practice.tasks import EVERY
+from scenarios.practice.tools import TOOLS
 from scenarios.world import World
 from stumble.demo import PracticeWorld
 from stumble.forks import Design, Forked, branch, fork
@@ -64,12 +70,12 @@ def scene(name: str) -> Scene:
             bind_rule(rule)
         except ValueError as error:
             raise ScenarioError(said.path, f"match.rules[{number}]", str(error)) from None
+    faults = tuple(_fault(said.path, n, table) for n, table in enumerate(said.faults))
     if said.practice is not None:
         _practice(said.path, said.practice)
-    return Scene(
-        scenario=said,
-        faults=tuple(_fault(said.path, n, table) for n, table in enumerate(said.faults)),
-    )
+        for number, each in enumerate(faults):
+            _aimed(said.path, f"faults[{number}]", each)
+    return Scene(scenario=said, faults=faults)
 
 
 def _fault(path: Path, number: int, table: Mapping[str, object]) -> Fault:
@@ -86,6 +92,21 @@ def _practice(path: Path, practice: Practice) -> None:
     if model.skill(practice.model) is None:
         why = f"no model is called {practice.model!r}, as practice/naive or practice/p=0.7"
         raise ScenarioError(path, "practice.model", why)
+
+
+def _aimed(path: Path, key: str, fault: Fault) -> None:
+    """ScenarioError where no tool of the practice world, or no part of a result, is meant."""
+    glob = fault.where.get("tool", "*")
+    tools = [tool for tool in TOOLS.values() if fnmatchcase(tool.name, glob)]
+    if not tools:
+        why = f"no tool of the practice world is called {glob!r}{nearest(glob, TOOLS)}"
+        raise ScenarioError(path, f"{key}.where.tool", why)
+    part = str(fault.params.get("path") or "$")
+    if re.search(r"[?:]|\[-?\d", part):  # which items there are is known when they are there
+        return
+    if not any(paths(part, json.dumps(example(tool.returns))) for tool in tools):
+        names = ", ".join(tool.name for tool in tools)
+        raise ScenarioError(path, f"{key}.path", f"{part!r} fits nothing that {names} returns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

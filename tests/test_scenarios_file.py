@@ -57,6 +57,11 @@ def test_a_file_is_read_into_plain_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("budget = nan", "budget: nan is not a number of seconds above 0"),
+        ("budget = inf", "budget: inf is not a number of seconds above 0"),
+        ("[tools]\na = 'POST'", "tools.a: 'POST' is not METHOD GLOB, as in POST */refunds"),
+        ("[tools]\na = 'PSOT /x'", "tools.a: no method is called 'PSOT'; did you mean POST?"),
+        ("[tools]\na = 'POST x'", "tools.a: no path is like 'x', since paths begin with /"),
         ("title = ", "no TOML: "),
         ("titel = 'x'", "titel: no such key; did you mean title?"),
         ("title = 3", "title: 3 is not a text"),

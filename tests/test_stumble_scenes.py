@@ -62,6 +62,16 @@ FAULT = "[[faults]]\nfault = 'digit'\n"
             "[[faults]]\nfault = 'truncate:keep=7'",
             "faults[0]: truncate: keep is 7, not within 0 to",
         ),
+        (FAULT + "where = { tool = ' ' }", "faults[0]: where: tool is empty, which fits nothing"),
+        (
+            FAULT + "where = { tool = 'isue_refund' }\n[practice]\ntask = 'refund-1'",
+            "faults[0].where.tool: no tool of the practice world is called 'isue_refund'; did you",
+        ),
+        (
+            "[[faults]]\nfault = 'empty:path=$.ordrs[*]'\nwhere = { tool = 'list_*' }\n"
+            "[practice]\ntask = 'refund-1'",
+            "faults[0].path: '$.ordrs[*]' fits nothing that list_products, list_orders, ",
+        ),
         (FAULT + "[match]\nrules = ['ignore']", "match.rules[0]: 'ignore': a rule is CLASS:PLACE"),
         (FAULT + "[practice]\ntask = 'refnd-1'", "practice.task: no task is called 'refnd-1'; did"),
         (
@@ -76,6 +86,14 @@ def test_what_cannot_be_is_said_with_file_and_key(tmp_path: Path, text: str, say
     with pytest.raises(ScenarioError) as error:
         scene(str(path))
     assert str(error.value).startswith(f"{path}: {says}")
+
+
+@pytest.mark.parametrize("path", ["$.orders[*].amount", "$.orders[4].total", "$..[?@.x > 1]"])
+def test_a_path_that_may_be_there_is_left_to_the_run(tmp_path: Path, path: str) -> None:
+    mine = tmp_path / "mine.toml"
+    fault = f"[[faults]]\nfault = 'empty:path={path}'\nwhere = {{ tool = 'list_orders' }}\n"
+    mine.write_text(fault + "[practice]\ntask = 'refund-1'")
+    assert scene(str(mine)).faults[0].params["path"] == path
 
 
 def stumble(*words: str) -> subprocess.CompletedProcess[str]:
@@ -107,6 +125,22 @@ def test_what_options_get_wrong_is_said_before_anything_runs(
     mine = tmp_path / "mine.toml"
     mine.write_text(FAULT)
     said = stumble("run", str(mine), *words)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert says in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--budget", "nan", "nan is no number of seconds."),
+        ("--budget", "inf", "inf is no number of seconds."),
+        ("--tool", "a=PSOT /x", "--tool a: no method is called 'PSOT'; did you mean POST?"),
+    ],
+)
+def test_what_options_of_a_recording_get_wrong_is_said_before_anything_runs(
+    option: str, value: str, says: str
+) -> None:
+    said = stumble("record", option, value, "--", "true")
     assert (said.returncode, said.stdout) == (2, "")
     assert says in said.stderr
 

@@ -42,6 +42,18 @@ def _object(properties: Mapping[str, Json], required: list[Json] | list[str]) ->
     return {"type": "object", "properties": dict(properties), "required": [*required]}
 
 
+def example(wanted: Schema) -> Json:
+    """A value that fits a schema of this module: every member, and one item per list."""
+    match wanted["type"]:
+        case "object":
+            return {key: example(_dict(each)) for key, each in _dict(wanted["properties"]).items()}
+        case "array":
+            return [example(_dict(wanted["items"]))]
+        case kind:
+            return _list(wanted["enum"])[0] if "enum" in wanted else _EXAMPLES[str(kind)]
+
+
+_EXAMPLES: Mapping[str, Json] = {"string": "", "integer": 1, "number": 1.5, "boolean": True}
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),

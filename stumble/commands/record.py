@@ -135,6 +135,7 @@ def record(
     with options.usage_errors():
         armed = tuple(live(fault) for fault in faults)
     upstreams = read_upstreams(upstream_texts, base_url_names)
+    tools = options.tools(tool_texts)
     world = by_command(reset, verify)
     store, id = Store(store_root()), new_id()
     path = output or store.tapes / f"{id}.tape"
@@ -156,7 +157,7 @@ def record(
                     task=task,
                 ),
                 rules=rules,
-                tools=options.pairs(tool_texts),
+                tools=tools,
                 redact=redact,
                 websocket=websocket,
                 upstreams=upstreams,
