@@ -7,8 +7,9 @@
     D3  asking again, or another tool, would tell
     D4  nothing within reach would tell: a control
 
-Relations are those that held in the clean result, so none has to be declared. A delay and a sham
-have no D: there is nothing to detect.
+Relations are those that held in the clean result, so none has to be declared. An effect that was
+acknowledged and is not there is D3 however long it persists: no answer of the tool tells, and
+what the world holds does. A delay and a sham have no D: there is nothing to detect.
 """
 
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ def detectability(injection: Injection, seen: Seen | None = None) -> Detect | No
         return "D0"
     if injection.error_channel == "text":
         return "D1"
+    if injection.family == "X":
+        return "D3"
     if injection.original is None or injection.mutated is None:
         return None
     original = read(injection.original.decode("utf-8", "replace"))

@@ -29,7 +29,8 @@ def silent_noop(exchange: Exchange, rng: Random, *, seen: Seen = NOTHING) -> Exc
     """Acknowledge a write that never happens: the tool does not see the request.
 
     Incident: a dropped event, a dry-run flag that was left on. The acknowledgement is that of
-    the same call in the recording, else the latest of the same tool; none is made up.
+    the same call in the recording, else the latest of the same tool; none is made up. In a live
+    run it is the latest before it.
     """
     said = _acknowledgement(exchange, seen)
     if is_call(exchange):
@@ -46,7 +47,7 @@ def _acknowledgement(exchange: Exchange, seen: Seen) -> Response:
         said = each.response
         if each.tool == seen.tool and said and said.ended is not None and said.status < 300:
             return said
-    raise NoSite("no acknowledgement of this tool was recorded")
+    raise NoSite("no acknowledgement of this tool was seen")
 
 
 @operator("X2", shows=_LOST, needs=("write", "world"))

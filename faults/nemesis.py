@@ -13,6 +13,7 @@ request from the tool leaves nothing to bend for those before it.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from faults.address import address
 from faults.aim import Aim
@@ -33,6 +34,12 @@ from traces.step import Result
 
 ORDER = ("X", "V", "S", "E", "T", "sham")
 """Families in the order in which several faults bend one exchange."""
+
+
+class Known(Protocol):
+    """What is known of the clean run: that of a recording, or what this one has shown so far."""
+
+    def of(self, call: Call, writes: bool | None = None) -> Seen: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +139,7 @@ class Nemesis:
         seed: int = 0,
         rep: int = 0,
         background: frozenset[str] = frozenset(),
-        seen: Seen = NOTHING,
+        seen: Known = NOTHING,
     ) -> None:
         self._watch, self._injected = watch, injected
         self._run, self._trace, self._seed, self._rep = run, trace, seed, rep

@@ -76,7 +76,7 @@ async def record(
         if armed:
             from stumble.strikes import unrehearsed
 
-            nemesis = unrehearsed(
+            seen, nemesis = unrehearsed(
                 armed,
                 watch,
                 tape.injection,
@@ -89,7 +89,7 @@ async def record(
                 acted = await act(
                     house,
                     launch,
-                    (watch, nemesis, NoWebSocket()),
+                    (watch, seen, nemesis, NoWebSocket()),
                     tape,
                     began=began,
                     out=True,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from faults.nemesis import Armed, Nemesis
 from faults.seen import NOTHING, Seen
 from faults.site import Site
+from faults.sofar import Sofar
 from traces.conversation import Watch
 from traces.model import Injection
 
@@ -54,10 +55,11 @@ def unrehearsed(
     task: str | None,
     seed: int,
     world: bool,
-) -> Nemesis:
-    """Who strikes in a run that follows no recording.
+) -> tuple[Sofar, Nemesis]:
+    """Who watches and who strikes in a run that follows no recording.
 
-    So none names the trace, and a prompt may hold the date: the task does.
+    So none names the trace, and a prompt may hold the date: the task does. What a fault needs to
+    have seen, it has from the run itself.
     """
-    seen = replace(NOTHING, world=world)
-    return Nemesis(armed, watch, tell, run=run, trace=task or "", seed=seed, seen=seen)
+    seen = Sofar(watch, world=world)
+    return seen, Nemesis(armed, watch, tell, run=run, trace=task or "", seed=seed, seen=seen)

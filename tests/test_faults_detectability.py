@@ -58,6 +58,14 @@ def test_what_persists_and_is_told_nowhere_else_cannot_be_noticed() -> None:
     assert detectability(wrong, SEEN) == "D3"
 
 
+@pytest.mark.parametrize("persist", ["once", "same_args", "permanent"])
+def test_an_effect_that_never_was_can_be_read_back_however_long_that_persists(persist: str) -> None:
+    said = injection(ORDER, ORDER, persist=persist)
+    acknowledged = replace(said, op="silent_noop", family="X")
+    assert detectability(acknowledged, SEEN) == "D3"
+    assert detectability(replace(acknowledged, original=None)) == "D3"
+
+
 def test_what_contradicts_an_earlier_answer_is_seen_by_comparing() -> None:
     earlier = Observation(
         call_id="c0", tool="list_orders", arguments="{}", ordinal=0,

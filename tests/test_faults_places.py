@@ -39,10 +39,12 @@ SCRIPT = (
 class Run:
     """Some taps, and the traffic that an agent makes whatever it is told."""
 
-    def __init__(self, taps: Taps, *, local: bool) -> None:
+    def __init__(
+        self, taps: Taps, *, local: bool, script: tuple[tuple[ToolCall, str], ...] = SCRIPT
+    ) -> None:
         self.taps, self.seqs, self.exchanges = taps, count(), list[Exchange]()
         told: list[dict[str, object]] = [{"role": "user", "content": "pay ord-7314 back"}]
-        for call, result in SCRIPT:
+        for call, result in script:
             self.model(told, call)
             said = result if local else rendered(self.tool(call.name, result))
             function = {"name": call.name, "arguments": call.arguments}

@@ -1,11 +1,15 @@
 """`stumble record --fault`: a live run is struck, with no recording to aim by."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.shop import Shop, shop
+from traces.model import Injection
 from traces.story import tell
 from traces.tape import Tape, read
 
@@ -81,6 +85,56 @@ def told_to_model(tape: Tape) -> list[bool]:
     """For each model request whether it comes no earlier than the strike."""
     told, (injection,) = tell(tape), tape.injections
     return [x.seq >= injection.seq for x in tape.exchanges if told.placed[x.seq].kind == "model"]
+
+
+def strikes(world: Shop, fault: str, where: str, nth: int, model: str) -> Injection:
+    """The one injection of a live run."""
+    options = ("--fault", fault, "--where", f"tool={where}", "--nth", str(nth))
+    said, tape = record(world, *options, model=f"practice/{model}")
+    assert tape is not None, said.err
+    injections: tuple[Injection, ...] = tape.injections
+    (injection,) = injections
+    return injection
+
+
+def test_what_a_fault_needs_to_have_seen_it_has_from_the_run_so_far(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        old = strikes(world, "stale", "get_order", 3, "verifies")
+        assert b'"status":"refunded"' in (old.original or b"")
+        assert b'"status":"delivered"' in (old.mutated or b"")
+        lost = strikes(world, "silent_noop", "add_note", 2, "naive")
+        assert b"35 % of the rest" in (lost.mutated or b""), "the acknowledgement of the first"
+        with sqlite3.connect(world.book) as book:
+            (notes,) = book.execute("SELECT count(*) FROM notes WHERE text LIKE 'ref-%'").fetchone()
+        assert notes == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "where", "why"),
+    [
+        ("stale", "get_refund", "nothing else was said of it before"),
+        ("enum_swap", "search_customer", "no other member of an enum in the result was seen"),
+        ("wrong_entity", "get_order", "no other record with the same fields was seen"),
+        ("silent_noop", "add_note", "no acknowledgement of this tool was seen"),
+    ],
+)
+def test_what_has_seen_nothing_yet_says_so(
+    tmp_path: Path, fault: str, where: str, why: str
+) -> None:
+    with shop(tmp_path) as world:
+        said, _ = record(world, "--fault", fault, "--where", f"tool={where}")
+    assert said.code == 4
+    assert f"could not strike: no_site, {why}" in said.err
+
+
+def test_an_effect_needs_a_world_that_can_be_set_back_in_a_live_run_too(tmp_path: Path) -> None:
+    with shop(tmp_path) as world:
+        said = world.stumble(
+            "record", "-o", "a.tape", *world.host_options(), "--fault", "silent_noop",
+            "--where", "tool=add_note", "--nth", "2", "--", *world.agent(),
+        )  # fmt: skip
+    assert said.code == 4
+    assert "no_site, silent_noop needs a world that can be set back" in said.err
 
 
 PLUGGED = """
