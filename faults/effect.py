@@ -7,16 +7,24 @@ from typing import Literal
 
 from faults.body import NoSite, answer, is_call
 from faults.operator import Shows, operator
-from faults.seen import NOTHING, Observation, Seen
+from faults.seen import NOTHING, Seen
+from traces.dialects import mcp
 from traces.model import Exchange, Place, Response
 
 _ACKNOWLEDGED: Mapping[Place, Shows] = {
     "http": Shows("none", "the recorded acknowledgement, and nothing is forwarded"),
-    "mcp": Shows("none", "the recorded acknowledgement, and the server is not called"),
+    "mcp": Shows(
+        "none", "the recorded acknowledgement, and the server is not called", True, "none"
+    ),
 }
 _LOST: Mapping[Place, Shows] = {
     "http": Shows("http", "a failure after the tool has done its work"),
-    "mcp": Shows("jsonrpc", "no result, or a failure, after the tool has done its work"),
+    "mcp": Shows(
+        "http",
+        "a failure after the tool has done its work; over stdio an error of the protocol",
+        True,
+        "jsonrpc",
+    ),
     "model-boundary": Shows("text", "the words of a client whose call failed"),
 }
 
@@ -42,12 +50,18 @@ def silent_noop(exchange: Exchange, rng: Random, *, seen: Seen = NOTHING) -> Exc
 
 
 def _acknowledgement(exchange: Exchange, seen: Seen) -> Response:
-    same: tuple[Observation, ...] = () if seen.own is None else (seen.own,)
-    for each in (*same, *reversed(seen.observations)):
-        said = each.response
-        if each.tool == seen.tool and said and said.ended is not None and said.status < 300:
+    for said in seen.answers(seen.tool):
+        if _acknowledges(said):
             return said
     raise NoSite("no acknowledgement of this tool was seen")
+
+
+def _acknowledges(said: Response) -> bool:
+    """Whether the tool says that it has done its work; over MCP a status of 200 says nothing."""
+    reply = mcp.read(said.headers, said.body)
+    if reply is not None:
+        return reply.is_error is False
+    return said.ended is not None and said.status < 300
 
 
 @operator("X2", shows=_LOST, needs=("write", "world"))
@@ -62,7 +76,9 @@ def lost_ack(
     Incident: a time-out after the commit. `how` says what the client gets: a status of a gateway
     whose words are made up, a connection that is reset, or silence.
     """
-    if exchange.response is None or exchange.response.status >= 400:
+    done = exchange.response
+    reply = mcp.read(done.headers, done.body) if done else None
+    if done is None or done.status >= 400 or (reply and reply.is_error):
         raise NoSite("the tool did not do its work")
     match how:
         case "timeout":
@@ -70,7 +86,7 @@ def lost_ack(
         case "reset":
             return replace(exchange, response=None, error="reset")
         case _:
-            at = exchange.response.at
+            at = done.at
             code, phrase = _GATEWAY[how]
             body = f"<html><body><h1>{code} {phrase}</h1></body></html>\n".encode()
             bent = answer(exchange, code, body, kind="text/html")

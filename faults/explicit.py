@@ -12,23 +12,27 @@ from traces.model import Exchange, Place
 
 _STATUS: Mapping[Place, Shows] = {
     "http": Shows("http", "an answer with this status"),
-    "mcp": Shows("http", "the status of the POST; over stdio there is none, and no site"),
+    "mcp": Shows("http", "the status of the POST; over stdio there is none, and no site", True),
     "model-boundary": Shows("text", "the words `HTTP 503: ...` in the tool's result"),
     "model": Shows("http", "an answer with this status, in the provider's form"),
 }
 _DENIED: Mapping[Place, Shows] = {
     "http": Shows("http", "an answer 401 or 403"),
-    "mcp": Shows("flag", "a result with `isError` that says so"),
+    "mcp": Shows(
+        "http", "the POST is answered 401 or 403; over stdio `isError` says so", True, "flag"
+    ),
     "model-boundary": Shows("text", "the words `HTTP 401: ...` in the tool's result"),
     "model": Shows("http", "an answer 401 or 403, in the provider's form"),
 }
 _PROTOCOL: Mapping[Place, Shows] = {
-    "mcp": Shows("jsonrpc", "a JSON-RPC `error` with this code, which clients may keep back"),
+    "mcp": Shows(
+        "jsonrpc", "a JSON-RPC `error` with this code, which clients may keep back", True, "jsonrpc"
+    ),
     "model-boundary": Shows("text", "the words of an MCP client that was told so"),
 }
 _FAILED: Mapping[Place, Shows] = {
     "http": Shows("http", "an answer 400, 404, 409, 410 or 503 that says why"),
-    "mcp": Shows("flag", "a result with `isError` that says why"),
+    "mcp": Shows("flag", "a result with `isError` that says why", True, "flag"),
     "model-boundary": Shows("text", "the words `Error: ...` as the tool's result"),
     "model": Shows("text", "a refusal in place of the answer"),
 }

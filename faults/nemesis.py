@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from faults import over_mcp
 from faults.address import address
 from faults.aim import Aim
 from faults.binding import bind
 from faults.body import NoSite, rewritable
 from faults.detectability import detectability
-from faults.operator import Operator
+from faults.operator import COPY, Operator
+from faults.over_mcp import Landed
 from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
 from faults.side import side
@@ -65,6 +67,7 @@ class _Arm:
     def __init__(self, armed: Armed, seed: int, trace: str, rep: int) -> None:
         self.fault, self.site = armed.fault, armed.site
         self.operator: Operator = bind(armed.fault)
+        self.copy = str(armed.fault.params.get(COPY, "both"))
         named = trace if armed.trace is None else armed.trace
         self.aim = Aim(armed.fault, seed=seed, trace=named, rep=rep)
         before = armed.site.before if armed.site else ()
@@ -106,10 +109,11 @@ class _Arm:
     def _place(self, call: Call) -> Place | None:
         if self.site is not None:
             return self.site.place
-        http = call.over == "http" and call.exchanges[0][1] in STRONG
+        own = call.over if call.over and call.exchanges[0][1] in STRONG else None
         if self.fault.at is not None:
-            return None if self.fault.at == "http" and not http else self.fault.at
-        return "http" if http and "http" in self.operator.places else "model-boundary"
+            apart = self.fault.at in ("http", "mcp") and self.fault.at != own
+            return None if apart else self.fault.at
+        return own if own and self.operator.reaches(own, stdio=call.stdio) else "model-boundary"
 
     def spend(self, call: Call) -> None:
         """What does not persist strikes one attempt of a call, or finds that it cannot."""
@@ -163,9 +167,9 @@ class Nemesis:
         placed = self._watch.placed(exchange)
         if placed.kind == "model":
             return self._rewrite(exchange, placed) if placed.results else exchange
-        if placed.call is None or placed.call.over != "http":
+        if placed.call is None or placed.call.over is None:
             return exchange
-        strikes = self._strikes(placed.call, "http")
+        strikes = self._strikes(placed.call, placed.call.over)
         if not strikes:
             return exchange
         if all(strike.arm.operator.forwards for strike in strikes):
@@ -217,21 +221,44 @@ class Nemesis:
         """The exchange with what each strike makes of it, and each written down."""
         for strike in strikes:
             try:
-                found = self._drawn(exchange, strike)
+                landed = self._landed(exchange, strike)
             except NoSite as error:
                 self.no_site.append(str(error))
                 continue
-            bent = found.exchange
+            injection = self._injection(exchange.seq, strike)
+            split = {COPY: strike.arm.copy} if landed.split else {}
             injection = replace(
-                self._injection(exchange.seq, strike),
-                original=_said(exchange.response) if exchange.response else _recorded(strike),
-                mutated=_said(bent.response),
-                dead=found.dead,
+                injection,
+                original=_recorded(strike) if landed.original is None else landed.original,
+                mutated=landed.mutated,
+                error_channel=landed.channel,
+                params={**injection.params, **split},
+                dead=landed.dead,
             )
             self._injected(self._judged(injection, strike))
             sham = strike.arm.operator.family == "sham"
-            exchange = bent if sham else replace(bent, answered_by="fault")
+            exchange = landed.exchange if sham else replace(landed.exchange, answered_by="fault")
         return exchange
+
+    def _landed(self, exchange: Exchange, strike: _Strike) -> Landed:
+        shows = strike.arm.operator.shows[strike.place]
+        if strike.place == "mcp":
+            return over_mcp.landed(
+                exchange,
+                strike.call,
+                shows,
+                lambda shown: self._drawn(shown, strike),
+                copy=strike.arm.copy,
+                seen=self._known(strike.call),
+            )
+        found = self._drawn(exchange, strike)
+        return Landed(
+            exchange=found.exchange,
+            original=_said(exchange.response),
+            mutated=_said(found.exchange.response),
+            channel=shows.channel,
+            dead=found.dead,
+        )
 
     def _drawn(self, exchange: Exchange, strike: _Strike) -> Drawn:
         """The bent exchange; a wrong value is drawn again until its fate can be told."""
@@ -239,7 +266,7 @@ class Nemesis:
         return drawn(
             operator,
             exchange,
-            fault.params,
+            {name: value for name, value in fault.params.items() if name != COPY},
             strike.at,
             seen=self._known(strike.call),
             background=self._background,

@@ -6,10 +6,11 @@ in a table; here the signature is the declaration, and `bind` checks a fault aga
 anything starts.
 
 What it bends is an exchange wherever it strikes. At http and in model traffic that is the one on
-the wire. At mcp and at the model boundary it stands for the tool's result itself: asked with
-`CALL tool:NAME` and the arguments, answered 200 with the result's text. There the place shows
-what came out of it by what the operator says in `shows`: `none` is another result, `flag` a
-result that is marked as an error, `jsonrpc` an error of the protocol, `text` words in the result.
+the wire. At the model boundary it stands for the tool's result itself: asked with `CALL tool:NAME`
+and the arguments, answered 200 with the result's text. At mcp it is the one or the other, as the
+operator says. There the place shows what came out of it by what the operator says in `shows`:
+`none` is another result, `flag` a result that is marked as an error, `jsonrpc` an error of the
+protocol, `text` words in the result.
 """
 
 import inspect
@@ -46,10 +47,23 @@ class Shows(NamedTuple):
 
     channel: Channel
     how: str
+    wire: bool = False
+    """At mcp: whether the message's own transport is bent, and not the result in it."""
+    stdio: Channel | None = None
+    """Of what bends the transport, the channel over stdio; None where that has no such thing."""
 
 
-REACHED: tuple[Place, ...] = ("http", "model-boundary")
+REACHED: tuple[Place, ...] = ("http", "mcp", "model-boundary")
 """Places at which a nemesis strikes so far; the others are only said."""
+
+COPY = "copy"
+"""Which of the two copies of an MCP server's result are bent; no operator is told."""
+_COPY = inspect.Parameter(
+    COPY,
+    inspect.Parameter.KEYWORD_ONLY,
+    default="both",
+    annotation=Literal["both", "content", "structuredContent"],
+)
 
 BENT: Mapping[Place, Shows] = {
     "http": Shows("none", "another body in the tool's answer"),
@@ -86,10 +100,23 @@ class Operator:
         """Those of them at which a nemesis strikes so far."""
         return tuple(place for place in self.shows if place in REACHED)
 
+    def reaches(self, place: Place, *, stdio: bool = False) -> bool:
+        """Whether it can strike there; over stdio there is no status to answer with."""
+        if place not in self.reached:
+            return False
+        shows = self.shows[place]
+        return not (place == "mcp" and stdio and shows.wire and shows.stdio is None)
+
     @property
     def params(self) -> Mapping[str, inspect.Parameter]:
         """Its parameters by name."""
         return parameters(self.bend)
+
+    @property
+    def takes(self) -> Mapping[str, inspect.Parameter]:
+        """Its parameters, and that of the place mcp where it bends a part of a result."""
+        bends = self.family in ("S", "V") and "mcp" in self.shows and not self.shows["mcp"].wire
+        return {**self.params, COPY: _COPY} if bends else self.params
 
     def effective(self, params: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """All its parameters: those given, and the defaults of the rest."""

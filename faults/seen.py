@@ -67,6 +67,13 @@ class Seen:
         """The struck call as it was."""
         return None if self.at is None else self.observations[self.at]
 
+    def answers(self, tool: str) -> Iterator[Response]:
+        """What the tool answered over the network, the struck call's own first, then the latest."""
+        own = () if self.own is None else (self.own,)
+        for each in (*own, *reversed(self.observations)):
+            if each.tool == tool and each.response is not None:
+                yield each.response
+
     @property
     def before(self) -> tuple[Observation, ...]:
         """What was seen before the struck call."""

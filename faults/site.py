@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from faults.address import address, share
 from faults.aim import Aim, fits
-from faults.operator import Operator
+from faults.operator import COPY, Operator
 from faults.when import Position, When, when
 from traces.conversation import Call, canonical_arguments
 from traces.model import Fault, Place
@@ -163,20 +163,36 @@ def _site(
 
 
 def place(use: ToolUse, fault: Fault, operator: Operator) -> Place:
-    """Where this call can be struck: at http where its join is strong, else in the model request.
+    """Where this call can be struck: at its own exchange where its join is strong and the operator
+    does anything there, else in the model request.
 
     A call over MCP is not struck at http, where a fault would bend the protocol around the result.
     LookupError where the place that was asked for, or any the operator knows, is out of reach.
     """
-    http = use.place == "http" and use.strong
-    if fault.at == "http" and not http:
-        why = f"its join is only {use.join}" if use.seqs else "it made no request of its own"
-        why = "it is a call over MCP" if use.place == "mcp" else why
-        raise LookupError(f"{use.tool} cannot be struck at http: {why}; try --at model-boundary")
+    own: Place | None = None
+    if use.strong and (use.place == "http" or use.place == "mcp"):
+        own = use.place
+    if fault.at in ("http", "mcp") and fault.at != own:
+        raise LookupError(f"{use.tool} cannot be struck at {fault.at}: {_why_not(use, own)}")
+    if fault.at == "mcp" and not operator.reaches("mcp", stdio=use.stdio):
+        raise LookupError(
+            f"{operator.name} cannot strike {use.tool} at mcp: its server is one over stdio, which "
+            "has no status; try tool_error, or --at model-boundary"
+        )
     if fault.at is not None:
         return fault.at
-    if http and "http" in operator.places:
-        return "http"
+    if own is not None and operator.reaches(own, stdio=use.stdio):
+        return own
     if "model-boundary" not in operator.places:
-        raise LookupError(f"{operator.name} strikes at http only, where {use.tool} does not go")
+        places = " or ".join(place for place in operator.reached if place != "model")
+        raise LookupError(f"{operator.name} strikes at {places} only, where {use.tool} does not go")
+    if COPY in fault.params:
+        raise LookupError(f"copy is of an MCP server's result, and {use.tool} has none to strike")
     return "model-boundary"
+
+
+def _why_not(use: ToolUse, own: Place | None) -> str:
+    if own is not None:
+        return f"it is a call over {'MCP' if own == 'mcp' else 'HTTP'}; try --at {own}"
+    why = f"its join is only {use.join}" if use.seqs else "it made no request of its own"
+    return f"{why}; try --at model-boundary"

@@ -1,7 +1,7 @@
 """T: timing and transport. The answer is late, never comes, or breaks off."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import log
 from random import Random
@@ -9,23 +9,35 @@ from typing import Annotated, Literal
 
 from faults.body import NoSite
 from faults.operator import Between, Shows, operator
+from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Chunk, Exchange, Place, Response, header
 
 _LATE: Mapping[Place, Shows] = {
     "http": Shows("none", "the same answer, later"),
-    "mcp": Shows("none", "the same result, later"),
+    "mcp": Shows("none", "the same result, later", True, "none"),
     "model": Shows("none", "the same answer, with its first byte later"),
 }
 _SILENT: Mapping[Place, Shows] = {
     "http": Shows("http", "no answer until the client or the cap gives up"),
-    "mcp": Shows("jsonrpc", "no result, with or without notifications of progress"),
+    "mcp": Shows(
+        "http",
+        "no result, with or without notifications of progress; over stdio, in the end, the error "
+        "of a client that timed out",
+        True,
+        "jsonrpc",
+    ),
     "model-boundary": Shows("text", "the words of a client that timed out"),
     "model": Shows("http", "no answer until the client or the cap gives up"),
 }
 _BROKEN: Mapping[Place, Shows] = {
     "http": Shows("http", "an answer that breaks off, or an error event in a stream"),
-    "mcp": Shows("jsonrpc", "a stream that ends without its result, or a server that is gone"),
+    "mcp": Shows(
+        "http",
+        "an answer or a stream that ends without its result; over stdio the server is gone",
+        True,
+        "jsonrpc",
+    ),
     "model-boundary": Shows("text", "the words of a client whose connection broke"),
     "model": Shows("http", "a stream that breaks off after some events, or an error event in it"),
 }
@@ -71,22 +83,42 @@ def hang(
 
     Incident: a stuck worker, a message lost in a queue. With `progress` the head of an answer
     and a blank each second keep the connection alive, and the answer still never comes: blanks
-    that no server sent are the only bytes this makes up.
+    that no server sent are the only bytes this makes up. Over MCP it is a notification of progress
+    each second, or a comment in the stream where the client wants to hear of none.
     """
     seconds = cap_ms / 1000
     if not progress:
         return replace(exchange, response=None, error=f"timeout: {seconds:g} s")
-    begin = exchange.started
+    begin, (kind, sign) = exchange.started, _sign_of_life(exchange)
     alive = Response(
         status=200,
-        headers=(("content-type", "application/json"), ("transfer-encoding", "chunked")),
+        headers=(("content-type", kind), ("transfer-encoding", "chunked")),
         chunks=tuple(
-            Chunk(at=begin + beat * _BEAT, data=b" ") for beat in range(int(seconds / _BEAT) + 1)
+            Chunk(at=begin + beat * _BEAT, data=sign(beat))
+            for beat in range(int(seconds / _BEAT) + 1)
         ),
         at=begin,
     )
     left = seconds % _BEAT
     return replace(exchange, response=alive, error=f"timeout: {left:g} s")
+
+
+def _sign_of_life(exchange: Exchange) -> tuple[str, Callable[[int], bytes]]:
+    """The type of an answer that never ends, and what it says at each beat."""
+    if mcp.message(exchange.request) is None:
+        return "application/json", lambda beat: b" "
+    token, stdio = mcp.progress_token(exchange.request), exchange.transport == "stdio"
+    if token is None and stdio:
+        raise NoSite("the client wants to hear of no progress")
+    if token is None:
+        return "text/event-stream", lambda beat: b": ping\r\n\r\n"
+
+    def told(beat: int) -> bytes:
+        said = b'{"jsonrpc":"2.0","method":"notifications/progress","params":'
+        said += b'{"progressToken":%s,"progress":%d}}' % (token.encode(), beat)
+        return said if stdio else b"event: message\r\ndata: " + said + b"\r\n\r\n"
+
+    return "text/event-stream", told
 
 
 @operator("T3", shows=_BROKEN)
@@ -108,6 +140,8 @@ def cut(
     answer = exchange.response
     if answer is None:
         raise NoSite("there is no answer to break off")
+    if how == "sse_error" and mcp.message(exchange.request) is not None:
+        raise NoSite("MCP has no error event; its error is a response: strike with protocol_error")
     events = [found.end() for found in _EVENT.finditer(_stream(answer, after_events, how))]
     whole = len(answer.body)
     if after_events >= 0 or (how == "sse_error" and after_bytes < 0):

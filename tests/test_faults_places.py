@@ -21,7 +21,7 @@ from faults.rendering import rendered
 from faults.seen import seen
 from faults.site import select
 from traces.conversation import Watch
-from traces.dialects import openai_chat
+from traces.dialects import mcp, openai_chat
 from traces.model import Chunk, Exchange, Fault, Injection, Place, Request, Response
 from traces.step import Answer, ToolCall
 from traces.story import story
@@ -40,19 +40,23 @@ class Run:
     """Some taps, and the traffic that an agent makes whatever it is told."""
 
     def __init__(
-        self, taps: Taps, *, local: bool, script: tuple[tuple[ToolCall, str], ...] = SCRIPT
+        self, taps: Taps, place: Place, script: tuple[tuple[ToolCall, str], ...] = SCRIPT
     ) -> None:
         self.taps, self.seqs, self.exchanges = taps, count(), list[Exchange]()
-        told: list[dict[str, object]] = [{"role": "user", "content": "pay ord-7314 back"}]
+        history: list[dict[str, object]] = [{"role": "user", "content": "pay ord-7314 back"}]
         for call, result in script:
-            self.model(told, call)
-            said = result if local else rendered(self.tool(call.name, result))
+            self.model(history, call)
+            said = result
+            if place == "http":
+                said = rendered(self.tool(call.name, result))
+            if place == "mcp":
+                said = told(self.mcp(call, result))
             function = {"name": call.name, "arguments": call.arguments}
-            told.append(
+            history.append(
                 {"role": "assistant", "tool_calls": [{"id": call.id, "function": function}]}
             )
-            told.append({"role": "tool", "tool_call_id": call.id, "content": said})
-        self.model(told)
+            history.append({"role": "tool", "tool_call_id": call.id, "content": said})
+        self.model(history)
 
     def model(self, messages: list[dict[str, object]], *calls: ToolCall) -> None:
         answer = Answer(message="" if calls else "paid back 1686.65", calls=calls, model="m")
@@ -70,6 +74,15 @@ class Run:
         )
         return self.exchange(f"http://shop/{name}", b"{}", answer)
 
+    def mcp(self, call: ToolCall, said: str) -> Exchange:
+        params = {"name": call.name, "arguments": json.loads(call.arguments)}
+        asked = {"jsonrpc": "2.0", "id": len(self.exchanges), "method": "tools/call"}
+        reply = mcp.Reply(id=str(asked["id"]), text=said, structured=said, is_error=False)
+        headers, chunks = mcp.write(reply, stream=False)
+        answer = Response(status=200, headers=headers, chunks=chunks)
+        body = json.dumps(asked | {"params": params}).encode()
+        return self.exchange("http://shop/mcp", body, answer)
+
     def exchange(self, url: str, body: bytes, answer: Response) -> Exchange:
         at = float(next(self.seqs))
         request = Request(method="POST", url=url, body=body)
@@ -83,26 +96,35 @@ class Run:
         return x
 
 
-CLEAN = {local: Run(Taps([Watch()]), local=local).exchanges for local in (False, True)}
+def told(exchange: Exchange) -> str:
+    """What an MCP client makes of an answer."""
+    answer = exchange.response
+    reply = mcp.read(answer.headers, answer.body) if answer and not exchange.error else None
+    if reply is None:
+        return rendered(exchange)
+    return f"MCP error {reply.code}: {reply.text}" if reply.code is not None else reply.text
+
+
+PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary")
+CLEAN = {place: Run(Taps([Watch()]), place).exchanges for place in PLACES}
 CELLS = [(name, place) for name, each in OPERATORS.items() for place in each.reached]
 WRITES = {name for name, each in OPERATORS.items() if "write" in each.needs}
 
 
 def struck(name: str, place: Place) -> tuple[Run, tuple[Injection, ...], Nemesis]:
-    local = place == "model-boundary"
     where, nth = ("issue_refund", 1) if name in WRITES else ("get_order", 3)
     fault = Fault(name=OPERATORS[name].code, where={"tool": where}, nth=nth, at=place)
-    told, injections, watch = story(CLEAN[local]), list[Injection](), Watch()
+    clean, injections, watch = story(CLEAN[place]), list[Injection](), Watch()
     nemesis = Nemesis(
-        [Armed(fault=fault, site=select(told, fault, bind(fault)))],
+        [Armed(fault=fault, site=select(clean, fault, bind(fault)))],
         watch,
         injections.append,
         run="r",
         trace="t",
         seed=7,
-        seen=replace(seen(told, CLEAN[local]), world=True),
+        seen=replace(seen(clean, CLEAN[place]), world=True),
     )
-    return Run(Taps([watch, nemesis]), local=local), tuple(injections), nemesis
+    return Run(Taps([watch, nemesis]), place), tuple(injections), nemesis
 
 
 @pytest.mark.parametrize(("name", "place"), CELLS)
@@ -116,7 +138,7 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
     assert injection.error_channel == operator.shows[place].channel
 
     last = openai_chat.results(run.exchanges[-1].forwarded.body)
-    clean = openai_chat.results(CLEAN[place != "http"][-1].request.body)
+    clean = openai_chat.results(CLEAN[place][-1].request.body)
     differing = [
         told.call_id for told, was in zip(last, clean, strict=True) if told.text != was.text
     ]

@@ -10,7 +10,7 @@ from faults.nemesis import Nemesis, live
 from faults.sofar import LATEST, Sofar
 from tests.test_faults_places import ACK, SCRIPT, Run
 from traces.conversation import Watch
-from traces.model import Fault, Injection
+from traces.model import Fault, Injection, Place
 from traces.step import ToolCall
 from traces.taps import Taps
 
@@ -19,12 +19,14 @@ AGAIN = (
     (ToolCall(id="c5", name="issue_refund", arguments='{"amount": 12.5}'), ACK.replace("1", "2")),
 )
 
+PLACES: dict[bool, Place] = {False: "http", True: "model-boundary"}
+
 
 def struck(fault: Fault, *, local: bool) -> tuple[tuple[Injection, ...], Nemesis]:
     injections, watch = list[Injection](), Watch()
     seen = Sofar(watch, world=True)
     nemesis = Nemesis([live(fault)], watch, injections.append, run="r", trace="", seen=seen)
-    Run(Taps([watch, seen, nemesis]), local=local, script=AGAIN)
+    Run(Taps([watch, seen, nemesis]), PLACES[local], script=AGAIN)
     return tuple(injections), nemesis
 
 
@@ -74,7 +76,7 @@ def test_a_lie_is_no_observation() -> None:
         seen = Sofar(watch, world=True)
         armed = [live(digit), live(stale)]
         nemesis = Nemesis(armed, watch, injections.append, run="r", trace="", seen=seen)
-        Run(Taps([watch, seen, nemesis]), local=local)
+        Run(Taps([watch, seen, nemesis]), PLACES[local])
         lie, *later = injections
         told = json.loads(lie.mutated or b"")["total"]
         assert told != json.loads(EARLIER)["total"]
@@ -86,7 +88,7 @@ def test_a_lie_is_no_observation() -> None:
 def test_only_the_latest_is_kept() -> None:
     watch = Watch()
     seen = Sofar(watch, world=False)
-    Run(Taps([watch, seen]), local=False, script=tuple(_many(LATEST + 9)))
+    Run(Taps([watch, seen]), "http", script=tuple(_many(LATEST + 9)))
     (call,) = watch.conversations.calls[:1]
     assert len(seen.of(call).observations) == LATEST
 

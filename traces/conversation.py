@@ -75,6 +75,8 @@ class Call:
     """How its own requests went; None as long as it has made none."""
     server: str | None = None
     """The host of its first request, or the name of a server over stdio."""
+    stdio: bool = False
+    """Whether that server is one over stdio."""
     exchanges: list[tuple[int, Join]] = field(default_factory=list)
     result: Result | None = None
     result_seq: int | None = None
@@ -358,6 +360,7 @@ class Conversations:
             if not call.exchanges:
                 call.over = "http" if said is None else "mcp"
                 call.server = urlsplit(exchange.request.url).netloc
+                call.stdio = exchange.transport == "stdio"
             call.exchanges.append((exchange.seq, join))
         placed = Placed("tool", lane, None, call, join)
         if not self._failed:

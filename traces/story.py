@@ -36,6 +36,8 @@ class ToolUse:
     place: Literal["http", "mcp", "local", "provider"]
     server: str | None = None
     """The host of its first request, or the name of a server over stdio."""
+    stdio: bool = False
+    """Whether that server is one over stdio."""
     join: Join | None
     seqs: tuple[int, ...]
 
@@ -201,6 +203,7 @@ def _use(call: Call, by_seq: Mapping[int, Exchange]) -> ToolUse:
         is_error=_is_error(call.result.is_error if call.result else None, text, over_mcp or own),
         place="mcp" if over_mcp else "http" if own else "local",
         server=call.server,
+        stdio=call.stdio,
         join=call.exchanges[0][1] if call.exchanges else None,
         seqs=seqs,
     )

@@ -58,8 +58,8 @@ def _plain(operator: "Operator", *, example: bool) -> dict[str, object]:
         "shows": {place: each._asdict() for place, each in operator.shows.items()},
         "forwards": operator.forwards,
         "needs": operator.needs,
-        "params": {key: value.default for key, value in operator.params.items()},
-        "allowed": {key: _allowed(operator, key) for key in operator.params},
+        "params": {key: value.default for key, value in operator.takes.items()},
+        "allowed": {key: _allowed(operator, key) for key in operator.takes},
         "help": operator.help,
     }
     if example:
@@ -85,9 +85,9 @@ def _listed(operators: "tuple[Operator, ...]") -> list[str]:
 def _explained(operator: "Operator") -> str:
     lines = [f"{operator.code} {operator.name}", ""]
     lines += [f"  {line}".rstrip() for line in operator.help.splitlines()]
-    if operator.params:
+    if operator.takes:
         lines += ["", "parameters"]
-        for key, parameter in operator.params.items():
+        for key, parameter in operator.takes.items():
             allowed = _allowed(operator, key)
             default = parameter.default if parameter.default != "" else "none"
             lines.append(f"  {key}={default}" + (f"  {allowed}" if allowed else ""))
@@ -122,4 +122,4 @@ def _allowed(operator: "Operator", key: str) -> str | None:
     """What a parameter may be, in words."""
     from faults.parameters import allowed
 
-    return allowed(operator.params[key])
+    return allowed(operator.takes[key])

@@ -43,6 +43,8 @@ _METHOD = re.compile(
 )
 _HEADERS = ("mcp-protocol-version", "mcp-session-id", "mcp-method")
 _LISTENS = "subscriptions/listen"
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+"""In `_meta` of each message, from 2026-07-28 on."""
 _LONG = re.compile(rb"\d{19}")
 """In a number it may say more than 64 bits hold."""
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
@@ -59,6 +61,8 @@ class Message:
     """Where a tool is called; its id is that of JSON-RPC, as JSON text, and no model knows it."""
     meta: frozenset[str] = frozenset()
     """The texts in `_meta`, among which some clients give the model's id of the call."""
+    stateless: bool = False
+    """True for a call that says its version itself, as from 2026-07-28 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +128,14 @@ def _message(request: Request, said: dict[str, object]) -> Message:
         return Message(role="aside", method=method or request.method)
     if method != "tools/call":
         return Message(role="talk", method=method)
-    meta = wire.table(params.get("_meta")).values()
+    meta = wire.table(params.get("_meta"))
     call = ToolCall(
         id=_dumped(said["id"]),
         name=wire.string(params.get("name")) or "",
         arguments=_dumped(params.get("arguments", {})),
     )
-    texts = frozenset(value for value in meta if isinstance(value, str))
-    return Message(role="call", method=method, call=call, meta=texts)
+    texts = frozenset(value for value in meta.values() if isinstance(value, str))
+    return Message(role="call", method=method, call=call, meta=texts, stateless=_VERSION in meta)
 
 
 def _dumped(value: object) -> str:
@@ -364,12 +368,44 @@ def refuse(body: bytes, code: int, text: str) -> tuple[Edit, ...]:
     return (view.edit((key, span[1]), said),)
 
 
+def unstructured(body: bytes) -> tuple[Edit, ...]:
+    """The edit that takes a result's structured value away; none where it has none."""
+    found = _answer(body)
+    members = _members(found[0]) if found else {}
+    if found is None or b"structuredContent" not in members:
+        return ()
+    view, names = found[0], list(members)
+    at, (_, stop) = names.index(b"structuredContent"), members[b"structuredContent"]
+    start = view.text.rfind(b'"structuredContent"', 0, members[b"structuredContent"][0])
+    if at + 1 < len(names):
+        after = members[names[at + 1]][0]
+        stop = view.text.rfind(b'"' + names[at + 1] + b'"', stop, after)
+    elif at:
+        start = members[names[at - 1]][1]
+    return (view.edit((start, stop), b""),)
+
+
+def addressed(body: bytes, id: str) -> tuple[Edit, ...]:
+    """The edit that makes the response in an answer one to the message of this id (JSON text)."""
+    found = _answer(body)
+    if found is None or _dumped(found[1].get("id")) == id:
+        return ()
+    view = found[0]
+    span = spans.members(view.text, spans.root(view.text)).get(b"id")
+    return (view.edit(span, id.encode()),) if span else ()
+
+
 def _result(view: _View) -> wire.Span | None:
     return spans.members(view.text, spans.root(view.text)).get(b"result")
 
 
-def write(reply: Reply, *, stream: bool) -> tuple[Headers, tuple[Chunk, ...]]:
-    """Headers and the one chunk, at time 0, of an answer as a server sends it."""
+def write(
+    reply: Reply, *, stream: bool, stateless: bool = False
+) -> tuple[Headers, tuple[Chunk, ...]]:
+    """Headers and the one chunk, at time 0, of an answer as a server sends it.
+
+    In 2026-07-28, where no session remembers the version, a result says that it is one.
+    """
     said: dict[str, object] = {"jsonrpc": "2.0", "id": json.loads(reply.id)}
     if reply.code is not None:
         said["error"] = {"code": reply.code, "message": reply.text}
@@ -377,7 +413,8 @@ def write(reply: Reply, *, stream: bool) -> tuple[Headers, tuple[Chunk, ...]]:
         result: dict[str, object] = {"content": [{"type": "text", "text": reply.text}]}
         if reply.structured is not None:
             result["structuredContent"] = json.loads(reply.structured)
-        said["result"] = result | {"isError": bool(reply.is_error)}
+        result["isError"] = bool(reply.is_error)
+        said["result"] = result | ({"resultType": "complete"} if stateless else {})
     body = json.dumps(said, separators=(",", ":")).encode()
     if stream:
         data = b"event: message\r\ndata: " + body + b"\r\n\r\n"

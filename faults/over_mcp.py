@@ -1,0 +1,313 @@
+"""The place mcp: what an operator does, put into the message in which a tool's result comes.
+
+What bends a result is shown it as text, and what it makes of that is put back into the same
+message. Most servers say a result twice, as text in `content` and as `structuredContent`: both
+copies are bent alike, or deliberately one, where the fault says `copy`. A structured copy holds
+JSON only: where the bent text is none, it goes, and stays only where the tool declares one, since
+clients refuse a result without it.
+
+What bends the transport (`wire` in what the operator shows) is shown the message's own exchange.
+An answer that it makes is said as this protocol says it: by a status, by `isError`, or by a
+JSON-RPC error. Over stdio there is no status and no connection of a call's own: a hang ends in the
+error of a client that timed out, and a cut in a server that is gone.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from faults.body import NoSite, text, with_body
+from faults.operator import Channel, Shows
+from faults.rendering import failed
+from faults.seen import Seen
+from faults.validity import Drawn, same
+from traces.conversation import Call
+from traces.dialects import mcp
+from traces.encoding import plain
+from traces.model import Chunk, Edit, Exchange, Request, Response, edited, header
+
+type Draw = Callable[[Exchange], Drawn]
+
+TIMED_OUT = -32001
+"""The code of a request that timed out, and of what stands for an HTTP status."""
+_SECONDS = re.compile(r"timeout: ([\d.]+) s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """What a strike made of an exchange."""
+
+    exchange: Exchange
+    original: bytes | None
+    """The result that was there, as text; None where the server was not asked."""
+    mutated: bytes | None
+    channel: Channel
+    dead: bool | None = None
+    split: bool = False
+    """True where the two copies of the result contradict each other now."""
+
+
+def landed(
+    exchange: Exchange, call: Call, shows: Shows, draw: Draw, *, copy: str, seen: Seen
+) -> Landed:
+    """What a strike makes of a call's exchange, asked or answered.
+
+    NoSite where there is nothing to bend, or this transport has no such thing.
+    """
+    known = next(seen.answers(call.tool), None)
+    form = _Form(declared=False, stream=_streams(exchange.response or known))
+    if shows.wire:
+        return _transport(exchange, shows, draw, form)
+    return _bent(exchange, call, draw, copy, form)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a server says the results of a tool."""
+
+    declared: bool
+    """Whether the tool has an outputSchema."""
+    stream: bool
+
+
+def _bent(exchange: Exchange, call: Call, draw: Draw, copy: str, form: _Form) -> Landed:
+    """The exchange with another result in its answer."""
+    if exchange.response is None and exchange.error is None:
+        return _made_up(exchange, call, draw, form)
+    reply = _result(exchange)
+    copies = _copies(reply, copy)
+    found = draw(_as_call(exchange, call, copies.shown))
+    said = text(found.exchange)
+    landed = Landed(
+        exchange=exchange,
+        original=copies.shown.encode("utf-8", "surrogatepass"),
+        mutated=said.encode("utf-8", "surrogatepass"),
+        channel="none",
+        dead=found.dead,
+        split=copy != "both" and bool(reply.text) and reply.structured is not None,
+    )
+    if said == copies.shown:
+        return landed
+    body = _plain(exchange)
+    edits = copies.edits(body, said, declared=form.declared)
+    return replace(landed, exchange=with_body(exchange, edited(body, edits)))
+
+
+def _transport(exchange: Exchange, shows: Shows, draw: Draw, form: _Form) -> Landed:
+    """The exchange with a transport that fails, or an answer that says so."""
+    reply = _reply(exchange)
+    stdio = exchange.transport == "stdio"
+    channel = shows.stdio if stdio else shows.channel
+    if channel is None:
+        raise NoSite("a server over stdio has no HTTP status; strike with tool_error")
+    bent = draw(exchange).exchange
+    answer = bent.response
+    if answer is not None and answer.status >= 400 and channel != "http":
+        bent = _said_as(bent, answer, channel, stream=form.stream)
+    elif stdio and bent.error is not None:
+        bent = _over_stdio(bent)
+    elif answer is not None and not failed(bent):
+        bent = _addressed(bent)
+    then = _reply(bent)
+    said = then.text if then else text(bent) if bent.response and not stdio else None
+    return Landed(
+        exchange=bent,
+        original=None if reply is None else reply.text.encode("utf-8", "surrogatepass"),
+        mutated=None if said is None else said.encode("utf-8", "surrogatepass"),
+        channel=channel,
+    )
+
+
+def _streams(answer: Response | None) -> bool:
+    """Whether a server answers in streams of events, as this answer says."""
+    kind = header(answer.headers, "content-type") if answer else None
+    return kind is not None and kind.startswith("text/event-stream")
+
+
+def _reply(exchange: Exchange) -> mcp.Reply | None:
+    answer = exchange.response
+    return None if answer is None else mcp.read(answer.headers, answer.body)
+
+
+def _result(exchange: Exchange) -> mcp.Reply:
+    reply = _reply(exchange)
+    if reply is None:
+        raise NoSite("the server gave no answer to bend")
+    if reply.code is not None:
+        raise NoSite(f"the server answered with an error of the protocol, {reply.code}")
+    if reply.is_error is None:
+        raise NoSite("the server asked for more before it gives a result")
+    return reply
+
+
+def _plain(exchange: Exchange) -> bytes:
+    answer = exchange.response
+    data = plain(answer.headers, answer.body) if answer else None
+    if data is None:
+        raise NoSite("the answer's content encoding cannot be undone")
+    return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """What is shown to the operator, and which copies of the result say it."""
+
+    shown: str
+    content: bool
+    structured: bool
+    member: str | None = None
+    """The one member of the structured copy in which it stands; None where it is the whole."""
+    quoted: bool = False
+    """Whether it stands there as a text."""
+
+    def edits(self, body: bytes, said: str, *, declared: bool) -> tuple[Edit, ...]:
+        """The edits that put another text in its place."""
+        text = said if self.content else None
+        if not self.structured:
+            return mcp.replace(body, text=text)
+        value = json.dumps(said) if self.quoted else said
+        if _is_json(value):
+            inner = value if self.member is None else f"{{{json.dumps(self.member)}: {value}}}"
+            return mcp.replace(body, text=text, structured=inner)
+        if not self.content:
+            raise NoSite("structuredContent can hold nothing that is no JSON")
+        without = () if declared else mcp.unstructured(body)
+        return tuple(sorted((*mcp.replace(body, text=text), *without), key=lambda e: e.start))
+
+
+def _copies(reply: mcp.Reply, copy: str) -> _Copies:
+    structured = reply.structured
+    if copy == "structuredContent" or (copy == "both" and not reply.text):
+        if structured is None:
+            raise NoSite("the result has no structuredContent" if copy != "both" else "no text")
+        return _Copies(shown=structured, content=False, structured=True)
+    if copy == "content" or structured is None or same(reply.text, structured):
+        both = copy == "both" and structured is not None
+        return _Copies(shown=reply.text, content=True, structured=both)
+    value = json.loads(structured)
+    if isinstance(value, dict) and len(value) == 1:  # as servers do with what is no object
+        ((member, inner),) = value.items()
+        if inner == reply.text or same(json.dumps(inner), reply.text):
+            return _Copies(
+                shown=reply.text,
+                content=True,
+                structured=True,
+                member=member,
+                quoted=isinstance(inner, str) and inner == reply.text,
+            )
+    raise NoSite(
+        "content and structuredContent say different things; name the one to bend, as in "
+        "digit:copy=content"
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_call(exchange: Exchange, call: Call, document: str) -> Exchange:
+    """The result alone, for the operator."""
+    at = exchange.response.at if exchange.response else exchange.started
+    data = document.encode("utf-8", "surrogatepass")
+    request = Request(method="CALL", url=f"tool:{call.tool}", body=call.arguments.encode())
+    shown = Response(status=200, chunks=(Chunk(at=at, data=data),), at=at, ended=at)
+    return replace(exchange, request=request, response=shown, error=None)
+
+
+def _made_up(exchange: Exchange, call: Call, draw: Draw, form: _Form) -> Landed:
+    """A result in place of the server's, which was not asked."""
+    asked = replace(_as_call(exchange, call, ""), response=None)
+    said = text(draw(asked).exchange)
+    structured = said if form.declared and said.lstrip()[:1] == "{" and _is_json(said) else None
+    reply = mcp.Reply(id=_id(exchange), text=said, structured=structured, is_error=False)
+    return Landed(
+        exchange=_answered(exchange, reply, exchange.started, stream=form.stream),
+        original=None,
+        mutated=said.encode("utf-8", "surrogatepass"),
+        channel="none",
+    )
+
+
+def _id(exchange: Exchange) -> str:
+    said = mcp.message(exchange.request)
+    assert said is not None
+    assert said.call is not None
+    return said.call.id
+
+
+def _answered(exchange: Exchange, reply: mcp.Reply, at: float, *, stream: bool) -> Exchange:
+    """The exchange with this reply, as a server of its transport and version says it."""
+    said = mcp.message(exchange.request)
+    stdio = exchange.transport == "stdio"
+    headers, (chunk,) = mcp.write(
+        reply, stream=stream and not stdio, stateless=said is not None and said.stateless
+    )
+    answer = Response(
+        status=200,
+        headers=() if stdio else headers,
+        chunks=(replace(chunk, at=at),),
+        at=at,
+        ended=at,
+    )
+    return replace(exchange, response=answer, error=None)
+
+
+def _said_as(bent: Exchange, answer: Response, channel: Channel, *, stream: bool) -> Exchange:
+    """An answer with a status, as the result or as the error that this protocol has for it."""
+    body = plain(answer.headers, answer.body) or b""
+    if channel == "flag":
+        said = body.decode("utf-8", "replace")
+        reply = mcp.Reply(id=_id(bent), text=said, is_error=True)
+    else:
+        code, words = _error(answer.status, body)
+        reply = mcp.Reply(id=_id(bent), text=words, is_error=True, code=code)
+    return _answered(bent, reply, answer.at, stream=stream)
+
+
+def _error(status: int, body: bytes) -> tuple[int, str]:
+    """Code and message of a JSON-RPC error: those in the body, else what the status says."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        said = None
+    match said:
+        case {"code": int(code), "message": str(words)}:
+            return code, words
+    try:
+        return TIMED_OUT, HTTPStatus(status).phrase
+    except ValueError:
+        return TIMED_OUT, f"HTTP {status}"
+
+
+def _over_stdio(bent: Exchange) -> Exchange:
+    """How an answer that broke off ends where there is no connection of its own."""
+    code = (bent.error or "").partition(":")[0]
+    if code != "timeout":
+        return replace(bent, response=None, error="eof: the server ended")
+    found = _SECONDS.match(bent.error or "")
+    if found is None:
+        return bent
+    said = bent.response.chunks if bent.response else ()
+    at = (said[-1].at if said else bent.started) + float(found[1])
+    reply = mcp.Reply(id=_id(bent), text="Request timed out", is_error=True, code=TIMED_OUT)
+    ended = _answered(bent, reply, at, stream=False)
+    assert ended.response is not None
+    chunks = (*said, *ended.response.chunks)
+    return replace(ended, response=replace(ended.response, at=bent.started, chunks=chunks))
+
+
+def _addressed(bent: Exchange) -> Exchange:
+    """The answer of another message as one to this: with its id, and of no other session."""
+    answer, body = bent.response, _plain(bent)
+    edits = mcp.addressed(body, _id(bent))
+    if not edits or answer is None:
+        return bent
+    headers = tuple(each for each in answer.headers if each[0].lower() != "mcp-session-id")
+    ours = replace(bent, response=replace(answer, headers=headers))
+    return with_body(ours, edited(body, edits))
