@@ -73,8 +73,8 @@ def test_an_operator_of_another_package_is_listed_explained_and_bound(tmp_path: 
     assert listed.index("V10  enum_swap") < listed.index("V90  shout") < listed.index("X1")
 
     said = json.loads(stumble(site, "faults", "v90", "--json").stdout)
-    assert (said["name"], said["params"], said["allowed"]) == ("shout", {"times": 1},
-                                                               {"times": "1 to 3"})  # fmt: skip
+    assert (said["name"], said["params"]) == ("shout", {"times": 1, "copy": "both"})
+    assert said["allowed"] == {"times": "1 to 3", "copy": "both, content, structuredContent"}
     assert said["example"]["after"].endswith("!")
 
     tape = tmp_path / "none.tape"
