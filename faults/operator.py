@@ -67,7 +67,7 @@ _COPY = inspect.Parameter(
 
 BENT: Mapping[Place, Shows] = {
     "http": Shows("none", "another body in the tool's answer"),
-    "mcp": Shows("none", "another text in `content` and `structuredContent`, or in the `copy` named"),
+    "mcp": Shows("none", "another text in `content` and `structuredContent`, or in that of `copy`"),
     "model-boundary": Shows("none", "another text in the tool's result"),
 }
 """Of what changes a result and does not say so."""
