@@ -19,10 +19,19 @@ _HERE = Path(__file__).parent
 _DEFAULT = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
 
 MACROS = (
+    "gamma",
+    "beta",
+    "normal",
+    "student",
     "t975",
+    "chi2",
     "wilson",
     "binomial",
+    "exact",
+    "power",
     "mcnemar",
+    "holm",
+    "detection",
     "pass_hat_k",
     "clustered",
     "implied",
