@@ -16,6 +16,7 @@ from faults.when import When, agree, persist, when
 from traces.conversation import canonical_arguments
 from traces.model import Fault
 from traces.nearest import nearest
+from traces.turn import Turn
 
 SELECTORS = ("tool", "server", "args", "side", "transport")
 SIDES = ("read", "write", "any")
@@ -34,7 +35,7 @@ class Asked(Protocol):
     @property
     def step(self) -> int: ...
     @property
-    def place(self) -> Literal["http", "mcp", "local", "provider"]: ...
+    def place(self) -> Literal["http", "mcp", "local", "provider", "model"]: ...
     @property
     def server(self) -> str | None: ...
 
@@ -60,7 +61,7 @@ def check(fault: Fault) -> None:
 def fits(fault: Fault, call: Asked) -> bool:
     """Whether a call is one of those that the selectors of a fault name."""
     where = fault.where
-    if "tool" in where and not fnmatchcase(call.tool, where["tool"]):
+    if "tool" in where and not _named(call, where["tool"]):
         return False
     if "server" in where and not fnmatchcase(call.server or "", where["server"]):
         return False
@@ -69,6 +70,13 @@ def fits(fault: Fault, call: Asked) -> bool:
     if "transport" in where and where["transport"] != call.place:
         return False
     return "args" not in where or query.holds(where["args"], call.arguments or "{}")
+
+
+def _named(call: Asked, glob: str) -> bool:
+    """Whether a call is one of a tool; a model's turn, whether its answer calls one."""
+    if not isinstance(call, Turn):
+        return fnmatchcase(call.tool, glob)
+    return glob == "*" or any(fnmatchcase(name, glob) for name in call.tools)
 
 
 class Aim:

@@ -1,10 +1,10 @@
 """A fault as somebody said it, checked against the operator it names."""
 
-from faults import aim
+from faults import aim, turns
 from faults.operator import COPY, Operator
 from faults.parameters import check
-from faults.plugins import find
-from traces.model import Fault
+from faults.plugins import every, find
+from traces.model import Fault, Place
 from traces.nearest import nearest
 
 
@@ -21,8 +21,8 @@ def bind(fault: Fault) -> Operator:
             raise ValueError(f"{fault.name} has no parameter {name!r}{has}")
         check(found.name, found.takes[name], value)
     if fault.at is not None and fault.at not in found.reached:
-        places = " or ".join(found.reached)
-        raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}")
+        places, others = " or ".join(found.reached), _instead(found, fault.at)
+        raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}{others}")
     if COPY in fault.params and fault.at not in ("mcp", None):
         raise ValueError(f"copy is of an MCP server's result, which nobody has at {fault.at}")
     if "path" in fault.where:
@@ -33,4 +33,24 @@ def bind(fault: Fault) -> Operator:
             else f"where: {fault.name} bends no part of a result, so path says nothing"
         )
     aim.check(fault)
+    if fault.at == "model":
+        turns.check(fault)
+        _model(found, fault)
     return found
+
+
+def _instead(operator: Operator, place: Place) -> str:
+    """The operators of the same family that do strike there, else all."""
+    there = [each for each in every() if place in each.reached and each.family != "sham"]
+    alike = [each.name for each in there if each.family == operator.family]
+    return f"; {', '.join(alike or [each.name for each in there])} can" if there else ""
+
+
+def _model(operator: Operator, fault: Fault) -> None:
+    """ValueError where a parameter says nothing of a model's answer."""
+    if operator.name == "tool_error" and fault.params.get("how") != "refusal":
+        raise ValueError(
+            "tool_error at model is a refusal: say tool_error:how=refusal, or http_status"
+        )
+    if operator.name == "empty" and fault.params:
+        raise ValueError("empty at model leaves nothing of the answer, and takes no parameters")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from faults.atoms import atoms, pairs
+from traces.conversation import failed
+from traces.encoding import plain
 from traces.model import Exchange, Injection
 from traces.story import Story, ToolUse
 
@@ -20,12 +22,16 @@ class Consumption:
     consumed: bool | None
     seq: int | None
     why: str
+    attempts: str | None = None
+    """The attempts of the struck turn of a model, as `3: 429, 4: 200`; None where it is a call."""
 
 
 def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange]) -> Consumption:
     """Whether this injection reached the model, by the family rules of the taxonomy."""
     if injection.place == "model-boundary":
         return _at_boundary(injection, exchanges)
+    if injection.place == "model":
+        return _at_model(injection, story, exchanges)
     use = story.use(injection.call_id) if injection.call_id else None
     if use is None:
         return Consumption(None, None, "undecidable")
@@ -44,6 +50,47 @@ def _at_boundary(injection: Injection, exchanges: Sequence[Exchange]) -> Consump
             if answer is not None and answer.status < 400 and exchange.error is None:
                 return Consumption(True, exchange.seq, "forwarded bytes")
     return Consumption(False, None, "ended_before")
+
+
+def _at_model(injection: Injection, story: Story, exchanges: Sequence[Exchange]) -> Consumption:
+    """What the agent's client got is known byte for byte; what it tried again is absorbed."""
+    struck = story.placed[injection.seq].attempt_of
+    first = injection.seq if struck is None else struck
+    tries = [x for x in exchanges if first in (x.seq, story.placed[x.seq].attempt_of)]
+    last = tries[-1]
+    said = ", ".join(f"{x.seq}: {_status(x)}" for x in tries)
+    if last.seq == injection.seq:
+        got = _text(_said(last))
+        whole = got == _text(injection.mutated) and not _left(last)
+        if whole or (injection.op == "hang" and got is None):
+            return Consumption(True, last.seq, "forwarded bytes", said)
+        why = "ended_before" if _left(last) else "undecidable"
+        return Consumption(False if _left(last) else None, last.seq, why, said)
+    if last.answered_by == "fault":
+        return Consumption(True, last.seq, "the last attempt was struck too", said)
+    if failed(last):
+        return Consumption(None, last.seq, "undecidable", said)
+    return Consumption(False, last.seq, "absorbed", said)
+
+
+def _left(exchange: Exchange) -> bool:
+    """Whether the client went before it had all of the answer."""
+    return (exchange.error or "").startswith("cancelled")
+
+
+def _status(exchange: Exchange) -> str:
+    answer = exchange.response
+    if answer is None:
+        return (exchange.error or "no answer").partition(":")[0]
+    return str(answer.status) + (" cut" if exchange.error else "")
+
+
+def _said(exchange: Exchange) -> bytes | None:
+    answer = exchange.response
+    if answer is None:
+        return None
+    data = plain(answer.headers, answer.body)
+    return answer.body if data is None else data
 
 
 type Proof = Literal["introduced", "gone", "other", "late", "same"]

@@ -21,6 +21,7 @@ from faults.invariants import held, iso
 from faults.seen import Seen
 from faults.validity import shape
 from faults.value.stale import entity, records
+from traces.dialects.failing import spoken
 from traces.model import Injection
 
 type Detect = Literal["D0", "D1", "D2", "D3", "D4"]
@@ -38,6 +39,8 @@ def detectability(injection: Injection, seen: Seen | None = None) -> Detect | No
         return "D1"
     if injection.family == "X":
         return "D3"
+    if injection.place == "model":
+        return _of_answer(injection)
     if injection.original is None or injection.mutated is None:
         return None
     original = read(injection.original.decode("utf-8", "replace"))
@@ -51,6 +54,14 @@ def detectability(injection: Injection, seen: Seen | None = None) -> Detect | No
     if injection.persist == "once" or _told_elsewhere(original, mutated, seen):
         return "D3"
     return "D4"
+
+
+def _of_answer(injection: Injection) -> Detect:
+    """A model's answer: that there is none is seen, or JSON that does not parse; else ask again."""
+    was, now = spoken(injection.original or b""), spoken(injection.mutated or b"")
+    if was is None or now is None or malformed(read(was), read(now)):
+        return "D1"
+    return "D3" if injection.persist == "once" else "D4"
 
 
 def malformed(original: Document, mutated: Document) -> bool:

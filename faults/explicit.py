@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from faults.body import answer, is_call
 from faults.operator import Between, OneOf, Shows, operator
+from faults.spoken import failure, is_spoken, refused
 from traces.model import Exchange, Place
 
 _STATUS: Mapping[Place, Shows] = {
@@ -40,6 +41,7 @@ _AS_SUCCESS: Mapping[Place, Shows] = {
     "http": Shows("none", "an answer 200 that holds an error"),
     "mcp": Shows("none", "a result without `isError` that holds an error"),
     "model-boundary": Shows("none", "a tool's result that holds an error"),
+    "model": Shows("none", "an answer 200 that holds an error and no answer"),
 }
 
 
@@ -55,10 +57,12 @@ def http_status(
     """Answer with this status in place of the tool, which never sees the request.
 
     Incident: a deploy, an overload, a quota. `retry_after` in seconds adds that header; `shape`
-    is the form of the body, which is made up.
+    is the form of the body, which is made up; of a model `json` is that of its provider.
     """
     phrase = _phrase(code)
     headers = (("retry-after", str(retry_after)),) if retry_after else ()
+    if shape == "json" and is_spoken(exchange):
+        return failure(exchange, code, *headers)
     match shape:
         case "problem":
             body = _dump({"type": "about:blank", "title": phrase, "status": code})
@@ -93,6 +97,8 @@ def auth(
         "scope": ("insufficient_scope", "The caller lacks the permission for this operation."),
     }
     kind, message = said[why]
+    if is_spoken(exchange):
+        return failure(exchange, code, message=message)
     challenge = (("www-authenticate", f'Bearer error="{kind}"'),) if code == 401 else ()
     body = _dump({"error": {"code": kind, "message": message}})
     return answer(exchange, code, body, *challenge)
@@ -129,13 +135,16 @@ def tool_error(
     exchange: Exchange,
     rng: Random,
     *,
-    how: Literal["validation", "not_found", "business", "transient", "permanent"] = "validation",
+    how: Literal[
+        "validation", "not_found", "business", "transient", "permanent", "refusal"
+    ] = "validation",
 ) -> Exchange:
     """Let the tool itself say that it failed. It never sees the request; the words are made up.
 
     Incident: an argument that a stricter version refuses (`validation`), an index that lags
     behind (`not_found`), a business rule, a dependency that is down for now (`transient`) or for
-    good (`permanent`): the words hint at whether trying again makes sense.
+    good (`permanent`): the words hint at whether trying again makes sense. `refusal` is what a
+    model says that will not answer; at the model itself nothing else is.
     """
     said = {
         "validation": (400, "invalid_argument", "A required argument is missing or invalid."),
@@ -143,8 +152,11 @@ def tool_error(
         "business": (409, "not_allowed", "The operation is not allowed in the current state."),
         "transient": (503, "unavailable", "Temporarily unavailable, please try again later."),
         "permanent": (410, "gone", "This operation has been discontinued."),
+        "refusal": (403, "refused", "I'm sorry, but I can't help with that."),
     }
     status, kind, message = said[how]
+    if is_spoken(exchange):
+        return refused(exchange, rng)
     if is_call(exchange):
         return answer(exchange, 200, f"Error: {message}".encode(), kind="text/plain")
     return answer(exchange, status, _dump({"error": {"code": kind, "message": message}}))

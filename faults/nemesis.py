@@ -11,7 +11,7 @@ world comes first, then values, then structure, then errors, then timing; one th
 request from the tool leaves nothing to bend for those before it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,12 +27,14 @@ from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
 from faults.side import side
 from faults.site import Site
+from faults.turns import named, titles
 from faults.validity import Drawn, drawn
 from traces.conversation import STRONG, Call, Placed, Watch, canonical_arguments
 from traces.dialects import lens
 from traces.encoding import plain
 from traces.model import Edit, Exchange, Fault, Injection, Place, Response, composed
 from traces.step import Result
+from traces.turn import Turn, turn
 
 ORDER = ("X", "V", "S", "E", "T", "sham")
 """Families in the order in which several faults bend one exchange."""
@@ -58,6 +60,10 @@ def live(fault: Fault) -> Armed:
     """A fault for a run of which there is no recording; ValueError where it needs one."""
     bind(fault)
     Aim(fault)
+    if fault.at == "model" and named(fault):
+        raise ValueError(
+            "at=model with tool needs a recording: which tool an answer calls is not known before"
+        )
     return Armed(fault=fault)
 
 
@@ -77,17 +83,17 @@ class _Arm:
         self.reached = False
         """Whether it came to a call that it was aimed at."""
         self._begun = armed.site is None
-        self._seen: set[Call] = set()
-        self._struck: set[Call] = set()
+        self._seen: set[Call | Turn] = set()
+        self._struck: set[Call | Turn] = set()
         self.held = self.fired = 0
         self.first: str | None = None
         """The id of its first injection."""
 
-    def take(self, call: Call) -> None:
+    def take(self, call: Call | Turn) -> None:
         """Count a call; what came before the site was counted in the recording."""
         if call in self._seen:
             return
-        if self.aim.late:
+        if self.aim.late or isinstance(call, Turn):
             self._seen.add(call)
         if self._begun:
             strikes = self.aim.take(call)
@@ -97,16 +103,18 @@ class _Arm:
         if strikes:
             self._struck.add(call)
 
-    def strikes(self, call: Call, place: Place) -> bool:
+    def strikes(self, call: Call | Turn, place: Place) -> bool:
         """Whether it strikes the next attempt of a call here, if it can."""
-        if self.aim.late:
+        if self.aim.late or isinstance(call, Turn):
             self.take(call)
         limit = self.fault.max_injections
         if limit is not None and self.fired + self.held >= limit:
             return False
         return call in self._struck and self._place(call) == place
 
-    def _place(self, call: Call) -> Place | None:
+    def _place(self, call: Call | Turn) -> Place | None:
+        if isinstance(call, Turn):
+            return "model"
         if self.site is not None:
             return self.site.place
         own = call.over if call.over and call.exchanges[0][1] in STRONG else None
@@ -115,7 +123,7 @@ class _Arm:
             return None if apart else self.fault.at
         return own if own and self.operator.reaches(own, stdio=call.stdio) else "model-boundary"
 
-    def spend(self, call: Call) -> None:
+    def spend(self, call: Call | Turn) -> None:
         """What does not persist strikes one attempt of a call, or finds that it cannot."""
         if self.aim.transient:
             self._struck.discard(call)
@@ -124,7 +132,7 @@ class _Arm:
 @dataclass(frozen=True, slots=True)
 class _Strike:
     arm: _Arm
-    call: Call
+    call: Call | Turn
     place: Place
     at: str
 
@@ -150,6 +158,10 @@ class Nemesis:
         self._background, self._seen = background, seen
         arms = [_Arm(each, seed, trace, rep) for each in armed]
         self._arms = tuple(sorted(arms, key=lambda arm: ORDER.index(arm.operator.family)))
+        self._of_calls = tuple(arm for arm in self._arms if arm.fault.at != "model")
+        self._of_turns = tuple(arm for arm in self._arms if arm.fault.at == "model")
+        self._offered = any(arm.site.turn.offers for arm in arms if arm.site and arm.site.turn)
+        """Whether tools are offered to the model in this run, as far as is known."""
         self._asked = 0
         self._held: dict[int, tuple[_Strike, ...]] = {}
         self._lies: dict[tuple[str, str], str | None] = {}
@@ -166,10 +178,30 @@ class Nemesis:
         """Strike at the request: rewrite results in it, answer it, or note it to be held back."""
         placed = self._watch.placed(exchange)
         if placed.kind == "model":
-            return self._rewrite(exchange, placed) if placed.results else exchange
+            told = self._rewrite(exchange, placed) if placed.results else exchange
+            return self._at_model(told, placed) if self._of_turns else told
         if placed.call is None or placed.call.over is None:
             return exchange
-        strikes = self._strikes(placed.call, placed.call.over)
+        return self._at_once(exchange, self._strikes(placed.call, placed.call.over))
+
+    def _at_model(self, exchange: Exchange, placed: Placed) -> Exchange:
+        """Strike the answer to a turn, where it is one that the agent asks for itself."""
+        asked = turn(exchange.seq, placed)
+        aside = asked is not None and not asked.offers and (self._offered or titles(placed))
+        if asked is None or aside:
+            return exchange
+        self._offered = self._offered or asked.offers
+        if exchange.transport == "websocket":
+            if any(arm.strikes(asked, "model") for arm in self._of_turns):
+                self.no_site.append(
+                    "the model is asked over a WebSocket, whose messages are no HTTP"
+                )
+            return exchange
+        arms = tuple(arm for arm in self._of_turns if arm.strikes(asked, "model"))
+        return self._at_once(exchange, self._spent(arms, asked, "model"))
+
+    def _at_once(self, exchange: Exchange, strikes: tuple[_Strike, ...]) -> Exchange:
+        """Answer it where that can be done now, else note that its answer is to be bent."""
         if not strikes:
             return exchange
         if all(strike.arm.operator.forwards for strike in strikes):
@@ -194,17 +226,19 @@ class Nemesis:
         """What strikes the next attempt of a call at a place, which is spent with that."""
         new = self._watch.conversations.since(self._asked)
         self._asked += len(new)
-        for arm in self._arms:
+        for arm in self._of_calls:
             if not arm.aim.late:
                 for each in new:
                     arm.take(each)
-        arms = [arm for arm in self._arms if arm.strikes(call, place)]
+        return self._spent([arm for arm in self._of_calls if arm.strikes(call, place)], call, place)
+
+    def _spent(self, arms: Sequence[_Arm], call: Call | Turn, place: Place) -> tuple[_Strike, ...]:
         for arm in arms:
             arm.reached = True
             arm.spend(call)
         return tuple(_Strike(arm, call, place, self._address(arm, call)) for arm in arms)
 
-    def _address(self, arm: _Arm, call: Call) -> str:
+    def _address(self, arm: _Arm, call: Call | Turn) -> str:
         """What persists for the same arguments tells the same lie: its occurrence is the first."""
         persists = arm.fault.persist == "same_args"
         return address(
@@ -242,7 +276,7 @@ class Nemesis:
 
     def _landed(self, exchange: Exchange, strike: _Strike) -> Landed:
         shows = strike.arm.operator.shows[strike.place]
-        if strike.place == "mcp":
+        if strike.place == "mcp" and isinstance(strike.call, Call):
             return over_mcp.landed(
                 exchange,
                 strike.call,
@@ -272,7 +306,9 @@ class Nemesis:
             background=self._background,
         )
 
-    def _known(self, call: Call) -> Seen:
+    def _known(self, call: Call | Turn) -> Seen:
+        if isinstance(call, Turn):
+            return NOTHING
         writes = {"read": False, "write": True}.get(side(call.tool) or "")
         return self._seen.of(call, writes)
 
@@ -312,7 +348,9 @@ class Nemesis:
         except NoSite as error:
             self.no_site.append(str(error))
             return found
-        bent = as_exchange(exchange.seq, result, strikes[0].call)
+        call = strikes[0].call
+        assert isinstance(call, Call)
+        bent = as_exchange(exchange.seq, result, call)
         for strike in strikes:
             try:
                 new = self._drawn(bent, strike)
@@ -348,15 +386,24 @@ class Nemesis:
             family=arm.operator.family,
             place=strike.place,
             address=strike.at,
-            tool=call.tool,
-            call_id=call.id,
-            arguments=call.arguments,
+            tool=_tool(strike),
+            call_id=call.id if isinstance(call, Call) else None,
+            arguments=call.arguments if isinstance(call, Call) else None,
             params=arm.operator.effective(arm.fault.params),
             persist=arm.fault.persist,
             error_channel=arm.operator.shows[strike.place].channel,
             sham=arm.operator.family == "sham",
             repeat_of=first,
         )
+
+
+def _tool(strike: _Strike) -> str | None:
+    """The tool that was called; of a turn those that its answer calls in the recording."""
+    if isinstance(strike.call, Call):
+        return strike.call.tool
+    site = strike.arm.site
+    known = site is not None and site.turn is not None and site.turn.again(strike.call)
+    return ", ".join(site.turn.tools) or None if known and site and site.turn else None
 
 
 def _recorded(strike: _Strike) -> bytes | None:

@@ -53,7 +53,7 @@ class Shows(NamedTuple):
     """Of what bends the transport, the channel over stdio; None where that has no such thing."""
 
 
-REACHED: tuple[Place, ...] = ("http", "mcp", "model-boundary")
+REACHED: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
 """Places at which a nemesis strikes so far; the others are only said."""
 
 COPY = "copy"

@@ -1,16 +1,18 @@
-"""Where a fault is to strike: one call of the recording, chosen before anything runs."""
+"""Where a fault is to strike: one call, or one turn of the model, chosen before anything runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from faults import turns
 from faults.address import address, share
-from faults.aim import Aim, fits
+from faults.aim import Aim, Asked, fits
 from faults.operator import COPY, Operator
 from faults.when import Position, When, when
 from traces.conversation import Call, canonical_arguments
 from traces.model import Fault, Place
 from traces.nearest import nearest
 from traces.story import Story, ToolUse
+from traces.turn import Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +36,15 @@ class Site:
     place: Place
     result: str | None
     """What the call returned in the recording."""
-    before: tuple[ToolUse, ...] = ()
+    before: tuple[Asked, ...] = ()
     """The recording's calls up to this one, with it: what was counted until here."""
+    turn: Turn | None = None
+    """The model's turn that is struck; None where it is a call."""
 
-    def is_call(self, call: Call) -> bool:
-        """True for this very call in another run of the same prefix."""
+    def is_call(self, call: Call | Turn) -> bool:
+        """True for this very call, or turn, in another run of the same prefix."""
+        if self.turn is not None or isinstance(call, Turn):
+            return self.turn is not None and isinstance(call, Turn) and self.turn.again(call)
         return (
             call.tool == self.tool
             and (call.id == self.call_id if self.alone else call.prefix == self.prefix)
@@ -54,6 +60,8 @@ def select(story: Story, fault: Fault, operator: Operator, *, seed: int = 0, rep
     LookupError where the recording has no such call: the message names what it has.
     """
     fault = settled(story, fault, seed=seed, rep=rep)
+    if fault.at == "model":
+        return _of_turns(turns.select(story, fault, seed=seed, rep=rep, trace=trace(story)))
     aim = Aim(fault, seed=seed, trace=trace(story), rep=rep)
     for number, use in enumerate(story.uses, start=1):
         if aim.take(use):
@@ -75,8 +83,11 @@ def settled(story: Story, fault: Fault, *, seed: int = 0, rep: int = 0) -> Fault
     said = when(fault)
     if said.trigger != "position":
         return fault
-    fitting = [use for use in story.uses if fits(fault, use)]
-    numbers = [n for n, use in enumerate(fitting, start=1) if followed(story, use)]
+    if fault.at == "model":
+        numbers = turns.numbers(story, fault)
+    else:
+        fitting = [use for use in story.uses if fits(fault, use)]
+        numbers = [n for n, use in enumerate(fitting, start=1) if followed(story, use)]
     if not numbers:
         raise LookupError(_nothing(story, fault, said))
     at = address(
@@ -159,6 +170,21 @@ def _site(
         place=place(use, fault, operator),
         result=use.result,
         before=before,
+    )
+
+
+def _of_turns(found: tuple[Turn, ...]) -> Site:
+    turn = found[-1]
+    return Site(
+        tool=turn.tool,
+        call_id="",
+        arguments=turn.arguments,
+        prefix=turn.prefix,
+        ordinal=0,
+        place="model",
+        result=None,
+        before=found,
+        turn=turn,
     )
 
 

@@ -1,6 +1,5 @@
 """T: timing and transport. The answer is late, never comes, or breaks off."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import log
@@ -9,7 +8,9 @@ from typing import Annotated, Literal
 
 from faults.body import NoSite
 from faults.operator import Between, Shows, operator
-from traces.dialects import mcp
+from traces import sse
+from traces.dialects import lens, mcp, openai_chat
+from traces.dialects.failing import failing
 from traces.encoding import plain
 from traces.model import Chunk, Exchange, Place, Response, header
 
@@ -41,7 +42,6 @@ _BROKEN: Mapping[Place, Shows] = {
     "model-boundary": Shows("text", "the words of a client whose connection broke"),
     "model": Shows("http", "a stream that breaks off after some events, or an error event in it"),
 }
-_EVENT = re.compile(rb"(?:[^\r\n]+(?:\r\n|\n|\r))+(?:\r\n|\n|\r)")
 _BEAT = 1.0
 """Seconds between two signs of life."""
 
@@ -142,7 +142,7 @@ def cut(
         raise NoSite("there is no answer to break off")
     if how == "sse_error" and mcp.message(exchange.request) is not None:
         raise NoSite("MCP has no error event; its error is a response: strike with protocol_error")
-    events = [found.end() for found in _EVENT.finditer(_stream(answer, after_events, how))]
+    events = sse.ends(_stream(answer, after_events, how))
     whole = len(answer.body)
     if after_events >= 0 or (how == "sse_error" and after_bytes < 0):
         after = after_events if after_events >= 0 else len(events) // 2
@@ -156,7 +156,7 @@ def cut(
     kept = _kept(answer.chunks, keep)
     if how == "sse_error":
         at = kept[-1].at if kept else answer.at
-        last = Chunk(at=at, data=_error_event(answer.body))
+        last = Chunk(at=at, data=_error_event(exchange))
         headers = tuple(each for each in answer.headers if each[0].lower() != "content-length")
         bent = replace(answer, headers=headers, chunks=(*kept, last), ended=at)
         return replace(exchange, response=bent, error=None)
@@ -187,14 +187,10 @@ def _kept(chunks: tuple[Chunk, ...], keep: int) -> tuple[Chunk, ...]:
     return tuple(kept)
 
 
-def _error_event(body: bytes) -> bytes:
-    """What a provider sends when it breaks down in the middle of a stream."""
-    if b"event: message_start" in body:
-        error = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
-        return b"event: error\ndata: " + error + b"\n\n"
-    if b"event: response." in body:
-        said = b'"The server had an error processing your request."'
-        error = b'{"type":"error","code":"server_error","message":' + said + b',"param":null}'
-        return b"event: error\ndata: " + error + b"\n\n"
-    error = b'{"error":{"message":"The server had an error processing your request.",'
-    return b"data: " + error + b'"type":"server_error","param":null,"code":null}}\n\n'
+def _error_event(exchange: Exchange) -> bytes:
+    """What a model's provider sends when it breaks down in the middle of a stream."""
+    dialect = lens(exchange.request)
+    amiss = failing(dialect or openai_chat)
+    if amiss is None:
+        raise NoSite("nobody has said how a stream of this dialect breaks off")
+    return amiss.breakdown()

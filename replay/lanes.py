@@ -3,17 +3,25 @@
 from dataclasses import dataclass
 
 from traces.conversation import Conversations, Placed
+from traces.turn import Turn, turn
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where a replay leaves the recording: the call whose result makes its lane live."""
+    """Where a replay leaves the recording: the call whose result makes its lane live, or a turn."""
 
     call_id: str
     prefix: str | None
     """Address of the conversation before the call; None where its id alone names it."""
     world: bool
     """True if tools run live in a fresh world; False if they too come from the tape."""
+    turn: Turn | None = None
+    """The model's turn that is live itself; None where it is a call's result that makes it so."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from the other forks of its recording."""
+        return self.call_id if self.turn is None else f"exchange {self.turn.seq}"
 
 
 class Lanes:
@@ -61,7 +69,10 @@ class Lanes:
         return placed.kind == "model" and self._live.get(placed.lane or 0, False)
 
     def _at_fork(self, fork: Fork, placed: Placed, lane: int) -> bool:
-        """True for the request that carries the struck call's result."""
+        """True for the request that carries the struck call's result, or is the struck turn."""
+        if fork.turn is not None:
+            found = turn(0, placed)
+            return found is not None and fork.turn.again(found)
         call = self._conversations.call(lane, fork.call_id)
         carried = any(result.call_id == fork.call_id for result in placed.results)
         return carried and call is not None and fork.prefix in (None, call.prefix)

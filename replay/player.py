@@ -82,9 +82,10 @@ class Player:
 
     def request(self, exchange: Exchange) -> Exchange:
         """Answer from the recording, let it go live, or refuse it with an explanation."""
-        if exchange.response is not None or exchange.error is not None:
-            return exchange
         placed = self._watch.placed(exchange)
+        if exchange.response is not None or exchange.error is not None:
+            self._answered_before(exchange, placed)
+            return exchange
         if placed.kind == "other":
             return self._other(exchange)
         if upgrades(exchange.request):
@@ -94,6 +95,14 @@ class Player:
         if placed.kind == "tool" and mcp.is_aside(exchange.request):
             return self._aside(exchange)
         return self._play(exchange, placed)
+
+    def _answered_before(self, exchange: Exchange, placed: Placed) -> None:
+        """A model's turn that was struck is over: what was recorded of it answers no other try.
+
+        So a replay without a fork never goes on to the recorded end, and a fork is live from here.
+        """
+        if placed.kind == "model" and not self._lanes.live(placed):
+            self._found(exchange)
 
     def _open(self, exchange: Exchange, placed: Placed) -> Exchange:
         """A WebSocket is opened as it was; where all is live it is declined, and clients go on."""

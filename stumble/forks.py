@@ -15,6 +15,7 @@ from faults.judge import TWINS
 from faults.nemesis import Armed
 from faults.seen import Seen, seen
 from faults.site import Site, select, settled, trace
+from faults.turns import numbered
 from replay.lanes import Fork
 from replay.pin import pinnable
 from scenarios.world import World
@@ -55,11 +56,15 @@ class Branch:
 
     def describe(self) -> str:
         """`issue_refund (step 7) at http with http_status(code=503), once`."""
-        use = self.told.use(self.site.call_id)
-        step = f" (step {use.step})" if use else ""
         bent = " and ".join(_bent(armed.fault) for armed in self.armed if armed.site)
         later = "".join(f"; then {_bent(a.fault)}" for a in self.armed if a.site is None)
-        return f"{self.site.tool}{step} at {self.site.place} with {bent}{later}"
+        return f"{self._what()} at {self.site.place} with {bent}{later}"
+
+    def _what(self) -> str:
+        if self.site.turn is not None:
+            return numbered(self.site.turn)
+        use = self.told.use(self.site.call_id)
+        return self.site.tool + (f" (step {use.step})" if use else "")
 
 
 def _bent(fault: Fault) -> str:
@@ -83,6 +88,9 @@ def branch(
     """
     faults = (faults,) if isinstance(faults, Fault) else faults
     told = told or tell(recording)
+    places = {fault.at for fault in faults}
+    if "model" in places and len(places) > 1:
+        raise ValueError("faults at the model and faults at tools cannot strike together")
     sites = [select(told, fault, bind(fault), seed=seed, rep=rep) for fault in faults]
     first, named = min(sites, key=lambda site: len(site.before)), trace(told)
     settled_ones = [settled(told, fault, seed=seed, rep=rep) for fault in faults]
@@ -134,6 +142,7 @@ def plan(
             found.site.call_id,
             None if found.site.alone else found.site.prefix,
             world is not None,
+            found.site.turn,
         ),
         strike=strike,
         world=world,

@@ -45,9 +45,10 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
                           "until_step:step=9, flapping:on=2,off=3, quota:n=4."),
         click.option("--max-injections", type=int, metavar="N", help="Strike no more often."),
         click.option("--at", "place", metavar="PLACE",
-                     help="Where it strikes, http or model-boundary; by default http where the "
-                          "recording joins the call to its request, else in the model's next "
-                          "request."),
+                     help="Where it strikes, http, model-boundary or model; by default http where "
+                          "the recording joins the call to its request, else in the model's next "
+                          "request. At model it strikes the model's own answers, which --nth "
+                          "then counts."),
         click.option("--seed", default=0, show_default=True,
                      help="Same seed, same strikes, on every machine."),
     )  # fmt: skip

@@ -48,7 +48,7 @@ async def _play(
         condition=plan.condition,
         seed=plan.seed,
         parent=recording.trajectory.id,
-        forked_at=plan.fork.call_id if plan.fork else None,
+        forked_at=plan.fork.name if plan.fork else None,
         tools=recording.trajectory.tools,
         upstreams=recording.trajectory.upstreams,
         rules=rules,

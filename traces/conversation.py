@@ -15,6 +15,7 @@ is named in `Placed.missing`, and nothing is guessed.
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from traces.canonical import canonical
-from traces.dialects import lens, mcp
+from traces.dialects import lens, mcp, text_history
 from traces.encoding import plain
 from traces.kind import Kind, unspoken
 from traces.model import Chunk, Exchange, Request, Response, header
@@ -101,6 +102,8 @@ class _Lane:
     messages: int = 0
     told: int = 0
     """How many messages its request before the last one held."""
+    turns: int = 0
+    offers: bool = False
 
 
 class Placed(NamedTuple):
@@ -125,6 +128,12 @@ class Placed(NamedTuple):
     """True for a warm-up, which is no step."""
     dialect: Lens | None = None
     """In which a model is asked; None also for what only opens a WebSocket to one."""
+    turn: int = 0
+    """Which of its lane's turns it is, from 1; that of the first attempt, where it is another."""
+    step: int = 0
+    """The step that its answer will be, as a story counts them."""
+    offers: bool = False
+    """True where its lane began by offering the model tools, in whatever form."""
 
 
 class _Told(NamedTuple):
@@ -138,6 +147,8 @@ class _Told(NamedTuple):
 
 TELLING = 12
 """Characters of a text that says more than chance would where it stands in two places."""
+_OFFERED = re.compile(rb'"tools"\s*:\s*\[\s*\{')
+"""Tools were handed over; inside a text the quotes would be escaped."""
 _NOTHING = _Told()
 _LATEST = 64
 """How many answers a live run may go on from, where the provider keeps the conversation."""
@@ -216,7 +227,7 @@ class Conversations:
         """Take in an answer; returns what a model answered, None for anything else."""
         placed = self.placed[exchange.seq]
         answer = _read(placed, exchange.response)
-        if failed(exchange) or (_is_turn(exchange) and placed.lane is not None and answer is None):
+        if failed(exchange) or _unsaid(placed, answer):
             key = self._key(exchange, placed)
             self._failed.setdefault(key, placed.attempt_of or exchange.seq)
         elif self._failed:
@@ -246,6 +257,8 @@ class Conversations:
         if before.messages:
             messages = (*messages[: state.lead], *before.messages, *messages[state.lead :])
         lane = self._lane(messages, results, before.lane)
+        if lane.turns == 0:
+            lane.offers = dialect is text_history or _OFFERED.search(body) is not None
         missing = state.previous if state.previous not in self._kept else None
         new = messages[0 if missing else lane.told :]
         self.steps += sum(message.role in TOLD for message in new)
@@ -268,13 +281,11 @@ class Conversations:
             missing=missing,
             silent=state.silent,
             dialect=dialect,
+            offers=lane.offers,
         )
-        if not self._failed:
-            return placed
-        attempt = self._failed.get(self._key(exchange, placed))
-        if attempt is None:
-            attempt = self._failed.get(_turn(placed))
-        return placed._replace(attempt_of=attempt)
+        attempt = self._failed.get(_turn(placed)) if self._failed else None
+        lane.turns += attempt is None and not state.silent
+        return placed._replace(attempt_of=attempt, turn=lane.turns, step=self.steps + 1)
 
     def _read(self, dialect: Lens, body: bytes) -> Asked:
         if dialect.NAME not in self._readings:
@@ -395,7 +406,7 @@ class Conversations:
 
     def _key(self, exchange: Exchange, placed: Placed) -> tuple[object, ...]:
         request = exchange.request
-        if _is_turn(exchange) and placed.lane is not None:
+        if placed.kind == "model" and placed.lane is not None:
             return _turn(placed)
         call = placed.call.id if placed.call else None
         body = mcp.gist(request) if placed.kind == "tool" else None
@@ -483,12 +494,19 @@ def _read(placed: Placed, answer: Response | None) -> Answer | None:
     return placed.dialect.read(answer.headers, answer.body)
 
 
-def _is_turn(exchange: Exchange) -> bool:
-    return exchange.transport == "websocket"
+def _unsaid(placed: Placed, answer: Answer | None) -> bool:
+    """True where a model was asked and its answer is none, or has no end, whatever its status."""
+    return (
+        placed.lane is not None
+        and placed.kind == "model"
+        and (answer is None or answer.finish is None)
+    )
 
 
 def _turn(placed: Placed) -> tuple[object, ...]:
-    """What a turn asks. Who tries again on a new connection, or without one, sends more bytes."""
+    """What a turn asks: its conversation. Who tries again may send other bytes around it, on
+    another connection or to another model.
+    """
     return placed.kind, placed.lane, placed.prefix, placed.silent
 
 

@@ -65,6 +65,8 @@ class Answer:
     model: str | None = None
     finish: str | None = None
     usage: Usage | None = None
+    refused: bool = False
+    """True where `message` says why the model will not answer."""
     id: str | None = field(default=None, compare=False)
     """By what a later request may name it; it says nothing of what was answered."""
     said: tuple[Message, ...] = field(default=(), compare=False)

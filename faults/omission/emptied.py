@@ -8,6 +8,7 @@ from faults.document import Change, Document, Node, changed, instead, read, rety
 from faults.invariants import counts
 from faults.omission.piece import at
 from faults.operator import BENT, JsonPath, Shows, operator
+from faults.spoken import is_spoken, silenced
 from traces.model import Exchange
 
 _SHOWS = {**BENT, "model": Shows("none", "an answer without text and without calls")}
@@ -26,8 +27,10 @@ def empty(
     Incident: an index that lags behind, a swallowed error, the wrong tenant. `same` keeps the
     shape: all lists are emptied, and the count beside them is 0; without lists an object or text
     is empty. The others are `null`, `""`, `[]`, `{}`, and no byte at all. Only these, and the
-    count of 0, are made up.
+    count of 0, are made up. A model's answer has neither text nor calls, whatever `how` says.
     """
+    if is_spoken(exchange):
+        return silenced(exchange)
     whole = text(exchange)
     if not whole.strip():
         raise NoSite("the result is empty already")

@@ -8,6 +8,7 @@ from faults.body import NoSite, text, with_text
 from faults.document import changed, read, without
 from faults.omission.piece import bent
 from faults.operator import BENT, Between, JsonPath, Shows, operator
+from faults.spoken import is_spoken, with_words, words
 from traces.model import Exchange
 
 _SHOWS = {**BENT, "model": Shows("none", "an answer, or a tool call's JSON, that ends too soon")}
@@ -28,12 +29,22 @@ def truncate(
     those of the shorter body, so that no client can tell by the protocol. It ends `anywhere`
     (JSON no longer parses), behind a `word`, or behind a whole `item` of the longest list with
     all brackets closed, which only what is missing gives away. Of the value at `path` alone,
-    where there is one.
+    where there is one. Of a model's answer the arguments of its last call end so, or its text;
+    where a dialect has no string for them, their last members are lost.
     """
-    whole = text(exchange)
+    spoken = is_spoken(exchange)
+    whole = words(exchange) if spoken else text(exchange)
+    part = _part(whole, path, keep, at)
+    cut = with_words(exchange, part) if spoken else with_text(exchange, part)
+    if cut == exchange:
+        raise NoSite("nothing would be cut off")
+    return cut
+
+
+def _part(whole: str, path: str, keep: float, at: str) -> str:
     if at == "item":
-        return with_text(exchange, _items(whole, path, keep))
-    return with_text(exchange, bent(whole, path, lambda value: _first(value, keep, at)))
+        return _items(whole, path, keep)
+    return bent(whole, path, lambda value: _first(value, keep, at))
 
 
 def _first(value: str, keep: float, at: str) -> str:

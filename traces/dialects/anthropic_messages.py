@@ -206,6 +206,7 @@ def _read_whole(text: bytes) -> Answer | None:
         ),
         model=wire.string(value.get("model")),
         finish=wire.string(value.get("stop_reason")),
+        refused=value.get("stop_reason") == "refusal",
         usage=_usage(wire.table(value.get("usage"))),
     )
 
@@ -298,6 +299,7 @@ def _read_stream(text: bytes) -> Answer | None:
         calls=tuple(block.call for block in stream.of("tool_use")),
         model=stream.model,
         finish=None if stream.failed else stream.finish,
+        refused=stream.finish == "refusal",
         usage=_usage(stream.usage),
     )
 
@@ -325,6 +327,8 @@ def write(
 
 
 def _stop_reason(answer: Answer) -> str:
+    if answer.refused:
+        return "refusal"
     return answer.finish or ("tool_use" if answer.calls else "end_turn")
 
 

@@ -100,8 +100,10 @@ def _read_whole(value: dict[str, object]) -> Answer | None:
     message = choice.get("message")
     if not isinstance(message, dict):
         return None
+    refusal = wire.string(message.get("refusal"))
     return Answer(
-        message=wire.text(message.get("content")),
+        message=wire.text(message.get("content")) or refusal or "",
+        refused=bool(refusal),
         calls=tuple(_call(call) for call in wire.tables(message.get("tool_calls"))),
         model=wire.string(value.get("model")),
         finish=wire.string(choice.get("finish_reason")),
@@ -111,6 +113,7 @@ def _read_whole(value: dict[str, object]) -> Answer | None:
 
 def _read_stream(text: bytes) -> Answer | None:
     content, calls, seen = [], dict[int, dict[str, str]](), False
+    refused = False
     name = finish = usage = None
     for event in sse.events(text):
         value = wire.load(event.data.encode("utf-8", "surrogatepass"))
@@ -123,13 +126,16 @@ def _read_stream(text: bytes) -> Answer | None:
         finish = wire.string(choice.get("finish_reason")) or finish
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            content.append(wire.text(delta.get("content")))
+            refusal = wire.string(delta.get("refusal")) or ""
+            refused = refused or bool(refusal)
+            content.append(wire.text(delta.get("content")) + refusal)
             for piece in wire.tables(delta.get("tool_calls")):
                 _grow(calls.setdefault(wire.count(piece, "index") or 0, {}), piece)
     if not seen:
         return None
     return Answer(
         message="".join(content),
+        refused=refused,
         calls=tuple(
             ToolCall(
                 id=call.get("id", ""),
@@ -190,7 +196,10 @@ def write(
         return (("content-type", "text/event-stream"),), tuple(
             Chunk(at=0.0, data=data) for data in _events(answer, id, created)
         )
-    message: dict[str, object] = {"role": "assistant", "content": answer.message or None}
+    text = None if answer.refused else answer.message or None
+    message: dict[str, object] = {"role": "assistant", "content": text}
+    if answer.refused:
+        message["refusal"] = answer.message
     if answer.calls:
         message["tool_calls"] = [_dump_call(call) for call in answer.calls]
     finish = answer.finish or ("tool_calls" if answer.calls else "stop")
@@ -237,7 +246,7 @@ def _events(answer: Answer, id: str, created: int) -> Iterator[bytes]:
 
     yield event({"role": "assistant", "content": ""})
     for piece in wire.pieces(answer.message):
-        yield event({"content": piece})
+        yield event({"refusal" if answer.refused else "content": piece})
     for index, call in enumerate(answer.calls):
         opened = _dump_call(ToolCall(id=call.id, name=call.name, arguments=""))
         yield event({"tool_calls": [{"index": index} | opened]})

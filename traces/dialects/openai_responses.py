@@ -210,9 +210,11 @@ def _answer(response: dict[str, object], items: list[dict[str, object]]) -> Answ
     why = wire.string(wire.table(response.get("incomplete_details")).get("reason"))
     finish = {"completed": "completed", "incomplete": why or "incomplete"}.get(status or "")
     kept = [item.get("call_id") for item in items if str(item.get("type")) in _OUTPUTS]
-    said = (item.get("content") for item in items if item.get("type") == "message")
+    said = [item.get("content") for item in items if item.get("type") == "message"]
+    refused = "".join(_refusal(content) for content in said)
     return Answer(
-        message="\n".join(wire.text(content) for content in said),
+        message="\n".join(wire.text(content) for content in said) or refused,
+        refused=bool(refused),
         calls=tuple(
             _call(item)
             for item in items
@@ -224,6 +226,10 @@ def _answer(response: dict[str, object], items: list[dict[str, object]]) -> Answ
         id=wire.string(response.get("id")),
         said=tuple(_message(item) for item in items),
     )
+
+
+def _refusal(content: object) -> str:
+    return "".join(wire.string(part.get("refusal")) or "" for part in wire.tables(content))
 
 
 def _call(item: dict[str, object]) -> ToolCall:
@@ -364,12 +370,17 @@ def _ended(answer: Answer, id: str, created: int) -> dict[str, object]:
 def _items(answer: Answer, id: str) -> Iterator[dict[str, object]]:
     tail = id.rpartition("_")[2]
     if answer.message:
-        part = {"type": "output_text", "text": answer.message, "annotations": []}
         said = {"type": "message", "id": f"msg_{tail}", "status": "completed"}
-        yield {**said, "role": "assistant", "content": [part]}
+        yield {**said, "role": "assistant", "content": [_content(answer, answer.message)]}
     for number, call in enumerate(answer.calls):
         asked = {"type": "function_call", "id": f"fc_{tail}_{number}", "status": "completed"}
         yield {**asked, "call_id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _content(answer: Answer, text: str) -> dict[str, object]:
+    if answer.refused:
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": []}
 
 
 def _counted(usage: Usage | None) -> dict[str, object] | None:
@@ -398,22 +409,24 @@ def _events(answer: Answer, id: str, created: int) -> Iterator[_Event]:
     yield "response.in_progress", {"response": started}
     for index, item in enumerate(_items(answer, id)):
         if item["type"] == "message":
-            yield from _message_events(index, item, answer.message)
+            yield from _message_events(index, item, answer)
         else:
             yield from _call_events(index, item)
     yield f"response.{ended['status']}", {"response": ended}
 
 
-def _message_events(index: int, item: dict[str, object], text: str) -> Iterator[_Event]:
-    part = {"type": "output_text", "text": text, "annotations": []}
+def _message_events(index: int, item: dict[str, object], answer: Answer) -> Iterator[_Event]:
     here = {"item_id": item["id"], "output_index": index, "content_index": 0}
+    kind = "refusal" if answer.refused else "output_text"
+    rest: dict[str, object] = {} if answer.refused else {"logprobs": []}
+    whole = {"refusal" if answer.refused else "text": answer.message}
     opened = item | {"status": "in_progress", "content": []}
     yield "response.output_item.added", {"output_index": index, "item": opened}
-    yield "response.content_part.added", {**here, "part": part | {"text": ""}}
-    for piece in wire.pieces(text):
-        yield "response.output_text.delta", {**here, "delta": piece, "logprobs": []}
-    yield "response.output_text.done", {**here, "text": text, "logprobs": []}
-    yield "response.content_part.done", {**here, "part": part}
+    yield "response.content_part.added", {**here, "part": _content(answer, "")}
+    for piece in wire.pieces(answer.message):
+        yield f"response.{kind}.delta", {**here, "delta": piece, **rest}
+    yield f"response.{kind}.done", {**here, **whole, **rest}
+    yield "response.content_part.done", {**here, "part": _content(answer, answer.message)}
     yield "response.output_item.done", {"output_index": index, "item": item}
 
 

@@ -1,0 +1,403 @@
+"""A model's own answer is struck, in each dialect, whole and as a stream.
+
+The run is played by hand: a model asks for an order twice, is told of it, and says that it is done.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+
+import orjson
+import pytest
+
+from faults.binding import bind
+from faults.consumption import consumption
+from faults.nemesis import Armed, Nemesis, live
+from faults.site import select
+from traces.conversation import Watch
+from traces.dialects import anthropic_messages, openai_chat, openai_responses
+from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, header
+from traces.step import Answer, Lens, ToolCall
+from traces.story import Story, story
+from traces.taps import Taps
+
+ARGUMENTS = '{"order_id": "ord-7314", "fields": ["total", "lines"]}'
+CALLS = (
+    ToolCall(id="c1", name="list_orders", arguments='{"customer_id": "cus-0093"}'),
+    ToolCall(id="c2", name="get_order", arguments=ARGUMENTS),
+    ToolCall(id="c3", name="add_note", arguments='{"text": "ok"}'),
+)
+RESULT = '{"total": 1250.4}'
+TOOLS = [{"type": "function", "name": "get_order"}]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a client speaks one."""
+
+    lens: Lens
+    path: str
+    body: Callable[[tuple[ToolCall, ...]], dict[str, object]]
+
+
+def chat(done: tuple[ToolCall, ...]) -> dict[str, object]:
+    told: list[object] = [{"role": "user", "content": "refund ord-7314"}]
+    for call in done:
+        function = {"name": call.name, "arguments": call.arguments}
+        asked = {"id": call.id, "type": "function", "function": function}
+        told.append({"role": "assistant", "tool_calls": [asked]})
+        told.append({"role": "tool", "tool_call_id": call.id, "content": RESULT})
+    return {"messages": told}
+
+
+def messages(done: tuple[ToolCall, ...]) -> dict[str, object]:
+    told: list[object] = [{"role": "user", "content": "refund ord-7314"}]
+    for call in done:
+        use = {"type": "tool_use", "id": call.id, "name": call.name}
+        told.append({"role": "assistant", "content": [use | {"input": json.loads(call.arguments)}]})
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": RESULT}
+        told.append({"role": "user", "content": [result]})
+    return {"messages": told, "max_tokens": 99}
+
+
+def responses(done: tuple[ToolCall, ...]) -> dict[str, object]:
+    told: list[object] = [{"role": "user", "content": "refund ord-7314"}]
+    for call in done:
+        asked = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+        told.append({"type": "function_call", **asked})
+        told.append({"type": "function_call_output", "call_id": call.id, "output": RESULT})
+    return {"input": told}
+
+
+DIALECTS = {
+    "chat": Dialect(openai_chat, "/v1/chat/completions", chat),
+    "messages": Dialect(anthropic_messages, "/v1/messages", messages),
+    "responses": Dialect(openai_responses, "/v1/responses", responses),
+}
+
+
+class Agent:
+    """Drives taps with the traffic of one run; it tries a failed request once more."""
+
+    def __init__(self, taps: Taps, dialect: Dialect, *, stream: bool) -> None:
+        self.taps, self.dialect, self.stream = taps, dialect, stream
+        self.seqs, self.seen = count(), list[Exchange]()
+        self.upstream = 0
+        for turn in range(len(CALLS) + 1):
+            if self.ask(turn).error is not None or self.status >= 400:
+                self.ask(turn)
+
+    @property
+    def status(self) -> int:
+        answer = self.seen[-1].response
+        return answer.status if answer else 0
+
+    def ask(self, turn: int, *, tools: bool = True) -> Exchange:
+        said = {"model": "m", "stream": self.stream, **self.dialect.body(CALLS[:turn])}
+        said |= {"tools": TOOLS} if tools else {}
+        request = Request(
+            method="POST", url=f"http://m{self.dialect.path}", body=json.dumps(said).encode()
+        )
+        seq = next(self.seqs)
+        x = self.taps.request(Exchange(seq=seq, request=request, started=float(seq)))
+        if x.response is None and x.error is None:
+            self.upstream += 1
+            whole = x.got(self.answer(turn, float(seq)), None)
+            x = self.taps.response(whole) if self.taps.holds(x) else whole
+        self.taps.done(x)
+        self.seen.append(x)
+        return x
+
+    def answer(self, turn: int, at: float) -> Response:
+        calls = CALLS[turn : turn + 1]
+        said = Answer(message="" if calls else "It is done, and paid.", calls=calls, model="m")
+        headers, chunks = self.dialect.lens.write(said, stream=self.stream, id="x_1", created=0)
+        timed = tuple(replace(c, at=at + n / 100) for n, c in enumerate(chunks))
+        return Response(status=200, headers=headers, chunks=timed, at=at, ended=timed[-1].at)
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    agent: Agent
+    injections: tuple[Injection, ...]
+    nemesis: Nemesis
+    clean: Agent
+
+    @property
+    def told(self) -> Story:
+        return story(self.agent.seen)
+
+    @property
+    def injection(self) -> Injection:
+        (first, *_) = self.injections
+        return first
+
+    @property
+    def got(self) -> Exchange:
+        return next(x for x in self.agent.seen if x.seq == self.injection.seq)
+
+    @property
+    def answer(self) -> Answer:
+        response = self.got.response
+        assert response is not None
+        read = self.agent.dialect.lens.read(response.headers, response.body)
+        assert read is not None
+        return read
+
+
+def strike(fault: Fault, name: str = "chat", *, stream: bool = False) -> Struck:
+    dialect = DIALECTS[name]
+    clean = Agent(Taps([Watch()]), dialect, stream=stream)
+    site = select(story(clean.seen), fault, bind(fault))
+    watch, injections = Watch(), list[Injection]()
+    nemesis = Nemesis([Armed(fault=fault, site=site)], watch, injections.append, run="r", trace="t")
+    agent = Agent(Taps([watch, nemesis]), dialect, stream=stream)
+    return Struck(agent, tuple(injections), nemesis, clean)
+
+
+def at_model(name: str, nth: int = 2, **rest) -> Fault:
+    return Fault(name=name, at="model", nth=nth, **rest)
+
+
+every_form = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+every_dialect = pytest.mark.parametrize("name", DIALECTS)
+
+
+@every_dialect
+@every_form
+def test_a_sham_at_the_model_changes_no_byte_and_no_time(name: str, stream: bool) -> None:
+    struck = strike(at_model("sham"), name, stream=stream)
+
+    assert [x.response for x in struck.agent.seen] == [x.response for x in struck.clean.seen]
+    assert [x.edits for x in struck.agent.seen] == [x.edits for x in struck.clean.seen]
+    assert [x.answered_by for x in struck.agent.seen] == ["live"] * 4
+    assert (struck.injection.place, struck.injection.sham) == ("model", True)
+    assert consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+
+
+@every_dialect
+@pytest.mark.parametrize(("code", "kind"), [(429, "rate_limit"), (529, "overloaded")])
+def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
+    name: str, code: int, kind: str
+) -> None:
+    struck = strike(at_model("http_status", params={"code": code, "retry_after": 7}), name)
+
+    answer = struck.got.response
+    assert answer is not None
+    assert (answer.status, header(answer.headers, "retry-after")) == (code, "7")
+    error = json.loads(answer.body)["error"]
+    if name == "messages":
+        assert error["type"] == f"{kind}_error"
+    else:
+        assert error.keys() == {"message", "type", "param", "code"}
+    assert struck.agent.upstream == 4, "the struck attempt went nowhere, its retry did"
+    assert struck.injection.error_channel == "http"
+    assert struck.injection.detect == "D0"
+    assert struck.injection.tool == "get_order"
+
+
+def test_what_the_client_tried_again_is_absorbed_with_its_attempts_for_evidence() -> None:
+    struck = strike(at_model("http_status", params={"code": 429}))
+
+    found = consumption(struck.injection, struck.told, struck.agent.seen)
+    assert (found.consumed, found.why) == (False, "absorbed")
+    assert found.attempts == "1: 429, 2: 200"
+
+
+@pytest.mark.parametrize(
+    ("persist", "times", "consumed"),
+    [("once", 1, False), ("burst:n=1", 2, True), ("same_args", 2, True), ("burst:n=2", 4, True)],
+)
+def test_persistence_says_whether_a_retry_is_struck_too(
+    persist: str, times: int, consumed: bool
+) -> None:
+    struck = strike(at_model("http_status", persist=persist))
+
+    assert len(struck.injections) == times
+    found = consumption(struck.injection, struck.told, struck.agent.seen)
+    assert found.consumed is consumed
+
+
+@every_dialect
+def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
+    fault = at_model("cut", params={"how": "sse_error", "after_events": 3})
+    struck = strike(fault, name, stream=True)
+
+    clean, got = struck.clean.seen[1].response, struck.got.response
+    assert clean is not None
+    assert got is not None
+    assert got.chunks[:3] == clean.chunks[:3], "what is let through keeps its bytes and times"
+    said = {"chat": "server_error", "messages": "overloaded_error", "responses": "server_error"}
+    assert len(got.chunks) == 4
+    assert said[name].encode() in got.chunks[3].data
+    assert struck.answer.finish is None
+    assert struck.injection.detect == "D0"
+
+
+@every_dialect
+@every_form
+def test_a_connection_breaks_in_the_middle_of_an_answer(name: str, stream: bool) -> None:
+    struck = strike(at_model("cut", params={"how": "reset"}), name, stream=stream)
+
+    whole, got = struck.clean.seen[1].response, struck.got.response
+    assert whole is not None
+    assert got is not None
+    assert whole.body.startswith(got.body)
+    assert len(got.body) == len(whole.body) // 2
+    assert struck.got.error == "reset"
+    found = consumption(struck.injection, struck.told, struck.agent.seen)
+    assert (found.why, found.attempts) == ("absorbed", "1: 200 cut, 2: 200")
+
+
+@every_dialect
+@every_form
+def test_the_arguments_of_a_call_end_too_soon_in_an_answer_that_is_well_formed(
+    name: str, stream: bool
+) -> None:
+    struck = strike(at_model("truncate", params={"keep": 0.5}), name, stream=stream)
+
+    (call,) = struck.answer.calls
+    (was,) = read(struck.clean.seen[1]).calls
+    if name == "messages" and not stream:
+        assert json.loads(call.arguments) == {"order_id": "ord-7314"}
+    else:
+        assert call.arguments == was.arguments[: len(was.arguments) // 2]
+    assert (call.id, call.name) == ("c2", "get_order")
+    assert struck.answer.finish == read(struck.clean.seen[1]).finish
+    assert struck.injection.detect == "D1"
+    for_each_event_json(struck.got, stream=stream)
+
+
+@every_dialect
+@every_form
+def test_an_empty_answer_has_neither_text_nor_calls(name: str, stream: bool) -> None:
+    struck = strike(at_model("empty"), name, stream=stream)
+
+    assert (struck.answer.message, struck.answer.calls) == ("", ())
+    assert struck.answer.finish in ("stop", "end_turn", "completed")
+    assert struck.injection.error_channel == "none"
+    assert struck.injection.detect == "D1"
+    for_each_event_json(struck.got, stream=stream)
+
+
+@every_dialect
+@every_form
+def test_a_refusal_is_said_the_dialects_way_and_the_model_is_not_asked(
+    name: str, stream: bool
+) -> None:
+    struck = strike(at_model("tool_error", params={"how": "refusal"}), name, stream=stream)
+
+    assert struck.answer.refused
+    assert struck.answer.calls == ()
+    assert struck.answer.message.startswith("I'm sorry")
+    assert struck.agent.upstream == 3
+    way = {"chat": b'"refusal":', "messages": b'"stop_reason":"refusal"', "responses": b"refusal"}
+    response = struck.got.response
+    assert response is not None
+    assert way[name] in response.body
+    assert struck.injection.error_channel == "text"
+
+
+def test_a_late_answer_is_the_same_answer() -> None:
+    struck = strike(at_model("delay", params={"ms": 250}), stream=True)
+
+    clean, got = struck.clean.seen[1].response, struck.got.response
+    assert clean is not None
+    assert got is not None
+    assert [chunk.data for chunk in got.chunks] == [chunk.data for chunk in clean.chunks]
+    late = {round(b.at - a.at, 6) for a, b in zip(clean.chunks, got.chunks, strict=True)}
+    assert late == {0.25}
+    assert struck.injection.detect is None
+    assert consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+
+
+def test_a_turn_is_chosen_by_the_tool_that_its_answer_calls() -> None:
+    fault = Fault(name="http_status", at="model", where={"tool": "add_*"})
+    assert strike(fault).injection.seq == 2
+
+
+def test_requests_on_the_side_that_offer_no_tools_are_no_sites() -> None:
+    watch, injections = Watch(), list[Injection]()
+    nemesis = Nemesis(
+        [live(at_model("http_status", nth=1))], watch, injections.append, run="r", trace="t"
+    )
+    agent = Agent.__new__(Agent)
+    agent.taps, agent.dialect, agent.stream = Taps([watch, nemesis]), DIALECTS["chat"], False
+    agent.seqs, agent.seen, agent.upstream = count(), [], 0
+    title: dict[str, object] = {"role": "system", "content": "Give this conversation a title."}
+    agent.dialect = replace(
+        agent.dialect, body=lambda done: {"messages": [title, {"role": "user", "content": "hi"}]}
+    )
+    agent.ask(0, tools=False)
+    assert injections == []
+    agent.dialect = DIALECTS["chat"]
+    agent.ask(0)
+    assert [injection.seq for injection in injections] == [1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (at_model("digit"), "digit cannot strike at model, only at .*http_status.* can"),
+        (at_model("drop_rows"), "only at .*; truncate, empty can"),
+        (at_model("tool_error"), "tool_error:how=refusal"),
+        (at_model("empty", params={"how": "null"}), "takes no parameters"),
+        (at_model("cut", where={"side": "write"}), "at=model knows tool alone"),
+        (
+            Fault(name="cut", at="model", when={"first_write": True}),
+            "first_write asks what a call says",
+        ),
+        (
+            at_model("cut", where={"tool": "get_order"}, persist="permanent"),
+            "not known before they are answered",
+        ),
+    ],
+)
+def test_what_makes_no_sense_at_the_model_is_said_at_once(fault: Fault, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        bind(fault)
+
+
+def test_a_tools_turn_is_not_known_in_a_run_without_a_recording() -> None:
+    with pytest.raises(ValueError, match="at=model with tool needs a recording"):
+        live(Fault(name="cut", at="model", where={"tool": "get_order"}))
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (at_model("cut", nth=9), "has 4 model's turns: --nth 9 is too many"),
+        (at_model("cut", nth=4), "took no step after turn 4"),
+        (Fault(name="cut", at="model", where={"tool": "get_oder"}), "did you mean get_order"),
+        (Fault(name="cut", at="model", when={"step_range": "90-99"}), "none for step_range=90-99"),
+    ],
+)
+def test_a_turn_that_is_not_there_is_named_before_anything_runs(fault: Fault, says: str) -> None:
+    with pytest.raises(LookupError, match=says):
+        strike(fault)
+
+
+def read(exchange: Exchange) -> Answer:
+    assert exchange.response is not None
+    for dialect in DIALECTS.values():
+        if dialect.lens.fits(exchange.request):
+            found = dialect.lens.read(exchange.response.headers, exchange.response.body)
+            assert found is not None
+            return found
+    raise AssertionError("no dialect")
+
+
+def for_each_event_json(exchange: Exchange, *, stream: bool) -> None:
+    """What is sent still parses, and its length is what its head says."""
+    answer = exchange.response
+    assert answer is not None
+    length = header(answer.headers, "content-length")
+    assert length is None or int(length) == len(answer.body)
+    if not stream:
+        orjson.loads(answer.body)
+        return
+    lines = [line[6:] for line in answer.body.split(b"\n") if line.startswith(b"data: ")]
+    for line in lines:
+        assert line == b"[DONE]" or orjson.loads(line)
+    assert all(isinstance(chunk, Chunk) and chunk.data for chunk in answer.chunks)
