@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from faults import query
 from faults.address import address, share
-from faults.side import side
+from faults.side import acts
 from faults.when import When, agree, persist, when
 from traces.conversation import canonical_arguments
 from traces.model import Fault
@@ -38,6 +38,8 @@ class Asked(Protocol):
     def place(self) -> Literal["http", "mcp", "local", "provider", "model"]: ...
     @property
     def server(self) -> str | None: ...
+    @property
+    def read_only(self) -> bool | None: ...
 
 
 def check(fault: Fault) -> None:
@@ -65,7 +67,7 @@ def fits(fault: Fault, call: Asked) -> bool:
         return False
     if "server" in where and not fnmatchcase(call.server or "", where["server"]):
         return False
-    if where.get("side", "any") not in ("any", side(call.tool)):
+    if where.get("side", "any") not in ("any", acts(call)):
         return False
     if "transport" in where and where["transport"] != call.place:
         return False
@@ -166,7 +168,7 @@ def begins(when: When, call: Asked, calls: int, fitting: int) -> bool:
         case "probability":
             return True
         case "first_write":
-            return side(call.tool) == "write"
+            return acts(call) == "write"
         case "step_range":
             return when.steps[0] <= call.step <= when.steps[1]
         case "position":

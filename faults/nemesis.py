@@ -25,7 +25,7 @@ from faults.operator import COPY, Operator
 from faults.over_mcp import Landed
 from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
-from faults.side import side
+from faults.side import acts
 from faults.site import Site
 from faults.turns import named, titles
 from faults.validity import Drawn, drawn
@@ -260,16 +260,19 @@ class Nemesis:
                 self.no_site.append(str(error))
                 continue
             injection = self._injection(exchange.seq, strike)
-            split = {COPY: strike.arm.copy} if landed.split else {}
+            chosen = {COPY: strike.arm.copy} if COPY in strike.arm.fault.params else {}
             injection = replace(
                 injection,
                 original=_recorded(strike) if landed.original is None else landed.original,
                 mutated=landed.mutated,
                 error_channel=landed.channel,
-                params={**injection.params, **split},
+                params={**injection.params, **chosen},
                 dead=landed.dead,
             )
-            self._injected(self._judged(injection, strike))
+            judged = self._judged(injection, strike)
+            if judged.detect is not None and landed.detect is not None:
+                judged = replace(judged, detect=min(judged.detect, landed.detect))
+            self._injected(judged)
             sham = strike.arm.operator.family == "sham"
             exchange = landed.exchange if sham else replace(landed.exchange, answered_by="fault")
         return exchange
@@ -277,13 +280,15 @@ class Nemesis:
     def _landed(self, exchange: Exchange, strike: _Strike) -> Landed:
         shows = strike.arm.operator.shows[strike.place]
         if strike.place == "mcp" and isinstance(strike.call, Call):
+            tool = self._watch.conversations.offered(strike.call)
             return over_mcp.landed(
                 exchange,
                 strike.call,
                 shows,
-                lambda shown: self._drawn(shown, strike),
+                lambda shown, valid: self._drawn(shown, strike, valid),
                 copy=strike.arm.copy,
-                seen=self._known(strike.call),
+                returns=tool.returns if tool else None,
+                known=next(self._known(strike.call).answers(strike.call.tool), None),
             )
         found = self._drawn(exchange, strike)
         return Landed(
@@ -294,7 +299,12 @@ class Nemesis:
             dead=found.dead,
         )
 
-    def _drawn(self, exchange: Exchange, strike: _Strike) -> Drawn:
+    def _drawn(
+        self,
+        exchange: Exchange,
+        strike: _Strike,
+        valid: Callable[[str], bool] = lambda text: True,
+    ) -> Drawn:
         """The bent exchange; a wrong value is drawn again until its fate can be told."""
         operator, fault = strike.arm.operator, strike.arm.fault
         return drawn(
@@ -304,12 +314,13 @@ class Nemesis:
             strike.at,
             seen=self._known(strike.call),
             background=self._background,
+            valid=valid,
         )
 
     def _known(self, call: Call | Turn) -> Seen:
         if isinstance(call, Turn):
             return NOTHING
-        writes = {"read": False, "write": True}.get(side(call.tool) or "")
+        writes = {"read": False, "write": True}.get(acts(call) or "")
         return self._seen.of(call, writes)
 
     def _judged(self, injection: Injection, strike: _Strike) -> Injection:

@@ -17,18 +17,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from typing import Literal
 
 from faults.body import NoSite, text, with_body
+from faults.declared import conforms
 from faults.operator import Channel, Shows
 from faults.rendering import failed
-from faults.seen import Seen
 from faults.validity import Drawn, same
 from traces.conversation import Call
 from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Chunk, Edit, Exchange, Request, Response, edited, header
 
-type Draw = Callable[[Exchange], Drawn]
+type Draw = Callable[[Exchange, Callable[[str], bool]], Drawn]
+"""What an operator makes of what it is shown, if it is a result that is valid."""
 
 TIMED_OUT = -32001
 """The code of a request that timed out, and of what stands for an HTTP status."""
@@ -45,19 +47,28 @@ class Landed:
     mutated: bytes | None
     channel: Channel
     dead: bool | None = None
-    split: bool = False
-    """True where the two copies of the result contradict each other now."""
+    detect: Literal["D1", "D2"] | None = None
+    """D1 where the result is not what the tool declares, D2 where its two copies contradict each
+    other; None where the message gives nothing away."""
 
 
 def landed(
-    exchange: Exchange, call: Call, shows: Shows, draw: Draw, *, copy: str, seen: Seen
+    exchange: Exchange,
+    call: Call,
+    shows: Shows,
+    draw: Draw,
+    *,
+    copy: str,
+    returns: str | None,
+    known: Response | None,
 ) -> Landed:
     """What a strike makes of a call's exchange, asked or answered.
 
+    `copy` is which copy of a result is bent, `returns` the schema that the tool declares, `known`
+    an answer of that tool, in whose form others are made up.
     NoSite where there is nothing to bend, or this transport has no such thing.
     """
-    known = next(seen.answers(call.tool), None)
-    form = _Form(declared=False, stream=_streams(exchange.response or known))
+    form = _Form(returns, _streams(exchange.response or known))
     if shows.wire:
         return _transport(exchange, shows, draw, form)
     return _bent(exchange, call, draw, copy, form)
@@ -67,9 +78,15 @@ def landed(
 class _Form:
     """How a server says the results of a tool."""
 
-    declared: bool
-    """Whether the tool has an outputSchema."""
+    returns: str | None
+    """Its outputSchema."""
     stream: bool
+
+    def refuses(self, structured: str | None) -> bool:
+        """Whether that schema is known not to allow a structured copy."""
+        if self.returns is None:
+            return False
+        return structured is None or conforms(self.returns, structured) is False
 
 
 def _bent(exchange: Exchange, call: Call, draw: Draw, copy: str, form: _Form) -> Landed:
@@ -78,20 +95,26 @@ def _bent(exchange: Exchange, call: Call, draw: Draw, copy: str, form: _Form) ->
         return _made_up(exchange, call, draw, form)
     reply = _result(exchange)
     copies = _copies(reply, copy)
-    found = draw(_as_call(exchange, call, copies.shown))
+    clean = form.refuses(reply.structured)
+    found = draw(
+        _as_call(exchange, call, copies.shown),
+        lambda said: clean or not copies.structured or not form.refuses(copies.inner(said)),
+    )
     said = text(found.exchange)
+    broken = copies.structured and not clean and form.refuses(copies.inner(said))
+    split = copy != "both" and bool(reply.text) and reply.structured is not None
     landed = Landed(
         exchange=exchange,
         original=copies.shown.encode("utf-8", "surrogatepass"),
         mutated=said.encode("utf-8", "surrogatepass"),
         channel="none",
         dead=found.dead,
-        split=copy != "both" and bool(reply.text) and reply.structured is not None,
+        detect="D1" if broken else "D2" if split else None,
     )
     if said == copies.shown:
         return landed
     body = _plain(exchange)
-    edits = copies.edits(body, said, declared=form.declared)
+    edits = copies.edits(body, said, declared=form.returns is not None)
     return replace(landed, exchange=with_body(exchange, edited(body, edits)))
 
 
@@ -102,7 +125,7 @@ def _transport(exchange: Exchange, shows: Shows, draw: Draw, form: _Form) -> Lan
     channel = shows.stdio if stdio else shows.channel
     if channel is None:
         raise NoSite("a server over stdio has no HTTP status; strike with tool_error")
-    bent = draw(exchange).exchange
+    bent = draw(exchange, _any).exchange
     answer = bent.response
     if answer is not None and answer.status >= 400 and channel != "http":
         bent = _said_as(bent, answer, channel, stream=form.stream)
@@ -118,6 +141,10 @@ def _transport(exchange: Exchange, shows: Shows, draw: Draw, form: _Form) -> Lan
         mutated=None if said is None else said.encode("utf-8", "surrogatepass"),
         channel=channel,
     )
+
+
+def _any(said: str) -> bool:
+    return True
 
 
 def _streams(answer: Response | None) -> bool:
@@ -162,14 +189,19 @@ class _Copies:
     quoted: bool = False
     """Whether it stands there as a text."""
 
+    def inner(self, said: str) -> str | None:
+        """The structured copy of a text; None where it can have none."""
+        value = json.dumps(said) if self.quoted else said
+        if not _is_json(value):
+            return None
+        return value if self.member is None else f"{{{json.dumps(self.member)}: {value}}}"
+
     def edits(self, body: bytes, said: str, *, declared: bool) -> tuple[Edit, ...]:
         """The edits that put another text in its place."""
         text = said if self.content else None
         if not self.structured:
             return mcp.replace(body, text=text)
-        value = json.dumps(said) if self.quoted else said
-        if _is_json(value):
-            inner = value if self.member is None else f"{{{json.dumps(self.member)}: {value}}}"
+        if (inner := self.inner(said)) is not None:
             return mcp.replace(body, text=text, structured=inner)
         if not self.content:
             raise NoSite("structuredContent can hold nothing that is no JSON")
@@ -223,8 +255,8 @@ def _as_call(exchange: Exchange, call: Call, document: str) -> Exchange:
 def _made_up(exchange: Exchange, call: Call, draw: Draw, form: _Form) -> Landed:
     """A result in place of the server's, which was not asked."""
     asked = replace(_as_call(exchange, call, ""), response=None)
-    said = text(draw(asked).exchange)
-    structured = said if form.declared and said.lstrip()[:1] == "{" and _is_json(said) else None
+    said = text(draw(asked, _any).exchange)
+    structured = said if form.returns and said.lstrip()[:1] == "{" and _is_json(said) else None
     reply = mcp.Reply(id=_id(exchange), text=said, structured=structured, is_error=False)
     return Landed(
         exchange=_answered(exchange, reply, exchange.started, stream=form.stream),

@@ -1,12 +1,13 @@
-"""Whether a tool reads or writes, as far as its name says.
+"""Whether a tool reads or writes: as its MCP server says, else as far as its name does.
 
-No dialect tells a proxy. The first word of a name that is known decides: `get_order` and
-`searchFlights` read, `issue_refund` and `shop.orders.delete` write, and of `bash` nothing is known.
-It is a guess from a list, which a fault that names its tool does not need.
+Only MCP tells a proxy, by `readOnlyHint` and `destructiveHint` in its list of tools. Of a name the
+first word that is known decides: `get_order` and `searchFlights` read, `issue_refund` and
+`shop.orders.delete` write, and of `bash` nothing is known. That is a guess from a list, which a
+fault that names its tool does not need.
 """
 
 import re
-from typing import Literal
+from typing import Literal, Protocol
 
 type Side = Literal["read", "write"]
 
@@ -25,6 +26,22 @@ WRITES = """
     terminate transfer unlock unsubscribe update upload upsert withdraw write
 """
 _READS, _WRITES = frozenset(READS.split()), frozenset(WRITES.split())
+
+
+class Told(Protocol):
+    """A call, and what its server says of the tool."""
+
+    @property
+    def tool(self) -> str: ...
+    @property
+    def read_only(self) -> bool | None: ...
+
+
+def acts(call: Told) -> Side | None:
+    """What a call does; None where neither its server nor its tool's name says."""
+    if call.read_only is not None:
+        return "read" if call.read_only else "write"
+    return side(call.tool)
 
 
 def side(tool: str) -> Side | None:

@@ -1,6 +1,7 @@
 """When a wrong value will do: rules i to vi, which an operator alone cannot keep.
 
-    i    it is still valid under the schema: no name or type that was not there
+    i    it is still valid under the schema: no name or type that was not there, and nothing that
+         the `outputSchema` of an MCP server refuses
     ii   it really is another value: 1.50 for 1.5 is none
     iii  it is in a plausible range; each operator sees to that, and says where it does not
     iv   it occurs nowhere else, so that its fate can be traced; what was taken from the
@@ -12,7 +13,7 @@ What breaks a rule is drawn again. A dead value is drawn again too, and taken wh
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from faults.address import rng
@@ -43,26 +44,33 @@ def drawn(
     *,
     seen: Seen,
     background: frozenset[str] = frozenset(),
+    valid: Callable[[str], bool] = lambda text: True,
 ) -> Drawn:
-    """What an operator makes of an exchange; a wrong value is drawn until it keeps the rules."""
+    """What an operator makes of an exchange; a wrong value is drawn until it keeps the rules.
+
+    `valid` says whether the tool may give such a result, as far as it declares what it gives.
+    """
 
     def bend(draw: int) -> Exchange:
         return operator(exchange, rng(at, draw), params, seen)
 
     if operator.family != "V":
         return Drawn(bend(0))
-    whole, spare = text(exchange), None
+    whole, spare, refused = text(exchange), None, ""
     for draw in range(REDRAWS):
         bent = bend(draw)
         mutated = text(bent)
         if broken(whole, mutated, fresh=operator.fresh, background=background) is not None:
+            continue
+        if not valid(mutated):
+            refused = ", and that its outputSchema allows"
             continue
         found = Drawn(bent, dead(whole, mutated, seen))
         if not found.dead:
             return found
         spare = spare or found
     if spare is None:
-        raise NoSite(f"no wrong value in {REDRAWS} draws that occurs nowhere else")
+        raise NoSite(f"no wrong value in {REDRAWS} draws that occurs nowhere else{refused}")
     return spare
 
 

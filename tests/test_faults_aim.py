@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.aim import Aim, fits
-from faults.side import side
+from faults.side import acts, side
 from traces.model import Fault, Scalar
 
 
@@ -25,6 +25,7 @@ class Call:
     step: int = 1
     place: Literal["http", "mcp", "local", "provider"] = "http"
     server: str | None = "shop.example"
+    read_only: bool | None = None
 
 
 TEN = tuple(Call(arguments=f'{{"page": {n}}}', step=2 * n) for n in range(1, 11))
@@ -38,6 +39,14 @@ def struck(fault: Fault, calls: Iterable[Call] = TEN, *, seed: int = 0) -> list[
 
 def digit(**said) -> Fault:
     return Fault(name="digit", **said)
+
+
+def test_what_its_server_says_of_a_tool_counts_more_than_its_name() -> None:
+    assert acts(Call(tool="get_order")) == "read"
+    assert acts(Call(tool="get_order", read_only=False)) == "write"
+    assert acts(Call(tool="delete_everything", read_only=True)) == "read"
+    assert struck(digit(when={"first_write": True}), [Call(), Call(read_only=False)]) == [2]
+    assert struck(digit(where={"side": "read"}), [Call(read_only=False), Call()]) == [2]
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,8 @@ class Call:
     """The host of its first request, or the name of a server over stdio."""
     stdio: bool = False
     """Whether that server is one over stdio."""
+    read_only: bool | None = None
+    """Whether it changes nothing, as its MCP server says; None where that does not."""
     exchanges: list[tuple[int, Join]] = field(default_factory=list)
     result: Result | None = None
     result_seq: int | None = None
@@ -174,6 +176,9 @@ class Conversations:
         self._asked: dict[int, _Told] = {}
         self._kept: dict[str, _Told] = {}
         self._asked_for: list[Call] = []
+        self._listing: set[int] = set()
+        self._offered: dict[str, dict[str, mcp.Tool]] = {}
+        """By server, what it says of its tools."""
         self.placed: dict[int, Placed] = {}
         self.steps = 0
         """How many steps there were, as a story counts them."""
@@ -202,6 +207,13 @@ class Conversations:
         """
         return self._lanes[lane].parent
 
+    def offered(self, call: Call) -> mcp.Tool | None:
+        """What an MCP server says of the tool of a call; None where none that we know has it."""
+        servers = self._offered
+        if call.over == "mcp" and call.server is not None:
+            servers = {call.server: servers.get(call.server, {})}
+        return mcp.meant(call.tool, [tool for own in servers.values() for tool in own.values()])
+
     def open_calls(self) -> list[Call]:
         """The calls whose result no model request has carried yet."""
         return [call for call in self._calls.values() if call.open]
@@ -227,6 +239,8 @@ class Conversations:
         """Take in an answer; returns what a model answered, None for anything else."""
         placed = self.placed[exchange.seq]
         answer = _read(placed, exchange.response)
+        if exchange.seq in self._listing:
+            self._listed(exchange)
         if failed(exchange) or _unsaid(placed, answer):
             key = self._key(exchange, placed)
             self._failed.setdefault(key, placed.attempt_of or exchange.seq)
@@ -248,6 +262,12 @@ class Conversations:
             for call in answer.calls:
                 self._open(call, self._lanes[placed.lane], exchange.seq)
         return answer
+
+    def _listed(self, exchange: Exchange) -> None:
+        self._listing.discard(exchange.seq)
+        if (answer := exchange.response) is not None:
+            own = self._offered.setdefault(urlsplit(exchange.request.url).netloc, {})
+            own.update({tool.name: tool for tool in mcp.tools(answer.headers, answer.body)})
 
     def _model(self, exchange: Exchange, dialect: Lens) -> Placed:
         body = plain(exchange.request.headers, exchange.request.body) or b""
@@ -350,8 +370,13 @@ class Conversations:
             found = Call(
                 id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal, self.steps
             )
+            found.read_only = self._reads(found)
             self._calls[lane.number, id] = found
             self._asked_for.append(found)
+
+    def _reads(self, call: Call) -> bool | None:
+        tool = self.offered(call) if self._offered else None
+        return tool.read_only if tool is not None else None
 
     def _unused(self, lane: int, id: str) -> str:
         """An id whose call was answered names another call when it comes again: `id#2`."""
@@ -364,6 +389,8 @@ class Conversations:
     def _tool(self, exchange: Exchange) -> Placed:
         said = mcp.message(exchange.request)
         if said is not None and said.call is None:
+            if said.method == "tools/list":
+                self._listing.add(exchange.seq)
             return Placed("tool", None)
         call, join = self._joined(exchange.request, said)
         lane = call.lane if call else (0 if len(self._lanes) == 1 else None)
@@ -372,6 +399,7 @@ class Conversations:
                 call.over = "http" if said is None else "mcp"
                 call.server = urlsplit(exchange.request.url).netloc
                 call.stdio = exchange.transport == "stdio"
+                call.read_only = self._reads(call)
             call.exchanges.append((exchange.seq, join))
         placed = Placed("tool", lane, None, call, join)
         if not self._failed:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from traces.model import Exchange, Trajectory
 from traces.relations import clipped
 from traces.step import Usage
-from traces.story import Story, over, tell
+from traces.story import Story, ToolUse, over, tell
 from traces.tape import Tape
 
 type Rows = dict[str, list[tuple[object, ...]]]
@@ -154,7 +154,7 @@ def _tool_calls(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
             None if use.result is None else clipped(use.result),
             use.is_error,
             use.place,
-            True if own and all(x.request.method in READING for x in own) else None,
+            _reads(use, own),
             use.join,
             own[0].seq if own else None,
             sum(whole) if whole else None,
@@ -164,6 +164,13 @@ def _tool_calls(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
             own[-1].answered_by if own else None,
             use.call_id in pinned,
         )
+
+
+def _reads(use: ToolUse, own: list[Exchange]) -> bool | None:
+    """Whether a call changed nothing: as its MCP server says, else by the methods of HTTP."""
+    if use.read_only is not None:
+        return use.read_only
+    return True if own and all(x.request.method in READING for x in own) else None
 
 
 def _messages(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:

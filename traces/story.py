@@ -38,6 +38,8 @@ class ToolUse:
     """The host of its first request, or the name of a server over stdio."""
     stdio: bool = False
     """Whether that server is one over stdio."""
+    read_only: bool | None = None
+    """Whether it changes nothing, as its MCP server says; None where that does not."""
     join: Join | None
     seqs: tuple[int, ...]
 
@@ -204,6 +206,7 @@ def _use(call: Call, by_seq: Mapping[int, Exchange]) -> ToolUse:
         place="mcp" if over_mcp else "http" if own else "local",
         server=call.server,
         stdio=call.stdio,
+        read_only=call.read_only,
         join=call.exchanges[0][1] if call.exchanges else None,
         seqs=seqs,
     )

@@ -59,6 +59,11 @@ class Turn:
         """No tool's."""
         return None
 
+    @property
+    def read_only(self) -> None:
+        """Nobody says."""
+        return None
+
     def again(self, other: "Turn") -> bool:
         """True for this very turn in another run of the same prefix, or another attempt of it."""
         return _key(self) == _key(other) and (self.alone or self.lane == other.lane)

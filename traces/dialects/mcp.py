@@ -21,7 +21,7 @@ Wire facts, of both versions that are spoken (2025-11-25 and 2026-07-28):
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -79,6 +79,17 @@ class Reply:
     """None for a result that is not final: the server wants to know something first."""
     code: int | None = None
     """Of a JSON-RPC error; None for a result, be it one that says `isError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What a server says of one of its tools."""
+
+    name: str
+    read_only: bool | None = None
+    """Whether it changes nothing, by its annotations; None where they do not say."""
+    returns: str | None = None
+    """The JSON Schema of its structured results, as JSON text; None where it declares none."""
 
 
 @Latest
@@ -286,6 +297,36 @@ def read(headers: Headers, body: bytes) -> Reply | None:
         structured=_text(view, place) if place else None,
         is_error=result.get("isError") is True if final else None,
     )
+
+
+def tools(headers: Headers, body: bytes) -> tuple[Tool, ...]:
+    """The tools in an answer to `tools/list`; none where it is another, or an error."""
+    found = _answer(plain(headers, body) or b"")
+    result = wire.table(found[1].get("result")) if found else {}
+    return tuple(map(_tool, wire.tables(result.get("tools"))))
+
+
+def _tool(said: dict[str, object]) -> Tool:
+    hints, schema = wire.table(said.get("annotations")), said.get("outputSchema")
+    read = hints.get("readOnlyHint")
+    if not isinstance(read, bool):  # that it destroys is said of what writes, and only of that
+        read = False if hints.get("destructiveHint") is True else None
+    return Tool(
+        name=wire.string(said.get("name")) or "",
+        read_only=read,
+        returns=_dumped(schema) if isinstance(schema, dict) else None,
+    )
+
+
+def meant(offered: str, tools: Iterable[Tool]) -> Tool | None:
+    """The tool that a model means by this name: of several the one with the longest name.
+
+    None where two servers have such a tool, and say different things of it.
+    """
+    fitting = [tool for tool in tools if names(offered, tool.name)]
+    most = max((len(tool.name) for tool in fitting), default=0)
+    longest = {tool for tool in fitting if len(tool.name) == most}
+    return longest.pop() if len(longest) == 1 else None
 
 
 def _members(view: _View) -> dict[bytes, wire.Span]:
