@@ -92,6 +92,12 @@ def _run() -> click.Command:
     return run
 
 
+def _campaign() -> click.Command:
+    from stumble.commands.campaign import campaign
+
+    return campaign
+
+
 def _demo() -> click.Command:
     from stumble.commands.demo import demo
 
@@ -129,6 +135,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "faults": _faults,
         "scenarios": _scenarios,
         "run": _run,
+        "campaign": _campaign,
         "import": _import,
         "sql": _sql,
         "ca": _ca,

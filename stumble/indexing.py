@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from faults.consumption import consumption
 from faults.detectability import detectability
-from faults.judge import Run, judge, run
+from faults.judge import ENDINGS_UNKNOWN, Run, judge, run
+from faults.lexicon import JUDGE_VERSION
 from faults.notice import turn_after
 from stumble.exits import Failed
 from stumble.prices import price
@@ -65,8 +66,33 @@ def missing(store: Store) -> tuple[Path, ...]:
     with store.connect() as connection:
         ended = "select trajectory_id from trajectories where ended is not null"
         done = {id for (id,) in connection.execute(ended).fetchall()}
+        stale = {id for (id,) in connection.execute(_STALE, _judging()).fetchall()}
+    done -= stale & set(store.segments())  # rows of a batch cannot be replaced one by one
     paths = sorted(store.tapes.glob("*.tape"))
     return tuple(path for path in paths if path.exists() and path.stem not in done)
+
+
+_STALE = """
+    with twins as (
+        select parent_id, forked_at, world, campaign, count(*) as n
+        from trajectories
+        where condition = 'clean' and forked_at is not null and ended not in $unknown
+        group by all
+    )
+    select distinct trajectory_id
+    from outcomes
+    join injections using (injection_id)
+    join trajectories as t using (trajectory_id)
+    left join twins as c
+        on c.parent_id = t.parent_id and c.forked_at = t.forked_at and c.world = t.world
+        and c.campaign is not distinct from t.campaign
+    where judge_version < $version or len(twins) < c.n
+"""
+"""Runs whose verdict is of an older judge, or was given before all their clean twins were over."""
+
+
+def _judging() -> dict[str, object]:
+    return {"version": JUDGE_VERSION, "unknown": list(ENDINGS_UNKNOWN)}
 
 
 def refresh(store: Store) -> list[str]:
@@ -84,6 +110,14 @@ def refresh(store: Store) -> list[str]:
             store.write(id, tables)
         store.compact()
     return refused
+
+
+def write(store: Store, ids: Iterable[str]) -> None:
+    """Write the rows of these runs, whose tapes are whole and in the store."""
+    tapes = [read(store.tapes / f"{id}.tape") for id in ids]
+    with _written(store):
+        for id, tables in tables_of(tapes, store).items():
+            store.write(id, tables)
 
 
 def _seal(path: Path) -> None:
@@ -132,25 +166,24 @@ def _tables(each: Run, twins: "_Twins") -> Tables:
 
 
 class _Twins:
-    """The clean twins of a group, from this batch, else from the tapes of the store."""
+    """The clean twins of a group, from this batch and from the tapes of the store."""
 
     def __init__(self, runs: Mapping[str, Run], store: Store) -> None:
         self._store = store
+        self._batch: dict[Group, dict[str, Run]] = defaultdict(dict)
         self._groups: dict[Group, tuple[Run, ...]] = {}
-        batch: dict[Group, list[Run]] = defaultdict(list)
-        for each in runs.values():
+        for id, each in runs.items():
             if each.tape.trajectory.condition == "clean" and each.tape.trajectory.forked_at:
-                batch[_group(each.tape)].append(each)
-        for group, found in batch.items():
-            self._groups[group] = tuple(found)
+                self._batch[_group(each.tape)][id] = each
 
     def of(self, each: Run) -> tuple[Run, ...]:
         group = _group(each.tape)
         if group not in self._groups:
-            self._groups[group] = self._stored(group) if group[1] else ()
+            self._groups[group] = self._all(group) if group[1] else ()
         return self._groups[group]
 
-    def _stored(self, group: Group) -> tuple[Run, ...]:
+    def _all(self, group: Group) -> tuple[Run, ...]:
+        here = self._batch[group]
         with self._store.connect() as connection:
             ids = connection.execute(
                 "select trajectory_id from trajectories"
@@ -158,8 +191,9 @@ class _Twins:
                 " and campaign is not distinct from ? order by 1",
                 list(group),
             ).fetchall()
-        paths = [self._store.tapes / f"{id}.tape" for (id,) in ids]
-        return tuple(run(read(path)) for path in paths if path.exists())
+        paths = {id: self._store.tapes / f"{id}.tape" for (id,) in ids if id not in here}
+        older = {id: run(read(path)) for id, path in paths.items() if path.exists()}
+        return tuple(each for _, each in sorted((older | here).items()))
 
 
 def _group(tape: Tape) -> Group:

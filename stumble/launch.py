@@ -118,6 +118,7 @@ async def warm(module: str) -> AsyncIterator[Warm]:
         "--warm",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us: it ends when its input does
     )
     held = Warm(process)
     try:

@@ -1,0 +1,207 @@
+"""What came of a campaign: how far it came, and what its verdicts say, with intervals."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stumble.campaigns.asked import Campaign
+from stumble.campaigns.conduct import Standing
+from stumble.exits import Exits
+from traces.relations import SCHEMAS
+from traces.sql import definitions
+from traces.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+type Row = Mapping[str, object]
+
+SHOWN = 3
+"""Divergences and missing sites that are told at length."""
+
+_EXCLUDED = """
+    SELECT
+        CASE
+            WHEN broken THEN ended
+            WHEN state = 'unfired' THEN coalesce(unreached_reason, 'not_fired')
+            WHEN state = 'undecided' THEN 'undecidable'
+            WHEN baseline_valid IS NOT TRUE THEN 'baseline_fails'
+            ELSE 'no_verdict'
+        END AS reason,
+        count(*) AS injections
+    FROM strikes JOIN trajectories USING (trajectory_id)
+    WHERE NOT sham AND NOT settled
+    GROUP BY reason ORDER BY injections DESC, reason
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How far it came, and what the store says of it."""
+
+    campaign: Campaign
+    standing: Standing
+    stopped: bool
+    recovery: Sequence[Row]
+    """The view `recovery`, of this campaign."""
+    shams: Sequence[Row]
+    excluded: Sequence[Row]
+    """Injections that no rate counts, by reason."""
+
+    @property
+    def code(self) -> Exits:
+        """What the command ends with."""
+        if self.standing.capped:
+            return Exits.BUDGET
+        if not sum(_count(row, "fired") for row in self.recovery):
+            return Exits.DIVERGED if self.standing.diverged else Exits.NOTHING_FIRED
+        if any(row["reason"] in ("few_traces", "nothing_judged") for row in self.recovery):
+            return Exits.NOT_ENOUGH
+        return Exits.OK
+
+    @property
+    def finished(self) -> bool:
+        """Whether all that was wanted is done."""
+        return not self.stopped and not self.standing.capped and not self.standing.left
+
+    def said(self) -> dict[str, object]:
+        """The outcome as plain data."""
+        now = self.standing
+        return {
+            "campaign": self.campaign.name,
+            "finished": self.finished,
+            "wanted": now.wanted,
+            "done": now.before + now.done,
+            "done_now": now.done,
+            "recorded_now": now.recorded,
+            "runs": dict(now.conditions),
+            "ended_now": dict(now.ended),
+            "cost_usd": now.cost,
+            "unpriced_runs": now.unpriced,
+            "seconds": round(now.seconds, 3),
+            "cpu_seconds": round(now.cpu, 3),
+            "diverged": now.diverged,
+            "no_site": now.no_site,
+            "recovery": [dict(row) for row in self.recovery],
+            "shams": [dict(row) for row in self.shams],
+            "excluded": {str(row["reason"]): row["injections"] for row in self.excluded},
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The outcome in words."""
+        now, name = self.standing, self.campaign.name
+        done = now.before + now.done
+        spent = f", ${now.cost:.4f}" if now.cost else ""
+        yield (
+            f"campaign {name}: {done} of {now.wanted} runs are done, {now.done} of them now in "
+            f"{now.seconds:.0f} s ({now.cpu:.0f} s of processor time){spent}"
+        )
+        yield from _listed("diverged", now.diverged)
+        yield from _listed("no site", now.no_site)
+        yield from self._table()
+        for row in self.shams:
+            yield (
+                f"false notice, {row['model'] or row['agent'] or 'agent'}: {row['noticed']} of "
+                f"{row['judged']} shams"
+            )
+        if self.excluded:
+            parts = (f"{row['injections']} {row['reason']}" for row in self.excluded)
+            yield f"excluded: {', '.join(parts)}"
+        yield from self._next()
+
+    def _table(self) -> Iterator[str]:
+        if not self.recovery:
+            yield "nothing fired, so nothing can be said about recovery"
+            return
+        head = ("model", "fault", "fired", "consumed", "recovered", "silently wrong", "handled")
+        rows = [
+            (
+                str(row["model"] or row["agent"] or ""),
+                str(row["op"]),
+                str(row["fired"]),
+                str(row["consumed"]),
+                _interval(row, "recovery_rate"),
+                _interval(row, "silent_rate"),
+                _interval(row, "handled_rate"),
+            )
+            for row in self.recovery
+        ]
+        wide = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
+        for row in (head, *rows):
+            yield "  ".join(
+                cell.ljust(width) for cell, width in zip(row, wide, strict=True)
+            ).rstrip()
+
+    def _next(self) -> Iterator[str]:
+        now, name = self.standing, self.campaign.name
+        if now.capped:
+            yield f"stopped by max_cost {self.campaign.max_cost}: {now.left} runs are left"
+        if not self.finished:
+            yield f"go on with: stumble campaign {name}"
+        if any(row["reason"] == "few_traces" for row in self.recovery):
+            yield "fewer than 5 traces: rates without intervals; add traces rather than repetitions"
+        yield f"ask more: stumble sql \"select * from trajectories where campaign = '{name}'\""
+
+
+def _listed(what: str, lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"{what}: {line}" for line in lines[:SHOWN])
+    if len(lines) > SHOWN:
+        yield f"and {len(lines) - SHOWN} more; --json has all"
+
+
+def _interval(row: Row, name: str) -> str:
+    value, lo, hi = row[name], row[f"{name}_lo"], row[f"{name}_hi"]
+    if not isinstance(value, float):
+        return "unknown"
+    if not isinstance(lo, float) or not isinstance(hi, float):
+        return f"{value:.0%}"
+    return f"{value:.0%} ({lo:.0%}-{hi:.0%})"
+
+
+def _count(row: Row, name: str) -> int:
+    value = row[name]
+    return value if isinstance(value, int) else 0
+
+
+def outcome(campaign: Campaign, store: Store, standing: Standing, *, stopped: bool) -> Outcome:
+    """What the store says of a campaign."""
+    with part(store, campaign.name) as connection:
+        return Outcome(
+            campaign=campaign,
+            standing=standing,
+            stopped=stopped,
+            recovery=_rows(connection, "FROM recovery ORDER BY agent, model, family, op"),
+            shams=_rows(connection, "FROM sham ORDER BY agent, model"),
+            excluded=_rows(connection, _EXCLUDED),
+        )
+
+
+@contextmanager
+def part(store: Store, campaign: str) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """A connection whose relations hold the runs of a campaign, with every view over them."""
+    with store.connect() as connection:
+        [(whole,)] = connection.execute("SELECT current_database()").fetchall()
+        connection.execute("ATTACH ':memory:' AS part (READ_WRITE)")
+        connection.execute("USE part")
+        for name in SCHEMAS:
+            among, key = f'"{whole}".trajectories', "trajectory_id"
+            if name == "outcomes":
+                among, key = "injections", "injection_id"
+            wanted = "" if name == "outcomes" else f" WHERE campaign = {_quoted(campaign)}"
+            connection.execute(
+                f'CREATE VIEW "{name}" AS FROM "{whole}"."{name}"'
+                f" WHERE {key} IN (SELECT {key} FROM {among}{wanted})"
+            )
+        connection.execute(definitions())
+        yield connection
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _rows(connection: "duckdb.DuckDBPyConnection", sql: str) -> tuple[Row, ...]:
+    found = connection.execute(sql)
+    names = [column[0] for column in found.description or ()]
+    return tuple(dict(zip(names, row, strict=True)) for row in found.fetchall())

@@ -1,0 +1,82 @@
+"""A folder in which campaigns are run as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.shop import Said
+from traces.model import Trajectory
+from traces.store import Store
+from traces.tape import read
+
+FAULTS = """
+[[faults]]
+fault = "http_status:code=503"
+[[faults]]
+fault = "digit"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The folder, with a store of its own."""
+
+    folder: Path
+
+    def write(self, name: str, text: str) -> str:
+        """A campaign file; its name."""
+        (self.folder / name).write_text(text)
+        return name
+
+    def stumble(self, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
+        done = subprocess.run(
+            [sys.executable, "-m", "stumble", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment() | dict(env or {}),
+            timeout=240,
+        )
+        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A command that goes on, at the head of a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "stumble", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=self.environment(),
+            start_new_session=True,
+        )
+
+    def environment(self) -> dict[str, str]:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "STUMBLE"))}
+        return kept | {"HOME": str(home), "STUMBLE_STORE": str(self.folder / ".stumble")}
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder / ".stumble")
+
+    def runs(self) -> tuple[Trajectory, ...]:
+        """What stands on every tape of the store."""
+        paths = sorted((self.folder / ".stumble" / "tapes").glob("*.tape"))
+        return tuple(read(path).trajectory for path in paths)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        with self.store.connect() as connection:
+            return connection.execute(sql).fetchall()
+
+
+def practising(tasks: tuple[str, ...], models: tuple[str, ...], more: str = "") -> str:
+    """A campaign in the practice world."""
+    said = f"tasks = {json.dumps(tasks)}\nmodels = {json.dumps(models)}\n"
+    return f"{more}\n[practice]\n{said}{FAULTS}"
