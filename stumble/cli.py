@@ -68,6 +68,12 @@ def _sql() -> click.Command:
     return sql
 
 
+def _gate() -> click.Command:
+    from stumble.commands.gate import gate
+
+    return gate
+
+
 def _scrub() -> click.Command:
     from stumble.commands.scrub import scrub
 
@@ -138,6 +144,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "campaign": _campaign,
         "import": _import,
         "sql": _sql,
+        "gate": _gate,
         "ca": _ca,
         "practice": _practice,
         "demo": _demo,
