@@ -74,6 +74,12 @@ def _gate() -> click.Command:
     return gate
 
 
+def _shrink() -> click.Command:
+    from stumble.commands.shrink import shrink
+
+    return shrink
+
+
 def _scrub() -> click.Command:
     from stumble.commands.scrub import scrub
 
@@ -145,6 +151,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "import": _import,
         "sql": _sql,
         "gate": _gate,
+        "shrink": _shrink,
         "ca": _ca,
         "practice": _practice,
         "demo": _demo,
