@@ -74,6 +74,12 @@ def _gate() -> click.Command:
     return gate
 
 
+def _compare() -> click.Command:
+    from stumble.commands.compare import compare
+
+    return compare
+
+
 def _shrink() -> click.Command:
     from stumble.commands.shrink import shrink
 
@@ -151,6 +157,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "import": _import,
         "sql": _sql,
         "gate": _gate,
+        "compare": _compare,
         "shrink": _shrink,
         "ca": _ca,
         "practice": _practice,

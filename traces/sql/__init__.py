@@ -39,6 +39,7 @@ MACROS = (
 )
 VIEWS = (
     "strikes",
+    "cells",
     "strike_rates",
     "recovery",
     "recovery_by_site",

@@ -1,0 +1,131 @@
+-- What changed from A to B? Paired differences of the same traces, faults and seeds, by family and in all.
+-- default: a = "", b = "", by = "campaign", campaign = null
+--
+-- by: what a and b are names of: campaign, model or agent. A pair is the same cell of the same
+-- trace under A and under B (the cell of a campaign names call, fault, persistence, seed and
+-- repetition); where a cell was run again the latest counts. For the agent's estimands both must
+-- be judged, for handled both settled; what is left out is counted. delta is B - A; its interval
+-- and p are those of Student's t over the mean differences of traces, which repeats within a
+-- trace cannot narrow (where all traces differ alike there is no interval, and p is that of the
+-- sign test); p_holm holds over the families of a measure. p_mcnemar (mid-p) is for one
+-- pair per trace, and NULL with more.
+WITH sides AS (
+    SELECT
+        *,
+        CASE $by WHEN 'model' THEN model WHEN 'agent' THEN agent ELSE campaign END AS side,
+        CASE WHEN $by = 'campaign' THEN '' ELSE campaign END AS within
+    FROM cells
+    WHERE NOT sham AND ($campaign IS NULL OR campaign = $campaign)
+),
+
+pairs AS (
+    SELECT
+        a.paired_by,
+        a.family,
+        a.judged AND b.judged AS both_judged,
+        a.settled AND b.settled AS both_settled,
+        (a.class = 'recovered')::INT AS recovered_a,
+        (b.class = 'recovered')::INT AS recovered_b,
+        (a.class = 'silent_wrong')::INT AS silent_a,
+        (b.class = 'silent_wrong')::INT AS silent_b,
+        (a.state = 'absorbed' OR a.class IN ('recovered', 'masked', 'honest_fail'))::INT AS handled_a,
+        (b.state = 'absorbed' OR b.class IN ('recovered', 'masked', 'honest_fail'))::INT AS handled_b
+    FROM sides AS a
+    JOIN sides AS b USING (within, paired_by, cell, op)
+    WHERE a.side = $a AND b.side = $b
+),
+
+measured AS (
+    SELECT
+        paired_by,
+        family,
+        both_judged AS counts,
+        'recovery' AS measure,
+        recovered_a AS x,
+        recovered_b AS y
+    FROM pairs
+    UNION ALL
+    SELECT paired_by, family, both_judged, 'silent', silent_a, silent_b FROM pairs
+    UNION ALL
+    SELECT paired_by, family, both_settled, 'handled', handled_a, handled_b FROM pairs
+),
+
+per_trace AS (
+    SELECT
+        measure,
+        CASE WHEN grouping(family) = 1 THEN 'all' ELSE family END AS part,
+        paired_by,
+        count(*) FILTER (NOT counts) AS k_left,
+        count(*) FILTER (counts) AS k_pairs,
+        sum(x) FILTER (counts) AS k_a,
+        sum(y) FILTER (counts) AS k_b,
+        count(*) FILTER (counts AND x > y) AS k_lost,
+        count(*) FILTER (counts AND x < y) AS k_gained,
+        avg(y - x) FILTER (counts) AS difference
+    FROM measured
+    GROUP BY GROUPING SETS ((measure, paired_by), (measure, family, paired_by))
+),
+
+rates AS (
+    SELECT
+        measure,
+        part,
+        sum(k_pairs)::BIGINT AS pairs,
+        sum(k_left)::BIGINT AS left_out,
+        count(difference) AS traces,
+        sum(k_a) / nullif(sum(k_pairs), 0) AS rate_a,
+        sum(k_b) / nullif(sum(k_pairs), 0) AS rate_b,
+        sum(k_gained)::BIGINT AS gained,
+        sum(k_lost)::BIGINT AS lost,
+        max(k_pairs) AS most,
+        avg(difference) AS mean,
+        stddev_samp(difference) / sqrt(count(difference)) AS se
+    FROM per_trace
+    GROUP BY measure, part
+),
+
+tested AS (
+    SELECT
+        *,
+        CASE
+            WHEN traces < 5 THEN NULL
+            WHEN se = 0 THEN CASE WHEN mean = 0 THEN 1 ELSE pow(0.5, traces - 1) END
+            ELSE 2 * t_sf(abs(mean / se), traces - 1)
+        END AS p
+    FROM rates
+),
+
+adjusted AS (
+    SELECT measure, unnest(parts) AS part, unnest(holm(ps)) AS p_holm
+    FROM (
+        SELECT measure, list(part ORDER BY part) AS parts, list(p ORDER BY part) AS ps
+        FROM tested
+        WHERE part != 'all'
+        GROUP BY measure
+    )
+)
+
+SELECT
+    measure,
+    part,
+    pairs,
+    left_out,
+    traces,
+    rate_a,
+    rate_b,
+    mean AS delta,
+    CASE WHEN se > 0 AND traces >= 5 THEN greatest(-1, mean - t975(traces - 1) * se) END AS lo,
+    CASE WHEN se > 0 AND traces >= 5 THEN least(1, mean + t975(traces - 1) * se) END AS hi,
+    p,
+    p_holm,
+    CASE WHEN most = 1 THEN mcnemar_midp(lost, gained) END AS p_mcnemar,
+    gained,
+    lost,
+    CASE
+        WHEN pairs = 0 THEN 'nothing_judged'
+        WHEN traces < 5 THEN 'few_traces'
+        WHEN se = 0 THEN 'no_variance'
+    END AS reason
+FROM tested
+LEFT JOIN adjusted USING (measure, part)
+ORDER BY measure, part != 'all', part;
