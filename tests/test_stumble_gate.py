@@ -170,9 +170,10 @@ def test_the_bounds_are_those_of_a_wider_interval_where_more_confidence_is_asked
     for confidence in (0.8, 0.95, 0.99):
         said = gate(shop, "--min-recovery", "0.3", "--confidence", str(confidence), "--json")
         [check] = said.json["checks"]
-        t = float(stats.t.ppf((1 + confidence) / 2, 39))
-        half = t * math.sqrt(24 * 16 / 40 + t * t / 4) / (40 + t * t)
-        assert check["lo"] == pytest.approx((24 + t * t / 2) / (40 + t * t) - half, abs=1e-9)
+        n, t = check["n_eff"], float(stats.t.ppf((1 + confidence) / 2, 2 * 39))
+        half = t * math.sqrt(n * 0.6 * 0.4 + t * t / 4) / (n + t * t)
+        assert n == pytest.approx(40, abs=1)
+        assert check["lo"] == pytest.approx((0.6 * n + t * t / 2) / (n + t * t) - half, abs=1e-9)
 
 
 def test_models_are_judged_apart_and_one_that_fails_fails_all(tmp_path: Path) -> None:

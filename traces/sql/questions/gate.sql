@@ -2,9 +2,8 @@
 -- default: confidence = 0.95, by = "all", op = null, model = null, agent = null, scenario = null, campaign = null
 --
 -- by: all pools the operators (their mix moves the rate), op and family keep them apart. Agents,
--- models and worlds are never pooled. lo and hi are the two sides of one interval at the
--- confidence that is given: Wilson's on effective n, with the quantile of t for traces - 1; where
--- all cases agree each trace counts as one case (exact, one-sided).
+-- models and worlds are never pooled. lo and hi are the two sides of the interval of `clustered_at`
+-- at the confidence that is given; t is how many standard errors they are away.
 WITH counted AS (
     SELECT
         agent,
@@ -39,16 +38,23 @@ rates AS (
         part,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
         unnest([
-            {'measure': 'recovery', 'of': clustered(list(k_recovered::DOUBLE), list(k_judged::DOUBLE))},
-            {'measure': 'handled', 'of': clustered(list(k_handled::DOUBLE), list(k_settled::DOUBLE))},
-            {'measure': 'silent', 'of': clustered(list(k_silent::DOUBLE), list(k_judged::DOUBLE))}
-        ], recursive := true)
+            {'measure': 'recovery', 'hits': list(k_recovered), 'cases': list(k_judged)},
+            {'measure': 'handled', 'hits': list(k_handled), 'cases': list(k_settled)},
+            {'measure': 'silent', 'hits': list(k_silent), 'cases': list(k_judged)}
+        ]) AS one
     FROM counted
     GROUP BY agent, model, world, part
 ),
 
-sides AS (
-    SELECT *, t_ppf((1 + $confidence) / 2, clusters - 1) AS t
+bounded AS (
+    SELECT
+        agent,
+        model,
+        world,
+        part,
+        ops,
+        one.measure AS measure,
+        unnest(clustered_at(one.hits::DOUBLE[], one.cases::DOUBLE[], $confidence))
     FROM rates
 )
 
@@ -63,18 +69,10 @@ SELECT
     cases::BIGINT AS cases,
     clusters AS traces,
     n_eff,
-    t,
+    t_ppf((1 + $confidence) / 2, 2 * (clusters - 1)) AS t,
     rate,
-    CASE
-        WHEN reason IS NOT NULL OR rate IS NULL THEN NULL
-        WHEN hits = cases THEN pow(1 - $confidence, 1.0 / clusters)
-        ELSE wilson_lo(rate * n_eff, n_eff, t)
-    END AS lo,
-    CASE
-        WHEN reason IS NOT NULL OR rate IS NULL THEN NULL
-        WHEN hits = 0 THEN 1 - pow(1 - $confidence, 1.0 / clusters)
-        ELSE wilson_hi(rate * n_eff, n_eff, t)
-    END AS hi,
-    CASE WHEN rate IS NULL THEN 'nothing_judged' ELSE reason END AS reason
-FROM sides
+    lo,
+    hi,
+    reason
+FROM bounded
 ORDER BY agent, model, world, part, measure;

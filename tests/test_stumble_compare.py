@@ -1,0 +1,195 @@
+"""`stumble compare`: the same cell of the same trace under A and under B."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from tests.shop import Shop
+from tests.stored import Sql, answers, empty, fill, near
+from traces.relations import row, table
+from traces.sql import ask
+from traces.store import Store
+
+R, S, M = "recovered", "silent_wrong", "masked"
+
+type Told = dict[str, object]
+
+
+def runs(side: str, classes: Iterable[str | None], **more: object) -> list[Told]:
+    """One faulted run of a trace each, the same cell everywhere."""
+    return [
+        {"campaign": side, "task": f"t{k}", "class": each, "cell": "get#1/digit/0", "family": "V"}
+        | more
+        for k, each in enumerate(classes)
+    ]
+
+
+def tables(known: list[Told]) -> dict[str, list[Told]]:
+    ids = [{"trajectory_id": f"r{k}", "injection_id": f"i{k}"} for k in range(len(known))]
+    told = [
+        {"model": "m", "op": "digit", "consumed": True, "baseline_valid": True, "sham": False,
+         "source": "fork", "ended": "final", "judge_version": 1, "recorded_at": float(k),
+         "noticed": each["class"] == R} | each | ids[k]
+        for k, each in enumerate(known)
+    ]  # fmt: skip
+    columns = {
+        "trajectories": "trajectory_id campaign task cell model source ended recorded_at",
+        "injections": "injection_id trajectory_id op family consumed sham",
+        "outcomes": "injection_id judge_version class noticed baseline_valid",
+    }
+    return {
+        name: [{key: each[key] for key in keys.split()} for each in told]
+        for name, keys in columns.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+def compared(sql: Sql, known: list[Told], **more: Any) -> dict[tuple[str, str], Told]:
+    """Rows by measure and part."""
+    for name, rows in tables(known).items():
+        fill(sql, name, rows)
+    answer = ask(sql, "compare", **({"a": "before", "b": "after"} | more))
+    names = [column[0] for column in answer.description or ()]
+    rows = [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
+    return {(str(each["measure"]), str(each["part"])): each for each in rows}
+
+
+def test_the_difference_is_that_of_a_paired_t_test_over_traces(sql: Sql) -> None:
+    before = [R, S, S, M, R, S, S, R]
+    after = [R, R, R, M, R, R, S, S]
+    found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
+    x, y = ([float(each == R) for each in side] for side in (before, after))
+    theirs = stats.ttest_rel(y, x)
+    interval = theirs.confidence_interval(0.95)
+    assert (found["pairs"], found["traces"]) == (8, 8)
+    assert (found["gained"], found["lost"]) == (3, 1)
+    assert found["delta"] == near(2 / 8)
+    assert found["p"] == near(theirs.pvalue)
+    assert (found["lo"], found["hi"]) == (near(interval.low), near(interval.high))
+
+
+def test_one_pair_per_trace_has_mcnemar_as_well(sql: Sql) -> None:
+    before, after = [S] * 7 + [R] * 5, [R] * 6 + [S] + [R] * 4 + [S]
+    found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
+    exact = mcnemar([[4, 1], [6, 1]], exact=True).pvalue
+    mid = exact - stats.binom.pmf(1, 7, 0.5)
+    assert found["p_mcnemar"] == near(mid)
+
+
+def test_repeats_within_a_trace_do_not_count_as_traces(sql: Sql) -> None:
+    known = []
+    for rep in range(4):
+        cell = {"cell": f"get#1/digit/{rep}"}
+        known += runs("before", [S, S, R, S, S], **cell) + runs("after", [R, S, R, R, R], **cell)
+    found = compared(sql, known)[("recovery", "all")]
+    theirs = stats.ttest_rel([1, 0, 1, 1, 1], [0, 0, 1, 0, 0])
+    assert (found["pairs"], found["traces"]) == (20, 5)
+    assert found["p"] == near(theirs.pvalue)
+    assert found["p_mcnemar"] is None
+
+
+def test_families_are_adjusted_together(sql: Sql) -> None:
+    known, ps = [], []
+    sides = {"V": [R, R, R, R, R, S], "E": [R, R, S, S, R, S], "S": [R, S, S, S, S, S]}
+    for family, after in sides.items():
+        more = {"family": family, "cell": f"get#1/{family}"}
+        known += runs("before", [S] * 6, **more) + runs("after", after, **more)
+        ps.append(stats.ttest_1samp([float(each == R) for each in after], 0).pvalue)
+    found = compared(sql, known)
+    wanted = multipletests(ps, method="holm")[1]
+    for family, p, adjusted in zip(sides, ps, wanted, strict=True):
+        assert found[("recovery", family)]["p"] == near(p)
+        assert found[("recovery", family)]["p_holm"] == near(adjusted)
+
+
+def test_what_is_unknown_on_one_side_is_left_out_and_counted(sql: Sql) -> None:
+    before, after = [R, None, R, S, S, R], [R, R, None, R, R, R]
+    found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
+    assert (found["pairs"], found["left_out"], found["traces"]) == (4, 2, 4)
+    assert (found["delta"], found["lo"], found["reason"]) == (near(0.5), None, "few_traces")
+
+
+def test_traces_that_all_differ_alike_have_the_sign_test(sql: Sql) -> None:
+    found = compared(sql, runs("before", [S] * 8) + runs("after", [R] * 8))[("recovery", "all")]
+    assert (found["delta"], found["lo"], found["reason"]) == (1, None, "no_variance")
+    assert found["p"] == near(stats.binomtest(8, 8).pvalue)
+    same = compared(sql, runs("before", [R] * 8) + runs("after", [R] * 8))[("recovery", "all")]
+    assert (same["delta"], same["p"]) == (0, 1)
+
+
+def test_cells_without_a_mate_are_not_paired_and_a_cell_run_again_counts_once(sql: Sql) -> None:
+    alone = runs("after", [R] * 5, cell="other")
+    again = runs("after", [S] * 5)
+    known = runs("before", [R] * 5) + alone + again + runs("after", [R] * 5)
+    found = compared(sql, known)[("recovery", "all")]
+    assert (found["pairs"], found["delta"]) == (5, 0)
+
+
+def test_models_are_paired_within_one_campaign(sql: Sql) -> None:
+    known = [
+        each
+        for campaign, model, classes in (
+            ("one", "x", [S] * 5), ("one", "y", [R] * 5), ("two", "x", [R] * 5)
+        )
+        for each in runs(campaign, classes, model=model)
+    ]  # fmt: skip
+    found = compared(sql, known, a="x", b="y", by="model")[("recovery", "all")]
+    assert (found["pairs"], found["delta"]) == (5, 1)
+    assert compared(sql, known, a="x", b="y", by="model", campaign="two") == {}
+
+
+def test_what_flipped_is_listed_with_both_injections(sql: Sql) -> None:
+    known = runs("before", [R, S, None]) + runs("after", [R, R, S])
+    compared(sql, known)
+    ask(sql, "flips", a="before", b="after")
+    flips = [
+        (each[0], each[3], each[4]) for each in ask(sql, "flips", a="before", b="after").fetchall()
+    ]
+    assert flips == [("t1", S, R), ("t2", None, S)]
+    assert answers(sql, "SELECT count(*) AS n FROM cells") == [{"n": 6}]
+
+
+def here(folder: Path, known: list[Told]) -> Shop:
+    made = {
+        name: table(name, (row(name, each) for each in rows))
+        for name, rows in tables(known).items()
+    }
+    Store(folder / ".stumble").write("made", made)
+    return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
+
+
+def test_a_person_sees_the_difference_and_what_flipped(tmp_path: Path) -> None:
+    shop = here(tmp_path, runs("before", [S, S, S, R, R, S]) + runs("after", [R] * 6))
+    said = shop.stumble("compare", "before", "after")
+    assert said.code == 0, said.err
+    assert "+0.667" in said.out
+    assert "t0 get#1/digit/0: silent_wrong -> recovered  (i6)" in said.out
+    plain = shop.stumble("compare", "before", "after", "--json").json
+    assert (plain["by"], len(plain["flips"])) == ("campaign", 4)
+
+
+def test_too_few_traces_are_not_enough(tmp_path: Path) -> None:
+    shop = here(tmp_path, runs("before", [S, S]) + runs("after", [R] * 2))
+    said = shop.stumble("compare", "before", "after")
+    assert said.code == 5
+    assert "few_traces" in said.out
+
+
+def test_a_name_that_is_none_is_answered_by_the_nearest(tmp_path: Path) -> None:
+    shop = here(tmp_path, runs("before", [S]) + runs("after", [R]))
+    said = shop.stumble("compare", "before", "aftr")
+    assert said.code == 2
+    assert "after" in said.err
+    other = shop.stumble("compare", "before", "m")
+    assert other.code == 2
+    assert "--by" in other.err
