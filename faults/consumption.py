@@ -10,9 +10,10 @@ from typing import Literal
 
 from faults.atoms import atoms, pairs
 from traces.conversation import failed
+from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Exchange, Injection
-from traces.story import Story, ToolUse
+from traces.story import Story, ToolUse, text_is_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,11 @@ def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange
         return Consumption(None, None, "undecidable")
     if use.result is None or use.result_seq is None:
         return Consumption(False, None, "ended_before")
-    return _in_result(injection, use, use.result, exchanges)
+    found = _in_result(injection, use, use.result, exchanges)
+    if found.consumed is None and injection.place == "mcp" and text_is_error(use.result):
+        # A client that holds a result against its outputSchema refuses what is not of it.
+        return Consumption(False, use.result_seq, "absorbed")
+    return found
 
 
 def _at_boundary(injection: Injection, exchanges: Sequence[Exchange]) -> Consumption:
@@ -187,13 +192,18 @@ def _verdict(fact: bool | None, use: ToolUse, yes: str, no: str) -> Consumption:
 
 def _later_success(injection: Injection, use: ToolUse, exchanges: Sequence[Exchange]) -> bool:
     return any(
-        exchange.seq in use.seqs
-        and exchange.seq > injection.seq
-        and exchange.error is None
-        and exchange.response is not None
-        and exchange.response.status < 400
+        exchange.seq in use.seqs and exchange.seq > injection.seq and _succeeded(exchange)
         for exchange in exchanges
     )
+
+
+def _succeeded(exchange: Exchange) -> bool:
+    """Whether a tool gave a result; over MCP a status of 200 may hold an error."""
+    answer = exchange.response
+    if answer is None or answer.status >= 400:
+        return False
+    reply = mcp.read(answer.headers, answer.body) if mcp.message(exchange.request) else None
+    return exchange.error is None if reply is None else reply.is_error is False
 
 
 def _lasted(injection: Injection, use: ToolUse, exchanges: Sequence[Exchange]) -> bool | None:

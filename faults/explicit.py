@@ -34,7 +34,9 @@ _PROTOCOL: Mapping[Place, Shows] = {
 _FAILED: Mapping[Place, Shows] = {
     "http": Shows("http", "an answer 400, 404, 409, 410 or 503 that says why"),
     "mcp": Shows("flag", "a result with `isError` that says why", True, "flag"),
-    "model-boundary": Shows("text", "the words `Error: ...` as the tool's result"),
+    "model-boundary": Shows(
+        "flag", "the words `Error: ...` as the tool's result, with `is_error` where there is that"
+    ),
     "model": Shows("text", "a refusal in place of the answer"),
 }
 _AS_SUCCESS: Mapping[Place, Shows] = {

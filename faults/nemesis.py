@@ -21,7 +21,7 @@ from faults.aim import Aim
 from faults.binding import bind
 from faults.body import NoSite, rewritable
 from faults.detectability import detectability
-from faults.operator import COPY, Operator
+from faults.operator import COPY, Channel, Operator
 from faults.over_mcp import Landed
 from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
@@ -137,6 +137,15 @@ class _Strike:
     at: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Lie:
+    """What stands in place of a tool's result."""
+
+    text: str
+    flagged: bool
+    """Whether it is marked as an error."""
+
+
 class Nemesis:
     """Strikes one run with some faults."""
 
@@ -164,7 +173,7 @@ class Nemesis:
         """Whether tools are offered to the model in this run, as far as is known."""
         self._asked = 0
         self._held: dict[int, tuple[_Strike, ...]] = {}
-        self._lies: dict[tuple[str, str], str | None] = {}
+        self._lies: dict[tuple[str, str], _Lie | None] = {}
         self.fired = 0
         self.no_site: list[str] = []
         """Why a site that was reached could not be struck."""
@@ -335,20 +344,27 @@ class Nemesis:
         struck: list[Injection] = []
         for call, result in placed.returned:
             if (result.call_id, result.text) not in self._lies:
-                struck += self._lie(exchange, result, self._strikes(call, "model-boundary"))
+                flags = bool(result.is_error or dialect.fail(body, result))
+                strikes = self._strikes(call, "model-boundary")
+                struck += self._lie(exchange, result, strikes, flags=flags)
         for result in placed.results if self._lies else ():
             if (lie := self._lies.get((result.call_id, result.text))) is not None:
-                edits += dialect.put(body, result, lie)
-        lies = composed(exchange.edits, tuple(sorted(set(edits), key=lambda e: e.start)), body)
+                edits += dialect.put(body, result, lie.text)
+                edits += dialect.fail(body, result) if lie.flagged else ()
+        ours = sorted(set(edits), key=lambda edit: (edit.start, edit.stop, edit.data))
+        lies = composed(exchange.edits, tuple(ours), body)
         for injection in struck:
             own = tuple(edit for edit in lies if edit not in exchange.edits)
             self._injected(replace(injection, edits=own))
         return replace(exchange, edits=lies) if edits else exchange
 
     def _lie(
-        self, exchange: Exchange, result: Result, strikes: tuple[_Strike, ...]
+        self, exchange: Exchange, result: Result, strikes: tuple[_Strike, ...], *, flags: bool
     ) -> list[Injection]:
-        """Decide what stands in place of a result from now on; nothing does where nothing can."""
+        """Decide what stands in place of a result from now on; nothing does where nothing can.
+
+        `flags`: whether the dialect has a flag for a result that is an error.
+        """
         found: list[Injection] = []
         if not strikes:
             return found
@@ -365,21 +381,25 @@ class Nemesis:
         for strike in strikes:
             try:
                 new = self._drawn(bent, strike)
-                lie = rendered(new.exchange)
+                text = rendered(new.exchange)
             except NoSite as error:
                 self.no_site.append(str(error))
                 continue
             bent, said = new.exchange, self._lies[key]
+            flagged = strike.arm.operator.shows[strike.place].channel == "flag"
+            channel: Channel = "flag" if flagged and flags else "text"
+            injection = self._injection(exchange.seq, strike)
             injection = replace(
-                self._injection(exchange.seq, strike),
+                injection,
                 side="request",
-                original=(result.text if said is None else said).encode(),
-                mutated=lie.encode(),
+                original=(result.text if said is None else said.text).encode(),
+                mutated=text.encode(),
+                error_channel=channel if flagged else injection.error_channel,
                 rendered=failed(bent),
                 dead=new.dead,
             )
             found.append(self._judged(injection, strike))
-            self._lies[key] = lie
+            self._lies[key] = _Lie(text, channel == "flag" or (said is not None and said.flagged))
         return found
 
     def _injection(self, seq: int, strike: _Strike) -> Injection:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from faults.seen import NOTHING, Observation, Seen
 from traces.conversation import Call, Watch, canonical_arguments
+from traces.dialects import mcp
 from traces.model import Exchange, Response
 
 LATEST = 256
@@ -46,7 +47,7 @@ class Sofar:
             return
         if exchange.answered_by == "fault":
             self._lied.add(call)
-        elif exchange.response is not None and exchange.error is None:
+        elif exchange.response is not None and (exchange.error is None or mcp.replied(exchange)):
             self._lied.discard(call)
             self._answers[call] = exchange.response
 

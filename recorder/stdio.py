@@ -408,9 +408,13 @@ class Session(asyncio.Protocol):
         try:
             if exchange.response is not None:
                 await self._until(exchange.response.at)
-                for chunk in exchange.response.chunks:
+                for chunk in exchange.response.chunks[:-1]:  # progress, in what a fault made
                     await self._until(chunk.at)
-                self._show(exchange, _as_said(exchange.response, self._run.now()))
+                    self._unasked(replace(chunk, at=self._run.now()))
+                last = replace(exchange.response, chunks=exchange.response.chunks[-1:])
+                for chunk in last.chunks:
+                    await self._until(chunk.at)
+                self._show(exchange, _as_said(last, self._run.now()))
                 self._cue()
                 return
             if exchange.error is not None:

@@ -6,10 +6,10 @@ from itertools import count
 import pytest
 
 from faults.binding import bind
-from faults.nemesis import Armed, Nemesis
+from faults.nemesis import Armed, Nemesis, live
 from faults.site import Site, select
 from traces.conversation import Watch
-from traces.dialects import openai_chat
+from traces.dialects import anthropic_messages, openai_chat
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response
 from traces.step import Answer, ToolCall
 from traces.story import story
@@ -206,3 +206,33 @@ def test_the_place_is_where_the_recording_reaches() -> None:
     assert site(fault("digit")).place == "http"
     assert site(fault("digit"), local=True).place == "model-boundary"
     assert site(fault("digit", at="model-boundary")).place == "model-boundary"
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"), [(None, "tool_error"), (False, "tool_error"), (None, "http_status")]
+)
+def test_an_error_of_a_tool_is_marked_as_one_where_the_dialect_has_a_mark(
+    flag: bool | None, name: str
+) -> None:
+    injections, watch = list[Injection](), Watch()
+    nemesis = Nemesis([live(Fault(name=name))], watch, injections.append, run="r", trace="t")
+    agent = Agent(Taps([watch, nemesis]))
+    answer = Answer(message="", calls=(ORDER,), model="m")
+    headers, chunks = anthropic_messages.write(answer, stream=False, id="x", created=0)
+    asked: list[dict[str, object]] = [{"role": "user", "content": "go"}]
+    url, said = "http://m/v1/messages", Response(status=200, headers=headers, chunks=chunks)
+    agent.exchange(url, {"model": "m", "max_tokens": 9, "messages": asked}, said)
+    use = {"type": "tool_use", "id": "c1", "name": "get_order", "input": {"id": "ord-7314"}}
+    result: dict[str, object] = {"type": "tool_result", "tool_use_id": "c1"}
+    result |= {} if flag is None else {"is_error": flag}
+    asked += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    for _ in range(2):  # an absent content, too, gets the same bytes in every request
+        told = agent.exchange(url, {"model": "m", "max_tokens": 9, "messages": asked}, said)
+    first, second = [x.forwarded.body for x in agent.seen[1:]]
+    assert first == second
+    (struck,) = anthropic_messages.results(told.forwarded.body)
+    assert struck.text.startswith("Error: " if name == "tool_error" else "HTTP 503: ")
+    marked = name == "tool_error"
+    assert struck.is_error is (True if marked else None)
+    assert [i.error_channel for i in injections] == ["flag" if marked else "text"]
+    assert injections[0].detect == ("D0" if marked else "D1")

@@ -11,12 +11,14 @@ from itertools import count
 
 import pytest
 
+from faults.consumption import consumption
 from faults.nemesis import Nemesis, live
 from faults.sofar import Sofar
 from traces.conversation import Watch
 from traces.dialects import mcp, openai_chat
 from traces.model import Chunk, Exchange, Fault, Headers, Injection, Request, Response, Scalar
 from traces.step import Answer, ToolCall
+from traces.story import story
 from traces.taps import Taps
 
 ORDER = {"id": "ord-7314", "total": 1250.4, "lines": [{"sku": "p-101"}, {"sku": "p-207"}]}
@@ -70,6 +72,7 @@ class Run:
             seen=seen,
         )
         self.taps = Taps([watch, seen, self.nemesis])
+        self.seen = list[Exchange]()
         self.asked = list[str]()
         """What reached the server."""
         self.told: list[dict[str, object]] = [{"role": "user", "content": "go"}]
@@ -125,6 +128,7 @@ class Run:
             whole = replace(x, response=replace(answer, chunks=chunks, at=at, ended=at))
             x = self.taps.response(whole) if self.taps.holds(x) else whole
         self.taps.done(x)
+        self.seen.append(x)
         return x
 
 
@@ -411,3 +415,32 @@ def test_several_faults_strike_one_result_in_their_order() -> None:
     exchange = run.call()
     assert [each.op for each in run.injections] == ["digit", "cut"]
     assert exchange.error == "reset"
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "consumed"),
+    [
+        ("protocol_error", "MCP error -32603: Internal error", True),
+        ("tool_error", "error: A required argument is missing", True),
+        ("schema_drift", "error: RuntimeError: the tool did not return what it declares", False),
+        ("digit", "the order is fine", None),
+    ],
+)
+def test_it_is_consumed_once_a_model_was_told(name: str, told: str, consumed: bool | None) -> None:
+    """A client may keep an error of the protocol to itself, or refuse what was not declared."""
+    run = Run(Server(structured=ORDER), Fault(name=name, at="mcp"))
+    run.call()
+    run.told[-1]["content"] = told
+    run.model()
+    found = consumption(run.injections[0], story(run.seen), run.seen)
+    assert (found.consumed, found.why in ("absorbed", "undecidable")) == (consumed, not consumed)
+
+
+def test_a_later_try_that_succeeds_absorbs_an_error_of_the_protocol() -> None:
+    run = Run(Server(), Fault(name="protocol_error", at="mcp"))
+    run.call()
+    again = {"name": "get", "arguments": {"id": "ord-7314"}}
+    run.say("tools/call", again, run.server.result())
+    run.told[-1]["content"] = "I tried twice, and here it is: " + json.dumps(ORDER)
+    run.model()
+    assert consumption(run.injections[0], story(run.seen), run.seen).consumed is False

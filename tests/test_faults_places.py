@@ -137,7 +137,10 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
     (injection,) = injections
     operator = OPERATORS[name]
     assert (nemesis.fired, nemesis.no_site, injection.op, injection.place) == (1, [], name, place)
-    assert injection.error_channel == operator.shows[place].channel
+    channel = operator.shows[place].channel
+    if place == "model-boundary" and channel == "flag":  # which this dialect has not
+        channel = "text"
+    assert injection.error_channel == channel
 
     last = openai_chat.results(run.exchanges[-1].forwarded.body)
     clean = openai_chat.results(CLEAN[place][-1].request.body)

@@ -138,6 +138,10 @@ class Lens(Protocol):
         """The edits that put `text` in place of this result; none where it says so."""
         ...
 
+    def fail(self, body: bytes, result: Result) -> tuple[Edit, ...]:
+        """The edits that mark this result as an error; none where it is, or there is no flag."""
+        ...
+
     def read(self, headers: Headers, body: bytes) -> Answer | None:
         """The model's answer, whole or streamed or cut; None where this is no answer."""
         ...

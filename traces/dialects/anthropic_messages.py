@@ -140,6 +140,22 @@ def _is(body: bytes, block: dict[bytes, wire.Span], result: Result) -> bool:
     )
 
 
+def fail(body: bytes, result: Result) -> tuple[Edit, ...]:
+    """The edits that set `is_error` of a result; none where it is set."""
+    blocks = spans.objects(body, spans.members(body, result.start).get(b"content"))
+    same = (block for block in blocks if _is(body, block, result))
+    return tuple(edit for block in same for edit in _fail(body, block))
+
+
+def _fail(body: bytes, block: dict[bytes, wire.Span]) -> Iterator[Edit]:
+    if b"is_error" not in block:
+        _, behind = block[b"tool_use_id"]
+        yield Edit(start=behind, stop=behind, data=b', "is_error": true')
+    elif wire.value(body, block, b"is_error") is not True:
+        start, stop = block[b"is_error"]
+        yield Edit(start=start, stop=stop, data=b"true")
+
+
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
     """`put` in every message that has a result of the call."""
     return replaced(put, body, results(body), call_id, text)

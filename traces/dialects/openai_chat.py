@@ -80,6 +80,11 @@ def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
     return tuple(wire.put(body, wire.strings(body, content) or [content], text))
 
 
+def fail(body: bytes, result: Result) -> tuple[Edit, ...]:
+    """None: the dialect has no flag for a result that is an error."""
+    return ()
+
+
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
     """`put` in every message that has a result of the call."""
     return replaced(put, body, results(body), call_id, text)

@@ -177,6 +177,11 @@ def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
     return tuple(wire.put(body, places, text)) if places else (_part(body, output, text),)
 
 
+def fail(body: bytes, result: Result) -> tuple[Edit, ...]:
+    """None: the dialect has no flag for a result that is an error."""
+    return ()
+
+
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
     """`put` in every item that has a result of the call."""
     return replaced(put, body, results(body), call_id, text)

@@ -170,6 +170,11 @@ def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
     return openai_chat.put(body, result, text)
 
 
+def fail(body: bytes, result: Result) -> tuple[Edit, ...]:
+    """None: the dialect has no flag for a result that is an error."""
+    return ()
+
+
 def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
     """`put` in every message that followed the call."""
     return replaced(put, body, results(body), call_id, text)
