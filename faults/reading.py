@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from faults.binding import bind
 from faults.grammar import read, split
+from faults.plugins import find
 from traces.model import Fault
 
 
@@ -14,7 +15,7 @@ def fault(table: Mapping[str, object]) -> Fault:
     `how=504` is a number on paper and a text to an operator that wants one.
     """
     found = read(table)
-    wanted = bind(replace(found, params={})).params
+    wanted = find(found.name).takes
     texts = {
         key: text
         for key, text in split(str(table["fault"]))[1].items()

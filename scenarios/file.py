@@ -17,6 +17,7 @@
     task = "refund-1"
     model = "practice/naive"
     tools = "http"                              or mcp, local
+    stream = true                               the model's answers come as streams
 
     [match]                                     what may differ from a recording
     rules = ["ignore:body.run_id"]
@@ -59,6 +60,7 @@ class Practice:
     task: str
     model: str
     tools: Tools
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,12 +149,13 @@ def read(path: Path) -> Scenario:
 
 
 def _practice(table: "_Table") -> Practice:
-    table.only("task model tools")
+    table.only("task model tools stream")
     tools = table.text("tools") or "http"
     for known in TOOLS:
         if tools == known:
             model = table.text("model") or "practice/naive"
-            return Practice(task=table.needed("task"), model=model, tools=known)
+            task, stream = table.needed("task"), table.true("stream")
+            return Practice(task=task, model=model, tools=known, stream=stream)
     raise table.wrong("tools", f"{tools!r} cannot be had{nearest(tools, TOOLS)}")
 
 
@@ -200,6 +203,12 @@ class _Table:
             return tuple(shlex.split(self.needed(key)))
         except ValueError as error:
             raise self.wrong(key, f"{self.said[key]!r}: {error}") from None
+
+    def true(self, key: str) -> bool:
+        value = self.said.get(key, False)
+        if not isinstance(value, bool):
+            raise self.wrong(key, f"{value!r} is neither true nor false")
+        return value
 
     def whole(self, key: str, default: int, least: int) -> int:
         value = self.said.get(key, default)

@@ -127,7 +127,8 @@ async def practising(said: Scenario, practice: Practice, folder: Path) -> AsyncI
     world.setup(book, EVERY[practice.task])
     local = ("--db", str(book)) if practice.tools == "local" else ()
     skill = ("--model", practice.model, "--max-steps", str(MOST_STEPS))
-    argv = (practice.task, *skill, "--tools", practice.tools, *local)
+    stream = ("--stream",) if practice.stream else ()
+    argv = (practice.task, *skill, "--tools", practice.tools, *local, *stream)
     async with (
         server.serving(book) as shop,
         provider.serving() as asked,

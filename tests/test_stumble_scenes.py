@@ -27,6 +27,7 @@ NAMED = {
     "permission-expires",
     "error-page-with-200",
     "flapping-tool",
+    "model-overload-mid-stream",
 }
 
 

@@ -80,7 +80,7 @@ def probe(
     from stumble.models import Model
     from stumble.tapes import load
 
-    if any(fault.at == "http" for fault in faults):
+    if any(fault.at in ("http", "mcp", "model") for fault in faults):
         raise Wrong("a probe sends a model request only, so it strikes at the model boundary")
     recording = load(tape)
     with options.usage_errors():
