@@ -40,7 +40,7 @@ def test_the_whole_interval_must_be_on_one_side(
     ("lo", "hi", "verdict"), [(0, 0.02, "pass"), (0.021, 0.4, "fail"), (0.0, 0.03, "unknown")]
 )
 def test_at_most_looks_at_the_other_side(lo: float, hi: float, verdict: str) -> None:
-    assert SILENT.verdict(replace(RATE, measure="silent", lo=lo, hi=hi)) == verdict
+    assert SILENT.verdict(replace(RATE, measure="silent", rate=0.02, lo=lo, hi=hi)) == verdict
 
 
 def test_the_worst_check_is_the_verdict_and_none_is_not_a_pass() -> None:
