@@ -49,6 +49,15 @@ class Room:
         return (*WALLS, json.dumps(self.order()))
 
 
+def facade(shown: Mapping[str, Path], cwd: str) -> tuple[str, ...]:
+    """What to put before an absolute program, so that it sees these folders just under /.
+
+    They need not be there outside. All else is as it is outside.
+    """
+    folders = [(str(folder), path) for path, folder in shown.items()]
+    return (*WALLS, json.dumps({"shown": folders, "cwd": cwd}))
+
+
 class Cage:
     """Where one agent is run: enter it, `wrap` the command, start it, `admit` it, leave."""
 
@@ -143,6 +152,15 @@ def lacks() -> Lacks:
         if _tried(alone | room) is None:  # as mostly, and in half of the time
             return Lacks(alone=None, room=None)
         return Lacks(alone=_tried(alone), room=_tried(room))
+
+
+@functools.cache
+def lacks_facade() -> str | None:
+    """Why folders cannot be shown just under /; None where they can."""
+    if sys.platform != "linux":
+        return "only Linux has namespaces"
+    with tempfile.TemporaryDirectory(prefix="stumble-") as name:
+        return _tried({"shown": [(name, "/app")], "cwd": "/app"})
 
 
 def _tried(order: dict[str, object]) -> str | None:

@@ -8,6 +8,7 @@ ORDER is JSON, all of it optional:
     cover     [COPY, PATH]: PATH shows the folder COPY
     through   [[NAME, LAYER or null], ...]: in COPY, NAME shows what is at PATH/NAME; what is
               written to a folder goes to LAYER, without one it cannot be written to
+    shown     [[FOLDER, PATH], ...]: each PATH, just under /, shows FOLDER, and need not be there
     cwd       where the command starts
 
 The network namespace has loopback and an address of its own, 198.51.100.1 (RFC 5737). Its default
@@ -29,6 +30,8 @@ import struct
 import sys
 
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18  # sys/mount.h
+MNT_DETACH = 2
+OLD = "/.old"
 RTM_NEWLINK, RTM_NEWADDR, RTM_NEWROUTE = 16, 20, 24  # linux/rtnetlink.h
 NLM_REQUEST_ACK, NLM_CREATE = 0x5, 0x400
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST = 254, 4, 253, 1
@@ -150,6 +153,32 @@ def read_only(target: str) -> None:
     mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
 
 
+def show(shown: list[tuple[str, str]]) -> None:
+    """Take another /, that has all of this one and these folders besides, and forget this one."""
+    mount("none", "/tmp", "tmpfs", 0, "size=16m,mode=755")  # noqa: S108
+    os.mkdir(f"/tmp{OLD}")  # noqa: PTH102, S108
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.pivot_root(b"/tmp", os.fsencode(f"/tmp{OLD}")) != 0:  # noqa: S108
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "/")
+    os.chdir("/")
+    folders = {path: OLD + folder for folder, path in shown}
+    for name in os.listdir(OLD):  # noqa: PTH208
+        source, target = f"{OLD}/{name}", f"/{name}"
+        if target in folders:
+            continue
+        if os.path.islink(source):  # noqa: PTH114
+            os.symlink(os.readlink(source), target)  # noqa: PTH115, PTH211
+        elif os.path.isdir(source):  # noqa: PTH112
+            os.mkdir(target)  # noqa: PTH102
+            mount(source, target, None, MS_BIND | MS_REC)
+    for path, folder in folders.items():
+        os.mkdir(path)  # noqa: PTH102
+        mount(folder, path, None, MS_BIND | MS_REC)
+    if libc.umount2(os.fsencode(OLD), MNT_DETACH) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), OLD)
+    os.rmdir(OLD)  # noqa: PTH106
+
+
 def build(order: dict[str, object]) -> list[socket.socket]:
     """Put up what is ordered; the sockets that belong to whoever holds the channel."""
     ports, covered, through = order.get("ports"), order.get("cover"), order.get("through", [])
@@ -162,6 +191,8 @@ def build(order: dict[str, object]) -> list[socket.socket]:
             mount("none", folder, "tmpfs", 0, "size=4k")
     if isinstance(covered, list) and isinstance(through, list):
         cover(covered[0], covered[1], through)
+    if isinstance(shown := order.get("shown"), list):
+        show(shown)
     return made
 
 

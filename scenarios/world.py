@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -28,8 +28,9 @@ class World(Protocol):
         """Bring it into the start state; ChildProcessError where that fails."""
         ...
 
-    async def verify(self) -> Verdict:
-        """What the final state says; never raises for a wrong state."""
+    async def verify(self, said: Sequence[str] = ()) -> Verdict:
+        """What the final state says, and what the agent's models said; never raises for a wrong
+        state."""
         ...
 
 
@@ -50,7 +51,7 @@ class CommandWorld:
             words = output.strip().splitlines() or ["it said nothing"]
             raise ChildProcessError(f"the reset command exited {code}: {words[-1]}")
 
-    async def verify(self) -> Verdict:
+    async def verify(self, said: Sequence[str] = ()) -> Verdict:
         """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown."""
         if not self.verify_command:
             return Verdict(None, "no verifier")
@@ -61,10 +62,17 @@ class CommandWorld:
     async def _run(self, command: Sequence[str]) -> tuple[int, str]:
         if self.prefix:
             command = (*self.prefix, shutil.which(command[0]) or command[0], *command)
-        return await _run(command, self.cwd)
+        return await run(command, self.cwd)
 
 
-async def _run(command: Sequence[str], cwd: Path | None) -> tuple[int, str]:
+async def run(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+) -> tuple[int, str]:
+    """Exit code and output of a command: 127 where there is none, 124 where its time was up."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -72,14 +80,15 @@ async def _run(command: Sequence[str], cwd: Path | None) -> tuple[int, str]:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             cwd=cwd,
+            env=env,
             start_new_session=True,
         )
     except OSError as error:
         return 127, f"{command[0]}: {error.strerror}"
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), LIMIT)
+        output, _ = await asyncio.wait_for(process.communicate(), limit)
     except TimeoutError:
-        return 124, f"no end after {LIMIT:g} s"
+        return 124, f"no end after {limit:g} s"
     finally:
         if process.returncode is None:  # out of time, or we are to end
             os.killpg(process.pid, signal.SIGKILL)

@@ -3,10 +3,12 @@
 import asyncio
 import itertools
 import json
+import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from recorder.cage import Cage
@@ -28,6 +30,10 @@ class Cold:
     """A file for what it prints; None passes it through."""
     patience: float | None = None
     """Seconds that it may go on once we are told to end; None is as many as it likes."""
+    prefix: tuple[str, ...] = ()
+    """What stands before its absolute program, so that it sees what a task shows it."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What it has in its environment besides what the run gives it."""
     warm: bool = False
 
     async def __call__(
@@ -40,8 +46,9 @@ class Cold:
     ) -> Exit:
         with ExitStack() as files:
             out = files.enter_context(self.output.open("ab")) if self.output else None
+            env = {**env, **self.env}
             return await run(
-                command or self.command,
+                self._behind(command or self.command, env),
                 env=env,
                 cwd=cwd or self.cwd,
                 budget=self.budget,
@@ -50,6 +57,13 @@ class Cold:
                 stderr=out,
                 cage=cage,
             )
+
+    def _behind(self, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The command behind the prefix; as it is where there is none, or no such program."""
+        program = shutil.which(command[0], path=env.get("PATH", os.defpath))
+        if not self.prefix or program is None:
+            return command
+        return (*self.prefix, str(Path(program).absolute()), *command)
 
 
 class Warm:

@@ -25,8 +25,13 @@ def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return click.argument("command", nargs=-1, type=click.UNPROCESSED)(function)
 
 
-def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """What is to go wrong, and where: the command is given `faults` and `seed`."""
+def fault_options[R](
+    required: bool, *, seed: int | None = 0, aims: bool = False
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """What is to go wrong, and where: the command is given `faults` and `seed`.
+
+    One that `aims` has faults from elsewhere too, and is given `where` for them.
+    """
     options = (
         click.option("--fault", "texts", required=required, multiple=True,
                      metavar="NAME:KEY=VALUE,...",
@@ -49,7 +54,7 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
                           "the recording joins the call to its request, else in the model's next "
                           "request. At model it strikes the model's own answers, which --nth "
                           "then counts."),
-        click.option("--seed", default=0, show_default=True,
+        click.option("--seed", type=int, default=seed, show_default=seed is not None,
                      help="Same seed, same strikes, on every machine."),
     )  # fmt: skip
 
@@ -69,7 +74,7 @@ def fault_options[R](required: bool) -> Callable[[Callable[..., R]], Callable[..
             faults = tuple(
                 read_fault(text, where, nth, when, persist, max_injections, place) for text in texts
             )
-            return function(faults=faults, **rest)
+            return function(faults=faults, **({"where": where} if aims else {}), **rest)
 
         return functools.reduce(lambda f, option: option(f), reversed(options), told)
 

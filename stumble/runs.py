@@ -226,7 +226,8 @@ async def close(
     at = time.monotonic() - began
     how: Ended = "diverged" if left else "replay_miss" if missed else ended(exit, watch)
     judged = world is not None and how in ("final", "crash")
-    verdict = await world.verify() if world is not None and judged else None
+    said = watch.conversations.said
+    verdict = await world.verify(said) if world is not None and judged else None
     ending = Ending(
         ended=how,
         exit_code=exit.code,

@@ -7,7 +7,7 @@ and the recording is forked at the first call that is struck.
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -17,12 +17,13 @@ from faults import bind
 from faults.query import paths
 from faults.reading import fault
 from replay.rules import bind as bind_rule
-from scenarios.file import Practice, Scenario, ScenarioError, find
+from scenarios.file import Practice, Scenario, find
 from scenarios.file import read as read_file
 from scenarios.practice import model, provider, server, world
 from scenarios.practice.schema import example
 from scenarios.practice.tasks import EVERY
 from scenarios.practice.tools import TOOLS
+from scenarios.table import ScenarioError
 from scenarios.world import World
 from stumble.demo import PracticeWorld
 from stumble.forks import Design, Forked, branch, fork
@@ -57,23 +58,25 @@ class Scene:
         return replace(self, faults=faults)
 
 
-def scene(name: str) -> Scene:
+def scene(name: str, instead: Sequence[Fault] = ()) -> Scene:
     """The scenario of a name or path; LookupError or ScenarioError where there is none that can be.
 
     What a fault, a rule or a practice task gets wrong is said with file, key and nearest name.
+    Where faults are given they are instead of its own, which may be none then.
     """
     said = read_file(find(name))
-    if not said.faults:
+    if not said.faults and not instead and said.benchmark is None:
         raise ScenarioError(said.path, "faults", "there is none; say at least one [[faults]]")
     for number, rule in enumerate(said.rules):
         try:
             bind_rule(rule)
         except ValueError as error:
             raise ScenarioError(said.path, f"match.rules[{number}]", str(error)) from None
-    faults = tuple(_fault(said.path, n, table) for n, table in enumerate(said.faults))
+    own = tuple(_fault(said.path, n, table) for n, table in enumerate(said.faults))
+    faults = tuple(instead) or own
     if said.practice is not None:
         _practice(said.path, said.practice)
-        for number, each in enumerate(faults):
+        for number, each in enumerate(own):
             _aimed(said.path, f"faults[{number}]", each)
     return Scene(scenario=said, faults=faults)
 

@@ -77,7 +77,7 @@ class Workspace:
     def copy(self) -> Iterator[Place]:
         """A fresh copy, for as long as the block runs; Failed where it cannot be made."""
         folder = Path(tempfile.mkdtemp(prefix="stumble-copy-")).resolve()
-        with _removed(folder, keep=self.keep):
+        with removed(folder, keep=self.keep):
             copy = folder / self.path.name if self.mapped else folder / "copy"
             copy.mkdir()
             linked = self.mapped is not None
@@ -113,7 +113,7 @@ class Workspace:
 
 
 @contextmanager
-def _removed(folder: Path, *, keep: bool) -> Iterator[None]:
+def removed(folder: Path, *, keep: bool) -> Iterator[None]:
     """Remove a folder after the block, or after our death, whichever comes first."""
     if keep:
         yield

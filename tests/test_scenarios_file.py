@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.file import Practice, ScenarioError, find, library, read
+from scenarios.file import Practice, find, library, read
+from scenarios.table import ScenarioError
 
 WHOLE = """
 title = "A refund is paid twice"

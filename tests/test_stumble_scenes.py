@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from recorder import loop
-from scenarios.file import ScenarioError, library
+from scenarios.file import library
 from scenarios.practice.tasks import EVERY
+from scenarios.table import ScenarioError
 from stumble.scenes import practising, recorded, scene, struck
 from stumble.theatre import theatre
 from stumble.verdicts import Findings

@@ -183,6 +183,8 @@ class Conversations:
         self.steps = 0
         """How many steps there were, as a story counts them."""
         self.last: Answer | None = None
+        self.said: list[str] = []
+        """What models said, in words, in that order."""
         """The latest answer of a model, in any lane."""
 
     @property
@@ -259,6 +261,8 @@ class Conversations:
         self.steps += 1
         if exchange.response.status < 400:
             self.last = answer
+            if answer.message:
+                self.said.append(answer.message)
             for call in answer.calls:
                 self._open(call, self._lanes[placed.lane], exchange.seq)
         return answer

@@ -1,4 +1,4 @@
-"""A plain agent: the official openai SDK, a loop, tools over HTTP, MCP or as local functions.
+"""A plain agent: the official openai SDK, a loop, and tools over HTTP, MCP, locally, or a shell.
 
 Exit status: 0 with a final answer, 1 on a crash, 2 for wrong arguments, 3 when steps run out.
 """
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.warm:
         warm_up()
         return warm.serve(main)
-    if options.task is None:
+    if options.task is None and options.prompt is None:
         parser.error("which task?")
     if options.tools == "local" and options.db is None:
         parser.error("local tools need --db")
@@ -59,7 +59,11 @@ def main(arguments: Sequence[str]) -> int:
             server = options.mcp_command or os.environ.get("MCP_URL", "http://mcp.practice/mcp")
             found = mcp_client.tools(server, version=options.mcp_version, timeout=timeout)
             offered, call = stack.enter_context(found)
-        prompt = EVERY[options.task].prompt
+        elif options.tools == "shell":
+            from scenarios.practice import bash
+
+            offered, call = (bash.OFFERED,), bash.call
+        prompt = options.prompt or EVERY[options.task].prompt
         if options.websocket:
             from scenarios.practice.turns import lead  # aiohttp takes longer to load than a run
 
@@ -79,7 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scenarios.practice.agent", description=__doc__)
     parser.add_argument("task", nargs="?", choices=EVERY, metavar="TASK")
     parser.add_argument("--model", default="practice/retries")
-    parser.add_argument("--tools", choices=("http", "local", "mcp"), default="http")
+    parser.add_argument("--prompt", help="what to do, in place of the task's own words")
+    parser.add_argument("--tools", choices=("http", "local", "mcp", "shell"), default="http")
     parser.add_argument("--db", type=Path, help="the order book, for --tools local")
     server = "start this server for --tools mcp; else MCP_URL is asked"
     parser.add_argument("--mcp-command", metavar="COMMAND", help=server)

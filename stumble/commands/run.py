@@ -15,8 +15,10 @@ from stumble.exits import Exits, Wrong, interrupted
 from stumble.progress import progress
 
 if TYPE_CHECKING:
+    from scenarios.benchmarks.stage import Stage
     from stumble.scenes import Scene, Setting
     from stumble.verdicts import Findings
+    from traces.model import Fault
     from traces.store import Store
     from traces.tape import Tape
 
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
 @click.option("--command", "text", metavar="COMMAND", help="Your agent, in place of practice's.")
 @click.option("--tape", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A recording of it, so that no new one is made.")  # fmt: skip
-@click.option("--where", multiple=True, metavar="KEY=VALUE",
-              help="Aim at these calls: tool=create_refund.")  # fmt: skip
-@click.option("--seed", type=int, help="Another than the scenario's.")
+@options.fault_options(required=False, seed=None, aims=True)
 @click.option("--twins", type=click.IntRange(0), help="Clean continuations to compare with.")
 @options.world_options
 @options.host_option
@@ -41,6 +41,7 @@ def run(
     name: str,
     text: str | None,
     tape: Path | None,
+    faults: "tuple[Fault, ...]",
     where: tuple[str, ...],
     seed: int | None,
     twins: int | None,
@@ -49,8 +50,9 @@ def run(
     host_texts: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Run a ready scenario by its name, or one in a file: record the agent once, strike the
-    recording where the scenario says, and judge what the agent made of it.
+    """Run a ready scenario by its name, one in a file, or the task of a benchmark in a folder:
+    record the agent once, strike the recording where the scenario says, or --fault instead of it,
+    and judge what the agent made of it.
 
     Without --command the practice agent works in the practice world, which needs nothing. With
     it your agent does what it does; name the tool that is to be struck where it is called
@@ -60,19 +62,35 @@ def run(
     stumble run lost-ack-on-refund
     stumble run lost-ack-on-refund --command "python my_agent.py" --where tool=create_refund \\
         --reset "python reset_shop.py" --verify "python check_shop.py"
+
+    A task folder of Harbor (Terminal-Bench 2) brings its instruction, workspace and tests. The
+    agent is given the instruction where its command says {instruction}, else as its last word,
+    and in STUMBLE_INSTRUCTION; a new workspace is made before each run, and the tests judge a
+    copy of it. There is no container: /app, /logs and /tests are shown by mount namespaces, and
+    a task that needs more of its Dockerfile than WORKDIR, COPY and ENV is refused.
+
+    \b
+    stumble run tasks/fix-ledger --command "my-agent -p {instruction}" \\
+        --fault truncate:keep=0.3 --where tool=bash --nth 2
     """
     from recorder import loop
     from stumble import indexing
+    from stumble.benchmarks import told as instructed
     from stumble.home import store_root
     from stumble.scenes import scene
     from stumble.tapes import load
     from traces.store import Store
 
     with options.usage_errors():
-        told = scene(name).aimed(options.pairs(where))
+        told = scene(name, faults)
+        told = told if faults else told.aimed(options.pairs(where))
     said = told.scenario
+    if not told.faults:
+        raise Wrong(f"{name} is a task without a fault: say --fault")
     try:
         command = tuple(shlex.split(text)) if text else said.command
+        if command and said.benchmark is not None:
+            command = instructed(command, said.benchmark)
     except ValueError as error:
         raise Wrong(f"--command {text!r}: {error}") from None
     recording: Tape | None = None
@@ -87,6 +105,8 @@ def run(
         raise Wrong(f"{why}: say --command")
     elif reset or verify or host_texts:
         raise Wrong("--reset, --verify and --host are for an agent of yours: say --command")
+    if said.benchmark is not None and (reset or verify):
+        raise Wrong(f"{name} brings its own world: --reset and --verify say nothing")
     store = Store(store_root())
     try:
         gave = loop.run(
@@ -124,6 +144,7 @@ async def _run(
     verify: str | None,
     host_texts: tuple[str, ...],
 ) -> "Findings":
+    from stumble.benchmarks import staged
     from stumble.home import authority
     from stumble.scenes import practising, recorded, struck
     from stumble.stagecraft import apart
@@ -137,17 +158,23 @@ async def _run(
                 os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
                 at = practising(said, said.practice, folder)
                 setting = await stack.enter_async_context(at)
+            elif said.benchmark is not None:
+                brought = said.benchmark
+                for line in brought.weaker:
+                    click.echo(f"weaker than in {brought.form}: {line}", err=True)
+                stage = await stack.enter_async_context(staged(brought))
+                setting = _brought(told, command, store, stage, host_texts)
             else:
                 setting = _own(told, command, store, reset, verify, host_texts)
+            here = not ours and said.benchmark is None
             if recording is None:
                 click.echo(f"{said.name}: recording", err=True)
-                kept = None if ours else _kept(store)
                 recording = await recorded(
                     told, setting, store, ca=authority(), scratch=folder,
-                    workspace=None if ours else Path.cwd(), snapshot=kept,
+                    workspace=Path.cwd() if here else None, snapshot=_kept(store) if here else None,
                 )  # fmt: skip
             copies = None
-            if not ours:
+            if here:
                 live = "after the strike the agent is live"
                 set_apart = apart(
                     recording.trajectory, store, live=live, in_place=False, keep=False
@@ -191,6 +218,41 @@ def _own(
     return Setting(
         hosts=options.hosts(host_texts),
         world=by_command(reset, verify),
+        launch=launch,
+        labels=Labels(agent=said.agent, model=said.model, scenario=said.name, task=said.task),
+    )
+
+
+def _brought(
+    told: "Scene",
+    command: tuple[str, ...],
+    store: "Store",
+    stage: "Stage",
+    host_texts: tuple[str, ...],
+) -> "Setting":
+    """The user's own agent, at a task that brings its world."""
+    from stumble.benchmarks import INSTRUCTION
+    from stumble.launch import Cold
+    from stumble.runs import Labels
+    from stumble.scenes import Setting
+
+    said = told.scenario
+    assert said.benchmark is not None
+    env = {**stage.env, INSTRUCTION: said.benchmark.instruction}
+
+    def launch(name: str) -> Cold:
+        return Cold(
+            command=command,
+            cwd=stage.cwd,
+            budget=said.budget,
+            output=store.log(f"{said.name}-{name}"),
+            prefix=stage.prefix,
+            env=env,
+        )
+
+    return Setting(
+        hosts={**stage.hosts, **options.hosts(host_texts)},
+        world=stage.world,
         launch=launch,
         labels=Labels(agent=said.agent, model=said.model, scenario=said.name, task=said.task),
     )

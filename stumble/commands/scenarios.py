@@ -9,6 +9,9 @@ import click
 from stumble.exits import Wrong
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scenarios.benchmarks.stage import Benchmark
     from stumble.scenes import Scene
 
 
@@ -16,12 +19,14 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def scenarios(name: str | None, as_json: bool) -> None:
-    """List the ready scenarios, or explain one by its name, or one in a file of yours.
+    """List the ready scenarios, or explain one by its name, one in a file of yours, or the task of
+    a benchmark in a folder.
 
     \b
     stumble scenarios
     stumble scenarios lost-ack-on-refund
     stumble scenarios mine.toml
+    stumble scenarios tasks/fix-ledger
     stumble run lost-ack-on-refund
     """
     from scenarios.file import library
@@ -53,6 +58,9 @@ def _data(told: "Scene") -> dict[str, object]:
         "practice": {"task": said.practice.task, "model": said.practice.model,
                      "tools": said.practice.tools} if said.practice else None,
         "faults": list(said.faults),
+        "benchmark": {"form": said.benchmark.form, "task": said.benchmark.name,
+                      "instruction": said.benchmark.instruction,
+                      "weaker": list(said.benchmark.weaker)} if said.benchmark else None,
     }  # fmt: skip
 
 
@@ -60,6 +68,8 @@ def _explained(told: "Scene") -> str:
     from scenarios.file import LIBRARY
 
     said = told.scenario
+    if said.benchmark is not None and said.path.suffix != ".toml":
+        return _brought(said.benchmark, said.path)
     text = said.path.read_text("utf-8")
     name = said.name if said.path.parent == LIBRARY else said.path
     return "\n".join(
@@ -72,6 +82,21 @@ def _explained(told: "Scene") -> str:
             f"stumble run {name}"
             + ("" if said.practice or said.command else " --command 'python my_agent.py'"),
             f'stumble run {name} --command "python my_agent.py" --where tool=MY_TOOL',
+        ]
+    )
+
+
+def _brought(task: "Benchmark", path: "Path") -> str:
+    """A task that lies in a folder: what it asks for, and what is weaker here."""
+    return "\n".join(
+        [
+            f"{task.name}: a task of the form of {task.form}",
+            "",
+            *(f"    {line}" for line in task.instruction.splitlines()),
+            "",
+            *(f"weaker than in {task.form}: {line}" for line in task.weaker),
+            "",
+            f"stumble run {path} --command 'python my_agent.py' --fault truncate --where tool=bash",
         ]
     )
 

@@ -1,0 +1,2 @@
+#!/bin/bash
+awk '{ sum += $2 } END { print "stock", sum }' north.txt south.txt > /app/stock.txt

@@ -1,0 +1,90 @@
+"""The tasks of benchmarks run on the engine: recorded, struck, and judged by what they bring."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shop import Shop, shop
+
+DATA = Path(__file__).parent / "data"
+STOCK = DATA / "harbor" / "stock-count"
+
+
+def agent(model: str, *more: str) -> str:
+    module = ("-m", "scenarios.practice.agent", "--model", model)
+    return shlex.join((sys.executable, *module, "--prompt", "{instruction}", *more))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with shop(tmp_path_factory.mktemp("benchmarks")) as opened:
+        yield opened
+
+
+def test_a_task_folder_is_struck_and_judged_by_its_own_tests(place: Shop) -> None:
+    """The third result is one of the two lists: half of it makes another sum."""
+    said = place.stumble(
+        "run", str(STOCK), "--json", *place.host_options(),
+        "--command", agent("practice/naive", "--tools", "shell"),
+        "--fault", "truncate:keep=0.5", "--where", "tool=bash", "--nth", "3",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    found = said.json
+    assert (found["scenario"], found["fired"]) == ("stock-count", 1)
+    assert found["strike"].startswith("bash (step 4) at model-boundary with truncate(keep=0.5")
+    assert [twin["passed"] for twin in found["twins"]] == [True] * 3
+    assert (found["outcome"], found["passed"]) == ("silent_wrong", False)
+    assert "weaker than in Harbor: no container: programs are this machine's" in said.err
+    ended = "select task, source, passed, condition from trajectories order by recorded_at"
+    rows = place.stumble("sql", ended, "--format", "json").json
+    assert [tuple(row.values()) for row in rows] == [
+        ("practice/stock-count", "record", True, "clean"),
+        *[("practice/stock-count", "fork", True, "clean")] * 3,
+        ("practice/stock-count", "fork", False, "fault"),
+    ]
+
+
+def test_tests_that_cannot_pass_here_stop_the_run_before_the_agent(
+    place: Shop, tmp_path: Path
+) -> None:
+    mine = Path(shutil.copytree(STOCK, tmp_path / "mine"))
+    (mine / "tests" / "test.sh").write_text("no-such-program && echo 1 > /logs/verifier/reward.txt")
+    said = place.stumble(
+        "run", str(mine), "--command", "touch agent-was-here", "--fault", "truncate"
+    )
+    assert (said.code, said.out) == (6, "")
+    assert "its own solution does not pass here" in said.err
+    assert "no-such-program: command not found" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--command", "true"), "is a task without a fault: say --fault"),
+        (("--fault", "truncate"), "say --command"),
+        (
+            ("--fault", "truncate", "--command", "true", "--reset", "true"),
+            "brings its own world: --reset and --verify say nothing",
+        ),
+        (("--fault", "trunkate", "--command", "true"), "did you mean truncate?"),
+    ],
+)
+def test_what_is_asked_of_a_task_in_vain_is_said_before_anything_runs(
+    place: Shop, words: tuple[str, ...], says: str
+) -> None:
+    said = place.stumble("run", str(STOCK), *words)
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
+
+
+def test_a_task_is_explained_with_what_is_weaker_here(place: Shop) -> None:
+    said = place.stumble("scenarios", str(STOCK), "--json").json
+    assert said["benchmark"]["form"] == "Harbor"
+    assert said["benchmark"]["instruction"].endswith("task: work-stock")
+    words = place.stumble("scenarios", str(STOCK)).out
+    assert "weaker than in Harbor: no limit is kept of cpus" in words
+    assert f"stumble run {STOCK} --command" in words
