@@ -146,7 +146,7 @@ def test_tests_that_install_are_refused_and_not_failed(mine: Path, line: str, sa
         ("FROM a\nFROM b AS c\nWORKDIR /app", "line 2: FROM b AS c: needs a container"),
         ("WORKDIR /app", "line 1: WORKDIR comes before FROM"),
         ("FROM a", "it has no WORKDIR"),
-        ("FROM a\nWORKDIR /root", "it fills /root, which is this machine's own"),
+        ("FROM a\nWORKDIR /opt/x", "it fills /opt, which is this machine's own"),
         ("FROM a\nWORKDIR /app\nCOPY none.txt .", "line 3: COPY none.txt: there is no such file"),
         ("FROM a\nWORKDIR /app\nCOPY ../x .", "line 3: COPY ../x: "),
         ("FROM a\nWORKDIR /app\nCOPY a.txt /etc/a.txt", "it fills /etc"),
