@@ -42,11 +42,11 @@ from pathlib import Path
 from faults.plugins import find as find_operator
 from faults.reading import fault as read_fault
 from faults.when import persist as read_persist
-from scenarios.file import Practice, Scenario, ScenarioError, find
-from scenarios.file import _Table as Table
+from scenarios.file import Practice, Scenario, find
 from scenarios.file import read as read_scenario
 from scenarios.practice import model
 from scenarios.practice.tasks import EVERY
+from scenarios.table import ScenarioError, Table
 from stumble.runs import Hosts
 from traces.model import Fault
 from traces.nearest import nearest
