@@ -8,24 +8,76 @@ JSON and over free text, and dates and ids are masked before numbers are read.
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import orjson
 
-_DATE = re.compile(
-    r"\b\d{4}-\d{2}-\d{2}"
-    r"(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-)
-_ID = re.compile(r"(?i)\b(?=[\w-]*[a-z])(?=[\w-]*\d)[a-z0-9]+(?:[-_][a-z0-9]+)*\b")
-_NUMBER = re.compile(
-    r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)"
-    r"|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)"
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"(?i:{'|'.join(_MONTHS)})[a-z]*\.?"
+_TOKEN = re.compile(
+    r"(?P<day>\b\d{4}-\d{2}-\d{2}"
+    r"(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?)"
+    rf"|(?P<words>\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? \d{{4}}\b"
+    rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b)"
+    r"|(?P<slashed>\b\d{1,2}([./])\d{1,2}\4\d{4}\b)"
+    r"|(?P<id>\b(?=[\w-]*[A-Za-z])(?=[\w-]*\d)[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b)"
+    r"|(?P<number>(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)"
+    r"|(?<![\w.])-?\d+(?:\.\d+)?(?!\w))"
 )
 _BLANKS = re.compile(r"\s+")
+SHORT = 1 << 12
+"""Characters up to which the atoms of a text are kept: the same few are said again and again."""
 
 
 def atoms(text: str) -> frozenset[str]:
     """The atoms of a text: `n:1250.4`, `d:2026-11-21`, `i:ord-7314`, `s:shipped`."""
+    return _kept(text) if len(text) <= SHORT else frozenset(_of_text(text))
+
+
+@lru_cache(maxsize=1 << 14)
+def _kept(text: str) -> frozenset[str]:
     return frozenset(_of_text(text))
+
+
+class Leaf(NamedTuple):
+    """One value of a JSON text, as it is said there, and where it stands."""
+
+    path: str
+    """Names and numbers, joined by points."""
+    said: str
+    kind: Literal["text", "number", "other"]
+
+    @property
+    def name(self) -> str:
+        """What the value is called: the last name on its path."""
+        return next((n for n in reversed(self.path.split(".")) if n and not n.isdecimal()), "")
+
+
+def leaves(text: str) -> tuple[Leaf, ...]:
+    """The values of a JSON text, that in strings opened; none of other text."""
+    return tuple(_leaves(_container(text), ""))
+
+
+def _leaves(value: object, path: str) -> Iterator[Leaf]:
+    match value:
+        case dict():
+            for name, item in value.items():
+                yield from _leaves(item, f"{path}.{name}")
+        case list():
+            for place, item in enumerate(value):
+                yield from _leaves(item, f"{path}.{place}")
+        case str():
+            inner = _container(value)
+            if inner is None:
+                yield Leaf(path[1:], value, "text")
+            else:
+                yield from _leaves(inner, path)
+        case bool() | None:
+            if path:
+                yield Leaf(path[1:], orjson.dumps(value).decode(), "other")
+        case _:
+            yield Leaf(path[1:], str(value), "number")
 
 
 def pairs(text: str) -> frozenset[str]:
@@ -112,15 +164,36 @@ def _of_value(value: object) -> Iterator[str]:
 
 
 def _of_words(text: str) -> Iterator[str]:
-    for found in _DATE.finditer(text):
-        yield f"d:{found[0][:10]}"
-        if len(found[0]) > 10:
-            yield f"d:{found[0].replace(' ', 'T')}"
-    text = _DATE.sub(" ", text)
-    for found in _ID.finditer(text):
-        yield f"i:{found[0].casefold()}"
-    for found in _NUMBER.finditer(_ID.sub(" ", text)):
-        yield number(found[0])
+    for found in _TOKEN.finditer(text):
+        said = found[0]
+        match found.lastgroup:
+            case "number":
+                yield number(said)
+            case "id":
+                yield f"i:{said.casefold()}"
+            case "day":
+                yield f"d:{said[:10]}"
+                if len(said) > 10:
+                    yield f"d:{said.replace(' ', 'T')}"
+            case "words":
+                yield from _in_words(said)
+            case _:
+                yield from _slashed(said)
+
+
+def _in_words(said: str) -> Iterator[str]:
+    """The day that a date with the name of its month means."""
+    month = next(n for n, name in enumerate(_MONTHS, 1) if name in said.lower())
+    day, year = (int(digits) for digits in re.findall(r"\d+", said))
+    yield f"d:{year}-{month:02}-{day:02}"
+
+
+def _slashed(said: str) -> Iterator[str]:
+    """The days that a date in numbers can mean: which of the first two is the month is unsaid."""
+    one, two, year = (int(digits) for digits in re.split(r"[./]", said))
+    for day, month in {(one, two), (two, one)}:
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            yield f"d:{year}-{month:02}-{day:02}"
 
 
 def number(text: str) -> str:

@@ -42,6 +42,9 @@ def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange
     if found.consumed is None and injection.place == "mcp" and text_is_error(use.result):
         # A client that holds a result against its outputSchema refuses what is not of it.
         return Consumption(False, use.result_seq, "absorbed")
+    if found.consumed and not any(found.seq in turn.seqs for turn in story.turns):
+        # The agent took no step with it, so that nothing could be noticed.
+        return Consumption(False, None, "ended_before")
     return found
 
 

@@ -4,12 +4,16 @@ The table is total and exclusive over all combinations of its inputs; what it ne
 not have makes the verdict unknown, never a pass.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from faults.consumption import consumption
+from faults.after import after, mate
+from faults.change import VALUES, change
+from faults.consumption import Consumption, consumption
 from faults.lexicon import JUDGE_VERSION
-from faults.notice import change, claims_success, signals
-from traces.model import Class, Injection, Outcome
+from faults.notice import claims_success, signals
+from faults.taint import Taint, taint
+from traces.model import Class, Ending, Injection, MaskedAs, Outcome, Signal
 from traces.story import Story, tell
 from traces.tape import Tape
 
@@ -63,16 +67,20 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
     found = consumption(injection, faulted.story, faulted.tape.exchanges)
     ending = faulted.tape.ending
     passed = ending.passed if ending else None
-    crashed = ending is not None and ending.ended == "crash"
-    told = signals(injection, faulted.story, found.seq or 0, tuple(twin.story for twin in twins))
-    enough = len(twins) >= TWINS
-    noticed = bool(told) if found.consumed and enough else None
+    seen = _look(injection, faulted, twins, found)
     claims = claims_success(injection, faulted.story) if found.consumed else None
     outcome = classify(
-        consumed=found.consumed, crashed=crashed, passed=passed, noticed=noticed, claims=claims
+        consumed=found.consumed,
+        crashed=ending is not None and ending.ended == "crash",
+        passed=passed,
+        noticed=seen.noticed,
+        claims=claims,
     )
     if not whole(faulted) and outcome != "unreached":
         outcome = None
+    fate = seen.taint
+    masked = _masked_as(injection, fate) if outcome == "masked" else None
+    lie, why = _given_lie(injection, fate, passed)
     return Outcome(
         injection_id=injection.id,
         judge_version=JUDGE_VERSION,
@@ -80,19 +88,123 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         outcome=outcome,
         consumed=found.consumed,
         unreached_reason=None if found.consumed else found.why,
-        noticed=noticed,
+        noticed=seen.noticed,
         recovered=None if outcome is None or outcome == "unreached" else outcome == "recovered",
         passed=passed,
         claims_success=claims,
+        first_use_step=fate.first_use_step,
         baseline_valid=baseline_valid(twins),
         evidence=(
-            *filter(None, [change(injection)]),
+            *filter(None, [change(injection).words()]),
             found.why,
-            *(f"{one.code} step {one.step}: {one.quote}" for one in told),
+            *(f"{one.code} step {one.step}: {one.quote}" for one in seen.signals if one.hard),
         ),
-        signals=told,
-        noticed_step=min((one.step for one in told), default=None) if noticed else None,
+        signals=seen.signals,
+        noticed_soft=seen.soft,
+        noticed_step=min((one.step for one in seen.signals if one.hard), default=None),
+        used_in_write=fate.used_in_write,
+        used_in_final=fate.used_in_final,
+        level=fate.level,
+        truth_reobserved=fate.truth_reobserved,
+        reported=seen.reported,
+        corrected=fate.corrected,
+        control_only=fate.control_only,
+        dead=fate.dead,
+        blast_radius=fate.blast_radius,
+        masked_as=masked,
+        passed_given_lie=lie,
+        steps_after=seen.steps,
+        uses=tuple(f"step {use.step}, {use.words()}" for use in fate.uses),
+        reasons=_reasons(
+            fate.reasons,
+            {
+                "noticed": seen.why if seen.noticed is None else "",
+                "passed": _unsaid(ending) if passed is None else "",
+                "passed_given_lie": why,
+                "masked_as": "nobody knows if it is dead"
+                if outcome == "masked" and masked is None
+                else "",
+            },
+        ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What a run shows after a consumed injection; of any other nothing is known."""
+
+    signals: tuple[Signal, ...] = ()
+    noticed: bool | None = None
+    soft: bool | None = None
+    reported: bool | None = None
+    steps: int | None = None
+    taint: Taint = Taint()
+    why: str = ""
+    """Why `noticed` is None."""
+
+
+def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Consumption) -> _Seen:
+    if not found.consumed:
+        return _Seen(why="it was not consumed" if found.consumed is False else found.why)
+    use = faulted.story.use(injection.call_id or "")
+    own = after(faulted.story, use, found.seq)
+    if own is None:
+        return _Seen(why="the agent took no step with it")
+    mates = tuple(m for twin in twins if (m := mate(twin.story, injection, use)) is not None)
+    bent, enough = change(injection), len(mates) >= TWINS
+    ending, declared = faulted.tape.ending, faulted.tape.trajectory.equivalent
+    state = (ending.detail or "") if ending is not None and ending.passed is not None else ""
+    told = signals(bent, own, mates, enough=enough, equivalent=declared)
+    spoken = any(one.hard for one in told if one.code in ("N5", "N6", "N7"))
+    followed = taint(bent, own, mates, enough=enough, spoken=spoken, state=state)
+    if followed.rejected is not None:
+        step, quote = followed.rejected
+        told = (*told, Signal(code="N8", step=step, quote=quote, hard=False))
+    return _Seen(
+        signals=told,
+        noticed=any(one.hard for one in told) if enough else None,
+        soft=any(one.hard is False for one in told) if enough else None,
+        reported=followed.reported if enough else None,
+        steps=len(own.later),
+        taint=followed,
+        why=f"{len(mates)} of {TWINS} clean twins made this call",
+    )
+
+
+def _masked_as(injection: Injection, taint: Taint) -> MaskedAs | None:
+    """What a right end state is owed to that nobody cared for; None where that is not known."""
+    if taint.dead:
+        return "dead"
+    if taint.truth_reobserved is not None:
+        return "overwritten"
+    if injection.family not in VALUES or injection.op in ("empty", "drop_rows", "truncate"):
+        return "default"
+    return None if taint.dead is None else "lucky"
+
+
+def _given_lie(injection: Injection, taint: Taint, passed: bool | None) -> tuple[bool | None, str]:
+    """Whether the end is right if a value is true that nobody could know to be wrong; or why not.
+
+    Of what is dead the end is as right as it is; else the writes decide.
+    """
+    if injection.detect != "D4" or injection.family != "V":
+        return None, ""
+    if passed is None:
+        return None, "no verifier said whether the end is right"
+    if passed:
+        return (True, "") if taint.dead else (None, "it is right as things are")
+    why = "the writes are not those of the clean twins, and the value cannot be followed"
+    return taint.explained, "" if taint.explained is not None else why
+
+
+def _unsaid(ending: Ending | None) -> str:
+    if ending is None:
+        return "the recording has no end"
+    return ending.detail or "no verifier said whether the end state is right"
+
+
+def _reasons(*said: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: why for each in said for name, why in each.items() if why}
 
 
 def whole(run: Run) -> bool:

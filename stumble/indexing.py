@@ -13,11 +13,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from faults.after import turn_after
 from faults.consumption import consumption
 from faults.detectability import detectability
 from faults.judge import ENDINGS_UNKNOWN, Run, judge, run
 from faults.lexicon import JUDGE_VERSION
-from faults.notice import turn_after
 from stumble.exits import Failed
 from stumble.prices import price
 from stumble.tapes import close

@@ -2,6 +2,8 @@
 
 import pytest
 
+from faults.after import after, mate
+from faults.change import change
 from faults.judge import Run, baseline_valid, judge
 from faults.notice import claims_success, signals
 from tests.told_runs import BENT, FAILED, ORDER, Telling, clean, struck
@@ -11,7 +13,10 @@ WRONG = struck("V", BENT)
 
 
 def codes(run: Run, *twins: Run) -> list[str]:
-    return [one.code for one in signals(WRONG, run.story, 2, tuple(twin.story for twin in twins))]
+    own = after(run.story, run.story.use("c1"), 2)
+    assert own is not None
+    mates = (mate(twin.story, WRONG, own.use) for twin in twins)
+    return [s.code for s in signals(change(WRONG), own, tuple(m for m in mates if m)) if s.hard]
 
 
 def test_the_same_call_again_is_a_sign() -> None:
@@ -29,7 +34,7 @@ def test_a_report_is_a_sign_unless_a_clean_twin_gives_it_too() -> None:
     words = "I could not verify the total."
     doubts = Telling().calls(BENT).says(words).over()
     always = Telling().calls(ORDER).says(words).over()
-    assert codes(doubts, clean()) == ["N7"]
+    assert codes(doubts, clean()) == ["N5", "N7"]
     assert codes(doubts, clean(), always) == []
 
 

@@ -348,6 +348,8 @@ class Outcome:
     """Of what nobody could have known (D4): whether the end is right if the wrong value is true."""
     steps_after: int | None = None
     """The agent's steps with the struck result before it; with none nothing can be noticed."""
+    uses: tuple[str, ...] = ()
+    """Where the wrong value was used, in words, in the order of the run."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a field is None, by its name."""
 
@@ -390,6 +392,8 @@ class Trajectory:
     warm: bool = False
     tools: Mapping[str, str] = field(default_factory=dict)
     """Which requests a tool makes, as the user said: name to `METHOD path-glob`."""
+    equivalent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Which other tools can say what a tool says, as the user declared; read tools by name."""
     upstreams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Real base URLs (`[PORT=]URL`) for which one of ours stood, and the variables that said so."""
     rules: tuple[str, ...] = ()

@@ -1,0 +1,126 @@
+"""What a run did once its model had heard a certain result: the steps and calls that count."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from faults.atoms import atoms
+from faults.lexicon import WINDOW
+from traces.conversation import canonical_arguments
+from traces.model import Injection
+from traces.story import Step, Story, ToolUse
+
+type Key = tuple[str, str]
+"""A tool and its canonical arguments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class After:
+    """A run from the agent's first turn with a result before it to its end."""
+
+    story: Story
+    use: ToolUse | None
+    """The call with that result; None for what is no call's."""
+    turns: tuple[Step, ...]
+    """All turns of the agent in the run."""
+    at: int
+    """The first of them that had the result."""
+
+    @property
+    def later(self) -> tuple[Step, ...]:
+        """The turns that had the result, in all lanes."""
+        return self.turns[self.at :]
+
+    @cached_property
+    def window(self) -> tuple[Step, ...]:
+        """The first of them in the lane that had it: there a reaction is one to the result."""
+        lane = self.turns[self.at].lane
+        return tuple(turn for turn in self.later if turn.lane == lane)[:WINDOW]
+
+    @cached_property
+    def final(self) -> Step | None:
+        """The agent's last turn."""
+        return final(self.story)
+
+    @cached_property
+    def reacted(self) -> tuple[ToolUse, ...]:
+        """The calls of the window."""
+        return self._calls(self.window)
+
+    @cached_property
+    def calls(self) -> tuple[ToolUse, ...]:
+        """All calls that were asked for with the result before them."""
+        return self._calls(self.later)
+
+    def _calls(self, turns: Iterable[Step]) -> tuple[ToolUse, ...]:
+        asked = {(turn.lane, call) for turn in turns for call in turn.calls}
+        return tuple(use for use in self.story.uses if (use.lane, use.call_id) in asked)
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of `calls`."""
+        return tuple(map(key, self.calls))
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The atoms of all that was said before, the result itself left out."""
+        first, own = self.turns[self.at].number, self.use
+        said = [atoms(step.message) for step in self.story.steps if step.number < first]
+        asked = {(turn.lane, call) for turn in self.later for call in turn.calls}
+        for use in self.story.uses:
+            if (use.lane, use.call_id) not in asked:
+                said.append(atoms(use.arguments))
+                if use.result and use is not own:
+                    said.append(atoms(use.result))
+        return frozenset().union(*said)
+
+    @cached_property
+    def all(self) -> frozenset[str]:
+        """The atoms of all that was said in the run."""
+        said = [atoms(step.message) for step in self.story.steps]
+        for use in self.story.uses:
+            said += [atoms(use.arguments), atoms(use.result or "")]
+        return frozenset().union(*said)
+
+
+def key(use: ToolUse) -> Key:
+    """What makes two calls the same."""
+    return use.tool, canonical_arguments(use.arguments)
+
+
+def turn_after(story: Story, seq: int) -> int | None:
+    """The index among the agent's turns of the answer to a model request."""
+    return next((i for i, turn in enumerate(story.turns) if seq in turn.seqs), None)
+
+
+def final(story: Story) -> Step | None:
+    """The agent's last turn, if there is one and it was not cut off.
+
+    A last turn that calls a tool counts: agents that submit by a tool call (mini-swe-agent) end
+    by it and never hear its result. Whether a run crashed there is told by its ending.
+    """
+    turns = story.turns
+    return turns[-1] if turns and turns[-1].finish is not None else None
+
+
+def after(story: Story, use: ToolUse | None, seq: int | None) -> After | None:
+    """The run after model request `seq`; None where no turn answered it."""
+    turns = story.turns
+    at = next((i for i, turn in enumerate(turns) if seq in turn.seqs), None)
+    return None if at is None else After(story=story, use=use, turns=turns, at=at)
+
+
+def mate(twin: Story, injection: Injection, use: ToolUse | None) -> After | None:
+    """A clean twin after the call that was struck in another run; None where it made no such call.
+
+    By the call's id, else as the same tool with the same arguments for the same time; what is no
+    call's is found at the same request.
+    """
+    if use is None:
+        return after(twin, None, injection.seq)
+    found = twin.use(use.call_id) or next(
+        (o for o in twin.uses if key(o) == key(use) and o.ordinal == use.ordinal), None
+    )
+    if found is None or found.result_seq is None:
+        return None
+    return after(twin, found, found.result_seq)
