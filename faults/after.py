@@ -6,12 +6,9 @@ from functools import cached_property
 
 from faults.atoms import atoms
 from faults.lexicon import WINDOW
-from traces.conversation import canonical_arguments
+from faults.sinks import Key, Sink, key, sinks
 from traces.model import Injection
 from traces.story import Step, Story, ToolUse
-
-type Key = tuple[str, str]
-"""A tool and its canonical arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +59,11 @@ class After:
         return tuple(map(key, self.calls))
 
     @cached_property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Where a value can end up, in the order of the steps."""
+        return tuple(sinks(self.later, self.calls, self.final))
+
+    @cached_property
     def known(self) -> frozenset[str]:
         """The atoms of all that was said before, the result itself left out."""
         first, own = self.turns[self.at].number, self.use
@@ -81,11 +83,6 @@ class After:
         for use in self.story.uses:
             said += [atoms(use.arguments), atoms(use.result or "")]
         return frozenset().union(*said)
-
-
-def key(use: ToolUse) -> Key:
-    """What makes two calls the same."""
-    return use.tool, canonical_arguments(use.arguments)
 
 
 def turn_after(story: Story, seq: int) -> int | None:

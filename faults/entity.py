@@ -1,8 +1,9 @@
 """Which atoms are worth following, and what a call is about."""
 
 import re
+from functools import lru_cache
 
-from faults.atoms import atoms
+from faults.atoms import SHORT, atoms
 
 _PATH = re.compile(r"[\w.~-]*/[\w./~-]+|\b[\w-]+\.[A-Za-z]{1,5}\b")
 
@@ -20,5 +21,12 @@ def digits(atom: str) -> int:
 
 def entities(arguments: str) -> frozenset[str]:
     """What a call is about, as far as its arguments say: ids, days, texts, numbers and paths."""
+    return _kept(arguments) if len(arguments) <= SHORT else _entities(arguments)
+
+
+def _entities(arguments: str) -> frozenset[str]:
     paths = (f"p:{found.casefold()}" for found in _PATH.findall(arguments))
     return frozenset(filter(specific, atoms(arguments))).union(paths)
+
+
+_kept = lru_cache(maxsize=1 << 12)(_entities)

@@ -6,15 +6,16 @@ not have makes the verdict unknown, never a pass.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from faults.after import after, mate
+from faults.after import After, after, mate
 from faults.change import VALUES, change
 from faults.consumption import Consumption, consumption
 from faults.lexicon import JUDGE_VERSION
 from faults.notice import claims_success, signals
 from faults.taint import Taint, taint
 from traces.model import Class, Ending, Injection, MaskedAs, Outcome, Signal
-from traces.story import Story, tell
+from traces.story import Story, ToolUse, tell
 from traces.tape import Tape
 
 TWINS = 3
@@ -22,12 +23,24 @@ ENDINGS_UNKNOWN = ("harness", "diverged", "budget", "replay_miss")
 """Ends that say nothing about the agent: neither pass nor crash."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """A tape and its story, derived once."""
 
     tape: Tape
     story: Story
+
+    @cached_property
+    def afters(self) -> dict[tuple[str, int], After | None]:
+        """As a twin: the run after each call that it was asked for, as (call id, seq)."""
+        return {}
+
+    def mate(self, injection: Injection, use: ToolUse | None) -> After | None:
+        """This run after what was struck in another; None where it never came there."""
+        place = (use.call_id if use else "", injection.seq if use is None else use.ordinal)
+        if place not in self.afters:
+            self.afters[place] = mate(self.story, injection, use)
+        return self.afters[place]
 
 
 def run(tape: Tape) -> Run:
@@ -150,7 +163,7 @@ def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Con
     own = after(faulted.story, use, found.seq)
     if own is None:
         return _Seen(why="the agent took no step with it")
-    mates = tuple(m for twin in twins if (m := mate(twin.story, injection, use)) is not None)
+    mates = tuple(m for twin in twins if (m := twin.mate(injection, use)) is not None)
     bent, enough = change(injection), len(mates) >= TWINS
     ending, declared = faulted.tape.ending, faulted.tape.trajectory.equivalent
     state = (ending.detail or "") if ending is not None and ending.passed is not None else ""

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from faults.after import After, key
+from faults.after import After
 from faults.atoms import atoms
 from faults.change import Change
 from faults.entity import entities, specific
 from faults.lexicon import names, not_done, opens_not_done, sentences, trouble
 from faults.side import side
+from faults.sinks import key
 from traces.story import Step, ToolUse
 
 type Code = Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8"]

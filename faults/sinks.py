@@ -1,13 +1,16 @@
 """Where a value can end up: what an agent asked tools for, and what it said."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from faults.after import After, Key, key
-from faults.atoms import Leaf, atoms, leaves
+from faults.atoms import SHORT, Leaf, atoms, leaves
 from faults.side import Side, side
+from traces.conversation import canonical_arguments
+from traces.story import Step, ToolUse
 
+type Key = tuple[str, str]
+"""A tool and its canonical arguments."""
 type Where = tuple[str, int]
 """The tool, and for which time it is asked after the strike; `final` and 0 for the last answer.
 
@@ -56,17 +59,22 @@ def _leaves(text: str) -> tuple[Leaf, ...]:
     return leaves(text) or (Leaf("", text, "text"),)
 
 
-def sinks(after: After) -> tuple[Sink, ...]:
-    """All sinks of a run after the strike, in the order of its steps."""
-    return tuple(_sinks(after))
+def key(use: ToolUse) -> Key:
+    """What makes two calls the same."""
+    said = use.arguments
+    return use.tool, _canonical(said) if len(said) <= SHORT else canonical_arguments(said)
 
 
-def _sinks(after: After) -> Iterator[Sink]:
-    calls = {(use.lane, use.call_id): use for use in after.calls}
+_canonical = lru_cache(maxsize=1 << 12)(canonical_arguments)
+
+
+def sinks(turns: Iterable[Step], uses: Iterable[ToolUse], final: Step | None) -> Iterator[Sink]:
+    """What was said in these turns, the last of which is the answer, and asked by these calls."""
+    calls = {(use.lane, use.call_id): use for use in uses}
     count: dict[str, int] = {}
-    for turn in after.later:
+    for turn in turns:
         if turn.message:
-            where = (FINAL, 0) if turn is after.final else ("text", turn.number)
+            where = (FINAL, 0) if turn is final else ("text", turn.number)
             yield Sink(step=turn.number, where=where, text=turn.message)
         for id in turn.calls:
             if use := calls.get((turn.lane, id)):

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from faults.after import After, Key, key
+from faults.after import After
 from faults.atoms import atoms, pairs
 from faults.change import Change
 from faults.entity import specific
 from faults.lexicon import sentences, trouble
 from faults.signs import without
-from faults.sinks import FINAL, Sink, Where, sinks
+from faults.sinks import FINAL, Key, Sink, Where, key
 from faults.source import Source, source
 from traces.model import Level
 
@@ -138,13 +138,13 @@ class _Case:
     def source(self) -> Source:
         return source(self.change, self.after, self.twins)
 
-    @cached_property
+    @property
     def own(self) -> tuple[Sink, ...]:
-        return sinks(self.after)
+        return self.after.sinks
 
-    @cached_property
+    @property
     def others(self) -> tuple[tuple[Sink, ...], ...]:
-        return tuple(sinks(twin) for twin in self.twins)
+        return tuple(twin.sinks for twin in self.twins)
 
     # Use of the value.
 

@@ -249,14 +249,16 @@ class _Player:
         """The row that proves a write, empty if two readings do not have it."""
         found: Row | None = None
         text = f"I read it back with {evidence.call.tool}."
-        for _ in range(2):
+        for look in (1, 2):
             reading = yield from self._usable(evidence.call, text)
             if reading is None or reading.guessed:
                 return reading
             found = evidence.find(reading.whole)
             if found is not None:
                 break
-            text = f"{evidence.call.tool} does not show it yet, I look again."
+            if look == 1:  # whatever the skill: who looks again has seen that it is not there
+                self._noticed.append(f"{evidence.call.tool} does not show it yet.")
+                text = "I look again."
         return Reading(row=found or {})
 
     def _settled(
