@@ -101,9 +101,15 @@ def final(story: Story) -> Step | None:
 
 
 def after(story: Story, use: ToolUse | None, seq: int | None) -> After | None:
-    """The run after model request `seq`; None where no turn answered it."""
+    """The run after model request `seq`; None where no turn answered it.
+
+    What is no call's result was the answer to that request: there the next turn is the first.
+    """
     turns = story.turns
-    at = next((i for i, turn in enumerate(turns) if seq in turn.seqs), None)
+    if use is None:
+        at = next((i for i, t in enumerate(turns) if seq is not None and min(t.seqs) > seq), None)
+    else:
+        at = next((i for i, turn in enumerate(turns) if seq in turn.seqs), None)
     return None if at is None else After(story=story, use=use, turns=turns, at=at)
 
 
