@@ -1,6 +1,7 @@
 """A fault as somebody said it, checked against the operator it names."""
 
 from faults import aim, turns
+from faults.nowhere import why
 from faults.operator import COPY, Operator
 from faults.parameters import check
 from faults.plugins import every, find
@@ -22,7 +23,11 @@ def bind(fault: Fault) -> Operator:
         check(found.name, found.takes[name], value)
     if fault.at is not None and fault.at not in found.reached:
         places, others = " or ".join(found.reached), _instead(found, fault.at)
-        raise ValueError(f"{fault.name} cannot strike at {fault.at}, only at {places}{others}")
+        because = why(found.name, found.family, fault.at)
+        reason = f": {because}" if because else ""
+        raise ValueError(
+            f"{fault.name} cannot strike at {fault.at}, only at {places}{reason}{others}"
+        )
     if COPY in fault.params and fault.at not in ("mcp", None):
         raise ValueError(f"copy is of an MCP server's result, which nobody has at {fault.at}")
     if "path" in fault.where:

@@ -1,0 +1,27 @@
+"""Why an operator makes no sense at a place, in the words of what its user is told."""
+
+from collections.abc import Mapping
+
+from traces.model import Place
+
+_WHY: Mapping[Place, Mapping[str, str]] = {
+    "http": {"protocol_error": "plain HTTP has no protocol around the result"},
+    "model-boundary": {
+        "delay": "a result that is in a model request is not late any more",
+        "silent_noop": "a local tool has done its work when its result is seen",
+    },
+    "model": {
+        "protocol_error": "a model's answer has no protocol around it",
+        "error_in_ok": "a model that fails says so by its status, or refuses in its own words",
+        "X": "a model changes nothing in the world",
+        "S": "a model's answer is no record with rows, fields and marks",
+        "V": "a model's answer is no fact that a tool knows; strike the tool's result",
+    },
+}
+"""By the operator's name, else by its family."""
+
+
+def why(name: str, family: str, place: Place) -> str | None:
+    """The reason; None for an operator of somebody else's."""
+    reasons = _WHY.get(place, {})
+    return reasons.get(name) or reasons.get(family)

@@ -1,0 +1,213 @@
+"""Place x operator on the practice agent: real servers, real sockets, one fork for each cell.
+
+What a cell claims is held against what the agent's own socket saw and what the model server read.
+Cells that make no sense are in a table with the reason each, which the engine has to give.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+from faults import OPERATORS
+from faults.binding import bind
+from stumble.forks import branch
+from tests.matrix import Open, Ran, Tools, opened, results
+from traces.model import Fault, Place, Scalar
+
+PLACES: Mapping[Tools, Place] = {"http": "http", "local": "model-boundary"}
+"""By the kind of tools that are struck there."""
+
+CANARY: Final = rb"(?i)stumbl|inject|(?<![a-z])fault|chaos|nemesis|sham\b|mutat|tamper|corrupt"
+"""Words of ours that no agent may be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A call of a task, and with what it is struck."""
+
+    tool: str = "get_order"
+    nth: int = 1
+    task: str = "refund-1"
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def fault(self, name: str, place: Place) -> Fault:
+        where = {"tool": self.tool}
+        return Fault(name=name, params=self.params, where=where, nth=self.nth, at=place)
+
+
+CELLS: Mapping[str, Cell] = {
+    "delay": Cell(params={"ms": 60}),
+    "hang": Cell(params={"cap_ms": 300}),
+    "cut": Cell(),
+    "http_status": Cell(params={"code": 429, "retry_after": 1}),
+    "auth": Cell(),
+    "protocol_error": Cell(),
+    "tool_error": Cell(),
+    "error_in_ok": Cell(),
+    "truncate": Cell(),
+    "empty": Cell(tool="list_orders"),
+    "drop_rows": Cell(tool="list_orders"),
+    "garble": Cell(),
+    "schema_drift": Cell(),
+    "digit": Cell(params={"path": "$.amount"}),
+    "scale_unit": Cell(params={"path": "$.amount"}),
+    "sign": Cell(params={"path": "$.amount"}),
+    "stale": Cell(tool="update_order"),
+    "field_swap": Cell(),
+    "off_by_one": Cell(tool="list_orders"),
+    "wrong_entity": Cell(tool="list_orders"),
+    "bool_flip": Cell(tool="check_pattern", task="address-1"),
+    "date_shift": Cell(),
+    "enum_swap": Cell(),
+    "silent_noop": Cell(tool="issue_refund"),
+    "lost_ack": Cell(tool="issue_refund"),
+    "sham": Cell(),
+}
+"""Where each operator has something to bend; a test holds that none is forgotten."""
+
+QUIET = {"delay", "silent_noop", "sham"}
+"""What the agent tells its model is what it told in the clean run."""
+BROKEN = {"hang", "cut"}
+"""No whole answer comes, so it is the agent's own words that the model is told."""
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Open]:
+    with opened(tmp_path_factory.mktemp(request.param), request.param) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_strikes(stage: Open, name: str) -> None:
+    cell, operator, place = CELLS[name], OPERATORS[name], PLACES[stage.stage.tools]
+    if place not in operator.places:
+        assert (name, place) in SENSELESS
+        return
+    clean = stage.run(stage.stage.recorded(cell.task))
+    ran = stage.run(stage.stage.forked(cell.fault(name, place), cell.task))
+    assert (ran.played.fired, ran.played.no_site, ran.played.diverged) == (1, (), ())
+
+    injection, row = ran.injection, stage.stage.row(ran)
+    assert row["op"] == name
+    assert json.loads(str(row["params"])) == operator.effective(cell.params)
+    assert (row["place"], row["tool"]) == (place, cell.tool)
+    assert re.fullmatch(r"[0-9a-f]{32}", str(row["address"]))
+    assert row["error_channel"] == operator.shows[place].channel
+    assert row["original"] == clean_result(clean, injection.call_id).decode()
+    assert (row["mutated"] is None) == (injection.mutated is None)
+    assert (injection.mutated is None) == (name == "hang" and place != "model-boundary")
+    assert (row["detect"] is None) == (name in ("delay", "sham"))
+    assert (row["consumed"], row["unreached_reason"]) == (True, None)
+
+    arrives(ran, injection.call_id, clean_result(clean, injection.call_id), name, place)
+    assert re.search(CANARY, ran.got) is None
+    assert ran.started_with == clean.started_with
+    if operator.family == "X":
+        disagrees(stage, name)
+
+
+def clean_result(clean: Ran, call_id: str | None) -> bytes:
+    """What the recording told the model of a call, as the model server read it."""
+    assert call_id is not None
+    return results(clean.heard[-1])[call_id]
+
+
+def arrives(ran: Ran, call_id: str | None, clean: bytes, name: str, place: Place) -> None:
+    """The next model request holds what was forwarded, and so does each one after it."""
+    injection = ran.injection
+    told = [results(body)[call_id or ""] for body in ran.heard]
+    assert len(told) >= 2, "the agent took a step with it"
+    (lie,) = set(told)
+    forwarded = {x.forwarded.body for x in ran.tape.exchanges}
+    assert set(ran.heard) <= forwarded, "what was read is what we say that we forwarded"
+    sent = b"".join(bytes(each.sent) for each in ran.connections)
+    if name in QUIET:
+        assert lie == clean
+    elif place == "model-boundary":
+        assert lie == injection.mutated != clean
+        assert json.dumps(clean.decode()).encode() in sent, "the agent keeps the truth"
+        if name != "stale":  # which was said before, and was true then
+            assert json.dumps(lie.decode()).encode() not in sent
+    elif name in BROKEN:
+        assert lie.startswith(b"error: ")
+        assert (injection.mutated or b"") in ran.got
+    else:
+        mutated = injection.mutated or b""
+        assert mutated in ran.got
+        assert lie.removeprefix(lie.partition(b": ")[0] + b": ") == mutated
+
+
+def disagrees(stage: Open, name: str) -> None:
+    """What the shop holds is not what the agent was told."""
+    with closing(sqlite3.connect(stage.stage.book)) as book:
+        (paid,) = book.execute(
+            "SELECT count(*) FROM refunds WHERE amount IN (231.94, 23194)"
+        ).fetchone()
+    assert paid == 0 if name == "silent_noop" else paid >= 1
+
+
+@pytest.mark.parametrize("task", ["refund-1"])
+def test_a_sham_changes_no_byte(stage: Open, task: str) -> None:
+    """What the agent sends and gets is what it sent and got when nobody stood in between.
+
+    Only the clock of a live server may differ. Both ways, at its own sockets.
+    """
+    place = PLACES[stage.stage.tools]
+    clean = stage.run(stage.stage.recorded(task))
+    for condition in ("clean", "sham"):
+        sham = CELLS["sham"].fault("sham", place)
+        ran = stage.run(stage.stage.forked(sham, task, condition))
+        assert (ran.played.fired, ran.injection.sham, ran.played.no_site) == (1, True, ())
+        assert ran.injection.place == place
+        was, now = ([each.apart_from_the_clock for each in r.connections] for r in (clean, ran))
+        assert was == now
+        assert clean.heard[-len(ran.heard) :] == ran.heard
+        assert clean.printed == ran.printed
+
+
+SENSELESS: Mapping[tuple[str, Place], str] = {
+    ("protocol_error", "http"): "plain HTTP has no protocol around the result",
+    ("delay", "model-boundary"): "a result that is in a model request is not late any more",
+    ("silent_noop", "model-boundary"): "a local tool has done its work when its result is seen",
+}
+"""Cells that make no sense, and why."""
+
+
+def test_each_cell_strikes_or_has_its_reason() -> None:
+    assert CELLS.keys() == OPERATORS.keys()
+    without = {
+        (name, place)
+        for name, operator in OPERATORS.items()
+        for place in PLACES.values()
+        if place not in operator.places
+    }
+    assert without == SENSELESS.keys()
+
+
+@pytest.mark.parametrize(("name", "place"), SENSELESS)
+def test_what_makes_no_sense_is_refused_with_its_reason(name: str, place: Place) -> None:
+    with pytest.raises(ValueError, match=f"^{name} cannot strike at {place}") as refused:
+        bind(Fault(name=name, at=place))
+    assert SENSELESS[name, place] in str(refused.value)
+
+
+ELSEWHERE: Mapping[tuple[Tools, Place], str] = {
+    ("local", "http"): "get_order cannot be struck at http: it made no request of its own",
+}
+"""Places where tools of this kind cannot be struck, and why."""
+
+
+def test_a_tool_is_not_struck_where_it_does_not_go(stage: Open) -> None:
+    for (tools, place), why in ELSEWHERE.items():
+        if tools == stage.stage.tools:
+            tape = stage.run(stage.stage.recorded("refund-1")).tape
+            with pytest.raises(LookupError, match=re.escape(why)):
+                branch(tape, Fault(name="digit", where={"tool": "get_order"}, at=place))
