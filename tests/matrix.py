@@ -126,7 +126,8 @@ class Stage:
         if self.tools == "local":
             argv += ("--db", str(self.book))
         if self.tools == "stdio":
-            server = f"{sys.executable} -m scenarios.practice.as_mcp --db {self.book}"
+            tee = f"{sys.executable} -m stumble mcp --name shop --"
+            server = f"{tee} {sys.executable} -m scenarios.practice.as_mcp --db {self.book}"
             argv += ("--mcp-command", server)
         return Overhearing(
             launch=WarmRun(

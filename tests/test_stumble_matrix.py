@@ -9,7 +9,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pytest
@@ -20,7 +20,12 @@ from stumble.forks import branch
 from tests.matrix import Open, Ran, Tools, opened, results
 from traces.model import Fault, Place, Scalar
 
-PLACES: Mapping[Tools, Place] = {"http": "http", "local": "model-boundary"}
+PLACES: Mapping[Tools, Place] = {
+    "http": "http",
+    "local": "model-boundary",
+    "mcp": "mcp",
+    "stdio": "mcp",
+}
 """By the kind of tools that are struck there."""
 
 CANARY: Final = rb"(?i)stumbl|inject|(?<![a-z])fault|chaos|nemesis|sham\b|mutat|tamper|corrupt"
@@ -71,13 +76,35 @@ CELLS: Mapping[str, Cell] = {
 }
 """Where each operator has something to bend; a test holds that none is forgotten."""
 
+TEXT_ONLY = {"copy": "content"}
+"""What is no JSON, or other JSON than the tool declares, a client takes as text alone."""
+OVER_MCP: Mapping[str, Cell] = {
+    name: replace(CELLS[name], params={**CELLS[name].params, **TEXT_ONLY})
+    for name in ("error_in_ok", "truncate", "garble", "schema_drift")
+}
+OVER_STDIO = ("hang", "auth", "protocol_error", "truncate", "digit", "lost_ack", "sham")
+"""One of each kind: a server is started for every run."""
+
 QUIET = {"delay", "silent_noop", "sham"}
 """What the agent tells its model is what it told in the clean run."""
 BROKEN = {"hang", "cut"}
 """No whole answer comes, so it is the agent's own words that the model is told."""
 
 
-@pytest.fixture(scope="module", params=PLACES)
+def cell(name: str, tools: Tools) -> Cell:
+    """Where an operator strikes tools of this kind."""
+    return OVER_MCP.get(name, CELLS[name]) if PLACES[tools] == "mcp" else CELLS[name]
+
+
+def cells() -> Iterator[tuple[Tools, str]]:
+    """All that strike, place by place."""
+    for tools, place in PLACES.items():
+        for name in CELLS if tools != "stdio" else OVER_STDIO:
+            if place in OPERATORS[name].places:
+                yield tools, name
+
+
+@pytest.fixture(scope="module")
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Open]:
@@ -85,22 +112,22 @@ def stage(
         yield found
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize(("stage", "name"), tuple(cells()), indirect=["stage"])
 def test_a_cell_strikes(stage: Open, name: str) -> None:
-    cell, operator, place = CELLS[name], OPERATORS[name], PLACES[stage.stage.tools]
-    if place not in operator.places:
-        assert (name, place) in SENSELESS
-        return
-    clean = stage.run(stage.stage.recorded(cell.task))
-    ran = stage.run(stage.stage.forked(cell.fault(name, place), cell.task))
+    tools = stage.stage.tools
+    at, operator, place = cell(name, tools), OPERATORS[name], PLACES[tools]
+    clean = stage.run(stage.stage.recorded(at.task))
+    ran = stage.run(stage.stage.forked(at.fault(name, place), at.task))
     assert (ran.played.fired, ran.played.no_site, ran.played.diverged) == (1, (), ())
 
     injection, row = ran.injection, stage.stage.row(ran)
     assert row["op"] == name
-    assert json.loads(str(row["params"])) == operator.effective(cell.params)
-    assert (row["place"], row["tool"]) == (place, cell.tool)
+    assert json.loads(str(row["params"])) == {**operator.effective(at.params), **at.params}
+    assert (row["place"], row["tool"]) == (place, at.tool)
     assert re.fullmatch(r"[0-9a-f]{32}", str(row["address"]))
-    assert row["error_channel"] == operator.shows[place].channel
+    shows = operator.shows[place]
+    said = shows.stdio if tools == "stdio" and shows.wire else shows.channel
+    assert row["error_channel"] == said
     assert row["original"] == clean_result(clean, injection.call_id).decode()
     assert (row["mutated"] is None) == (injection.mutated is None)
     assert (injection.mutated is None) == (name == "hang" and place != "model-boundary")
@@ -124,7 +151,7 @@ def arrives(ran: Ran, call_id: str | None, clean: bytes, name: str, place: Place
     """The next model request holds what was forwarded, and so does each one after it."""
     injection = ran.injection
     told = [results(body)[call_id or ""] for body in ran.heard]
-    assert len(told) >= 2, "the agent took a step with it"
+    assert len(told) >= 2 or name == "stale", "the agent took a step with it"
     (lie,) = set(told)
     forwarded = {x.forwarded.body for x in ran.tape.exchanges}
     assert set(ran.heard) <= forwarded, "what was read is what we say that we forwarded"
@@ -136,13 +163,15 @@ def arrives(ran: Ran, call_id: str | None, clean: bytes, name: str, place: Place
         assert json.dumps(clean.decode()).encode() in sent, "the agent keeps the truth"
         if name != "stale":  # which was said before, and was true then
             assert json.dumps(lie.decode()).encode() not in sent
-    elif name in BROKEN:
+    elif name in BROKEN or OPERATORS[name].shows[place].wire:
         assert lie.startswith(b"error: ")
-        assert (injection.mutated or b"") in ran.got
+        assert (injection.mutated or b"") in ran.got or not ran.got.count(b"jsonrpc")
     else:
         mutated = injection.mutated or b""
-        assert mutated in ran.got
-        assert lie.removeprefix(lie.partition(b": ")[0] + b": ") == mutated
+        written = json.dumps(mutated.decode())[1:-1].encode() if place == "mcp" else mutated
+        assert written in ran.got or not ran.got.count(b"jsonrpc")
+        assert lie.endswith(mutated)
+        assert len(lie) - len(mutated) < 40
 
 
 def disagrees(stage: Open, name: str) -> None:
@@ -154,13 +183,13 @@ def disagrees(stage: Open, name: str) -> None:
     assert paid == 0 if name == "silent_noop" else paid >= 1
 
 
-@pytest.mark.parametrize("task", ["refund-1"])
-def test_a_sham_changes_no_byte(stage: Open, task: str) -> None:
+@pytest.mark.parametrize("stage", PLACES, indirect=True)
+def test_a_sham_changes_no_byte(stage: Open) -> None:
     """What the agent sends and gets is what it sent and got when nobody stood in between.
 
     Only the clock of a live server may differ. Both ways, at its own sockets.
     """
-    place = PLACES[stage.stage.tools]
+    place, task = PLACES[stage.stage.tools], "refund-1"
     clean = stage.run(stage.stage.recorded(task))
     for condition in ("clean", "sham"):
         sham = CELLS["sham"].fault("sham", place)
@@ -200,14 +229,28 @@ def test_what_makes_no_sense_is_refused_with_its_reason(name: str, place: Place)
 
 
 ELSEWHERE: Mapping[tuple[Tools, Place], str] = {
+    ("http", "mcp"): "get_order cannot be struck at mcp: it",
     ("local", "http"): "get_order cannot be struck at http: it made no request of its own",
+    ("local", "mcp"): "get_order cannot be struck at mcp: it",
+    ("mcp", "http"): "get_order cannot be struck at http: it is a call over MCP",
+    ("stdio", "http"): "get_order cannot be struck at http: it is a call over MCP",
 }
 """Places where tools of this kind cannot be struck, and why."""
 
 
-def test_a_tool_is_not_struck_where_it_does_not_go(stage: Open) -> None:
-    for (tools, place), why in ELSEWHERE.items():
-        if tools == stage.stage.tools:
-            tape = stage.run(stage.stage.recorded("refund-1")).tape
-            with pytest.raises(LookupError, match=re.escape(why)):
-                branch(tape, Fault(name="digit", where={"tool": "get_order"}, at=place))
+@pytest.mark.parametrize(("stage", "place"), ELSEWHERE, indirect=["stage"])
+def test_a_tool_is_not_struck_where_it_does_not_go(stage: Open, place: Place) -> None:
+    tape = stage.run(stage.stage.recorded("refund-1")).tape
+    with pytest.raises(LookupError, match=re.escape(ELSEWHERE[stage.stage.tools, place])):
+        branch(tape, Fault(name="digit", where={"tool": "get_order"}, at=place))
+
+
+@pytest.mark.parametrize("stage", ["mcp"], indirect=True)
+def test_what_a_client_refuses_has_not_been_seen_by_the_agent(stage: Open) -> None:
+    """Both copies have another shape than the tool declares, which this client does not take."""
+    fault = Fault(name="schema_drift", where={"tool": "get_order"}, at="mcp")
+    ran = stage.run(stage.stage.forked(fault, "refund-1"))
+    (told,) = {results(body)[ran.injection.call_id or ""] for body in ran.heard}
+    assert told.startswith(b"error: RuntimeError: ")
+    row = stage.stage.row(ran)
+    assert (row["consumed"], row["unreached_reason"]) == (None, "undecidable")
