@@ -21,8 +21,8 @@ def bind(fault: Fault) -> Operator:
             has = nearest(name, found.takes) if found.takes else "; it takes none"
             raise ValueError(f"{fault.name} has no parameter {name!r}{has}")
         check(found.name, found.takes[name], value)
-    if fault.at is not None and fault.at not in found.reached:
-        places, others = " or ".join(found.reached), _instead(found, fault.at)
+    if fault.at is not None and fault.at not in found.places:
+        places, others = " or ".join(found.places), _instead(found, fault.at)
         because = why(found.name, found.family, fault.at)
         reason = f": {because}" if because else ""
         raise ValueError(
@@ -46,7 +46,7 @@ def bind(fault: Fault) -> Operator:
 
 def _instead(operator: Operator, place: Place) -> str:
     """The operators of the same family that do strike there, else all."""
-    there = [each for each in every() if place in each.reached and each.family != "sham"]
+    there = [each for each in every() if place in each.places and each.family != "sham"]
     alike = [each.name for each in there if each.family == operator.family]
     return f"; {', '.join(alike or [each.name for each in there])} can" if there else ""
 

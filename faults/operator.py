@@ -53,9 +53,6 @@ class Shows(NamedTuple):
     """Of what bends the transport, the channel over stdio; None where that has no such thing."""
 
 
-REACHED: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
-"""Places at which a nemesis strikes so far; the others are only said."""
-
 COPY = "copy"
 """Which of the two copies of an MCP server's result are bent; no operator is told."""
 _COPY = inspect.Parameter(
@@ -95,14 +92,9 @@ class Operator:
         """Where it can strike."""
         return tuple(self.shows)
 
-    @property
-    def reached(self) -> tuple[Place, ...]:
-        """Those of them at which a nemesis strikes so far."""
-        return tuple(place for place in self.shows if place in REACHED)
-
     def reaches(self, place: Place, *, stdio: bool = False) -> bool:
         """Whether it can strike there; over stdio there is no status to answer with."""
-        if place not in self.reached:
+        if place not in self.places:
             return False
         shows = self.shows[place]
         return not (place == "mcp" and stdio and shows.wire and shows.stdio is None)

@@ -210,7 +210,7 @@ def place(use: ToolUse, fault: Fault, operator: Operator) -> Place:
     if own is not None and operator.reaches(own, stdio=use.stdio):
         return own
     if "model-boundary" not in operator.places:
-        places = " or ".join(place for place in operator.reached if place != "model")
+        places = " or ".join(place for place in operator.places if place != "model")
         raise LookupError(f"{operator.name} strikes at {places} only, where {use.tool} does not go")
     if COPY in fault.params:
         raise LookupError(f"copy is of an MCP server's result, and {use.tool} has none to strike")

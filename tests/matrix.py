@@ -21,7 +21,7 @@ from stumble import indexing
 from stumble.demo import PracticeWorld
 from stumble.forks import branch, plan
 from stumble.home import new_id
-from stumble.launch import Warm, WarmRun, warm
+from stumble.launch import Cold, Warm, WarmRun, warm
 from stumble.playing import play
 from stumble.recording import record
 from stumble.runs import Hosts, Played
@@ -129,14 +129,14 @@ class Stage:
             tee = f"{sys.executable} -m stumble mcp --name shop --"
             server = f"{tee} {sys.executable} -m scenarios.practice.as_mcp --db {self.book}"
             argv += ("--mcp-command", server)
+        command = (sys.executable, "-m", "scenarios.practice.agent", *argv)
+        output = self.folder / "agent.log"
+        if self.tools == "stdio":
+            # A tee finds its run by the environment with which its agent was started.
+            return Overhearing(launch=Cold(command=command, output=output, budget=50))
+        held = self._agent
         return Overhearing(
-            launch=WarmRun(
-                process=self._agent,
-                command=("python", "-m", "scenarios.practice.agent", *argv),
-                argv=argv,
-                output=self.folder / "agent.log",
-                budget=20,
-            )
+            launch=WarmRun(process=held, command=command, argv=argv, output=output, budget=20)
         )
 
     def _ran(self, played: Played, launch: Overhearing, heard: int) -> Ran:

@@ -107,7 +107,7 @@ def told(exchange: Exchange) -> str:
 
 PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary")
 CLEAN = {place: Run(Taps([Watch()]), place).exchanges for place in PLACES}
-CELLS = [(name, place) for name, each in OPERATORS.items() for place in each.reached
+CELLS = [(name, place) for name, each in OPERATORS.items() for place in each.places
          if place != "model"]  # fmt: skip
 """The model's own answers are another run: see test_faults_at_model.py."""
 WRITES = {name for name, each in OPERATORS.items() if "write" in each.needs}
@@ -184,6 +184,6 @@ def test_an_effect_needs_a_write_and_a_world(name: str, lack: dict[str, bool], s
 def test_a_place_where_it_makes_no_sense_is_refused_before_anything_starts(name: str) -> None:
     operator = OPERATORS[name]
     for place in ("http", "mcp", "model-boundary", "model"):
-        if place not in operator.reached:
+        if place not in operator.places:
             with pytest.raises(ValueError, match=f"cannot strike at {place}, only at"):
                 bind(Fault(name=name, at=place))

@@ -82,7 +82,7 @@ OVER_MCP: Mapping[str, Cell] = {
     name: replace(CELLS[name], params={**CELLS[name].params, **TEXT_ONLY})
     for name in ("error_in_ok", "truncate", "garble", "schema_drift")
 }
-OVER_STDIO = ("hang", "auth", "protocol_error", "truncate", "digit", "lost_ack", "sham")
+OVER_STDIO = ("protocol_error", "truncate", "lost_ack")
 """One of each kind: a server is started for every run."""
 
 QUIET = {"delay", "silent_noop", "sham"}

@@ -54,7 +54,6 @@ def _plain(operator: "Operator", *, example: bool) -> dict[str, object]:
         "code": operator.code,
         "family": operator.family,
         "places": operator.places,
-        "reached": operator.reached,
         "shows": {place: each._asdict() for place, each in operator.shows.items()},
         "forwards": operator.forwards,
         "needs": operator.needs,
@@ -78,7 +77,7 @@ def _listed(operators: "tuple[Operator, ...]") -> list[str]:
             lines += [*([""] if lines else []), f"{family}: {_FAMILIES[family]}"]
         text = each.help.partition("\n")[0]
         lines.append(f"  {each.code:5}{each.name:{width}}  {text}")
-        lines.append(f"  {'':5}{'':{width}}  at {', '.join(each.reached) or 'no place yet'}")
+        lines.append(f"  {'':5}{'':{width}}  at {', '.join(each.places)}")
     return [*lines, "", "`stumble faults V4` explains one on an example."]
 
 
@@ -93,8 +92,7 @@ def _explained(operator: "Operator") -> str:
             lines.append(f"  {key}={default}" + (f"  {allowed}" if allowed else ""))
     lines += ["", "places"]
     for place, shows in operator.shows.items():
-        yet = "" if place in operator.reached else "  (not yet)"
-        lines.append(f"  {place}: {shows.how}{yet}")
+        lines.append(f"  {place}: {shows.how}")
     if operator.needs:
         needs = {"write": "a call that writes", "world": "a world that can be set back"}
         lines.append(f"  it needs {' and '.join(needs[need] for need in operator.needs)}")
