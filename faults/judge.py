@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from faults.after import After, after, mate
-from faults.change import VALUES, change
+from faults.change import change
 from faults.consumption import Consumption, consumption
 from faults.lexicon import JUDGE_VERSION
 from faults.notice import claims_success, signals
@@ -122,7 +122,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         reported=seen.reported,
         corrected=fate.corrected,
         control_only=fate.control_only,
-        dead=fate.dead,
+        dead_in_twins=fate.dead,
         blast_radius=fate.blast_radius,
         masked_as=masked,
         passed_given_lie=lie,
@@ -135,7 +135,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
                 "passed": _unsaid(ending) if passed is None else "",
                 "passed_given_lie": why,
                 "masked_as": "nobody knows if it is dead"
-                if outcome == "masked" and masked is None
+                if outcome == "masked" and masked is None and not injection.sham
                 else "",
             },
         ),
@@ -186,13 +186,13 @@ def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Con
 
 def _masked_as(injection: Injection, taint: Taint) -> MaskedAs | None:
     """What a right end state is owed to that nobody cared for; None where that is not known."""
-    if taint.dead:
+    if taint.dead or injection.op == "silent_noop":
         return "dead"
     if taint.truth_reobserved is not None:
         return "overwritten"
-    if injection.family not in VALUES or injection.op in ("empty", "drop_rows", "truncate"):
+    if injection.family in ("E", "T", "X") or injection.op in ("empty", "drop_rows", "truncate"):
         return "default"
-    return None if taint.dead is None else "lucky"
+    return None if taint.dead is None or injection.sham else "lucky"
 
 
 def _given_lie(injection: Injection, taint: Taint, passed: bool | None) -> tuple[bool | None, str]:

@@ -20,6 +20,7 @@ type Pair = tuple[Decimal, Decimal]
 UNITS = tuple(map(Decimal, ("10", "100", "1000", "12", "24", "60", "3600", "1.609344", "0.453592")))
 """Constants with which values are converted, and their inverses."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
+FINE = Decimal("0.001")
 MOST = 24
 """Digits up to which a number is reckoned with."""
 
@@ -94,14 +95,15 @@ def _function(
     slack: Decimal,
 ) -> bool:
     moved, meant = used - twin, now - was
-    for sign in (1, -1):
-        if abs(moved - sign * meant) <= slack and (
-            digits(number(str(meant))) >= 3 or _has(context, twin - sign * was, slack)
-        ):
-            return True
+    if abs(moved - meant) <= slack and (
+        digits(number(str(meant))) >= 3 or _has(context, twin - was, slack)
+    ):
+        return True
+    if abs(moved + meant) <= slack and _has(context, twin + was, slack):
+        return True
     if was and now and twin and used:
         if abs(used - twin * now / was) <= slack * (1 + abs(now / was)) and (
-            digits(number(str(used))) >= 4 or _times(context, twin / was, slack / abs(was))
+            digits(number(str(used))) >= 5 or _times(context, twin / was, slack / abs(was))
         ):
             return True
         if abs(used - twin * was / now) <= slack * (1 + abs(was / now)) and _has(
@@ -109,9 +111,8 @@ def _function(
         ):
             return True
     # A sum of which only one part, a multiple of the value, has moved.
-    rate = moved / meant
-    return digits(number(str(abs(moved).normalize()))) >= 3 and _times(
-        context, rate, 2 * slack / abs(meant)
+    return digits(number(str(abs(moved)))) >= 3 and _times(
+        context, moved / meant, 2 * slack / abs(meant)
     )
 
 
@@ -122,14 +123,19 @@ def _has(context: Sequence[Decimal], value: Decimal, slack: Decimal) -> bool:
 
 
 def _times(context: Sequence[Decimal], factor: Decimal, slack: Decimal) -> bool:
-    """Whether a factor is in the context, itself or inverse, or converts units."""
+    """Whether a factor is in the context or converts units, itself or its inverse.
+
+    One that is known less well than to a part in a thousand fits too much.
+    """
     factor = abs(factor)
-    if not factor:
+    if not factor or slack / factor > FINE:
         return False
-    if _has(context, factor, slack) or any(abs(unit - factor) <= slack for unit in UNITS):
-        return True
     inverse, wide = 1 / factor, slack / (factor * factor)
-    return _has(context, inverse, wide) or any(abs(unit - inverse) <= wide for unit in UNITS)
+    return (
+        _has(context, factor, slack)
+        or _has(context, inverse, wide)
+        or any(abs(unit - factor) <= slack or abs(unit - inverse) <= wide for unit in UNITS)
+    )
 
 
 def aggregates(leaves: Sequence[Leaf]) -> dict[str, tuple[Decimal, ...]]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from faults.after import After
-from faults.atoms import atoms, leaves
+from faults.atoms import atoms, leaves, number
 from faults.change import VALUES, Change
 from faults.entity import specific
 from faults.levels import Pair, aggregated, aggregates, derived, numbers, numeric, roundings
@@ -99,7 +99,8 @@ class Source:
         if not self.pairs and self.columns[0] == self.columns[1]:
             return None
         for twin, used in _aligned(sink, other):
-            if derived(self.pairs, twin, used, self.context) or aggregated(
+            known = number(str(used)) in self.heard
+            if (not known and derived(self.pairs, twin, used, self.context)) or aggregated(
                 *self.columns, twin, used
             ):
                 return used

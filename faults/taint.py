@@ -23,6 +23,7 @@ from faults.sinks import FINAL, Key, Sink, Where, key
 from faults.source import Source, source
 from traces.model import Level
 
+DEAD = "dead_in_twins"
 LEVELS: tuple[Level, ...] = ("exact", "format", "rounded", "derived")
 
 
@@ -99,7 +100,7 @@ class _Case:
 
     def taint(self, *, enough: bool) -> Taint:
         if not enough:
-            few = ("used_in_write", "used_in_final", "control_only", "dead", "blast_radius")
+            few = ("used_in_write", "used_in_final", "control_only", DEAD, "blast_radius")
             return Taint(
                 truth_reobserved=self.truth,
                 reported=self.reported,
@@ -110,7 +111,7 @@ class _Case:
         sides = {use.writes for use in uses}
         blast = None if None in sides else sum(use.writes is True for use in uses)
         closest = min((LEVELS.index(use.level) for use in uses), default=None)
-        reasons = {"dead": why} if dead is None else {}
+        reasons = {DEAD: why} if dead is None else {}
         if blast is None:
             reasons["blast_radius"] = "a tool's name does not say whether it writes"
         if control is None:
@@ -173,7 +174,7 @@ class _Case:
         found = [use for sink, use in self._all_uses if not self._reports(sink)]
         if shown := sorted(self.source.trackable & atoms(self.state)):
             last = self.own[-1].step if self.own else 0
-            use = Use(step=last, where=("state", 0), level="exact", quote=shown[0], writes=True)
+            use = Use(step=last, where=("state", 0), level="exact", quote=shown[0][2:], writes=True)
             if not any(each.writes for each in found):
                 found.append(use)
         return tuple(found)
@@ -216,15 +217,20 @@ class _Case:
 
     def _dead(self) -> tuple[bool | None, str]:
         """Whether no twin made anything of what was replaced; or why that is not known."""
-        lost = self.source.lost
+        lost, injection = self.source.lost, self.change.injection
+        if self.uses or self.control:
+            return False, ""
         if not lost:
-            return self.change.injection.dead, "what was replaced leaves no value to follow"
+            return injection.dead, "what was replaced leaves no value to follow"
         said = frozenset[str]().union(*(sink.atoms for twin in self.others for sink in twin))
         if lost & said:
             return False, ""
         new = {a for a in said - self.after.known if a[0] == "n" and specific(a)}
         if new and any(atom[0] == "n" for atom in lost):
             return None, "the clean twins reckon, perhaps with what was replaced"
+        followed = all(lost & atoms(was.said) for was, _ in self.change.swapped)
+        if injection.family != "V" or not followed:
+            return injection.dead, "not all that was replaced can be followed"
         return True, ""
 
     def _rejected(self) -> tuple[int, str] | None:

@@ -86,6 +86,12 @@ def _shrink() -> click.Command:
     return shrink
 
 
+def _why() -> click.Command:
+    from stumble.commands.why import why
+
+    return why
+
+
 def _scrub() -> click.Command:
     from stumble.commands.scrub import scrub
 
@@ -156,6 +162,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "campaign": _campaign,
         "import": _import,
         "sql": _sql,
+        "why": _why,
         "gate": _gate,
         "compare": _compare,
         "shrink": _shrink,

@@ -165,6 +165,12 @@ def _tables(each: Run, twins: "_Twins") -> Tables:
     return tables
 
 
+def tried(store: Store, id: str) -> tuple[Run, tuple[Run, ...]]:
+    """A run of the store with its clean twins; FileNotFoundError where its tape is gone."""
+    each = run(read(store.tapes / f"{id}.tape"))
+    return each, _Twins({}, store).of(each)
+
+
 class _Twins:
     """The clean twins of a group, from this batch and from the tapes of the store."""
 
@@ -271,7 +277,7 @@ def _verdict(verdict: Outcome) -> tuple[object, ...]:
         verdict.reported,
         verdict.corrected,
         verdict.control_only,
-        verdict.dead,
+        verdict.dead_in_twins,
         verdict.blast_radius,
         verdict.masked_as,
         verdict.passed_given_lie,

@@ -52,6 +52,18 @@ class Telling:
         self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
         return self
 
+    def asks(self, tool: str, said: str, text: str = "", **arguments: object) -> "Telling":
+        """The model asks any tool, perhaps with some words, and is told this."""
+        self._calls += 1
+        call = ToolCall(id=f"c{self._calls}", name=tool, arguments=json.dumps(arguments))
+        self._model(Answer(message=text, calls=(call,), model="m"))
+        self._exchange(f"http://shop/{tool}", call.arguments.encode(), 200, (), said.encode())
+        function = {"name": call.name, "arguments": call.arguments}
+        calls = [{"id": call.id, "function": function}]
+        self._messages.append({"role": "assistant", "content": text, "tool_calls": calls})
+        self._messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
+        return self
+
     def says(self, message: str) -> "Telling":
         """The model's final answer."""
         self._model(Answer(message=message, model="m"))

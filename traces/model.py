@@ -340,7 +340,8 @@ class Outcome:
     corrected: bool | None = None
     """True where all use of the wrong value came before the true one was seen, and some did."""
     control_only: bool | None = None
-    dead: bool | None = None
+    dead_in_twins: bool | None = None
+    """True where no clean twin made anything of what a wrong value replaced."""
     blast_radius: int | None = None
     """How many writes were made with what was wrong."""
     masked_as: MaskedAs | None = None

@@ -181,7 +181,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "reported": _BOOL,
                 "corrected": _BOOL,  # used only before the true value was seen again
                 "control_only": _BOOL,  # no value was used, but the run went another way
-                "dead": _BOOL,  # no clean twin made anything of what was replaced
+                "dead_in_twins": _BOOL,  # no clean twin made anything of what was replaced
                 "blast_radius": _INT,  # writes made with what was wrong
                 "masked_as": _TEXT,  # dead, overwritten, default, lucky
                 "passed_given_lie": _BOOL,  # D4 only: right if the wrong value were true
