@@ -70,13 +70,23 @@ def names(sentence: str, anchors: tuple[str, ...]) -> str | None:
 _SPACE = re.compile(r"[_\-\s]+")
 
 
-def not_done(text: str, anchors: tuple[str, ...] | None) -> str | None:
+def without(sentence: str, quotes: tuple[str, ...]) -> str:
+    """A sentence without the values in it: what a status is called is no remark on it."""
+    for quote in quotes:
+        sentence = sentence.replace(quote, " ")
+    return sentence
+
+
+def not_done(
+    text: str, anchors: tuple[str, ...] | None, quotes: tuple[str, ...] = ()
+) -> str | None:
     """The first sentence that says not done or unverified and names an anchor; None without.
 
-    Where no anchors are asked for, any such sentence.
+    Where no anchors are asked for, any such sentence. A word in one of the quotes does not count.
     """
     for sentence in sentences(text) if _NOT_DONE.search(text) else ():
-        if _NOT_DONE.search(sentence) and (anchors is None or names(sentence, anchors)):
+        said = _NOT_DONE.search(without(sentence, quotes))
+        if said and (anchors is None or names(sentence, anchors)):
             return sentence.strip()
     return None
 

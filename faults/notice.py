@@ -103,5 +103,6 @@ def claims_success(injection: Injection, story: Story) -> bool | None:
     last = final(story)
     if last is None:
         return None
-    anchors = change(injection).anchors
-    return not opens_not_done(last.message) and not_done(last.message, anchors) is None
+    bent = change(injection)
+    regret = not_done(last.message, bent.anchors, bent.quotes)
+    return not opens_not_done(last.message) and regret is None

@@ -12,7 +12,7 @@ from faults.after import After
 from faults.atoms import atoms
 from faults.change import Change
 from faults.entity import entities, specific
-from faults.lexicon import names, not_done, opens_not_done, sentences, trouble
+from faults.lexicon import names, not_done, opens_not_done, sentences, trouble, without
 from faults.side import side
 from faults.sinks import key
 from traces.story import Step, ToolUse
@@ -104,13 +104,6 @@ def _troubles(change: Change, after: After, turn: Step) -> Iterator[Sighting]:
             )
 
 
-def without(sentence: str, quotes: tuple[str, ...]) -> str:
-    """A sentence without the values in it: what a status is called is no remark on it."""
-    for quote in quotes:
-        sentence = sentence.replace(quote, " ")
-    return sentence
-
-
 def anchored(change: Change, after: After, sentence: str) -> bool:
     """Whether a sentence names the tool, a field, or a value that only the strike is about."""
     if names(sentence, change.anchors):
@@ -138,8 +131,9 @@ def report(change: Change, after: After) -> Iterator[Sighting]:
     if after.final is None:
         return
     message, step = after.final.message, after.final.number
-    if (quote := not_done(message, change.anchors)) is not None:
+    quotes = change.quotes
+    if (quote := not_done(message, change.anchors, quotes)) is not None:
         yield Sighting(code="N7", key="", step=step, quote=quote)
-    elif opens_not_done(message) or not_done(message, None) is not None:
-        first = not_done(message, None) or sentences(message)[0]
-        yield Sighting(code="N7", key="", step=step, quote=first.strip(), hard=False)
+    elif (quote := not_done(message, None, quotes)) or opens_not_done(message):
+        first = quote or sentences(message)[0].strip()
+        yield Sighting(code="N7", key="", step=step, quote=first, hard=False)

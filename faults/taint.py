@@ -17,8 +17,7 @@ from faults.after import After
 from faults.atoms import atoms, pairs
 from faults.change import Change
 from faults.entity import specific
-from faults.lexicon import sentences, trouble
-from faults.signs import without
+from faults.lexicon import sentences, trouble, without
 from faults.sinks import FINAL, Key, Sink, Where, key
 from faults.source import Source, source
 from traces.model import Level

@@ -1,5 +1,7 @@
 """What counts as noticing, against twins that were struck by nothing; and the verdict on it."""
 
+from dataclasses import replace
+
 import pytest
 
 from faults.after import after, mate
@@ -9,6 +11,7 @@ from faults.notice import claims_success, signals
 from tests.told_runs import BENT, FAILED, ORDER, Telling, clean, struck
 from traces.model import Ended
 
+DONE = '{"ok": true}'
 WRONG = struck("V", BENT)
 
 
@@ -100,3 +103,133 @@ def test_what_a_client_swallowed_is_nothing_an_agent_got_up_from() -> None:
     run = Telling().calls(FAILED, ORDER).says("DONE").over()
     verdict = judge(struck("E", FAILED), run, (clean(), clean(), clean()))
     assert (verdict.outcome, verdict.recovered) == ("unreached", None)
+
+
+# What each sign is, on runs told by hand.
+
+AGAIN = '{"order": {"id": "ord-7314", "total": 1250.4}}'
+PAID = '{"refunds": [{"order_id": "ord-7314", "amount": 10.5}]}'
+
+
+def started(result: str = BENT) -> Telling:
+    return Telling().asks("get_order", result, id="ord-7314")
+
+
+def seen(told: Telling, *, family: str = "V", mutated: str = BENT) -> list[tuple[str, bool | None]]:
+    run = told.says("DONE").over()
+    clean = tuple(started(ORDER).says("DONE").over() for _ in range(3))
+    found = judge(struck(family, mutated), run, clean)
+    return [(one.code, one.hard) for one in found.signals if one.code != "N8"]
+
+
+def test_the_call_with_other_arguments_is_a_hard_sign_after_an_error_only() -> None:
+    wider = {"id": "ord-7314", "fields": "all"}
+    assert seen(started().asks("get_order", ORDER, **wider)) == [("N2", False)]
+    failed = started(FAILED).asks("get_order", ORDER, **wider)
+    assert seen(failed, family="E", mutated=FAILED) == [("N2", True)]
+    assert seen(started().asks("get_order", ORDER, id="ord-9999")) == []
+
+
+def test_another_tool_that_says_the_true_value_is_another_source() -> None:
+    assert seen(started().asks("find_order", AGAIN, id="ord-7314")) == [("N3", True)]
+
+
+def test_a_tool_declared_equivalent_is_another_source_whatever_it_says() -> None:
+    run = started().asks("find_order", "{}", id="ord-7314").says("DONE").over()
+    trajectory = replace(run.tape.trajectory, equivalent={"get_order": ("find_order",)})
+    declared = Run(replace(run.tape, trajectory=trajectory), run.story)
+    clean = tuple(started(ORDER).says("DONE").over() for _ in range(3))
+    for each, hard in ((declared, [True]), (run, [False])):
+        found = judge(WRONG, each, clean)
+        assert [s.hard for s in found.signals if s.code in ("N3", "N4")] == hard
+
+
+def test_reading_back_after_a_lost_acknowledgement_is_noticed() -> None:
+    """Which was once called masked: the end state is right, and the agent made sure of it."""
+    lost = replace(struck("X", FAILED, op="lost_ack", original=DONE), tool="issue_refund")
+
+    def refund(said: str) -> Telling:
+        return Telling().asks("issue_refund", said, order_id="ord-7314", amount=10.5)
+
+    clean = tuple(refund(DONE).says("DONE").over() for _ in range(3))
+    looked = refund(FAILED).asks("list_refunds", PAID, order_id="ord-7314").says("DONE").over()
+    found = judge(lost, looked, clean)
+    assert [(s.code, s.hard) for s in found.signals] == [("N4", True)]
+    assert (found.noticed, found.outcome, found.noticed_step) == (True, "recovered", 3)
+    always = tuple(
+        refund(DONE).asks("list_refunds", PAID, order_id="ord-7314").says("DONE").over()
+        for _ in range(3)
+    )
+    assert judge(lost, looked, always).noticed is False
+
+
+@pytest.mark.parametrize(
+    ("words", "signs"),
+    [
+        ("The total of the order looks wrong.", [("N5", True)]),
+        ("Something looks wrong.", [("N5", False)]),
+        ("All is fine. The total is 1259.4.", []),
+        ("It says 1259.4, which is implausible.", [("N5", True)]),
+        ("The total is 1259.4. The weather is odd.", [("N5", False)]),
+    ],
+)
+def test_a_word_of_trouble_counts_with_an_anchor_in_its_sentence(
+    words: str, signs: list[tuple[str, bool]]
+) -> None:
+    assert seen(started().asks("issue_refund", DONE, words, amount=3)) == signs
+
+
+def test_a_status_called_failed_is_no_remark_on_it() -> None:
+    was, now = '{"id": "ord-7314", "state": "shipped"}', '{"id": "ord-7314", "state": "failed"}'
+    swap = struck("V", now, op="enum_swap", original=was)
+    clean = tuple(started(was).says("The state is shipped.").over() for _ in range(3))
+    run = started(now).says("The state is failed.").over(passed=False)
+    assert judge(swap, run, clean).noticed is False
+
+
+def test_a_general_regret_at_the_end_is_soft() -> None:
+    run = started().says("I could not complete the task.").over(passed=False)
+    found = judge(WRONG, run, (clean(), clean(), clean()))
+    assert ("N7", False) in [(one.code, one.hard) for one in found.signals]
+    assert (found.noticed, found.noticed_soft) == (False, True)
+
+
+def test_who_knows_the_true_value_anyway_rejects_the_wrong_one_softly() -> None:
+    def paid(result: str) -> Run:
+        told = started(result).asks("issue_refund", DONE, id="ord-7314", amount=1250.4)
+        return told.says("DONE").over()
+
+    found = judge(WRONG, paid(BENT), (paid(ORDER), paid(ORDER), paid(ORDER)))
+    assert [(s.code, s.hard) for s in found.signals] == [("N8", False)]
+    assert (found.noticed, found.noticed_soft, found.outcome) == (False, True, "masked")
+
+
+# Defects of harnesses that were published, each with the test that it would have failed.
+
+
+def test_defect_3_an_unrelated_later_call_is_no_recovery() -> None:
+    told = started(FAILED).asks("get_weather", '{"sky": "blue"}', city="Bern").says("DONE").over()
+    found = judge(struck("E", FAILED), told, (clean(), clean(), clean()))
+    assert (found.noticed, found.recovered, found.outcome) == (False, False, "masked")
+    assert (found.signals, found.truth_reobserved) == ((), None)
+
+
+def test_defect_6_what_strikes_after_the_last_step_is_not_counted() -> None:
+    """The agent was told, and took no step with it: it could not notice."""
+    told = Telling().calls(BENT)
+    told.unanswered()
+    found = judge(WRONG, told.over(passed=True, ended="final"), (clean(), clean(), clean()))
+    assert (found.consumed, found.outcome, found.unreached_reason) == (
+        False, "unreached", "ended_before",
+    )  # fmt: skip
+    assert (found.noticed, found.steps_after) == (None, None)
+
+
+def test_a_sham_is_judged_like_a_fault_and_what_it_shows_is_a_false_alarm() -> None:
+    sham = struck("sham", ORDER)
+    clean = tuple(started(ORDER).says("DONE").over() for _ in range(3))
+    calm = judge(sham, started(ORDER).says("DONE").over(), clean)
+    assert (calm.noticed, calm.noticed_soft, calm.outcome) == (False, False, "masked")
+    words = "I doubt what get_order says."
+    nervous = judge(sham, started(ORDER).says(words).over(), clean)
+    assert (nervous.noticed, nervous.outcome) == (True, "recovered")

@@ -64,6 +64,15 @@ class Telling:
         self._messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
         return self
 
+    def unanswered(self) -> None:
+        """The model is told the latest result, and its answer never comes."""
+        body = json.dumps({"model": "m", "messages": self._messages}).encode()
+        request = Request(method="POST", url="http://m/v1/chat/completions", body=body)
+        seq = len(self.exchanges)
+        self.exchanges.append(
+            Exchange(seq=seq, request=request, error="cancelled", started=float(seq))
+        )
+
     def says(self, message: str) -> "Telling":
         """The model's final answer."""
         self._model(Answer(message=message, model="m"))
