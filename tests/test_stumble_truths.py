@@ -85,11 +85,11 @@ def program(world: Shop) -> Path:
     return world.book.with_name("server.py")
 
 
-def record(world: Shop, *more: str) -> Recorded:
-    said = world.record("a.tape", RETRIES, "--tools", "mcp", *more)
+def record(world: Shop, *more: str, tools: str = "mcp") -> Recorded:
+    said = world.record("a.tape", RETRIES, "--tools", tools, *more)
     assert said.code == 0, said.err
     assert world.passed()
-    return Recorded(world, world.agent(RETRIES, "--tools", "mcp", *more), said.out)
+    return Recorded(world, world.agent(RETRIES, "--tools", tools, *more), said.out)
 
 
 def test_truth_1_with_mcp_stopped_a_strict_replay_says_nothing_about_recovery(
@@ -217,3 +217,24 @@ def test_a_command_that_fails_in_the_copied_folder_never_reaches_the_recorded_an
         assert len(world.asked()) == asked
         assert said.json["answered"] < asked
         assert "Input/output error" in said.json["diverged"][0]
+
+
+@pytest.fixture(scope="module")
+def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    with shop(tmp_path_factory.mktemp("http")) as world:
+        yield record(world, "--stream", tools="http")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["http_status:code=429", "cut:how=sse_error", "empty", "truncate", "tool_error:how=refusal"],
+)
+def test_truth_4_a_struck_model_without_a_fork_never_reaches_the_recorded_answer(
+    over_http: Recorded, fault: str
+) -> None:
+    """Also where the agent's SDK tries again and would be told what was recorded."""
+    said = over_http.replay("--fault", fault, "--at", "model", "--nth", "3", "--json")
+    assert said.code == 3, said.err
+    assert over_http.said not in said.out
+    assert said.json["struck"] == 1
+    assert over_http.verdicts()[-1]["passed"] is None
