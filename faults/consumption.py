@@ -24,7 +24,7 @@ class Consumption:
     seq: int | None
     why: str
     attempts: str | None = None
-    """The attempts of the struck turn of a model, as `3: 429, 4: 200`; None where it is a call."""
+    """Those of a model's turn, as `attempts 3: 429, 4: 200`; None where a call was struck."""
 
 
 def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange]) -> Consumption:
@@ -66,7 +66,7 @@ def _at_model(injection: Injection, story: Story, exchanges: Sequence[Exchange])
     first = injection.seq if struck is None else struck
     tries = [x for x in exchanges if first in (x.seq, story.placed[x.seq].attempt_of)]
     last = tries[-1]
-    said = ", ".join(f"{x.seq}: {_status(x)}" for x in tries)
+    said = "attempts " + ", ".join(f"{x.seq}: {_status(x)}" for x in tries)
     if last.seq == injection.seq:
         got = _text(_said(last))
         whole = got == _text(injection.mutated) and not _left(last)

@@ -110,6 +110,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         evidence=(
             *filter(None, [change(injection).words()]),
             found.why,
+            *filter(None, [found.attempts]),
             *(f"{one.code} step {one.step}: {one.quote}" for one in seen.signals if one.hard),
         ),
         signals=seen.signals,

@@ -94,6 +94,7 @@ class Performance:
                 exchange, held = refused(exchange, 502, "no way out"), False
             elif held:
                 exchange = await upstream.send(exchange, _unseen, _unseen)
+                exchange = _in_its_pace(exchange, self._stage.now())
             else:
                 return await self._pass_on(upstream)
         self._exchange = taps.response(exchange) if held else exchange
@@ -318,6 +319,15 @@ def _answer(
         at=at,
         ended=ended,
     )
+
+
+def _in_its_pace(exchange: Exchange, now: float) -> Exchange:
+    """A stream that was held back begins now, with the gaps between its chunks as they were."""
+    answer = exchange.response
+    kind = header(answer.headers, "content-type") if answer is not None else None
+    if answer is None or not (kind or "").startswith("text/event-stream"):
+        return exchange
+    return exchange.later(max(0.0, now - answer.at))
 
 
 def _unseen(part: Response | Chunk) -> None:

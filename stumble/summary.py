@@ -72,8 +72,9 @@ def struck(tape: Tape, played: "Played") -> Iterator[str]:
     """What the faults of a live run did, each strike in a line, and which did nothing."""
     for injection in tape.injections:
         again = "" if injection.repeat_of is None else ", again"
+        what = injection.tool or "an answer"
         yield (
-            f"struck {injection.tool} at {injection.place} with {injection.op}{again} "
+            f"struck {what} at {injection.place} with {injection.op}{again} "
             f"(exchange {injection.seq})"
         )
     for name in played.unfired:

@@ -202,7 +202,7 @@ def test_what_the_client_tried_again_is_absorbed_with_its_attempts_for_evidence(
 
     found = consumption(struck.injection, struck.told, struck.agent.seen)
     assert (found.consumed, found.why) == (False, "absorbed")
-    assert found.attempts == "1: 429, 2: 200"
+    assert found.attempts == "attempts 1: 429, 2: 200"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_connection_breaks_in_the_middle_of_an_answer(name: str, stream: bool)
     assert len(got.body) == len(whole.body) // 2
     assert struck.got.error == "reset"
     found = consumption(struck.injection, struck.told, struck.agent.seen)
-    assert (found.why, found.attempts) == ("absorbed", "1: 200 cut, 2: 200")
+    assert (found.why, found.attempts) == ("absorbed", "attempts 1: 200 cut, 2: 200")
 
 
 @every_dialect
