@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from scenarios.benchmarks import harbor
+from scenarios.benchmarks import harbor, tau
 from scenarios.benchmarks.stage import Benchmark
 from scenarios.table import ScenarioError, Table, document
 from traces.nearest import nearest
@@ -158,14 +158,17 @@ def read(path: Path) -> Scenario:
 
 def is_task(folder: Path) -> bool:
     """Whether a folder holds a task of a benchmark."""
-    return harbor.is_one(folder)
+    return harbor.is_one(folder) or tau.is_one(folder)
 
 
 def task(path: Path) -> Benchmark:
-    """The task of a benchmark that lies in a folder; ScenarioError where none can be had."""
-    if harbor.is_one(path):
-        return harbor.read(path)
-    raise ScenarioError(path, "", "it holds no task: there is no task.toml")
+    """The task of a benchmark at DIR, or DIR#ID; ScenarioError where none can be had."""
+    folder, id = path.parent / path.name.partition("#")[0], path.name.partition("#")[2]
+    if tau.is_one(folder):
+        return tau.read(folder, id)
+    if harbor.is_one(folder) and not id:
+        return harbor.read(folder)
+    raise ScenarioError(path, "", "it holds no task: there is no task.toml, and no tasks.json")
 
 
 def _brought(path: Path) -> Scenario:

@@ -54,8 +54,14 @@ class Table:
             raise self.wrong(key, "is missing")
         return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def optional_text(self, key: str) -> str | None:
+        """The same, where null is as good as nothing, as in JSON."""
+        return None if self.said.get(key) is None else self.text(key)
+
+    def texts(self, key: str, *, none: bool = False) -> tuple[str, ...]:
+        """A list of texts; where `none` is so, null is an empty one."""
         value = self.said.get(key, [])
+        value = [] if value is None and none else value
         if not isinstance(value, list):
             raise self.wrong(key, 'it is a list of texts, as in ["..."]')
         for number, text in enumerate(value):
@@ -72,8 +78,8 @@ class Table:
         except ValueError as error:
             raise self.wrong(key, f"{self.said[key]!r}: {error}") from None
 
-    def true(self, key: str) -> bool:
-        value = self.said.get(key, False)
+    def true(self, key: str, default: bool = False) -> bool:
+        value = self.said.get(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, f"{value!r} is neither true nor false")
         return value
@@ -105,7 +111,22 @@ class Table:
         value = self.said.get(key, {})
         if not isinstance(value, dict):
             raise self.wrong(key, f"it is a table, as in [{key}]")
-        return Table(self._path, key, value)
+        return Table(self._path, f"{self.name}.{key}" if self.name else key, value)
+
+    def optional(self, key: str) -> "Table":
+        """A table, empty where there is none or null."""
+        if self.said.get(key) is None:
+            return Table(self._path, f"{self.name}.{key}" if self.name else key, {})
+        return self.table(key)
+
+    def rows(self, key: str) -> "tuple[Table, ...]":
+        """A list of tables, empty where there is none or null."""
+        if self.said.get(key) is None:
+            return ()
+        name = f"{self.name}.{key}" if self.name else key
+        return tuple(
+            Table(self._path, f"{name}[{n}]", each) for n, each in enumerate(self.tables(key))
+        )
 
     def tables(self, key: str) -> tuple[Mapping[str, object], ...]:
         value = self.said.get(key, [])

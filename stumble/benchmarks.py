@@ -11,7 +11,8 @@ from stumble.workspaces import removed
 
 INSTRUCTION = "STUMBLE_INSTRUCTION"
 """Names the variable in which an agent finds what it is asked to do."""
-PLACEHOLDER = "{instruction}"
+SERVER = "MCP_URL"
+"""Names the variable in which it finds the task's tools."""
 
 
 @asynccontextmanager
@@ -27,10 +28,21 @@ async def staged(task: Benchmark) -> AsyncIterator[Stage]:
 
 
 def told(command: Sequence[str], task: Benchmark) -> tuple[str, ...]:
-    """An agent's command for a task: the instruction where it wants it, else as the last word."""
-    if any(PLACEHOLDER in word for word in command):
-        return tuple(word.replace(PLACEHOLDER, task.instruction) for word in command)
-    return (*command, task.instruction)
+    """An agent's command for a task: the instruction where it wants it, else as the last word.
+
+    What it may want is {instruction}, and {mcp_url} of a task that serves its tools.
+    """
+    if not any("{instruction}" in word for word in command):
+        command = (*command, "{instruction}")
+    if task.url is not None:
+        command = [word.replace("{mcp_url}", task.url) for word in command]
+    return tuple(word.replace("{instruction}", task.instruction) for word in command)
+
+
+def variables(task: Benchmark) -> dict[str, str]:
+    """What an agent finds of a task in its environment."""
+    found = {INSTRUCTION: task.instruction}
+    return found if task.url is None else found | {SERVER: task.url}
 
 
 def _facade(shown: Mapping[str, Path], cwd: str) -> tuple[str, ...]:

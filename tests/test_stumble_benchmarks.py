@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import lending_model
 from tests.shop import Shop, shop
 
 DATA = Path(__file__).parent / "data"
 STOCK = DATA / "harbor" / "stock-count"
+LENDING = f"{DATA / 'tau' / 'lending'}#settle-1"
 
 
 def agent(model: str, *more: str) -> str:
@@ -25,12 +27,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield opened
 
 
+@pytest.mark.timeout(240)
 def test_a_task_folder_is_struck_and_judged_by_its_own_tests(place: Shop) -> None:
     """The third result is one of the two lists: half of it makes another sum."""
     said = place.stumble(
         "run", str(STOCK), "--json", *place.host_options(),
         "--command", agent("practice/naive", "--tools", "shell"),
-        "--fault", "truncate:keep=0.5", "--where", "tool=bash", "--nth", "3",
+        "--fault", "truncate:keep=0.5", "--where", "tool=bash", "--nth", "3", timeout=200,
     )  # fmt: skip
     assert said.code == 0, said.err
     found = said.json
@@ -46,6 +49,26 @@ def test_a_task_folder_is_struck_and_judged_by_its_own_tests(place: Shop) -> Non
         *[("practice/stock-count", "fork", True, "clean")] * 3,
         ("practice/stock-count", "fork", False, "fault"),
     ]
+
+
+@pytest.mark.timeout(240)
+def test_a_tool_set_is_struck_at_mcp_and_judged_by_its_end_state(place: Shop) -> None:
+    with lending_model.serving() as model:
+        said = place.stumble(
+            "run", LENDING, "--json", "--host", f"model.practice={model}",
+            "--command", agent("any", "--tools", "mcp"),
+            "--fault", "digit:path=$.fee", "--where", "side=read", timeout=200,
+        )  # fmt: skip
+    assert said.code == 0, said.err
+    found = said.json
+    assert (found["scenario"], found["fired"]) == ("lending#settle-1", 1)
+    assert found["strike"].startswith("get_loan (step 3) at mcp with digit")
+    assert [twin["passed"] for twin in found["twins"]] == [True] * 3
+    assert (found["outcome"], found["passed"]) == ("silent_wrong", False)
+    assert "weaker than in tau2-bench: no user is simulated" in said.err
+    ended = "select detail from trajectories where condition = 'fault' and task = 'settle-1'"
+    (row,) = place.stumble("sql", ended, "--format", "json").json
+    assert row["detail"] == "the data differ in loans, settled; never said: 37.45"
 
 
 def test_tests_that_cannot_pass_here_stop_the_run_before_the_agent(

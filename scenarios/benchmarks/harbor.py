@@ -50,6 +50,7 @@ class HarborTask:
     """Seconds that its tests may take."""
     weaker: tuple[str, ...]
     form: str = "Harbor"
+    url: str | None = None
 
     @property
     def solved(self) -> Path | None:

@@ -49,6 +49,11 @@ class Benchmark(Protocol):
         ...
 
     @property
+    def url(self) -> str | None:
+        """Where its tools are an MCP server; None where it has none."""
+        ...
+
+    @property
     def budget(self) -> float | None:
         """Seconds that an agent may take; None where the task does not say."""
         ...

@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from socket import AF_INET, IPPROTO_TCP, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
@@ -50,7 +50,9 @@ async def serving(db: Path, port: int = 0, *, json: bool = False) -> AsyncIterat
 
 
 @asynccontextmanager
-async def listening(tools: Server, port: int = 0, *, json: bool = False) -> AsyncIterator[int]:
+async def listening(
+    tools: Server, port: int = 0, *, json: bool = False, hosts: Sequence[str] = HOSTS
+) -> AsyncIterator[int]:
     """Serve any MCP server over HTTP on loopback until the block ends; gives the port."""
     # asyncio delays what is written unless the socket says that it is one of TCP.
     tcp = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)
@@ -60,7 +62,7 @@ async def listening(tools: Server, port: int = 0, *, json: bool = False) -> Asyn
         app = tools.streamable_http_app(
             streamable_http_path=PATH,
             json_response=json,
-            transport_security=TransportSecuritySettings(allowed_hosts=[*HOSTS]),
+            transport_security=TransportSecuritySettings(allowed_hosts=[*hosts]),
         )
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_GRACE)
         web = _Web(config)

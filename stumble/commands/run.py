@@ -69,9 +69,17 @@ def run(
     copy of it. There is no container: /app, /logs and /tests are shown by mount namespaces, and
     a task that needs more of its Dockerfile than WORKDIR, COPY and ENV is refused.
 
+    A tau2 domain in one folder (tools.py, db.json, policy.md, tasks.json) brings tools: an MCP
+    server at {mcp_url}, in MCP_URL too, on data that is new for each run. The verdict compares
+    that data with what the expected calls leave, and looks for what had to be said. No user is
+    simulated: the instruction says all at once. With `benchmark = "DIR"` a scenario file names a
+    task of either form and says what goes wrong.
+
     \b
     stumble run tasks/fix-ledger --command "my-agent -p {instruction}" \\
         --fault truncate:keep=0.3 --where tool=bash --nth 2
+    stumble run domains/airline#12 --command "my-agent --mcp {mcp_url} {instruction}" \\
+        --fault lost_ack --where side=write
     """
     from recorder import loop
     from stumble import indexing
@@ -231,14 +239,14 @@ def _brought(
     host_texts: tuple[str, ...],
 ) -> "Setting":
     """The user's own agent, at a task that brings its world."""
-    from stumble.benchmarks import INSTRUCTION
+    from stumble.benchmarks import variables
     from stumble.launch import Cold
     from stumble.runs import Labels
     from stumble.scenes import Setting
 
     said = told.scenario
     assert said.benchmark is not None
-    env = {**stage.env, INSTRUCTION: said.benchmark.instruction}
+    env = {**stage.env, **variables(said.benchmark)}
 
     def launch(name: str) -> Cold:
         return Cold(

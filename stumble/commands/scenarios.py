@@ -96,7 +96,7 @@ def _brought(task: "Benchmark", path: "Path") -> str:
             "",
             *(f"weaker than in {task.form}: {line}" for line in task.weaker),
             "",
-            f"stumble run {path} --command 'python my_agent.py' --fault truncate --where tool=bash",
+            f"stumble run {path} --command 'python my_agent.py' --fault truncate",
         ]
     )
 
