@@ -11,45 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.stored import Sql, answers, empty, fill, near, one
+from tests.struck import Strike, absorbed, store, strike
 
 SIX = ("recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed")
 RATES = ("recovery_rate", "recovery_given_notice", "silent_rate", "handled_rate")
-
-type Strike = dict[str, object]
 
 
 @pytest.fixture(scope="module")
 def sql() -> Iterator[Sql]:
     with empty() as connection:
         yield connection
-
-
-def strike(**told: object) -> Strike:
-    """A fault that was consumed and recovered from, but for what is told."""
-    usual = {"op": "e1", "trace": "a", "model": "m", "world": "fresh", "consumed": True}
-    usual |= {"class": "recovered", "noticed": True, "baseline_valid": True, "ended": "final"}
-    return usual | told
-
-
-def absorbed(**told: object) -> Strike:
-    return strike(consumed=False, unreached_reason="absorbed", **{"class": "unreached"}) | told
-
-
-def store(sql: Sql, strikes: list[Strike]) -> None:
-    """One faulted run per strike."""
-    ids = [{"injection_id": f"i{k}", "trajectory_id": f"t{k}"} for k in range(len(strikes))]
-    told = [each | ids[k] for k, each in enumerate(strikes)]
-    injection = ("injection_id", "trajectory_id", "op", "place", "persist", "detect", "sham")
-    fate = ("consumed", "unreached_reason")
-    outcome = ("injection_id", "class", "noticed", "baseline_valid")
-    run = ("trajectory_id", "model", "world", "ended")
-    fill(sql, "injections", [only(each, injection + fate) for each in told])
-    fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])
-    fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])
-
-
-def only(told: Strike, names: tuple[str, ...]) -> Strike:
-    return {name: told[name] for name in names if name in told}
 
 
 def test_ten_faults_in_five_traces(sql: Sql) -> None:

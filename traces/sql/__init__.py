@@ -1,11 +1,13 @@
 """SQL in files: macros, views and named questions; a file's name is the name of what it defines.
 
 The first comment line of a file is its help. A question's parameters are written `$name`, and
-`-- default: n = 20, model = null` gives their values, as JSON, where the asker gives none.
+`-- default: n = 20, model = null` gives their values, as JSON, where the asker gives none;
+`-- range: e = 0..1, n = 1..` says between what they have to be.
 """
 
 import functools
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ import duckdb
 type Value = str | int | float | bool | None
 
 _HERE = Path(__file__).parent
+_RANGE = re.compile(r"(\w+)\s*=\s*([\d.]+?)\.\.([\d.]*)")
 _DEFAULT = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
 
 MACROS = (
@@ -35,6 +38,8 @@ MACROS = (
     "pass_hat_k",
     "clustered",
     "implied",
+    "half_life",
+    "newcombe",
     "conversation",
 )
 VIEWS = (
@@ -61,6 +66,8 @@ class Question:
     help: str
     sql: str
     defaults: Mapping[str, Value]
+    ranges: Mapping[str, tuple[float, float]]
+    """The least and the greatest that a parameter may be."""
 
 
 @functools.cache
@@ -93,21 +100,43 @@ def ask(
     defaults = known[name].defaults
     for unknown in params.keys() - defaults.keys():
         raise ValueError(f"{name} takes {', '.join(defaults) or 'no parameters'}, not {unknown}")
-    given = {key: _like(defaults[key], value) for key, value in params.items()}
+    given = {key: _like(name, key, defaults[key], value) for key, value in params.items()}
+    for key, value in given.items():
+        _check(known[name], key, value)
     return connection.execute(known[name].sql, {**defaults, **given} or None)
 
 
-def _like(default: Value, value: Value) -> Value:
+def _check(question: Question, key: str, value: Value) -> None:
+    """ValueError for what is out of its range, or no number where it has one."""
+    if key not in question.ranges or value is None:
+        return
+    least, most = question.ranges[key]
+    try:
+        fits = least <= float(value) <= most
+    except ValueError:
+        fits = False
+    if not fits:
+        upper = f" to {most:g}" if most < math.inf else " or more"
+        raise ValueError(f"{question.name}: {key} is {least:g}{upper}, not {value}")
+
+
+def _like(name: str, key: str, default: Value, value: Value) -> Value:
     if not isinstance(value, str) or default is None or isinstance(default, str):
         return value
-    return type(default)(json.loads(value))
+    try:
+        return type(default)(json.loads(value))
+    except (TypeError, ValueError):
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise ValueError(f"{name}: {key} is {kind}, not {value!r}") from None
 
 
 def _question(name: str) -> Question:
     sql = _text("questions", name)
     line = next((line for line in sql.splitlines() if line.startswith("-- default:")), "")
     defaults = {key: json.loads(value) for key, value in _DEFAULT.findall(line)}
-    return Question(name=name, help=_help(sql), sql=sql, defaults=defaults)
+    line = next((line for line in sql.splitlines() if line.startswith("-- range:")), "")
+    ranges = {key: (float(low), float(high or "inf")) for key, low, high in _RANGE.findall(line)}
+    return Question(name=name, help=_help(sql), sql=sql, defaults=defaults, ranges=ranges)
 
 
 def _text(folder: str, name: str) -> str:

@@ -15,3 +15,6 @@ END;
 
 -- The highest rate that still gives no event in n cases with a probability of 5 %.
 CREATE MACRO none_in(n) AS 1 - pow(0.05, 1.0 / nullif(n, 0));
+
+-- The same at another confidence.
+CREATE MACRO none_in_at(n, confidence) AS 1 - pow(1 - confidence, 1.0 / nullif(n, 0));

@@ -1,5 +1,6 @@
 -- What did forks come to, who answered in them, and what did they save? Newest first.
 -- default: n = 50
+-- range: n = 0..
 --
 -- One row per continuation. saved: what the tape answered and nobody had to pay for; NULL where the
 -- tokens or the price of one of these calls is not known.

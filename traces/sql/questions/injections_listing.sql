@@ -1,5 +1,6 @@
 -- What was injected where, and what came of it?
 -- default: trajectory = null, n = 100
+-- range: n = 0..
 SELECT
     trajectory_id,
     injection_id,

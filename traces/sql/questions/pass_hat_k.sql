@@ -1,5 +1,6 @@
 -- Would it pass k times in a row? Mean over tasks of the chance that all of k trials pass.
 -- default: k = 4
+-- range: k = 1..1000
 WITH trials AS (
     SELECT
         agent,

@@ -1,5 +1,6 @@
 -- Which runs are there? Newest first.
 -- default: n = 20
+-- range: n = 0..
 SELECT
     trajectory_id,
     recorded_at,

@@ -1,5 +1,6 @@
 -- Where did the agent deliver something wrong with confidence, and never noticed?
 -- default: op = null, n = 20
+-- range: n = 0..
 SELECT
     strikes.trajectory_id,
     strikes.injection_id,

@@ -1,5 +1,6 @@
 -- What does that imply for a run of n steps? Implied (model), observed (km) and the naive figure.
 -- default: model = null, e = null
+-- range: e = 0..1
 SELECT
     agent,
     model,

@@ -1,5 +1,6 @@
 -- Which tools are called, and which fail? Only errors nobody injected.
 -- default: n = 20
+-- range: n = 0..
 SELECT
     tool,
     count(*) AS calls,

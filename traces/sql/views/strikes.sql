@@ -24,6 +24,8 @@ facts AS (
         coalesce(t.parent_id, t.task, t.trajectory_id) AS trace,
         coalesce(i.sham, false) OR coalesce(t.condition = 'sham', false) AS is_sham,
         coalesce(t.ended IN ('harness', 'diverged', 'replay_miss'), false) AS broken,
+        v.judge_version,
+        t.verifier,
         v.class,
         v.noticed,
         v.passed,

@@ -1,0 +1,42 @@
+"""Faulted runs of a store, told in a word each: what struck, and how it ended."""
+
+from tests.stored import Sql, fill
+
+type Strike = dict[str, object]
+
+
+def strike(**told: object) -> Strike:
+    """A fault that was consumed and recovered from, but for what is told."""
+    usual = {"op": "e1", "trace": "a", "model": "m", "world": "fresh", "consumed": True}
+    usual |= {"class": "recovered", "noticed": True, "baseline_valid": True, "ended": "final"}
+    return usual | told
+
+
+def absorbed(**told: object) -> Strike:
+    return strike(consumed=False, unreached_reason="absorbed", **{"class": "unreached"}) | told
+
+
+def store(sql: Sql, strikes: list[Strike]) -> None:
+    """One faulted run per strike."""
+    ids = [{"injection_id": f"i{k}", "trajectory_id": f"t{k}"} for k in range(len(strikes))]
+    told = [each | ids[k] for k, each in enumerate(strikes)]
+    injection = (
+        "injection_id",
+        "trajectory_id",
+        "op",
+        "place",
+        "persist",
+        "detect",
+        "sham",
+        "step",
+    )
+    fate = ("consumed", "unreached_reason")
+    outcome = ("injection_id", "class", "noticed", "baseline_valid", "first_use_step")
+    run = ("trajectory_id", "model", "world", "ended", "condition", "passed", "task", "scenario")
+    fill(sql, "injections", [only(each, injection + fate) for each in told])
+    fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])
+    fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])
+
+
+def only(told: Strike, names: tuple[str, ...]) -> Strike:
+    return {name: told[name] for name in names if name in told}

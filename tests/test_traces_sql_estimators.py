@@ -1,0 +1,421 @@
+"""Named questions whose answers are estimates, against scipy, statsmodels and lifelines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from lifelines import AalenJohansenFitter
+from scipy import stats
+from scipy.special import comb
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.multitest import multipletests
+
+from tests.stored import Sql, answers, empty, fill, near
+from tests.struck import Strike, absorbed, store, strike
+from traces.relations import SCHEMAS
+from traces.sql import Value, ask
+
+type Known = dict[str, object]
+
+SILENT = {"class": "silent_wrong", "noticed": False}
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+@pytest.fixture
+def sql(filled: Sql) -> Sql:
+    for name in SCHEMAS:
+        fill(filled, name, ())
+    return filled
+
+
+def asked(sql: Sql, name: str, **params: Value) -> list[Known]:
+    answer = ask(sql, name, **params)
+    names = [column[0] for column in answer.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
+
+
+def only(sql: Sql, name: str, **params: Value) -> Known:
+    [found] = asked(sql, name, **params)
+    return found
+
+
+def clean(number: int, **told: object) -> Known:
+    usual: Known = {"trajectory_id": f"r{number}", "model": "m", "task": f"{number}"}
+    return usual | {"condition": "clean", "ended": "final", "passed": True, "n_steps": 10} | told
+
+
+def runs(sql: Sql, told: Sequence[Mapping[str, object]]) -> None:
+    fill(sql, "trajectories", [clean(number, **each) for number, each in enumerate(told)])
+
+
+def test_the_funnel(sql: Sql) -> None:
+    told = [strike(trace=trace, detect="D0") for trace in "abcde"]
+    told += [strike(trace=trace, detect="D0", **SILENT) for trace in "abc"]
+    told += [strike(trace=trace, detect="D0", **{"class": "noticed_wrong"}) for trace in "ab"]
+    told += [strike(trace="a", detect="D0", consumed=False, unreached_reason="not_fired")]
+    told += [absorbed(trace="b", detect="D0"), strike(trace="a", detect="D4", **SILENT)]
+    store(sql, told)
+    quiet, loud = sorted(asked(sql, "funnel"), key=lambda row: row["detect"] == "D0")
+    assert quiet["silent_rate"] == 1
+    counts = [loud[name] for name in ("injected", "fired", "absorbed", "reached", "judged")]
+    assert counts == [12, 11, 1, 10, 10]
+    assert loud["notice_rate"] == near(7 / 10)
+    assert loud["recovery_given_notice"] == near(5 / 7)
+    assert loud["wrong_given_claimed"] == near(5 / 10)
+    assert (loud["silent_rate"], loud["safe_rate"]) == (near(0.3), near(0.5))
+    assert loud["judge_versions"] == [1]
+
+
+def correlated(rng: np.random.Generator, traces: int, each: int) -> list[Strike]:
+    rates = np.repeat(rng.beta(2, 2, traces), each)
+    silent = rng.random(traces * each) < rates
+    return [
+        strike(trace=f"t{k // each}") | (SILENT if said else {}) for k, said in enumerate(silent)
+    ]
+
+
+def test_the_bootstrap_draws_traces(sql: Sql) -> None:
+    told = correlated(np.random.default_rng(3), 24, 10)
+    store(sql, told)
+    found = only(sql, "bootstrap", draws=4000)
+    y = np.array([each["class"] == "silent_wrong" for each in told], float)
+    fit = sm.OLS(y, np.ones(240)).fit(
+        cov_type="cluster", cov_kwds={"groups": np.repeat(np.arange(24), 10)}
+    )
+    assert found["rate"] == near(y.mean())
+    assert found["se"] == pytest.approx(fit.bse[0], rel=0.05)
+    assert found["lo"] == pytest.approx(y.mean() - 1.96 * fit.bse[0], abs=0.015)
+    assert found["hi"] == pytest.approx(y.mean() + 1.96 * fit.bse[0], abs=0.015)
+    assert found == only(sql, "bootstrap", draws=4000)
+
+
+def test_the_bootstrap_of_traces_that_agree_is_nothing(sql: Sql) -> None:
+    store(sql, [strike(trace=trace) for trace in "abcdef"])
+    found = only(sql, "bootstrap")
+    assert (found["rate"], found["lo"], found["reason"]) == (0, None, "all_traces_agree")
+    store(sql, [strike(trace="a"), strike(trace="b", **SILENT)])
+    assert only(sql, "bootstrap")["reason"] == "few_traces"
+
+
+def test_a_constant_hazard_is_tested(sql: Sql) -> None:
+    rng = np.random.default_rng(5)
+    told = [
+        {"n_steps": int(n), "passed": bool(p)}
+        for n, p in zip(rng.integers(1, 70, 200), rng.random(200) < 0.3, strict=True)
+    ]
+    runs(sql, told)
+    found = asked(sql, "hazard")
+    table = np.array([[each["deaths"], each["steps"]] for each in found], float)
+    table[:, 1] -= table[:, 0]
+    expected = stats.chi2_contingency(table, correction=False)
+    assert [each["first_step"] for each in found] == [1, 4, 7, 11, 16, 26, 51]
+    assert table[:, 0].sum() == sum(not each["passed"] for each in told)
+    assert table.sum() == sum(int(str(each["n_steps"])) for each in told)
+    for each in found:
+        assert (each["chi2"], each["df"]) == (near(expected.statistic), expected.dof)
+        assert each["p"] == near(expected.pvalue)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ([{"n_steps": 9, "passed": True}] * 9, "no_deaths"),
+        ([{"n_steps": 2, "passed": False}] * 9, "one_bin"),
+        ([{"n_steps": 1, "passed": False}] * 9, "nobody_lived"),
+        ([{"n_steps": 9, "passed": False}] * 9, "few_deaths"),
+    ],
+)
+def test_a_hazard_that_cannot_be_tested_says_why(sql: Sql, told: list[Known], reason: str) -> None:
+    runs(sql, told)
+    for found in asked(sql, "hazard"):
+        assert found["reason"] == reason
+        assert (found["p"] is None) == (reason != "few_deaths")
+
+
+def test_the_half_life(sql: Sql) -> None:
+    runs(sql, [{"passed": k % 4 > 0} for k in range(40)])
+    found = only(sql, "half_life")
+    assert (found["deaths"], found["steps"], found["p"]) == (10, 400, near(0.975))
+    assert found["half_life"] == near(np.log(0.5) / np.log(0.975))
+    assert found["p_20"] == near(0.975**20)
+    assert found["p_lo"] < 0.975 < found["p_hi"]  # type: ignore[operator]
+
+
+def test_no_death_has_no_half_life(sql: Sql) -> None:
+    runs(sql, [{"n_steps": 50, "passed": True} for _ in range(10)])
+    found = only(sql, "half_life")
+    assert (found["p"], found["half_life"], found["reason"]) == (1, None, "no_deaths")
+    assert found["p_lo"] == near(0.05 ** (1 / 500))
+
+
+def test_what_a_step_costs(sql: Sql) -> None:
+    store(sql, [strike(trace=t) | (SILENT if t in "ab" else {}) for t in "abcdefghij"])
+    forks = answers(sql, "SELECT * EXCLUDE (recorded_at) FROM trajectories")
+    fill(sql, "trajectories", [*forks, *(clean(k, passed=k > 0) for k in range(10))])
+    found = only(sql, "p_eff", e=0.05)
+    assert (found["h"], found["u"]) == (near(0.8), near(0.01))
+    assert found["p_eff"] == near(1 - 0.05 * 0.2 - 0.01)
+    assert (found["lost_to_errors"], found["naive"]) == (near(0.01), near(0.95))
+
+
+def pairs(sql: Sql, told: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    """Per operator and trace: of four clean and four faulted runs, the share that passed."""
+    rows, struck = list[Known](), list[Known]()
+    for op, traces in told.items():
+        for trace, (ok, hit) in enumerate(traces):
+            for k in range(4):
+                base = {"parent_id": f"{trace}", "model": "m", "ended": "final", "source": "fork"}
+                name = f"{op}-{trace}-{k}"
+                rows.append(
+                    {"trajectory_id": f"c{name}", "condition": "clean", "passed": k < 4 * ok} | base
+                )
+                rows.append(
+                    {"trajectory_id": f"f{name}", "condition": "fault", "passed": k < 4 * hit}
+                    | base
+                )
+                struck.append({"injection_id": name, "trajectory_id": f"f{name}", "op": op})
+    fill(sql, "trajectories", rows)
+    fill(sql, "injections", [each | {"consumed": True} for each in struck])
+
+
+def test_clean_and_faulted_are_compared_trace_by_trace(sql: Sql) -> None:
+    rng = np.random.default_rng(4)
+    told = [
+        (a / 4, b / 4) for a, b in zip(rng.integers(2, 5, 15), rng.integers(0, 4, 15), strict=True)
+    ]
+    pairs(sql, {"e1": told})
+    whole, by_op = asked(sql, "paired")
+    assert (whole["op"], by_op["op"]) == (None, "e1")
+    d = np.array([a - b for a, b in told])
+    expected = stats.ttest_1samp(d, 0)
+    low, high = expected.confidence_interval()
+    assert (whole["delta"], whole["p_t"]) == (near(d.mean()), near(expected.pvalue))
+    assert (whole["lo"], whole["hi"]) == (near(low), near(high))
+    c, f = (np.array([each[k] >= 0.5 for each in told]) for k in (0, 1))
+    b, both = int((c & ~f).sum()), int((c & f).sum())
+    assert (whole["b"], whole["c"], whole["both_passed"]) == (b, 0, both)
+    assert whole["p_exact"] == near(mcnemar([[both, b], [0, 0]], exact=True).pvalue)
+    assert whole["p_mid"] == near(stats.binom.pmf(0, b, 0.5))
+    assert whole["retention"] == near(both / (both + b))
+
+
+def test_a_family_of_operators_is_adjusted(sql: Sql) -> None:
+    harm = {"e1": 9, "v4": 6, "s1": 5, "t2": 1}
+    pairs(sql, {op: [(1, 0)] * n + [(1, 1)] * (12 - n) for op, n in harm.items()})
+    found = {each["op"]: each for each in asked(sql, "paired") if each["op"]}
+    ps = [found[op]["p_mid"] for op in sorted(harm)]
+    adjusted = multipletests(np.array(ps, float), method="holm")[1]
+    assert [found[op]["p_holm"] for op in sorted(harm)] == [near(p) for p in adjusted]
+
+
+def test_one_trace_is_no_evidence(sql: Sql) -> None:
+    pairs(sql, {"e1": [(1, 0)]})
+    found = asked(sql, "paired")[0]
+    assert (found["delta"], found["lo"], found["p_t"]) == (1, None, None)
+    assert found["reason"] == "few_traces"
+
+
+def test_hits_stand_against_false_alarms(sql: Sql) -> None:
+    told = [strike(trace=f"{k}", detect="D0", noticed=k < 16) for k in range(20)]
+    told += [strike(trace=f"{k}", detect="D4", noticed=k < 4) for k in range(20)]
+    told += [strike(trace=f"{k}", op="sham", sham=True, noticed=k < 2) for k in range(20)]
+    store(sql, told)
+    whole, loud, control = asked(sql, "signal_detection", sensitivity=0.9, specificity=0.96)
+    assert [each["detect"] for each in (whole, loud, control)] == [None, "D0", "D4"]
+    assert (loud["hit"], loud["false_alarm"], loud["faults"]) == (0.8, 0.1, 20)
+    assert loud["d_prime"] == near(stats.norm.ppf(0.8) - stats.norm.ppf(0.1))
+    assert loud["youden"] == near(0.7)
+    low = 0.7 - np.hypot(0.8 - loud["hit_lo"], loud["false_alarm_hi"] - 0.1)  # type: ignore
+    assert loud["youden_lo"] == near(low)
+    assert loud["corrected"] == near((0.8 + 0.96 - 1) / 0.86)
+    assert control["youden"] == near(0.1)
+
+
+def test_without_shams_a_hit_means_little(sql: Sql) -> None:
+    store(sql, [strike(trace=trace) for trace in "abcdef"])
+    found = asked(sql, "signal_detection")[0]
+    assert (found["d_prime"], found["youden"], found["reason"]) == (None, None, "no_shams")
+
+
+def test_two_judges_are_compared(sql: Sql) -> None:
+    rng = np.random.default_rng(2)
+    said = rng.choice(["recovered", "masked", "silent_wrong"], (60, 2))
+    said[:40, 1] = said[:40, 0]
+    fill(
+        sql,
+        "outcomes",
+        [
+            {"injection_id": f"{k}", "judge_version": v + 1, "class": pair[v], "noticed": k % 3 > v}
+            for k, pair in enumerate(said)
+            for v in (0, 1)
+        ],
+    )
+    found = only(sql, "judge_agreement")
+    names = sorted(set(said.ravel()))
+    table = np.array(
+        [[((said[:, 0] == a) & (said[:, 1] == b)).sum() for b in names] for a in names]
+    )
+    assert (found["a"], found["b"], found["injections"]) == (1, 2, 60)
+    assert found["kappa_class"] == near(float(cohens_kappa(table, return_results=False)))
+    assert found["agreed"] == near((said[:, 0] == said[:, 1]).mean())
+
+
+def test_sample_size_and_power_of_the_book(sql: Sql) -> None:
+    found = only(sql, "sample_size", m=10, icc=0.2)
+    assert (found["per_arm"], found["traces_per_arm"]) == (558, 56)
+    assert only(sql, "sample_size", discordant=0.14)["pairs"] == 108
+    assert only(sql, "sample_size", discordant=0.05)["pairs"] is None
+    assert only(sql, "sample_size", p2=0.8)["reason"] == "no_difference"
+    assert only(sql, "sample_size", p1="0.6", p2="0.8")["per_arm"] == 82
+    powers = [only(sql, "power", n=n)["power"] for n in (30, 50, 100)]
+    assert powers == [pytest.approx(each, abs=0.006) for each in (0.19, 0.29, 0.51)]
+
+
+def test_reliability_over_the_grid(sql: Sql) -> None:
+    passes = {"a": 3, "b": 2, "c": 4, "d": 0, "e": 1}
+    rows = [
+        clean(0, trajectory_id=f"{s}{t}{k}", task=t, scenario=s, passed=k < n - (s == "reworded"))
+        for s in ("plain", "reworded")
+        for t, n in passes.items()
+        for k in range(4)
+    ]
+    fill(sql, "trajectories", rows)
+    found = {(each["eps"], each["k"]): each for each in asked(sql, "reliability", k=5)}
+    for k in (1, 2, 3, 4):
+        r = [comb(n, k) / comb(4, k) for n in passes.values()]
+        mine = found["plain", k]
+        assert (mine["r"], mine["tasks"], mine["lam"]) == (near(np.mean(r)), 5, 0)
+        low, high = stats.t.interval(0.95, 4, np.mean(r), stats.sem(r))
+        assert (mine["lo"], mine["hi"]) == (near(max(0, low)), near(min(1, high)))
+        assert found["reworded", k]["r"] < mine["r"]  # type: ignore[operator]
+    assert (found["plain", 5]["r"], found["plain", 5]["reason"]) == (None, "fewer_trials_than_k")
+
+
+def lied_to(sql: Sql, fates: list[tuple[str, int | None]]) -> None:
+    """Forks struck at step 1, by what became of them and after how many steps."""
+    told = [
+        strike(trace=f"{k}", step=1, first_use_step=1 + t if t and said == "silent_wrong" else None)
+        | {"class": said}
+        for k, (said, t) in enumerate(fates)
+    ]
+    store(sql, told)
+    steps = [
+        {"trajectory_id": f"t{k}", "step": step, "source": "agent"}
+        for k, (said, t) in enumerate(fates)
+        for step in range(1, (t or 9) + 2 + (said == "silent_wrong"))
+    ]
+    fill(sql, "steps", steps)
+
+
+def test_silent_use_competes_with_crashes_and_honesty(sql: Sql) -> None:
+    rng = np.random.default_rng(8)
+    times = rng.permutation(np.arange(1, 41))
+    kinds = ["recovered", "silent_wrong", "crashed", "honest_fail"]
+    said = rng.integers(0, 4, 40)
+    lied_to(sql, [(kinds[kind], int(t)) for kind, t in zip(said, times, strict=True)])
+    found = asked(sql, "silent_by_n")
+    for kind, name in ((1, "silent_by_n"), (2, "crashed_by_n"), (3, "honest_by_n")):
+        fitter = AalenJohansenFitter(calculate_variance=False).fit(times, said, kind)
+        curve = fitter.cumulative_density_.iloc[:, 0]
+        assert [each[name] for each in found] == [near(curve.loc[each["n"]]) for each in found]
+
+
+def test_ties_are_shared(sql: Sql) -> None:
+    lied_to(sql, [("silent_wrong", 2), ("crashed", 2), ("recovered", 2), ("silent_wrong", 4)])
+    first, last = asked(sql, "silent_by_n")
+    assert (first["n"], first["at_risk"], first["silent_by_n"]) == (2, 4, near(1 / 4))
+    assert (last["n"], last["silent_by_n"]) == (4, near(1 / 4 + 1 / 2 * 1))
+
+
+def test_an_unknown_first_use_makes_the_curve_unknown(sql: Sql) -> None:
+    lied_to(sql, [("silent_wrong", None), ("crashed", 3), ("recovered", 5)])
+    found = asked(sql, "silent_by_n")
+    assert {each["silent_by_n"] for each in found} == {None}
+    assert {(each["reason"], each["first_use_unknown"]) for each in found} == {
+        ("first_use_unknown", 1)
+    }
+
+
+def test_one_mix_of_operators_for_all(sql: Sql) -> None:
+    rng = np.random.default_rng(9)
+    told = [
+        strike(trace=f"{k % 12}", op=op) | (SILENT if rng.random() < rate else {})
+        for op, rate, n in (("e1", 0.2, 60), ("v4", 0.7, 36))
+        for k in range(n)
+    ]
+    store(sql, told)
+    found = {
+        each["rate"]: each for each in asked(sql, "standardised", weights='{"e1": 1, "v4": 3}')
+    }
+    y = np.array([each["class"] == "silent_wrong" for each in told], float)
+    op = np.array([[each["op"] == "e1", each["op"] == "v4"] for each in told], float)
+    trace = np.array([int(str(each["trace"])) for each in told])
+    fit = sm.OLS(y, op).fit(cov_type="cluster", cov_kwds={"groups": trace, "use_correction": False})
+    weights = np.array([0.25, 0.75])
+    rate, variance = weights @ fit.params, weights @ fit.cov_params() @ weights * 12 / 11
+    silent = found["silent_wrong"]
+    assert silent["standardised"] == near(rate)
+    assert silent["n_eff"] == near(min(96 / 0.8, rate * (1 - rate) / variance))
+    assert silent["lo"] < rate < silent["hi"]
+    assert found["recovered"]["standardised"] == near(1 - rate)
+    [missing, *_] = asked(sql, "standardised", weights='{"e1": 1, "t9": 1}')
+    assert (missing["standardised"], missing["reason"]) == (None, "an_operator_has_no_injections")
+
+
+def test_intention_to_treat_is_of_the_planned(sql: Sql) -> None:
+    unfired = {"consumed": False, "unreached_reason": "not_fired", "class": "unreached"}
+    told = [strike(trace=f"{k % 8}") | (SILENT if k < 12 else {}) for k in range(33)]
+    told += [strike(trace=f"{k}") | unfired for k in range(7)]
+    store(sql, told)
+    found = only(sql, "intention_to_treat")
+    assert (found["planned"], found["reached"], found["trigger_rate"]) == (40, 33, 0.825)
+    assert (found["itt_silent_rate"], found["silent_rate"]) == (near(0.3), near(12 / 33))
+
+
+def test_what_never_happened_has_a_bound(sql: Sql) -> None:
+    store(sql, [strike(trace=f"{k % 30}") for k in range(300)])
+    silent, crashed = asked(sql, "zero_events")[::-1]
+    assert (silent["event"], crashed["event"]) == ("silent_wrong", "crashed")
+    assert silent["by_trace"] == near(1 - 0.05 ** (1 / 30))
+    assert silent["by_injection"] == near(1 - 0.05 ** (1 / 300))
+
+
+def test_the_compounding_table(sql: Sql) -> None:
+    runs(sql, [{"passed": k % 10 > 0, "n_steps": 60} for k in range(20)])
+    calls = [
+        {"trajectory_id": f"r{k}", "step": step, "is_error": step == 0}
+        for k in range(20)
+        for step in range(20)
+    ]
+    fill(sql, "tool_calls", calls)
+    found = asked(sql, "compounding")
+    assert [each["n"] for each in found] == [3, 10, 20, 50, 100]
+    told = [round(float(str(each["implied_n"])), 3) for each in found]
+    assert told == [0.857, 0.599, 0.358, 0.077, 0.006]
+    assert found[0]["implied_half_life"] == pytest.approx(13.5, abs=0.02)
+    assert [each["sound_n"] for each in found] == [
+        near((1 - 2 / 1200) ** n) for n in (3, 10, 20, 50, 100)
+    ]
+    assert [each["km"] for each in found] == [1, 1, 1, 1, None]
+
+
+def test_episodes_of_errors(sql: Sql) -> None:
+    marks = {"r0": "..xx.", "r1": "x.x", "r2": "xxx"}
+    runs(sql, [{"passed": True}, {"passed": False}, {"passed": False}])
+    calls = [
+        {"trajectory_id": run, "step": step, "is_error": mark == "x"}
+        for run, said in marks.items()
+        for step, mark in enumerate(said)
+    ]
+    fill(sql, "tool_calls", calls)
+    found = only(sql, "error_episodes")
+    assert (found["episodes"], found["local_rate"]) == (4, near(2 / 4))
+    assert (found["eventual_rate"], found["gap"]) == (near(1 / 4), near(1 / 4))
+    assert found["calls_to_recover"] == near((2 + 1) / 2)

@@ -1,0 +1,113 @@
+-- How soon is a lie used? Share of judged injections with a first tainted use within n steps of it.
+-- default: model = null, op = null
+--
+-- Aalen and Johansen's cumulative incidence: crashes and honest failures compete, what ended well is
+-- censored. n counts steps of the agent after the struck one. Where the first use of a silent
+-- failure is not known the whole curve is NULL (first_use_unknown counts them): putting it at the
+-- end of the run would flatter. The interval is log-log, of the variance for independent
+-- injections; where traces hold many it is too narrow: see bootstrap.
+WITH agent_steps AS (
+    SELECT trajectory_id, list_sort(list(step)) AS at
+    FROM steps
+    WHERE source = 'agent'
+    GROUP BY trajectory_id
+),
+
+fates AS (
+    SELECT
+        s.agent,
+        s.model,
+        s.world,
+        s.class IN ('silent_wrong', 'noticed_wrong') AS used,
+        s.class = 'crashed' AS crashed,
+        s.class = 'honest_fail' AS gave_up,
+        CASE
+            WHEN s.class NOT IN ('silent_wrong', 'noticed_wrong')
+                THEN len(list_filter(a.at, lambda one: one > s.step))
+            WHEN o.first_use_step IS NOT NULL
+                THEN len(list_filter(a.at, lambda one: one > s.step AND one <= o.first_use_step))
+        END AS n
+    FROM strikes AS s
+    LEFT JOIN agent_steps AS a USING (trajectory_id)
+    LEFT JOIN outcomes AS o
+        ON s.injection_id = o.injection_id AND s.judge_version IS NOT DISTINCT FROM o.judge_version
+    WHERE
+        s.judged
+        AND NOT s.sham
+        AND ($model IS NULL OR s.model = $model)
+        AND ($op IS NULL OR s.op = $op)
+),
+
+placed AS (
+    SELECT
+        *,
+        greatest(n, 1) AS t,
+        count(*) OVER whole AS injections,
+        count(*) FILTER (used AND n IS NULL) OVER whole AS first_use_unknown,
+        count(*) FILTER (n IS NULL) OVER whole AS unknown
+    FROM fates
+    WINDOW whole AS (PARTITION BY agent, model, world)
+),
+
+at_step AS (
+    SELECT
+        agent,
+        model,
+        world,
+        injections,
+        first_use_unknown,
+        unknown,
+        t,
+        count(*) AS leaving,
+        count(*) FILTER (used) AS k_used,
+        count(*) FILTER (crashed) AS k_crashed,
+        count(*) FILTER (gave_up) AS k_gave_up
+    FROM placed
+    WHERE t IS NOT NULL OR unknown = injections
+    GROUP BY agent, model, world, injections, first_use_unknown, unknown, t
+),
+
+at_risk AS (
+    SELECT
+        *,
+        sum(leaving) OVER (
+            PARTITION BY agent, model, world ORDER BY t
+            ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        )::DOUBLE AS y
+    FROM at_step
+),
+
+alive AS (
+    SELECT
+        *,
+        coalesce(product(1 - (k_used + k_crashed + k_gave_up) / y) OVER earlier, 1) AS s_before
+    FROM at_risk
+    WINDOW
+        earlier AS (
+            PARTITION BY agent, model, world ORDER BY t
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+)
+
+SELECT
+    agent,
+    model,
+    world,
+    t::BIGINT AS n,
+    y::BIGINT AS at_risk,
+    k_used AS used,
+    k_crashed AS crashed,
+    k_gave_up AS honest_failures,
+    leaving - k_used - k_crashed - k_gave_up AS censored,
+    CASE WHEN unknown = 0 THEN sum(s_before * k_used / y) OVER so_far END AS silent_by_n,
+    CASE WHEN unknown = 0 THEN sum(s_before * k_crashed / y) OVER so_far END AS crashed_by_n,
+    CASE WHEN unknown = 0 THEN sum(s_before * k_gave_up / y) OVER so_far END AS honest_by_n,
+    injections,
+    first_use_unknown,
+    CASE
+        WHEN first_use_unknown > 0 THEN 'first_use_unknown'
+        WHEN unknown > 0 THEN 'steps_unknown'
+    END AS reason
+FROM alive
+WINDOW so_far AS (PARTITION BY agent, model, world ORDER BY t)
+ORDER BY agent, model, world, n;
