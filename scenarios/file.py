@@ -15,6 +15,9 @@
     [tools]                                     which requests a tool makes
     issue_refund = "POST */refunds"
 
+    [equivalent]                                which other tools say what a tool says: asking
+    get_order = ["find_order"]                  one of them is a sign that the agent noticed
+
     [practice]                                  how it is run in the practice world
     task = "refund-1"
     model = "practice/naive"
@@ -75,6 +78,7 @@ class Scenario:
     reset: str | None = None
     verify: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
+    equivalent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     practice: Practice | None = None
     rules: tuple[str, ...] = ()
     """Of [match], as in `replay.rules`, not looked at yet."""
@@ -120,15 +124,15 @@ def read(path: Path) -> Scenario:
     said = document(path)
     top = Table(path, "", said)
     top.only(
-        "title about command agent model task seed twins budget benchmark world tools practice "
-        "match faults"
+        "title about command agent model task seed twins budget benchmark world tools "
+        "equivalent practice match faults"
     )
     world, match = top.table("world"), top.table("match")
     world.only("reset verify")
     match.only("rules")
     if world.text("verify") and not world.text("reset"):
         raise ScenarioError(path, "world.verify", "needs reset: a used world proves nothing")
-    tools = top.table("tools")
+    tools, equivalent = top.table("tools"), top.table("equivalent")
     brought = None
     if folder := top.text("benchmark"):
         for key in ("world", "practice"):
@@ -149,6 +153,7 @@ def read(path: Path) -> Scenario:
         reset=world.text("reset"),
         verify=world.text("verify"),
         tools={name: tools.requests(name) for name in tools.said},
+        equivalent={name: equivalent.texts(name) for name in equivalent.said},
         practice=_practice(top.table("practice")) if "practice" in said else None,
         rules=match.texts("rules"),
         faults=top.tables("faults"),

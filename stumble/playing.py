@@ -50,6 +50,7 @@ async def _play(
         parent=recording.trajectory.id,
         forked_at=plan.fork.name if plan.fork else None,
         tools=recording.trajectory.tools,
+        equivalent=recording.trajectory.equivalent,
         upstreams=recording.trajectory.upstreams,
         rules=rules,
         volatile=recording.trajectory.volatile,

@@ -192,6 +192,7 @@ async def recorded(
         world=setting.world,
         labels=setting.labels,
         tools=told.scenario.tools,
+        equivalent=told.scenario.equivalent,
         rules=told.scenario.rules,
         workspace=workspace,
         snapshot=snapshot,

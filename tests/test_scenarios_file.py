@@ -20,6 +20,8 @@ reset = "python reset.py"
 verify = "python check.py"
 [tools]
 issue_refund = "POST */refunds"
+[equivalent]
+get_order = ["find_order", "list_orders"]
 [practice]
 task = "refund-1"
 tools = "mcp"
@@ -47,6 +49,7 @@ def test_a_file_is_read_into_plain_values(tmp_path: Path) -> None:
     assert (found.twins, found.budget) == (3, 60.0)
     assert (found.reset, found.verify) == ("python reset.py", "python check.py")
     assert found.tools == {"issue_refund": "POST */refunds"}
+    assert found.equivalent == {"get_order": ("find_order", "list_orders")}
     assert found.practice == Practice(task="refund-1", model="practice/naive", tools="mcp")
     assert found.rules == ("ignore:body.run_id",)
     assert found.faults == (
