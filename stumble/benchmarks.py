@@ -3,10 +3,12 @@
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from recorder import cage
 from scenarios.benchmarks.stage import Benchmark, Stage
+from stumble.launch import Cold
 from stumble.workspaces import removed
 
 INSTRUCTION = "STUMBLE_INSTRUCTION"
@@ -39,10 +41,12 @@ def told(command: Sequence[str], task: Benchmark) -> tuple[str, ...]:
     return tuple(word.replace("{instruction}", task.instruction) for word in command)
 
 
-def variables(task: Benchmark) -> dict[str, str]:
-    """What an agent finds of a task in its environment."""
-    found = {INSTRUCTION: task.instruction}
-    return found if task.url is None else found | {SERVER: task.url}
+def launched(cold: Cold, stage: Stage, task: Benchmark) -> Cold:
+    """How an agent is started for a task that is set up: where, and with what it is told."""
+    env = {**stage.env, INSTRUCTION: task.instruction}
+    if task.url is not None:
+        env[SERVER] = task.url
+    return replace(cold, cwd=stage.cwd, prefix=stage.prefix, env=env)
 
 
 def _facade(shown: Mapping[str, Path], cwd: str) -> tuple[str, ...]:

@@ -94,7 +94,8 @@ def match_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         "--scenario",
         "scenario_name",
         metavar="NAME|FILE",
-        help="A scenario that says so in its table [match].",
+        help="A scenario that says so in its table [match]; `record` takes a benchmark's task "
+        "too, as `run` does.",
     )
     return rules(scenario(function))
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests import lending_model
 from tests.shop import Shop, shop
+from traces.tape import read
 
 DATA = Path(__file__).parent / "data"
 STOCK = DATA / "harbor" / "stock-count"
@@ -69,6 +70,29 @@ def test_a_tool_set_is_struck_at_mcp_and_judged_by_its_end_state(place: Shop) ->
     ended = "select detail from trajectories where condition = 'fault' and task = 'settle-1'"
     (row,) = place.stumble("sql", ended, "--format", "json").json
     assert row["detail"] == "the data differ in loans, settled; never said: 37.45"
+
+
+def test_a_task_is_recorded_and_struck_live_and_its_tape_is_run_again(place: Shop) -> None:
+    command = shlex.split(agent("practice/naive", "--tools", "shell"))
+    words = ("--scenario", str(STOCK), *place.host_options())
+    said = place.stumble("record", "-o", "stock.tape", *words, "--", *command)
+    assert said.code == 0, said.err
+    clean = read(place.folder / "stock.tape")
+    assert clean.ending is not None
+    assert (clean.ending.passed, clean.ending.detail) == (True, "reward 1")
+    assert clean.trajectory.task == "practice/stock-count"
+    assert clean.trajectory.workspace is None
+    fault = ("--fault", "truncate:keep=0.5", "--where", "tool=bash", "--nth", "3")
+    said = place.stumble("record", "-o", "live.tape", *words, *fault, "--", *command)
+    assert said.code == 0, said.err
+    struck = read(place.folder / "live.tape")
+    assert struck.ending is not None
+    assert (len(struck.injections), struck.ending.passed) == (1, False)
+    said = place.stumble(
+        "run", str(STOCK), "--tape", "stock.tape", *fault, "--twins", "0", "--json",
+        *place.host_options(),
+    )  # fmt: skip
+    assert (said.json["fired"], said.json["diverged"], said.json["passed"]) == (1, [], False)
 
 
 def test_tests_that_cannot_pass_here_stop_the_run_before_the_agent(

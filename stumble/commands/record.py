@@ -1,5 +1,6 @@
 """`stumble record`: run an agent and keep what it said and heard."""
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import matching, options
-from stumble.exits import Exits, interrupted
+from stumble.exits import Exits, Wrong, interrupted
 from stumble.progress import progress
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def record(
     stumble record --snapshot-mb 2000 -- claude -p "fix the failing test"
     stumble record --no-snapshot -- python my_agent.py
     stumble record --fault http_status:code=503 --when probability=0.1 -- python my_agent.py
+    stumble record --scenario tasks/fix-ledger -- my-agent -p {instruction}
     """
     command = options.checked(command)
     if output is not None:
@@ -121,6 +123,8 @@ def record(
     from faults.nemesis import live
     from recorder import loop
     from stumble import indexing
+    from stumble.benchmarks import launched, staged
+    from stumble.benchmarks import told as instructed
     from stumble.home import authority, new_id, store_root
     from stumble.launch import Cold
     from stumble.recording import record as run
@@ -136,25 +140,33 @@ def record(
         armed = tuple(live(fault) for fault in faults)
     upstreams = read_upstreams(upstream_texts, base_url_names)
     tools = options.tools(tool_texts)
-    world = by_command(reset, verify)
+    world, hosts = by_command(reset, verify), options.hosts(host_texts)
+    brought = scenario.benchmark if scenario else None
+    if brought is not None:
+        if world is not None:
+            raise Wrong(f"{scenario_name} brings its own world: --reset and --verify say nothing")
+        command, budget, limits = instructed(command, brought), budget or brought.budget, None
     store, id = Store(store_root()), new_id()
     path = output or store.tapes / f"{id}.tape"
     taken = _snapshot(store, limits) if limits else None
-    with TemporaryDirectory(prefix="stumble-") as scratch, options.started(command, path):
-        played = loop.run(
-            run(
+
+    async def recording(scratch: Path) -> "Played":
+        async with AsyncExitStack() as stack:
+            launch = Cold(command=command, budget=budget)
+            stage = await stack.enter_async_context(staged(brought)) if brought else None
+            return await run(
                 path,
-                Cold(command=command, budget=budget),
+                launched(launch, stage, brought) if stage and brought else launch,
                 id=id,
                 ca=authority(),
-                scratch=Path(scratch),
-                hosts=options.hosts(host_texts),
-                world=world,
+                scratch=scratch,
+                hosts={**stage.hosts, **hosts} if stage else hosts,
+                world=stage.world if stage else world,
                 labels=Labels(
                     agent=agent,
                     model=model,
                     scenario=scenario.name if scenario else None,
-                    task=task,
+                    task=task or (brought.name if brought else None),
                 ),
                 rules=rules,
                 tools=tools,
@@ -162,12 +174,17 @@ def record(
                 websocket=websocket,
                 upstreams=upstreams,
                 say=lambda line: click.echo(line, err=True),
-                workspace=Path.cwd(),
+                workspace=None if brought else Path.cwd(),
                 snapshot=taken,
                 armed=armed,
                 seed=seed,
             )
-        )
+
+    if brought is not None:
+        for line in brought.weaker:
+            click.echo(f"weaker than in {brought.form}: {line}", err=True)
+    with TemporaryDirectory(prefix="stumble-") as scratch, options.started(command, path):
+        played = loop.run(recording(Path(scratch)))
     # All of a tape is in the memory while it is looked at, so not for longer than that.
     for line in _said(read(path), played, redact=redact):
         click.echo(line, err=True)

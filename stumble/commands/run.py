@@ -239,24 +239,18 @@ def _brought(
     host_texts: tuple[str, ...],
 ) -> "Setting":
     """The user's own agent, at a task that brings its world."""
-    from stumble.benchmarks import variables
+    from stumble.benchmarks import launched
     from stumble.launch import Cold
     from stumble.runs import Labels
     from stumble.scenes import Setting
 
     said = told.scenario
-    assert said.benchmark is not None
-    env = {**stage.env, **variables(said.benchmark)}
+    brought = said.benchmark
+    assert brought is not None
 
     def launch(name: str) -> Cold:
-        return Cold(
-            command=command,
-            cwd=stage.cwd,
-            budget=said.budget,
-            output=store.log(f"{said.name}-{name}"),
-            prefix=stage.prefix,
-            env=env,
-        )
+        output = store.log(f"{said.name}-{name}")
+        return launched(Cold(command=command, budget=said.budget, output=output), stage, brought)
 
     return Setting(
         hosts={**stage.hosts, **options.hosts(host_texts)},
