@@ -37,6 +37,7 @@ MACROS = (
     "detection",
     "pass_hat_k",
     "clustered",
+    "over_traces",
     "implied",
     "half_life",
     "newcombe",

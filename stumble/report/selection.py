@@ -1,0 +1,114 @@
+"""Which part of a store a report is about, and its rows."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stumble.report.values import Row
+from traces.relations import SCHEMAS
+from traces.sql import Value, ask, definitions
+from traces.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Runs of one campaign or model, faults of one operator; None is all of them."""
+
+    campaign: str | None = None
+    model: str | None = None
+    op: str | None = None
+
+    @property
+    def words(self) -> str:
+        """`model practice/naive, operator digit`; empty where all is selected."""
+        named = (("campaign", self.campaign), ("model", self.model), ("operator", self.op))
+        return ", ".join(f"{name} {value}" for name, value in named if value is not None)
+
+
+@contextmanager
+def selected(store: Store, selection: Selection) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """A connection whose relations hold the selection only, with every view over them.
+
+    A campaign or model selects runs; an operator selects injections and leaves out the runs in
+    which only others struck. Shams, clean twins and recordings stay: they are the controls.
+    """
+    with store.connect() as connection:
+        if selection.words:
+            _narrow(connection, selection)
+        yield connection
+
+
+_RUNS = """
+    ($model IS NULL OR model = $model)
+    AND ($campaign IS NULL OR campaign = $campaign)
+    AND (
+        $op IS NULL
+        OR trajectory_id IN (SELECT trajectory_id FROM "{0}".injections WHERE op = $op OR sham)
+        OR trajectory_id NOT IN (SELECT trajectory_id FROM "{0}".injections)
+    )
+"""
+
+
+def _narrow(connection: "duckdb.DuckDBPyConnection", selection: Selection) -> None:
+    """Put the same views over a part of the relations, in a database in memory."""
+    [(whole,)] = connection.execute("SELECT current_database()").fetchall()
+    connection.execute("ATTACH ':memory:' AS part")
+    connection.execute("USE part")
+    given: dict[str, Value] = {
+        "model": selection.model,
+        "campaign": selection.campaign,
+        "op": selection.op,
+    }
+    columns = SCHEMAS["trajectories"].names
+    wanted = _RUNS.format(whole)
+    if "campaign" not in columns:
+        wanted = wanted.replace("campaign = $campaign", "false")
+    connection.execute(
+        f'CREATE TABLE chosen AS SELECT trajectory_id FROM "{whole}".trajectories WHERE {wanted}',
+        given,
+    )
+    for name in SCHEMAS:
+        key = "injection_id" if name == "outcomes" else "trajectory_id"
+        among = "injections" if name == "outcomes" else "chosen"
+        connection.execute(
+            f'CREATE VIEW "{name}" AS FROM "{whole}"."{name}"'
+            f" WHERE {key} IN (SELECT {key} FROM part.{among})"
+        )
+    connection.execute(definitions())
+
+
+def rows(connection: "duckdb.DuckDBPyConnection", name: str, **params: Value) -> tuple[Row, ...]:
+    """The answer to a named question."""
+    return _named(ask(connection, name, **params))
+
+
+def view(connection: "duckdb.DuckDBPyConnection", name: str) -> tuple[Row, ...]:
+    """All rows of a view."""
+    return _named(connection.execute(f'FROM "{name}"'))
+
+
+def _named(answer: "duckdb.DuckDBPyConnection") -> tuple[Row, ...]:
+    names = [column[0] for column in answer.description or ()]
+    return tuple(dict(zip(names, row, strict=True)) for row in answer.fetchall())
+
+
+def naming(found: Iterable[Row]) -> Callable[[Row], str]:
+    """What to call the agent of a row: its model, and what else tells these rows apart."""
+    found = tuple(found)
+    varying = [
+        key
+        for key in ("agent", "world")
+        if len({row[key] for row in found if row.get(key) is not None}) > 1
+    ]
+
+    def name(row: Row) -> str:
+        more = [str(row[key]) for key in varying if row.get(key) is not None]
+        model = row.get("model")
+        said = str(model) if model is not None else "model not named"
+        return f"{said} ({', '.join(more)})" if more else said
+
+    return name
