@@ -68,6 +68,12 @@ def _sql() -> click.Command:
     return sql
 
 
+def _report() -> click.Command:
+    from stumble.commands.report import report
+
+    return report
+
+
 def _gate() -> click.Command:
     from stumble.commands.gate import gate
 
@@ -163,6 +169,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "import": _import,
         "sql": _sql,
         "why": _why,
+        "report": _report,
         "gate": _gate,
         "compare": _compare,
         "shrink": _shrink,

@@ -43,42 +43,59 @@ def selected(store: Store, selection: Selection) -> Iterator["duckdb.DuckDBPyCon
 
 
 _RUNS = """
+CREATE TABLE part.chosen_runs AS
+SELECT trajectory_id
+FROM trajectories
+WHERE
     ($model IS NULL OR model = $model)
     AND ($campaign IS NULL OR campaign = $campaign)
     AND (
         $op IS NULL
-        OR trajectory_id IN (SELECT trajectory_id FROM "{0}".injections WHERE op = $op OR sham)
-        OR trajectory_id NOT IN (SELECT trajectory_id FROM "{0}".injections)
+        OR trajectory_id IN (SELECT trajectory_id FROM injections WHERE op = $op OR sham)
+        OR trajectory_id NOT IN (SELECT trajectory_id FROM injections)
     )
+"""
+
+_INJECTIONS = """
+CREATE TABLE part.chosen_injections AS
+SELECT injection_id
+FROM injections
+WHERE
+    trajectory_id IN (SELECT trajectory_id FROM part.chosen_runs)
+    AND ($op IS NULL OR op = $op OR sham)
 """
 
 
 def _narrow(connection: "duckdb.DuckDBPyConnection", selection: Selection) -> None:
     """Put the same views over a part of the relations, in a database in memory."""
     [(whole,)] = connection.execute("SELECT current_database()").fetchall()
-    connection.execute("ATTACH ':memory:' AS part")
+    given = {"model": selection.model, "campaign": selection.campaign, "op": selection.op}
+    connection.execute("ATTACH ':memory:' AS part (READ_WRITE)")
+    connection.execute(_RUNS, given)
+    connection.execute(_INJECTIONS, {"op": selection.op})
     connection.execute("USE part")
-    given: dict[str, Value] = {
-        "model": selection.model,
-        "campaign": selection.campaign,
-        "op": selection.op,
-    }
-    columns = SCHEMAS["trajectories"].names
-    wanted = _RUNS.format(whole)
-    if "campaign" not in columns:
-        wanted = wanted.replace("campaign = $campaign", "false")
-    connection.execute(
-        f'CREATE TABLE chosen AS SELECT trajectory_id FROM "{whole}".trajectories WHERE {wanted}',
-        given,
-    )
     for name in SCHEMAS:
-        key = "injection_id" if name == "outcomes" else "trajectory_id"
-        among = "injections" if name == "outcomes" else "chosen"
+        by_injection = name in ("injections", "outcomes")
+        key, among = (
+            ("injection_id", "chosen_injections")
+            if by_injection
+            else ("trajectory_id", "chosen_runs")
+        )
         connection.execute(
             f'CREATE VIEW "{name}" AS FROM "{whole}"."{name}"'
             f" WHERE {key} IN (SELECT {key} FROM part.{among})"
         )
     connection.execute(definitions())
+
+
+def known(connection: "duckdb.DuckDBPyConnection", column: str) -> tuple[str, ...]:
+    """The names in a column of the whole store, also where only a part is selected."""
+    relation = "injections" if column == "op" else "trajectories"
+    [(whole,)] = connection.execute(
+        "SELECT database_name FROM duckdb_databases() WHERE path LIKE '%views-%'"
+    ).fetchall()
+    asked = f'SELECT DISTINCT {column} FROM "{whole}"."{relation}" WHERE {column} IS NOT NULL'
+    return tuple(sorted(name for (name,) in connection.execute(asked).fetchall()))
 
 
 def rows(connection: "duckdb.DuckDBPyConnection", name: str, **params: Value) -> tuple[Row, ...]:

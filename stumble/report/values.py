@@ -17,6 +17,7 @@ REASONS: Mapping[str, str] = {
     "no_faults": "no faults were injected",
     "no_clean_runs": "no clean runs with a verdict",
     "no_error_rate": "whether tool calls failed was not said",
+    "not_recorded": "it was not recorded",
     "no_price": "no price is known for the model",
     "one_outcome": "nothing or everything failed so far",
 }
@@ -50,8 +51,8 @@ class Figure:
         if self.lo is None or self.hi is None:
             return f"no interval{self.why}"
         low, high = _written(self.lo, self.unit), _written(self.hi, self.unit)
-        unit = _suffix(self.unit)
-        return f"{low.removesuffix(unit)}\u2013{high}"
+        between = " to " if self.lo < 0 else "\u2013"
+        return f"{low.removesuffix(_suffix(self.unit))}{between}{high}"
 
     @property
     def counted(self) -> str:
@@ -72,8 +73,18 @@ class Figure:
         parts = [f"{self.point} {interval}".strip(), self.counted]
         return ", ".join(part for part in parts if part)
 
-    def plain(self) -> dict[str, object]:
-        """The same for JSON."""
+    @property
+    def short(self) -> str:
+        """The same where there is little room: `40 % (27-54 %) of 60`, and no reasons."""
+        if self.value is None or self.unit == "count":
+            return self.point if self.value is not None else "not known"
+        between = f" ({self.interval})" if self.lo is not None else ", no interval"
+        return self.point + between + ("" if self.n is None else f" of {self.n:,}")
+
+    def plain(self) -> object:
+        """The same for JSON; a count is a number."""
+        if self.unit == "count":
+            return self.value
         return {
             "value": self.value,
             "lo": self.lo,
@@ -95,9 +106,9 @@ def _written(value: float, unit: Unit) -> str:
         return f"{percent:.{digits}f} %"
     if unit == "usd":
         return f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
-    if unit in ("count", "tokens"):
-        return f"{value:,.0f}"
-    return f"{value:,.2f}{_suffix(unit)}"
+    digits = 0 if unit in ("count", "tokens") or float(value).is_integer() else 2
+    said = f"{value:,.{digits}f}{_suffix(unit)}"
+    return said.replace("-", "\u2212") if float(f"{value:.2f}") else said.replace("-", "")
 
 
 type Cell = str | Figure | None
@@ -161,12 +172,18 @@ def figure(
     n: str | None = None,
     unit: Unit = "share",
     reason: str | None = None,
+    unknown: str | None = None,
 ) -> Figure:
-    """A figure from the columns `name`, `name_lo` and `name_hi` of a row."""
+    """A figure from the columns `name`, `name_lo` and `name_hi` of a row.
+
+    Its column `reason` says why something is missing, else `reason` here does; where `unknown`
+    is given that is why there is no value.
+    """
     low, high = number(row, lo or f"{name}_lo"), number(row, hi or f"{name}_hi")
     value, why = number(row, name), row.get("reason")
     missing = value is None or low is None or high is None
     said = (why if isinstance(why, str) else None) or reason
+    said = unknown if unknown and value is None else said
     return Figure(
         value=value,
         unit=unit,

@@ -30,6 +30,8 @@ pooled AS (
         sum(k_fired)::BIGINT AS fired,
         sum(k_absorbed)::BIGINT AS absorbed,
         sum(k_consumed)::BIGINT AS consumed,
+        sum(k_judged)::BIGINT AS judged,
+        sum(k_settled)::BIGINT AS settled,
         clustered(list(k_handled::DOUBLE), list(k_settled::DOUBLE)) AS handled,
         clustered(list(k_recovered::DOUBLE), list(k_judged::DOUBLE)) AS recovery,
         clustered(list(k_silent::DOUBLE), list(k_judged::DOUBLE)) AS silent
@@ -54,6 +56,8 @@ SELECT
     silent.rate AS silent_rate,
     silent.lo AS silent_rate_lo,
     silent.hi AS silent_rate_hi,
-    recovery.reason AS reason
+    recovery.reason AS reason,
+    judged,
+    settled
 FROM pooled
 ORDER BY agent, model, world;

@@ -1,0 +1,150 @@
+"""How each kind of chart looks, in Altair: one function from rows and inks to a picture."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from stumble.report.inks import Inks
+from stumble.report.outcomes import OUTCOMES
+from stumble.report.values import Row, number
+
+if TYPE_CHECKING:
+    import altair as alt
+
+type Draws = Callable[[Sequence[Row], Inks], "alt.LayerChart"]
+
+WIDTH = 340
+"""Pixels: a picture fits a phone, and a wide page has several beside one another."""
+PLOT = WIDTH - 55
+"""Pixels beside an axis with its labels."""
+QUARTERS = (0, 0.25, 0.5, 0.75, 1)
+
+
+def rates(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
+    """One rate of every agent: a dot, and its interval as a line."""
+    import altair as alt
+
+    order = [str(row["who"]) for row in rows]
+    y = alt.Y("who:N", sort=order, axis=None, scale=alt.Scale(paddingInner=0.5, paddingOuter=0.4))
+    every = alt.Chart(_data(rows)).encode(y=y)
+    known = alt.Chart(_data([row for row in rows if row["lo"] is not None])).encode(y=y)
+    ink = inks[str(rows[0]["ink"])]
+    intervals = known.mark_rule(strokeWidth=3, opacity=0.55, color=ink)
+    dots = every.mark_point(filled=True, size=90, opacity=1, color=ink)
+    return alt.LayerChart(
+        layer=[
+            intervals.encode(x=alt.X("lo:Q", title="share"), x2="hi:Q"),
+            dots.encode(x=_share("value:Q", "share")),
+            _above(every, "who", "left", inks["ink"]),
+            _above(every, "text", "right", inks["soft"]),
+        ],
+        width=WIDTH,
+        height=alt.Step(46),
+    )
+
+
+def outcomes(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
+    """A bar for each kind of fault, cut into outcomes, its name above it."""
+    import altair as alt
+
+    firsts = {str(row["fault"]): row for row in reversed(rows)}
+    order = list(reversed(firsts))
+    labels = [{"fault": name, "counted": f"n = {firsts[name]['fired']}"} for name in order]
+    y = alt.Y("fault:N", sort=order, axis=None, scale=alt.Scale(paddingInner=0.5, paddingOuter=0.3))
+    keys = [key for key, _ in OUTCOMES]
+    colours = alt.Scale(domain=keys, range=[inks[key] for key in keys])
+    bars = alt.Chart(_data(rows)).mark_bar(stroke=inks["paper"], strokeWidth=1)
+    names = alt.Chart(_data(labels)).encode(y=y)
+    return alt.LayerChart(
+        layer=[
+            bars.encode(
+                y=y,
+                x=_share("sum(share):Q", "share of strikes"),
+                color=alt.Color("outcome:N", legend=None, scale=colours),
+                order=alt.Order("at:Q"),
+            ),
+            _above(names, "fault", "left", inks["ink"]),
+            _above(names, "counted", "right", inks["soft"]),
+        ],
+        width=WIDTH,
+        height=alt.Step(44),
+    )
+
+
+def survival(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
+    """The observed curve in steps with its band, and two models of it."""
+    import altair as alt
+
+    last = max(number(row, "step") or 0 for row in rows)
+    x = alt.X(
+        "step:Q",
+        title="steps",
+        scale=alt.Scale(domain=[0, last], nice=False),
+        axis=alt.Axis(tickCount=5, tickMinStep=1, grid=False),
+    )
+    axis = alt.Axis(format="%", values=QUARTERS)
+    y = alt.Y("survival:Q", title="share not failed", scale=alt.Scale(domain=[0, 1]), axis=axis)
+    layers = []
+    for kind, shape in (("constant", "linear"), ("observed", "step-after")):
+        known = [row for row in rows if row["kind"] == kind and row["lo"] is not None]
+        band = alt.Chart(_data(known)).mark_area(
+            interpolate="step-after" if shape == "step-after" else "linear",
+            opacity=0.16,
+            color=inks[kind],
+        )
+        layers.append(band.encode(x=x, y=alt.Y("lo:Q", title="share not failed"), y2="hi:Q"))
+    for kind, dash in (("constant", [7, 4]), ("naive", [2, 3]), ("observed", [1, 0])):
+        mine = alt.Chart(_data([row for row in rows if row["kind"] == kind]))
+        line = mine.mark_line(
+            interpolate="step-after" if kind == "observed" else "linear",
+            strokeDash=dash,
+            strokeWidth=3 if kind == "observed" else 2,
+            color=inks[kind],
+        )
+        layers.append(line.encode(x=x, y=y))
+    return alt.LayerChart(layer=layers, width=PLOT, height=210)
+
+
+def recovery_time(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
+    """How many injections were noticed after how many steps."""
+    import altair as alt
+
+    axis = alt.Axis(tickMinStep=1, tickCount=4)
+    base = alt.Chart(_data(rows)).encode(
+        x=alt.X("steps:O", title="steps to notice", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("recovered:Q", title="injections", axis=axis),
+    )
+    bars = base.mark_bar(color=inks["recovered"], size=22)
+    counts = base.mark_text(dy=-7, fontSize=12, color=inks["ink"]).encode(text="recovered:Q")
+    return alt.LayerChart(layer=[bars, counts], width=PLOT, height=150)
+
+
+def _data(rows: Sequence[Row]) -> "alt.InlineData":
+    import altair as alt
+
+    return alt.InlineData(values=[dict(row) for row in rows])
+
+
+def _share(field: str, title: str) -> "alt.X":
+    import altair as alt
+
+    axis = alt.Axis(format="%", values=QUARTERS, grid=False)
+    return alt.X(field, title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def _above(
+    base: "alt.Chart", field: str, side: Literal["left", "right"], colour: str
+) -> "alt.Chart":
+    """A text above a row, at one end of it."""
+    import altair as alt
+
+    named: alt.Chart = base.mark_text(
+        align=side, baseline="bottom", dy=-11, fontSize=12.5, color=colour
+    ).encode(text=f"{field}:N", x=alt.value(0 if side == "left" else WIDTH))
+    return named
+
+
+DRAWN: Mapping[str, Draws] = MappingProxyType(
+    {"rates": rates, "outcomes": outcomes, "survival": survival, "recovery_time": recovery_time}
+)
+"""How each kind of chart is drawn, by the name it has in `Chart.drawing`."""
