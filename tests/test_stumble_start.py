@@ -18,6 +18,7 @@ except SystemExit:
 print(*sys.modules)
 """
 HEAVY = {"mitmproxy", "duckdb", "litellm", "pyarrow", "traces.tape", "traces.redact"}
+DRAWING = {"altair", "jinja2", "vl_convert"}
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -26,7 +27,31 @@ def test_help_imports_nothing_heavy() -> None:
     )
     imported = set(said.stdout.splitlines()[-1].split())
     assert "stumble.commands.record" in imported
-    assert imported & HEAVY == set()
+    assert "stumble.commands.report" in imported
+    assert imported & (HEAVY | DRAWING) == set()
+
+
+SUMMARY = """
+import atexit, sys
+from stumble.cli import main
+atexit.register(lambda: print(*sys.modules))
+sys.argv = ["stumble", "report"]
+main()
+"""
+
+
+def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", SUMMARY],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"STUMBLE_STORE": str(tmp_path / "store")},
+        timeout=60,
+    )
+    imported = set(said.stdout.splitlines()[-1].split())
+    assert "stumble.report.gathering" in imported
+    assert imported & DRAWING == set()
 
 
 REPLAY = """

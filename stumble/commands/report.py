@@ -119,7 +119,8 @@ def _check(connection: "duckdb.DuckDBPyConnection", selection: "Selection") -> N
     ):
         names = known(connection, column) if value is not None else ()
         if value is not None and value not in names:
-            raise Wrong(f"the store has no {column} {value!r}{nearest(value, names)}")
+            near = nearest(value, names) if names else ", nor any other"
+            raise Wrong(f"the store has no {column} {value!r}{near}")
 
 
 def _tell(connection: "duckdb.DuckDBPyConnection", as_json: bool) -> None:
