@@ -11,8 +11,8 @@ from scipy import stats
 from tests.stored import Sql, empty, fill, near
 from traces.sql import ask
 
-RUN = {"model": "m", "world": "fresh", "source": "fork", "ended": "final"}
-VERDICT = {"judge_version": 1, "baseline_valid": True, "twins": ["c1", "c2"]}
+RUN: dict[str, object] = {"model": "m", "world": "fresh", "source": "fork", "ended": "final"}
+VERDICT: dict[str, object] = {"judge_version": 1, "baseline_valid": True, "twins": ["c1", "c2"]}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,8 @@ def test_time_to_recovery_counts_steps_of_the_agent_and_what_twins_did_without()
     assert row["extra_steps_lo"] is None
 
 
-FATES = {
+type Known = dict[str, object]
+FATES: dict[str, tuple[Known, Known, Known]] = {
     "judged": ({"consumed": True}, {"class": "recovered"}, {}),
     "absorbed": ({"consumed": False, "unreached_reason": "absorbed"}, {}, {}),
     "no_site": ({"consumed": False, "unreached_reason": "no_site"}, {}, {}),
