@@ -179,6 +179,8 @@ class Design:
     twins: int = TWINS
     times: int = 1
     """How many faulted runs there are."""
+    confirm: bool = False
+    """Whether as many runs as there are twins meet one same strike, and as many a second one."""
     world: World | None = None
     seed: int = 0
     pin: bool = False
@@ -194,7 +196,8 @@ class Design:
     def continuations(self) -> tuple[Continuation, ...]:
         """All runs, the clean ones first: one that leaves the recording ends it."""
         clean = (Continuation(condition="clean", rep=n, of=self.twins) for n in range(self.twins))
-        faulted = (Continuation(condition="fault", rep=n, of=self.times) for n in range(self.times))
+        times = 2 * self.twins if self.confirm else self.times
+        faulted = (Continuation(condition="fault", rep=n, of=times) for n in range(times))
         return (*clean, *faulted)
 
     def plan(self, each: Continuation) -> Plan:
@@ -204,7 +207,7 @@ class Design:
             each.condition,
             world=self.world,
             seed=self.seed,
-            rep=each.rep,
+            rep=each.rep // self.twins if self.confirm else each.rep,
             pin=self.pin,
             workspace=self.workspace,
         )

@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from faults.confirm import Confirmation, confirm
 from faults.judge import judge, run
+from faults.sinks import FINAL
 from stumble.exits import Exits
 from stumble.forks import Branch, Forked
 from stumble.runs import Played
@@ -219,6 +221,29 @@ def findings(found: Branch, forked: Forked) -> Findings:
             )
         )
     return Findings(found=found, forked=forked, judged=tuple(judged))
+
+
+def confirmed(forked: Forked, twins: int) -> Confirmation:
+    """What a fork that was to confirm says: the first strikes, and then those of a second value."""
+    done = {each: run(read(each_run.path)) for each, each_run in forked.played.items()}
+    struck = {each.rep: ran for each, ran in done.items() if each.condition == "fault"}
+    return confirm(
+        [ran for each, ran in done.items() if each.condition == "clean"],
+        [ran for rep, ran in sorted(struck.items()) if rep < twins],
+        [ran for rep, ran in sorted(struck.items()) if rep >= twins],
+    )
+
+
+def told(settled: Confirmation) -> Iterator[str]:
+    """A confirmation in words."""
+    words = {True: "yes", False: "no: nothing moved with it", None: f"unknown: {settled.reason}"}
+    yield f"depends on the struck value: {words[settled.tainted]}"
+    for slot in settled.slots:
+        name, nth = slot.where
+        again = ", and a second value moves it too" if slot.moved_again else ""
+        where = "the final answer" if name == FINAL else f"{name} ({nth})"
+        moved = "moves with it" if slot.tainted else "differs anyway"
+        yield f"  {where} {moved}{again}"
 
 
 def _twins(passes: Sequence[bool | None]) -> str:

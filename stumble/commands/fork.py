@@ -1,6 +1,7 @@
 """`stumble fork`: follow the recording up to a call, break that call, and go on live."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import matching, options
-from stumble.exits import interrupted
+from stumble.exits import Wrong, interrupted
 
 if TYPE_CHECKING:
     from traces.model import Fault
@@ -44,6 +45,12 @@ DRIFTED = "if a local tool says something else each time, --pin tells the model 
     help="Faulted continuations; each draws anew what a fault leaves to chance.",
 )
 @click.option(
+    "--confirm",
+    is_flag=True,
+    help="Settle by runs what the wrong value changed: as many runs as twins with one strike, and "
+    "as many with a second one in its place.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(1),
     help="Runs at once; by default one, or as many as there are processors where each run has a "
@@ -67,6 +74,7 @@ def fork(
     seed: int,
     twins: int,
     times: int,
+    confirm: bool,
     jobs: int | None,
     pin: bool,
     reset: str | None,
@@ -105,7 +113,7 @@ def fork(
     from stumble.summary import troubles
     from stumble.tapes import load
     from stumble.theatre import theatre
-    from stumble.verdicts import findings
+    from stumble.verdicts import confirmed, findings, told
     from stumble.worlds import by_command
     from traces.store import Store
 
@@ -114,6 +122,8 @@ def fork(
     recording = load(tape)
     matching.check(recording.trajectory.rules, tape)
     command = options.checked(command or recording.trajectory.command)
+    if confirm and (times > 1 or not twins):
+        raise Wrong("--confirm strikes as many runs twice as there are twins: say no --times")
     store = Store(store_root())
     set_apart = apart(
         recording.trajectory,
@@ -127,6 +137,7 @@ def fork(
             found=branch(recording, faults, seed=seed),
             twins=twins,
             times=times,
+            confirm=confirm,
             world=world,
             seed=seed,
             pin=pin,
@@ -140,7 +151,7 @@ def fork(
         *set_apart.outdated(command),
     ):
         click.echo(line, err=True)
-    passes = jobs == times == 1 and not as_json
+    passes = jobs == times == 1 and not confirm and not as_json
 
     def launch(each: Continuation) -> Cold:
         shown = passes and each.condition == "fault"
@@ -180,6 +191,10 @@ def fork(
     gave = findings(design.found, forked)
     said = gave.said() | set_apart.said({}) | {"kept_workspaces": kept}
     lines = [*gave.report(), *(f"a copy is in {each}" for each in kept)]
+    if confirm:
+        settled = confirmed(forked, twins)
+        said["confirmation"] = asdict(settled)
+        lines += told(settled)
     if said["diverged"] and set_apart.workspace and reset:
         lines.append(OUTSIDE)
     if said["diverged"] and not pin and pinnable(design.found.told.uses):
