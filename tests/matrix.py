@@ -13,6 +13,7 @@ from typing import Literal
 import uvloop
 from aiohttp import web
 
+from faults.nemesis import live as armed
 from scenarios.practice import as_mcp, server, world
 from scenarios.practice.provider import Provider
 from scenarios.practice.serving import listening
@@ -89,29 +90,37 @@ class Stage:
     async def recorded(self, task: str) -> Ran:
         """The clean run of a task, live."""
         if task not in self._recorded:
-            id, launch, heard = new_id(), self._launch(task), len(self._heard)
-            played = await record(
-                self.store.tapes / f"{id}.tape",
-                launch,
-                id=id,
-                ca=self.folder / "ca",
-                scratch=self.folder,
-                hosts=self._hosts,
-                world=self._world(task),
-            )
-            self._recorded[task] = self._ran(played, launch, heard)
-            assert played.exit.code == 0
+            self._recorded[task] = await self.live(task)
+            assert self._recorded[task].played.exit.code == 0
         return self._recorded[task]
+
+    async def live(self, task: str, *faults: Fault, most: int = 60, seed: int = 0) -> Ran:
+        """A live run of at most so many steps, struck where there are faults."""
+        id, launch, heard = new_id(), self._launch(task, most), len(self._heard)
+        played = await record(
+            self.store.tapes / f"{id}.tape",
+            launch,
+            id=id,
+            ca=self.folder / "ca",
+            scratch=self.folder,
+            hosts=self._hosts,
+            world=self._world(task),
+            armed=tuple(map(armed, faults)),
+            seed=seed,
+        )
+        return self._ran(played, launch, heard)
 
     async def told(self, task: str) -> Story:
         """What its recording means."""
         return tell((await self.recorded(task)).tape)
 
-    async def forked(self, fault: Fault, task: str, condition: Condition = "fault") -> Ran:
+    async def forked(
+        self, fault: Fault, task: str, condition: Condition = "fault", *, seed: int = 7
+    ) -> Ran:
         """The same, struck by a fault; the clean twins of a fork are struck by a sham."""
         recording = (await self.recorded(task)).tape
-        found = branch(recording, fault, seed=7)
-        each = plan(found, condition, world=self._world(task), seed=7)
+        found = branch(recording, fault, seed=seed)
+        each = plan(found, condition, world=self._world(task), seed=seed)
         launch, heard = self._launch(task), len(self._heard)
         assert self.house is not None
         played = await play(self.house, recording, self.store.tapes, each, launch)
@@ -120,9 +129,10 @@ class Stage:
     def _world(self, task: str) -> PracticeWorld:
         return PracticeWorld(self.book, task, self._hosts)
 
-    def _launch(self, task: str) -> Overhearing:
+    def _launch(self, task: str, most: int = 60) -> Overhearing:
         kind = "mcp" if self.tools == "stdio" else self.tools
         argv: tuple[str, ...] = (task, "--model", MODEL, "--tools", kind)
+        argv += ("--max-steps", str(most))
         if self.tools == "local":
             argv += ("--db", str(self.book))
         if self.tools == "stdio":
