@@ -12,7 +12,6 @@ _WHY: Mapping[Place, Mapping[str, str]] = {
     },
     "model": {
         "protocol_error": "a model's answer has no protocol around it",
-        "error_in_ok": "a model that fails says so by its status, or refuses in its own words",
         "X": "a model changes nothing in the world",
         "S": "a model's answer is no record with rows, fields and marks",
         "V": "a model's answer is no fact that a tool knows; strike the tool's result",

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, get_args
 
 import pytest
 
@@ -183,16 +183,74 @@ def disagrees(stage: Open, name: str) -> None:
     assert paid == 0 if name == "silent_noop" else paid >= 1
 
 
-@pytest.mark.parametrize("stage", PLACES, indirect=True)
-def test_a_sham_changes_no_byte(stage: Open) -> None:
+AT_MODEL: Mapping[str, Mapping[str, Scalar]] = {
+    "delay": {"ms": 60},
+    "hang": {"cap_ms": 300},
+    "cut": {},
+    "http_status": {"code": 529},
+    "auth": {},
+    "tool_error": {"how": "refusal"},
+    "error_in_ok": {},
+    "truncate": {},
+    "empty": {},
+    "sham": {},
+}
+"""What strikes the model's own answers, and with which parameters."""
+ABSORBED = {"hang", "cut", "http_status"}
+"""What this agent's SDK tries again by itself."""
+
+
+@pytest.mark.parametrize("stage", ["http"], indirect=True)
+@pytest.mark.parametrize("name", AT_MODEL)
+def test_a_cell_strikes_at_the_model(stage: Open, name: str) -> None:
+    """The fourth turn: the model server is asked what the agent asks, and nothing else."""
+    operator, params = OPERATORS[name], AT_MODEL[name]
+    clean = stage.run(stage.stage.recorded("refund-1"))
+    fault = Fault(name=name, params=params, at="model", nth=4)
+    ran = stage.run(stage.stage.forked(fault, "refund-1"))
+    assert (ran.played.fired, ran.played.no_site, ran.played.diverged) == (1, (), ())
+
+    injection, row = ran.injection, stage.stage.row(ran)
+    assert (row["op"], row["place"]) == (name, "model")
+    assert json.loads(str(row["params"])) == operator.effective(params)
+    assert re.fullmatch(r"[0-9a-f]{32}", str(row["address"]))
+    assert row["error_channel"] == operator.shows["model"].channel
+    assert (row["mutated"] is None) == (name == "hang")
+    assert (row["detect"] is None) == (name in ("delay", "sham"))
+    absorbed = name in ABSORBED
+    assert (row["consumed"], row["unreached_reason"]) == (
+        not absorbed,
+        "absorbed" * absorbed or None,
+    )
+
+    assert (injection.mutated or b"") in ran.got
+    assert (injection.mutated == injection.original) == (name in ("delay", "sham", "hang"))
+    assert set(ran.heard) <= {x.forwarded.body for x in ran.tape.exchanges}
+    assert not any(x.edits for x in ran.tape.exchanges)
+    if name == "truncate":
+        said = json.loads(injection.mutated or b"")["choices"][0]["message"]["tool_calls"][0]
+        broken = json.dumps(said["function"]["arguments"]).encode()
+        assert all(broken in body for body in ran.heard[1:])
+        assert not any(broken in body for body in clean.heard)
+    assert re.search(CANARY, ran.got) is None
+    assert ran.started_with == clean.started_with
+
+
+SHAMS: tuple[tuple[Tools, Place], ...] = (*PLACES.items(), ("http", "model"))
+
+
+@pytest.mark.parametrize(("stage", "place"), SHAMS, indirect=["stage"])
+def test_a_sham_changes_no_byte(stage: Open, place: Place) -> None:
     """What the agent sends and gets is what it sent and got when nobody stood in between.
 
     Only the clock of a live server may differ. Both ways, at its own sockets.
     """
-    place, task = PLACES[stage.stage.tools], "refund-1"
+    task = "refund-1"
     clean = stage.run(stage.stage.recorded(task))
     for condition in ("clean", "sham"):
         sham = CELLS["sham"].fault("sham", place)
+        if place == "model":
+            sham = Fault(name="sham", at=place, nth=4)
         ran = stage.run(stage.stage.forked(sham, task, condition))
         assert (ran.played.fired, ran.injection.sham, ran.played.no_site) == (1, True, ())
         assert ran.injection.place == place
@@ -202,7 +260,21 @@ def test_a_sham_changes_no_byte(stage: Open) -> None:
         assert clean.printed == ran.printed
 
 
+NO_FACT = "a model's answer is no fact that a tool knows; strike the tool's result"
+NO_RECORD = "a model's answer is no record with rows, fields and marks"
+VALUES = (
+    "digit", "scale_unit", "sign", "stale", "field_swap", "off_by_one", "wrong_entity",
+    "bool_flip", "date_shift", "enum_swap",
+)  # fmt: skip
+
 SENSELESS: Mapping[tuple[str, Place], str] = {
+    **{(name, "model"): NO_FACT for name in VALUES},
+    **{(name, "model"): NO_RECORD for name in ("drop_rows", "garble", "schema_drift")},
+    **{
+        (name, "model"): "a model changes nothing in the world"
+        for name in ("silent_noop", "lost_ack")
+    },
+    ("protocol_error", "model"): "a model's answer has no protocol around it",
     ("protocol_error", "http"): "plain HTTP has no protocol around the result",
     ("delay", "model-boundary"): "a result that is in a model request is not late any more",
     ("silent_noop", "model-boundary"): "a local tool has done its work when its result is seen",
@@ -211,14 +283,11 @@ SENSELESS: Mapping[tuple[str, Place], str] = {
 
 
 def test_each_cell_strikes_or_has_its_reason() -> None:
-    assert CELLS.keys() == OPERATORS.keys()
-    without = {
-        (name, place)
-        for name, operator in OPERATORS.items()
-        for place in PLACES.values()
-        if place not in operator.places
-    }
-    assert without == SENSELESS.keys()
+    every = {(name, place) for name in OPERATORS for place in get_args(Place.__value__)}
+    strikes = {(name, PLACES[tools]) for tools, name in cells()}
+    strikes |= {(name, "model") for name in AT_MODEL}
+    assert strikes | SENSELESS.keys() == every
+    assert not strikes & SENSELESS.keys()
 
 
 @pytest.mark.parametrize(("name", "place"), SENSELESS)
