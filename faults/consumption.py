@@ -76,7 +76,8 @@ def _at_model(injection: Injection, story: Story, exchanges: Sequence[Exchange])
         return Consumption(False if _left(last) else None, last.seq, why, said)
     if last.answered_by == "fault":
         return Consumption(True, last.seq, "the last attempt was struck too", said)
-    if failed(last):
+    answer = story.answers.get(last.seq)
+    if failed(last) or answer is None or answer.finish is None:
         return Consumption(None, last.seq, "undecidable", said)
     return Consumption(False, last.seq, "absorbed", said)
 

@@ -5,7 +5,7 @@ not have makes the verdict unknown, never a pass.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from faults.after import After, after, mate
@@ -37,6 +37,9 @@ class Run:
 
     def mate(self, injection: Injection, use: ToolUse | None) -> After | None:
         """This run after what was struck in another; None where it never came there."""
+        if injection.place == "model" and self.tape.injections:
+            # The sham of a twin is at the same turn, which may be another exchange there.
+            injection = replace(injection, seq=self.tape.injections[0].seq)
         place = (use.call_id if use else "", injection.seq if use is None else use.ordinal)
         if place not in self.afters:
             self.afters[place] = mate(self.story, injection, use)

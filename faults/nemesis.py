@@ -23,6 +23,7 @@ from faults.body import NoSite, rewritable
 from faults.detectability import detectability
 from faults.operator import COPY, Channel, Operator
 from faults.over_mcp import Landed
+from faults.over_websocket import as_messages, as_stream
 from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
 from faults.side import acts
@@ -200,12 +201,6 @@ class Nemesis:
         if asked is None or aside:
             return exchange
         self._offered = self._offered or asked.offers
-        if exchange.transport == "websocket":
-            if any(arm.strikes(asked, "model") for arm in self._of_turns):
-                self.no_site.append(
-                    "the model is asked over a WebSocket, whose messages are no HTTP"
-                )
-            return exchange
         arms = tuple(arm for arm in self._of_turns if arm.strikes(asked, "model"))
         return self._at_once(exchange, self._spent(arms, asked, "model"))
 
@@ -299,11 +294,13 @@ class Nemesis:
                 returns=tool.returns if tool else None,
                 known=next(self._known(strike.call).answers(strike.call.tool), None),
             )
-        found = self._drawn(exchange, strike)
+        messages = exchange.transport == "websocket"
+        found = self._drawn(as_stream(exchange) if messages else exchange, strike)
+        bent = as_messages(exchange, found.exchange) if messages else found.exchange
         return Landed(
-            exchange=found.exchange,
+            exchange=bent,
             original=_said(exchange.response),
-            mutated=_said(found.exchange.response),
+            mutated=_said(bent.response),
             channel=shows.channel,
             dead=found.dead,
         )

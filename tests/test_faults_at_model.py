@@ -11,13 +11,16 @@ from itertools import count
 import orjson
 import pytest
 
+from faults.address import rng
 from faults.binding import bind
 from faults.consumption import consumption
 from faults.nemesis import Armed, Nemesis, live
+from faults.nosite import NoSite
+from faults.over_websocket import as_messages, as_stream
 from faults.site import select
 from traces.conversation import Watch
 from traces.dialects import anthropic_messages, openai_chat, openai_responses
-from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, header
+from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, Scalar, header
 from traces.step import Answer, Lens, ToolCall
 from traces.story import Story, story
 from traces.taps import Taps
@@ -376,6 +379,63 @@ def test_a_tools_turn_is_not_known_in_a_run_without_a_recording() -> None:
 def test_a_turn_that_is_not_there_is_named_before_anything_runs(fault: Fault, says: str) -> None:
     with pytest.raises(LookupError, match=says):
         strike(fault)
+
+
+def turn_over_websocket() -> Exchange:
+    """What Codex is told in a turn that calls a tool."""
+    said = Answer(calls=CALLS[1:2], model="m")
+    messages = openai_responses.write_turn(said, id="resp_1", created=0)
+    chunks = tuple(replace(chunk, at=n / 10) for n, chunk in enumerate(messages))
+    body = {"type": "response.create", "model": "m", "tools": TOOLS, **responses(CALLS[:1])}
+    url = "wss://m/v1/responses"
+    return Exchange(
+        seq=1,
+        transport="websocket",
+        request=Request(method="TEXT", url=url, body=json.dumps(body).encode()),
+        response=Response(status=101, chunks=chunks, ended=chunks[-1].at),
+    )
+
+
+def over_websocket(name: str, **params: Scalar) -> Exchange:
+    turn = turn_over_websocket()
+    operator = bind(Fault(name=name, params=params, at="model"))
+    if not operator.forwards:
+        turn = replace(turn, response=None)
+    return as_messages(turn, operator(as_stream(turn), rng("w"), params))
+
+
+def test_a_turn_over_a_websocket_is_struck_in_its_messages() -> None:
+    clean = turn_over_websocket()
+    assert clean.response is not None
+    assert over_websocket("sham") == clean
+
+    (said,) = chunks_of(over_websocket("http_status", code=429))
+    error = json.loads(said.data)
+    assert (error["type"], error["status"]) == ("error", 429)
+    assert error["error"]["code"] == "rate_limit_exceeded"
+
+    broken = over_websocket("cut", how="sse_error", after_events=3)
+    *kept, last = chunks_of(broken)
+    assert tuple(kept) == clean.response.chunks[:3]
+    assert json.loads(last.data)["code"] == "server_error"
+
+    reset = over_websocket("cut", how="reset")
+    assert reset.error == "reset"
+    assert chunks_of(reset) == clean.response.chunks[: len(chunks_of(reset))]
+    assert 0 < len(chunks_of(reset)) < len(clean.response.chunks)
+
+    (call,) = read(over_websocket("truncate", keep=0.25)).calls
+    assert call.arguments == ARGUMENTS[: len(ARGUMENTS) // 4]
+    empty = read(over_websocket("empty"))
+    assert (empty.calls, empty.finish) == ((), "completed")
+    assert read(over_websocket("tool_error", how="refusal")).refused
+    with pytest.raises(NoSite, match="a WebSocket carries events"):
+        over_websocket("error_in_ok")
+
+
+def chunks_of(exchange: Exchange) -> tuple[Chunk, ...]:
+    assert exchange.response is not None
+    return exchange.response.chunks
 
 
 def read(exchange: Exchange) -> Answer:

@@ -116,6 +116,8 @@ def place(
     recording: Tape, told: Story, fault: Fault, *, seed: int, world: bool
 ) -> tuple[Fault, Branch]:
     """The fault with the call that it strikes, and the branch there; LookupError for no such."""
+    if fault.at == "model" and fault.nth is None and not fault.when:
+        fault = replace(fault, when={"position": "uniform"})
     if fault.nth is not None or fault.when:
         return fault, branch(recording, fault, told, seed=seed)
     bind(fault)
@@ -206,7 +208,9 @@ def estimate(recording: Tape, told: Story, calls: set[str]) -> Estimate:
 
 
 def _site(found: Branch, told: Story) -> str:
-    """`get_order#1@http`: the first call of that tool, struck at http."""
+    """`get_order#1@http`: the first call of that tool, struck at http; `turn 3 of lane 0@model`."""
+    if found.site.turn is not None:
+        return f"{found.site.turn.arguments}@model"
     alike = [use for use in told.uses if use.tool == found.site.tool]
     number = next(
         n
