@@ -275,6 +275,40 @@ def test_what_was_said_unasked_keeps_its_time_and_comes_before_what_came_after_i
     assert call.response.chunks[0].at - call.started >= 0.3
 
 
+def test_what_comes_before_a_response_is_said_on_time() -> None:
+    """A response of three messages: the client has two of them while the third is not due yet."""
+
+    async def main() -> tuple[list[bytes], list[Exchange]]:
+        notes, gate = Notes(), 3600.0
+
+        def late(exchange: Exchange) -> Exchange:
+            answered = recorded(exchange)
+            if exchange.request.method == "START" or answered.response is None:
+                return answered
+            at = exchange.started
+            said = (Chunk(at=at, data=b"1"), Chunk(at=at + 0.01, data=b"2"))
+            last = Chunk(at=at + gate, data=result("never"))
+            answer = replace(answered.response, chunks=(*said, last), at=at, ended=at + gate)
+            return replace(answered, response=answer)
+
+        async with (
+            tees(Decides(late), notes, decides=True, way_out=False) as house,
+            client(*behind(house, *SMALL)) as small,
+        ):
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}
+            await small.send(dumped(call))
+            async with asyncio.timeout(BOUND / 4):
+                heard = [await small.line(), await small.line()]
+            small.process.kill()
+            return heard, await over(notes, 2)
+
+    heard, (start, call) = run(main())
+    assert heard == [b"1", b"2"]
+    assert start.response is not None
+    assert [chunk.data for chunk in start.response.chunks] == [b"1", b"2"]
+    assert call.error == "cancelled"
+
+
 def test_an_answer_comes_no_earlier_than_a_tap_says() -> None:
     def late(exchange: Exchange) -> Exchange:
         return recorded(exchange).later(0.2)

@@ -135,6 +135,26 @@ def test_truth_3_a_permanent_503_over_mcp_without_a_fork_diverges(over_mcp: Reco
     assert "nearest is exchange" in said.err
 
 
+STRUCK = {
+    "http, 2026-07-28": ("digit:field=amount", "was not recorded|- .*amount"),
+    "http, 2025-11-25": ("protocol_error", "MCP error -32603: Internal error"),
+    "stdio": ("tool_error", "A required argument is missing or invalid"),
+    "stdio, 2025-11-25": ("truncate:keep=0.4", "nearest is exchange"),
+}
+
+
+def test_a_strike_at_mcp_without_a_fork_never_ends_in_the_recorded_answer(
+    over_mcp: Recorded, request: pytest.FixtureRequest
+) -> None:
+    fault, says = STRUCK[request.node.callspec.params["over_mcp"]]
+    options = ("--fault", fault, "--at", "mcp", "--where", "tool=get_order")
+    said = over_mcp.replay(*options)
+    assert said.code == 3
+    assert "1 struck" in said.err
+    assert over_mcp.said not in said.out
+    assert re.search(says, said.err)
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     """The practice agent with the order book in its own folder, which is used up now."""
