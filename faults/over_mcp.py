@@ -10,6 +10,9 @@ What bends the transport (`wire` in what the operator shows) is shown the messag
 An answer that it makes is said as this protocol says it: by a status, by `isError`, or by a
 JSON-RPC error. Over stdio there is no status and no connection of a call's own: a hang ends in the
 error of a client that timed out, and a cut in a server that is gone.
+
+What is bent is held back whole. Over HTTP, what a server asks its client in the middle of a call,
+in the same stream (sampling, elicitation), would come when the call is over: such a call hangs.
 """
 
 import json
@@ -95,13 +98,13 @@ def _bent(exchange: Exchange, call: Call, draw: Draw, copy: str, form: _Form) ->
         return _made_up(exchange, call, draw, form)
     reply = _result(exchange)
     copies = _copies(reply, copy)
-    clean = form.refuses(reply.structured)
+    refused = form.refuses(reply.structured)
     found = draw(
         _as_call(exchange, call, copies.shown),
-        lambda said: clean or not copies.structured or not form.refuses(copies.inner(said)),
+        lambda said: refused or not copies.structured or not form.refuses(copies.inner(said)),
     )
     said = text(found.exchange)
-    broken = copies.structured and not clean and form.refuses(copies.inner(said))
+    broken = copies.structured and not refused and form.refuses(copies.inner(said))
     split = copy != "both" and bool(reply.text) and reply.structured is not None
     landed = Landed(
         exchange=exchange,
@@ -188,6 +191,8 @@ class _Copies:
     """The one member of the structured copy in which it stands; None where it is the whole."""
     quoted: bool = False
     """Whether it stands there as a text."""
+    lack: str | None = None
+    """Why nothing can be put in its place; a sham does not ask for it."""
 
     def inner(self, said: str) -> str | None:
         """The structured copy of a text; None where it can have none."""
@@ -198,6 +203,8 @@ class _Copies:
 
     def edits(self, body: bytes, said: str, *, declared: bool) -> tuple[Edit, ...]:
         """The edits that put another text in its place."""
+        if self.lack is not None:
+            raise NoSite(self.lack)
         text = said if self.content else None
         if not self.structured:
             return mcp.replace(body, text=text)
@@ -212,8 +219,9 @@ class _Copies:
 def _copies(reply: mcp.Reply, copy: str) -> _Copies:
     structured = reply.structured
     if copy == "structuredContent" or (copy == "both" and not reply.text):
+        lack = f"the result has no {'text' if copy == 'both' else copy}"
         if structured is None:
-            raise NoSite("the result has no structuredContent" if copy != "both" else "no text")
+            return _Copies(shown=reply.text, content=True, structured=False, lack=lack)
         return _Copies(shown=structured, content=False, structured=True)
     if copy == "content" or structured is None or same(reply.text, structured):
         both = copy == "both" and structured is not None
@@ -229,9 +237,12 @@ def _copies(reply: mcp.Reply, copy: str) -> _Copies:
                 member=member,
                 quoted=isinstance(inner, str) and inner == reply.text,
             )
-    raise NoSite(
-        "content and structuredContent say different things; name the one to bend, as in "
-        "digit:copy=content"
+    return _Copies(
+        shown=reply.text,
+        content=True,
+        structured=False,
+        lack="content and structuredContent say different things; name the one to bend, as in "
+        "digit:copy=content",
     )
 
 

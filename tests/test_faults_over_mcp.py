@@ -252,6 +252,9 @@ def test_one_copy_may_be_bent_and_then_they_contradict_each_other(
 
 def test_copies_that_say_different_things_are_bent_one_by_one() -> None:
     prose = Server(text="Order ord-7314 is 1250.40 EUR", structured=ORDER)
+    exchange, run = struck("sham", prose)
+    assert result(exchange) == prose.result()
+    assert len(run.injections) == 1
     _, run = struck("digit", prose)
     assert run.injections == []
     assert "name the one to bend, as in digit:copy=content" in run.nemesis.no_site[0]
