@@ -86,3 +86,35 @@ def test_a_live_run_is_struck_at_the_model(tmp_path: Path) -> None:
     kept = second.response.body[: -len(second.response.chunks[-1].data)]
     assert injection.original.startswith(kept), "what was let through is the model's own"
     assert len(asked) >= 2
+
+
+@pytest.mark.parametrize(
+    ("agent", "transport", "says"),
+    [
+        ("claude-code", "http", b'{"type":"error","error":{"type":"api_error"'),
+        ("codex", "websocket", b'{"type": "error", "status": 500, "error": {"message"'),
+    ],
+)
+def test_a_real_agent_is_told_in_its_own_dialect_and_its_retry_is_folded(
+    tmp_path: Path, agent: str, transport: str, says: bytes
+) -> None:
+    """Codex goes from its WebSocket to HTTP; Claude Code has asked for a title on the side."""
+    with workplace(tmp_path, agent) as place:
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        fault = ("--fault", "http_status:code=500", "--at", "model", "--nth", "2")
+        said = place.stumble(
+            "fork", str(place.tape), *fault, "--twins", "0", *place.hosts, "--json"
+        )
+        found = json.loads(said.out.splitlines()[-1])
+    assert (found["fired"], found["unreached_reason"]) == (1, "absorbed"), said.err
+    assert found["agent_exit"] == 0
+    tape = read(Path(found["tape"]))
+    (injection,) = tape.injections
+    first, again = attempts(tape, injection.seq)
+    assert (first[0], again) == ("fault", ("live", 200))
+    struck = next(x for x in tape.exchanges if x.seq == injection.seq)
+    assert struck.transport == transport
+    assert struck.response is not None
+    assert struck.response.body.startswith(says)
+    assert tell(tape).placed[injection.seq].offers
