@@ -136,9 +136,9 @@ def test_truth_3_a_permanent_503_over_mcp_without_a_fork_diverges(over_mcp: Reco
 
 
 STRUCK = {
-    "http, 2026-07-28": ("digit:field=amount", "was not recorded|- .*amount"),
+    "http, 2026-07-28": ("digit:field=amount", "nearest is exchange"),
     "http, 2025-11-25": ("protocol_error", "MCP error -32603: Internal error"),
-    "stdio": ("tool_error", "A required argument is missing or invalid"),
+    "stdio": ("tool_error", "invalid_argument"),
     "stdio, 2025-11-25": ("truncate:keep=0.4", "nearest is exchange"),
 }
 
