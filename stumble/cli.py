@@ -92,6 +92,12 @@ def _shrink() -> click.Command:
     return shrink
 
 
+def _judge() -> click.Command:
+    from stumble.commands.judge import judge
+
+    return judge
+
+
 def _why() -> click.Command:
     from stumble.commands.why import why
 
@@ -169,6 +175,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "import": _import,
         "sql": _sql,
         "why": _why,
+        "judge": _judge,
         "report": _report,
         "gate": _gate,
         "compare": _compare,

@@ -171,6 +171,21 @@ def tried(store: Store, id: str) -> tuple[Run, tuple[Run, ...]]:
     return each, _Twins({}, store).of(each)
 
 
+def all_tried(store: Store) -> Iterator[tuple[Run, tuple[Run, ...]]]:
+    """All forks of the store that were struck, shams too, each with its clean twins."""
+    twins = _Twins({}, store)
+    with store.connect() as connection:
+        ids = connection.execute(
+            "select distinct trajectory_id from injections join trajectories using (trajectory_id)"
+            " where source = 'fork' and condition != 'clean' order by 1"
+        ).fetchall()
+    for (id,) in ids:
+        path = store.tapes / f"{id}.tape"
+        if path.exists():
+            each = run(read(path))
+            yield each, twins.of(each)
+
+
 class _Twins:
     """The clean twins of a group, from this batch and from the tapes of the store."""
 
