@@ -111,6 +111,8 @@ def find(name: str) -> Path:
         if not path.is_file():
             raise LookupError(f"{name}: there is no such file")
         return path
+    if os.sep in name:
+        raise LookupError(f"{name}: there is no such file or folder")
     ready = {path.stem: path for path in library()}
     if name not in ready:
         raise LookupError(f"no scenario is called {name!r}{nearest(name, ready)}")

@@ -119,6 +119,8 @@ def test_the_older_form_is_told_what_to_do(tmp_path: Path) -> None:
 def test_a_folder_without_a_task_is_none(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"it holds no task: there is no task.toml"):
         read(find(str(tmp_path)))
+    with pytest.raises(LookupError, match="none: there is no such file or folder"):
+        find(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What a tau2 domain's own files import of tau2, for where tau2 is not installed.
 
-Two modules are enough for most domains: `tau2.environment.toolkit`, by which tools are marked, and
-`tau2.environment.db`, on which their data is modelled. `tau2.domains.NAME` is the folder itself.
+Three modules are enough for most domains: `tau2.environment.toolkit`, by which tools are marked,
+`tau2.environment.db`, on which their data is modelled, and `tau2.utils.utils`, which says where
+data lie. `tau2.domains.NAME` is the folder itself.
 """
 
 import enum
@@ -80,12 +81,14 @@ class _Domains(importlib.abc.MetaPathFinder):
 
 def install(folder: str) -> None:
     """Be tau2 in this process, for the domain in a folder."""
-    for name in ("tau2", "tau2.environment", "tau2.domains"):
+    for name in ("tau2", "tau2.environment", "tau2.domains", "tau2.utils"):
         package = ModuleType(name)
         package.__path__ = []
         sys.modules[name] = package
     toolkit, db = ModuleType("tau2.environment.toolkit"), ModuleType("tau2.environment.db")
     vars(toolkit).update(ToolKitBase=ToolKitBase, ToolType=ToolType, is_tool=is_tool)
+    utils = ModuleType("tau2.utils.utils")
     vars(db).update(DB=DB)
-    sys.modules |= {toolkit.__name__: toolkit, db.__name__: db}
+    vars(utils).update(DATA_DIR=Path(folder))
+    sys.modules |= {each.__name__: each for each in (toolkit, db, utils)}
     sys.meta_path.append(_Domains(folder))

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel
 from tau2.environment.db import DB
+from tau2.utils.utils import DATA_DIR
 
 
 class Loan(BaseModel):
@@ -16,3 +17,7 @@ class Loan(BaseModel):
 class LendingDB(DB):
     loans: dict[str, Loan]
     settled: dict[str, float]
+
+
+PATH = DATA_DIR / "tau2" / "domains" / "lending" / "db.json"
+"""Where the domain would keep its data; whoever runs it says that anyway."""
