@@ -15,7 +15,8 @@ import pytest
 from tests.agents import native
 from tests.scripted_model import CALL_ID, Script, serving
 from tests.tees import ROOT, SMALL
-from traces.tape import read
+from traces.story import tell
+from traces.tape import Tape, read
 
 AGENT = (sys.executable, str(ROOT / "tests" / "mcp_agent.py"))
 STUMBLE = (sys.executable, "-m", "stumble")
@@ -153,7 +154,11 @@ def test_claude_code_calls_its_stdio_server_through_the_tee_unknowingly(desk: De
     with serving(script) as url:
         env["ANTHROPIC_BASE_URL"] = url
         said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
+        strike = ("--fault", "hang:progress=true,cap_ms=1200")
+        struck = desk.run(*STUMBLE, "record", "-o", "b.tape", *strike, "--", *agent, env=env)
     assert said[0] == 0, said
+    assert "struck mcp__small__echo at mcp with hang" in struck[2]
+    assert progress(read(desk.folder / "b.tape")) == [0, 1]
     assert json.loads(config.read_text())["mcpServers"] == settings
     assert called(desk) == ("mcp", "id", "value 4711")
     meta = json.loads(call_of(desk))["params"]["_meta"]
@@ -186,6 +191,14 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
     place, join, result = called(desk)
     assert (place, join) == ("mcp", "id")
     assert result.endswith("value 4711")
+
+
+def progress(tape: Tape) -> list[int]:
+    """How far a server said it was, in a call that the model was told timed out."""
+    (use,) = tell(tape).uses
+    assert (use.result, use.is_error) == ("MCP error -32001: Request timed out", True)
+    (start,) = [x.response for x in tape.exchanges if x.request.method == "START" and x.response]
+    return [json.loads(chunk.data)["params"]["progress"] for chunk in start.chunks]
 
 
 def called(desk: Desk) -> tuple[str, str, str]:
