@@ -325,7 +325,8 @@ def _in_its_pace(exchange: Exchange, now: float) -> Exchange:
     """A stream that was held back begins now, with the gaps between its chunks as they were."""
     answer = exchange.response
     kind = header(answer.headers, "content-type") if answer is not None else None
-    if answer is None or not (kind or "").startswith("text/event-stream"):
+    streams = exchange.transport == "websocket" or (kind or "").startswith("text/event-stream")
+    if answer is None or not streams:
         return exchange
     return exchange.later(max(0.0, now - answer.at))
 

@@ -417,6 +417,37 @@ def test_what_is_held_back_is_fetched_whole_and_bent(performer: Performer) -> No
     assert [x.answered_by for x in script.got] == ["fault"]
 
 
+def test_a_stream_that_was_held_back_keeps_the_gaps_between_its_chunks(
+    performer: Performer,
+) -> None:
+    gap = 0.2
+
+    class Hold:
+        def holds(self, exchange: Exchange) -> bool:
+            return True
+
+    def answer(end: socket.socket, n: int) -> bool:
+        head = STREAM.replace(b"X-Case: Kept", b"Content-Type: text/event-stream")
+        end.sendall(head + b"3\r\none\r\n")
+        time.sleep(gap)  # the model thinks
+        end.sendall(b"3\r\ntwo\r\n0\r\n\r\n")
+        return True
+
+    script = Script()
+    with (
+        inner(answer) as proxy,
+        on_stage(performer, Hold(), script, upstream=proxy.way) as stage,
+        dial(stage) as end,
+    ):
+        end.sendall(GET)
+        heard(end, b"0\r\n\r\n")
+    [got] = script.got
+    assert got.response is not None
+    first, second = got.response.chunks
+    assert (first.data, second.data) == (b"one", b"two")
+    assert second.at - first.at >= gap * 0.9
+
+
 def test_an_agent_that_leaves_ends_the_request_of_the_proxy_too(performer: Performer) -> None:
     left = threading.Event()
 
