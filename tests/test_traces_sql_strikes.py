@@ -55,3 +55,16 @@ def test_worlds_are_never_pooled() -> None:
         for view in ("recovery", "recovery_by_site"):
             found = answers(sql, f"SELECT world, fired FROM {view} ORDER BY world")
             assert found == [{"world": "fresh", "fired": 1}, {"world": "recorded", "fired": 1}]
+
+
+def test_defect_4_nothing_of_nothing_is_unknown_and_so_is_more_than_there_is() -> None:
+    """0/0 was published as a recovery of 1.0, and passing 5 of 3 times as 0."""
+    with empty() as sql:
+        fill(sql, "trajectories", [RUN])
+        fill(sql, "injections", [STRUCK | {"injection_id": "t/1", "consumed": False}])
+        rates = one(sql, "SELECT recovery_rate, silent_rate, recovery_given_notice FROM recovery")
+        assert set(rates.values()) == {None}
+        assert one(sql, "SELECT pass_hat_k(3, 3, 5) AS hat, pass_at_k(3, 3, 5) AS any_of") == {
+            "hat": None,
+            "any_of": None,
+        }
