@@ -11,6 +11,7 @@
     [world]                                     two commands: one sets it back, one exits 0 where
     reset = "python reset_shop.py"              the end state is right
     verify = "python check_shop.py"
+    answer = "refunded 48[.]15"                 without verify: what the last answer must hold
 
     [tools]                                     which requests a tool makes
     issue_refund = "POST */refunds"
@@ -77,6 +78,8 @@ class Scenario:
     budget: float = 600.0
     reset: str | None = None
     verify: str | None = None
+    answer: str | None = None
+    """A regular expression."""
     tools: Mapping[str, str] = field(default_factory=dict)
     equivalent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     practice: Practice | None = None
@@ -130,10 +133,11 @@ def read(path: Path) -> Scenario:
         "equivalent practice match faults"
     )
     world, match = top.table("world"), top.table("match")
-    world.only("reset verify")
+    world.only("reset verify answer")
     match.only("rules")
-    if world.text("verify") and not world.text("reset"):
-        raise ScenarioError(path, "world.verify", "needs reset: a used world proves nothing")
+    for key in ("verify", "answer"):
+        if world.text(key) and not world.text("reset"):
+            raise world.wrong(key, "needs reset: a used world proves nothing")
     tools, equivalent = top.table("tools"), top.table("equivalent")
     brought = None
     if folder := top.text("benchmark"):
@@ -154,6 +158,7 @@ def read(path: Path) -> Scenario:
         budget=top.seconds("budget", (brought and brought.budget) or 600.0),
         reset=world.text("reset"),
         verify=world.text("verify"),
+        answer=world.pattern("answer"),
         tools={name: tools.requests(name) for name in tools.said},
         equivalent={name: equivalent.texts(name) for name in equivalent.said},
         practice=_practice(top.table("practice")) if "practice" in said else None,

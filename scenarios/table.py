@@ -1,6 +1,7 @@
 """A table of a file that a person wrote, asked for values of one type each."""
 
 import math
+import re
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -53,6 +54,15 @@ class Table:
         if value is None:
             raise self.wrong(key, "is missing")
         return value
+
+    def pattern(self, key: str) -> str | None:
+        """A regular expression."""
+        text = self.text(key)
+        try:
+            re.compile(text or "")
+        except re.error as error:
+            raise self.wrong(key, f"{text!r} is no regular expression: {error}") from None
+        return text
 
     def optional_text(self, key: str) -> str | None:
         """The same, where null is as good as nothing, as in JSON."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,8 @@ class CommandWorld:
     prefix: Sequence[str] = ()
     """What to put before an absolute program, so that it runs where the agent does."""
     cwd: Path | None = None
+    answer: str = ""
+    """A regular expression that the last words of the agent must hold, where no command judges."""
 
     async def reset(self) -> None:
         """Set the world back; ChildProcessError with its last words where the command fails."""
@@ -52,7 +55,12 @@ class CommandWorld:
             raise ChildProcessError(f"the reset command exited {code}: {words[-1]}")
 
     async def verify(self, said: Sequence[str] = ()) -> Verdict:
-        """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown."""
+        """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown.
+
+        Without a command it is the answer that counts, and without either nothing is known.
+        """
+        if not self.verify_command and self.answer:
+            return answered(self.answer, said)
         if not self.verify_command:
             return Verdict(None, "no verifier")
         code, output = await self._run(self.verify_command)
@@ -63,6 +71,14 @@ class CommandWorld:
         if self.prefix:
             command = (*self.prefix, shutil.which(command[0]) or command[0], *command)
         return await run(command, self.cwd)
+
+
+def answered(pattern: str, said: Sequence[str]) -> Verdict:
+    """Whether the last of what was said holds a pattern; unknown where nothing was said."""
+    if not said:
+        return Verdict(None, "nothing was said")
+    found = re.search(pattern, said[-1]) is not None
+    return Verdict(found, "" if found else f"the answer holds no {pattern}")
 
 
 async def run(

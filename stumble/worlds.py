@@ -7,13 +7,20 @@ from scenarios.world import CommandWorld, World
 from stumble.exits import Wrong
 
 
-def by_command(reset: str | None, verify: str | None) -> World | None:
-    """A world behind commands; None where none was named."""
+def by_command(reset: str | None, verify: str | None, answer: str | None = None) -> World | None:
+    """A world behind commands; None where none was named.
+
+    An answer is judged where no command does it.
+    """
     if reset is None and verify is None:
         return None
     if reset is None:
         raise Wrong("--verify needs --reset: a verdict means nothing on a used world")
-    return CommandWorld(_command("--reset", reset), _command("--verify", verify) if verify else ())
+    return CommandWorld(
+        _command("--reset", reset),
+        _command("--verify", verify) if verify else (),
+        answer=answer or "",
+    )
 
 
 def _command(option: str, text: str) -> tuple[str, ...]:

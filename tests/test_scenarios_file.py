@@ -61,6 +61,11 @@ def test_a_file_is_read_into_plain_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        (
+            "[world]\nreset = 'x'\nanswer = '('",
+            "world.answer: '(' is no regular expression: missing ), unterminated subpattern",
+        ),
+        ("[world]\nanswer = 'x'", "world.answer: needs reset: a used world proves nothing"),
         ("budget = nan", "budget: nan is not a number of seconds above 0"),
         ("budget = inf", "budget: inf is not a number of seconds above 0"),
         ("[tools]\na = 'POST'", "tools.a: 'POST' is not METHOD GLOB, as in POST */refunds"),

@@ -36,3 +36,21 @@ def test_a_world_that_cannot_be_set_back_is_not_used() -> None:
     world = CommandWorld(command("print('no book'); raise SystemExit(3)"))
     with pytest.raises(ChildProcessError, match="exited 3: no book"):
         asyncio.run(world.reset())
+
+
+@pytest.mark.parametrize(
+    ("verify", "said", "passed"),
+    [
+        ("", ["I look.", "DONE: refunded 48.15"], True),
+        ("", ["refunded 48.15", "NOT DONE"], False),
+        ("", ["DONE: refunded 48015"], False),
+        ("", [], None),
+        ("raise SystemExit(1)", ["DONE: refunded 48.15"], False),
+        ("raise SystemExit(7)", ["DONE: refunded 48.15"], None),
+    ],
+)
+def test_the_last_answer_is_judged_where_no_command_judges(
+    verify: str, said: list[str], passed: bool | None
+) -> None:
+    world = CommandWorld(command(""), command(verify) if verify else (), answer=r"refunded 48\.15")
+    assert asyncio.run(world.verify(said)).passed is passed

@@ -225,7 +225,7 @@ def _own(
 
     return Setting(
         hosts=options.hosts(host_texts),
-        world=by_command(reset, verify),
+        world=by_command(reset, verify, said.answer if reset == said.reset else None),
         launch=launch,
         labels=Labels(agent=said.agent, model=said.model, scenario=said.name, task=said.task),
     )
