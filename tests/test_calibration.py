@@ -1,0 +1,192 @@
+"""Thousands of simulated stores with a known truth: what the queries say of them, and how surely.
+
+The repetitions are the agents of one store, so that one query answers for all of them.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.simulated import Numbers, put, rates, struck
+from tests.stored import Sql, empty, near, one
+from traces.relations import SCHEMAS
+from traces.sql import ask
+
+REPETITIONS = 2000
+CHANCE = 0.0038
+"""One standard error of a share of .97 of so many. By 60,000 repetitions the lowest coverage from 20
+traces on is .935 (30 traces, icc .2, rate .05), and the highest .969 (20 traces, icc 0, rate .05)."""
+EACH = 10
+"""Injections per trace."""
+SEED = 6
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+def shares(sql: Sql, question: str, truth: float) -> dict[str, float]:
+    """How many intervals of `lo` and `hi` hold the truth, miss it, or are not there."""
+    found = sql.execute(
+        f"SELECT avg((lo <= $t AND hi >= $t)::INT) AS covered, avg((lo > $t)::INT) AS above,"
+        f" avg((hi < $t)::INT) AS below, avg((lo IS NULL)::INT) AS without FROM ({question})",
+        {"t": truth},
+    )
+    names = [column[0] for column in found.description or ()]
+    return dict(zip(names, found.fetchall()[0], strict=True))
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3, 0.8])
+@pytest.mark.parametrize("icc", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize("traces", [8, 20, 30])
+def test_intervals_hold_the_truth_as_often_as_they_say(
+    sql: Sql, traces: int, icc: float, rate: float
+) -> None:
+    rng = np.random.default_rng([SEED, traces, int(10 * icc), int(100 * rate)])
+    chances = rates(rng, rate, icc, REPETITIONS, traces)
+    struck(sql, rng.random((*chances.shape, EACH)) < chances[:, :, None])
+    found = shares(sql, "SELECT silent_rate_lo AS lo, silent_rate_hi AS hi FROM recovery", rate)
+    print(f"{traces} traces, icc {icc}, rate {rate}: {found}")
+    assert found["without"] == 0
+    if traces >= 20:
+        assert 0.93 - CHANCE <= found["covered"] <= 0.97 + CHANCE
+
+
+LIVES = 2000
+STEPS = 20
+
+
+def lived(sql: Sql, hazard: Numbers, cap: Numbers) -> None:
+    """Clean runs: agents x runs, each with its hazard per step, stopped by a budget at its cap."""
+    rng = np.random.default_rng(SEED)
+    agents, runs = cap.shape
+    died = rng.geometric(np.broadcast_to(hazard, cap.shape))
+    for name in SCHEMAS:
+        sql.execute(f'DELETE FROM "{name}"')
+    put(
+        sql,
+        "trajectories",
+        "SELECT i AS trajectory_id, agent, i AS task, 'clean' AS condition,"
+        " least(died, cap) AS n_steps, died > cap AS passed, 'final' AS ended",
+        i=np.arange(cap.size),
+        agent=np.repeat(np.arange(agents), runs),
+        died=died.ravel(),
+        cap=cap.ravel(),
+    )
+
+
+@pytest.mark.parametrize("hazard", [0.02, 0.05, 0.1])
+def test_kaplan_and_meiers_interval_holds_the_truth_under_censoring(
+    sql: Sql, hazard: float
+) -> None:
+    caps = np.random.default_rng(SEED).integers(5, 40, (LIVES, 80))
+    lived(sql, np.array(hazard), caps)
+    at = "SELECT arg_max(lo, step) AS lo, arg_max(hi, step) AS hi FROM km WHERE step <= 12"
+    found = shares(sql, f"{at} GROUP BY agent", (1 - hazard) ** 12)
+    print(f"Kaplan-Meier at 12 steps, hazard {hazard}: {found}")
+    assert found["covered"] / (1 - found["without"]) == pytest.approx(0.95, abs=0.02)
+    error = one(
+        sql,
+        f"SELECT avg(s - {(1 - hazard) ** 12}) AS e FROM"
+        " (SELECT arg_max(survival, step) AS s FROM km WHERE step <= 12 GROUP BY agent)",
+    )
+    assert error["e"] == pytest.approx(0, abs=0.004)
+
+
+def test_tasks_that_differ_outlive_what_one_hazard_implies(sql: Sql) -> None:
+    rng = np.random.default_rng(SEED)
+    hazards = np.maximum(rng.beta(0.5, 9.5, (1, 20_000)), 1e-12)
+    lived(sql, hazards, np.full((1, 20_000), 60))
+    km = one(sql, "SELECT arg_max(survival, step) AS s FROM km WHERE step <= 50")
+    assert km["s"] == pytest.approx(0.395, abs=0.01)
+    lived(sql, hazards, np.full((1, 20_000), 10))
+    [table] = [row for row in ask(sql, "compounding").fetchall() if row[2] == 50]
+    sound, observed = table[11], table[13]
+    assert sound == pytest.approx(0.153, abs=0.01)
+    assert observed is None
+
+
+WORLDS = [
+    (0.05, 0.8, 0.0, 0.817),
+    (0.05, 0.8, 0.01, 0.668),
+    (0.05, 0.0, 0.0, 0.358),
+    (0.005, 0.8, 0.02, 0.656),
+    (0.20, 0.98, 0.0, 0.923),
+]
+"""Error rate, recovery, other hazard per step, and the chance to get through twenty steps."""
+
+
+@pytest.mark.parametrize(("e", "r", "u", "truth"), WORLDS)
+def test_the_chance_of_twenty_steps_is_recovered_from_its_parts(
+    sql: Sql, e: float, r: float, u: float, truth: float
+) -> None:
+    runs = 30_000
+    lived(sql, np.array(max(u, 1e-12)), np.full((1, runs), STEPS))
+    rng = np.random.default_rng(SEED)
+    put_beside(sql, rng.random(runs) < r)
+    [found] = [row for row in ask(sql, "p_eff", e=e).fetchall() if row[5] is not None]
+    p_eff, naive = found[9], found[11]
+    assert p_eff**STEPS == pytest.approx(truth, abs=0.012)
+    assert p_eff == pytest.approx(1 - e * (1 - r) - u, abs=0.0008)
+    assert naive == near(1 - e)
+
+
+def put_beside(sql: Sql, handled: Numbers) -> None:
+    """Faulted forks beside the clean runs of agent 0, one to a trace."""
+    shape = {"i": np.arange(len(handled)), "handled": handled}
+    sql.register("drawn", pa.table(shape))
+    for insert in (
+        "trajectories BY NAME SELECT 'f' || i AS trajectory_id, '0' AS agent, i AS parent_id,"
+        " 'fault' AS condition",
+        "injections BY NAME SELECT i AS injection_id, 'f' || i AS trajectory_id, 'e1' AS op,"
+        " true AS consumed",
+        "outcomes BY NAME SELECT i AS injection_id, 1 AS judge_version, true AS baseline_valid,"
+        " CASE WHEN handled THEN 'recovered' ELSE 'crashed' END AS class, handled AS noticed",
+    ):
+        sql.execute(f"INSERT INTO {insert} FROM drawn")
+    sql.unregister("drawn")
+
+
+@pytest.mark.parametrize(("e", "r", "u", "truth"), WORLDS)
+def test_the_same_chance_is_seen_in_runs_that_err_by_themselves(
+    sql: Sql, e: float, r: float, u: float, truth: float
+) -> None:
+    lived(sql, np.array(e * (1 - r) + u), np.full((1, 30_000), STEPS))
+    [found] = ask(sql, "half_life").fetchall()
+    assert found[6] ** STEPS == pytest.approx(truth, abs=0.012)
+    assert found[7] <= 1 - e * (1 - r) - u <= found[8]
+
+
+FUNNEL = {"recovered": 0.41, "noticed_wrong": 0.09, "honest_fail": 0.064, "crashed": 0.022}
+FUNNEL |= {"silent_wrong": 0.364, "masked": 0.05}
+
+
+def test_the_funnel_recovers_its_truth(sql: Sql) -> None:
+    classes = list(FUNNEL)
+    drawn = np.random.default_rng(SEED).choice(6, (1, 300, EACH), p=list(FUNNEL.values()))
+    struck(sql, drawn == classes.index("silent_wrong"))
+    fill = np.array(classes)[drawn].ravel()
+    put(
+        sql,
+        "outcomes",
+        "SELECT i AS injection_id, 1 AS judge_version, true AS baseline_valid, class,"
+        " class NOT IN ('silent_wrong', 'masked') AS noticed",
+        **{"i": np.arange(fill.size), "class": fill},
+    )
+    answer = ask(sql, "funnel")
+    names = [column[0] for column in answer.description or ()]
+    found = dict(zip(names, answer.fetchall()[0], strict=True))
+    notice = 1 - FUNNEL["silent_wrong"] - FUNNEL["masked"]
+    claimed = sum(FUNNEL[c] for c in ("recovered", "masked", "silent_wrong", "noticed_wrong"))
+    for name, truth in {
+        "notice_rate": notice,
+        "recovery_given_notice": FUNNEL["recovered"] / notice,
+        "silent_rate": FUNNEL["silent_wrong"],
+    }.items():
+        assert found[f"{name}_lo"] <= truth <= found[f"{name}_hi"]
+        assert found[name] == pytest.approx(truth, abs=0.03)
+    assert found["wrong_given_claimed"] == pytest.approx(0.454 / claimed, abs=0.03)
