@@ -54,6 +54,6 @@ def struck(sql: Sql, silent: Numbers) -> None:
         sql,
         "outcomes",
         "SELECT i AS injection_id, 1 AS judge_version, true AS baseline_valid,"
-        " NOT silent AS noticed, CASE WHEN silent THEN 'silent_wrong' ELSE 'recovered' END AS class",
+        " NOT silent AS noticed, if(silent, 'silent_wrong', 'recovered') AS class",
         **shape,
     )

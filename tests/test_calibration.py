@@ -16,8 +16,8 @@ from traces.sql import ask
 
 REPETITIONS = 2000
 CHANCE = 0.0038
-"""One standard error of a share of .97 of so many. By 60,000 repetitions the lowest coverage from 20
-traces on is .935 (30 traces, icc .2, rate .05), and the highest .969 (20 traces, icc 0, rate .05)."""
+"""One standard error of a share of .97 of so many. By 60,000 repetitions the lowest coverage from
+20 traces on is .935 (30 traces, icc .2, rate .05), the highest .969 (20, icc 0, rate .05)."""
 EACH = 10
 """Injections per trace."""
 SEED = 6

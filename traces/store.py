@@ -317,6 +317,13 @@ def _tame(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"SET memory_limit = '{_MEMORY}'")
 
 
+def confine(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
+    """From here on the connection reads nothing outside the store, and cannot be let out again."""
+    connection.execute(f"SET allowed_directories = [{_quoted(str(root.resolve()))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
 def _columns(relation: str) -> str:
     return ", ".join(f'"{column}"' for column in SCHEMAS[relation].names)
 

@@ -5,12 +5,18 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble.exits import Wrong
 
-FORMATS = ("table", "json", "csv")
+if TYPE_CHECKING:
+    import duckdb
+
+FORMATS = ("table", "json", "csv", "parquet")
+READING = ("SELECT", "EXPLAIN", "CALL", "PRAGMA", "MULTI")
+"""The statements that may be asked; MULTI is what PIVOT becomes."""
 
 
 @click.command(
@@ -37,6 +43,10 @@ def sql(
     stumble sql --list
     stumble sql "select op, consumed, recovery_rate, lo, hi from recovery"
     stumble sql survival_table e=0.02
+    stumble sql recovery --format parquet > recovery.parquet
+
+    It reads, and only the store: no statement writes a file or a table, and no other file is
+    read. For more, open .stumble/store.duckdb with a DuckDB client of your own.
     """
     query = query.strip() if query else None
     if not listing and not query and not rebuild:
@@ -48,8 +58,8 @@ def sql(
     from stumble.home import store_root
     from stumble.options import pairs
     from traces.nearest import nearest
-    from traces.sql import ask, questions, views
-    from traces.store import Store
+    from traces.sql import questions, statement, views
+    from traces.store import Store, confine
 
     if listing:
         _list(
@@ -71,18 +81,43 @@ def sql(
     known = (*named, *views(), *indexing.relations())
     if " " not in query and query not in known:
         raise Wrong(f"nothing is called {query!r}{nearest(query, known)}; or give SQL")
-    statement = query if " " in query else f'from "{query}"'
+    form = "json" if as_json else form
+    if form == "parquet" and sys.stdout.isatty():
+        raise Wrong("Parquet is not for a terminal; send it to a file: ... > answer.parquet")
     try:
+        if query in named:
+            text, values = statement(query, **given)
+        else:
+            text = query if " " in query else f'from "{query}"'
+            values = {**given} or None
         with store.connect() as connection:
-            answer = (
-                ask(connection, query, **given)
-                if query in named
-                else connection.execute(statement, given or None)
-            )
+            _only_reads(connection, text)
+            confine(connection, store.root)
+            if form == "parquet":
+                _parquet(connection.sql(text, params=values))
+                return
+            answer = connection.execute(text, values)
             names = [column[0] for column in answer.description or ()]
-            _print(names, answer.fetchall(), "json" if as_json else form)
+            _print(names, answer.fetchall(), form)
     except (duckdb.Error, ValueError) as error:
         raise Wrong(str(error)) from None
+
+
+def _only_reads(connection: "duckdb.DuckDBPyConnection", text: str) -> None:
+    """Wrong for a statement that is there to change something, before any of it runs."""
+    for each in connection.extract_statements(text):
+        if each.type.name not in READING:
+            raise Wrong(
+                f"stumble sql only reads, and this is {each.type.name}; to write, redirect what it "
+                "prints (--format csv, json, parquet), or open .stumble/store.duckdb with a "
+                "DuckDB client of your own"
+            )
+
+
+def _parquet(answer: "duckdb.DuckDBPyRelation") -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(answer.to_arrow_table(), sys.stdout.buffer, compression="zstd")
 
 
 def _with_defaults(help: str, defaults: object) -> str:

@@ -95,6 +95,11 @@ def ask(
     connection: duckdb.DuckDBPyConnection, name: str, **params: Value
 ) -> duckdb.DuckDBPyConnection:
     """The connection with the answer ready to fetch; text is read as what the default is."""
+    return connection.execute(*statement(name, **params))
+
+
+def statement(name: str, **params: Value) -> tuple[str, dict[str, Value] | None]:
+    """The text of a question and its values; ValueError for what it does not take."""
     known = {question.name: question for question in questions()}
     if name not in known:
         raise ValueError(f"no question {name}; there are {', '.join(known)}")
@@ -104,7 +109,7 @@ def ask(
     given = {key: _like(name, key, defaults[key], value) for key, value in params.items()}
     for key, value in given.items():
         _check(known[name], key, value)
-    return connection.execute(known[name].sql, {**defaults, **given} or None)
+    return known[name].sql, {**defaults, **given} or None
 
 
 def _check(question: Question, key: str, value: Value) -> None:

@@ -1,0 +1,103 @@
+"""`stumble sql` as a user runs it: formats, refusals, and another client on the same store."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.shop import Shop
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Shop:
+    """A folder whose store has 200 imported runs, twice told and once kept."""
+    folder = tmp_path_factory.mktemp("sql")
+    shop = Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
+    for _ in range(2):
+        assert shop.stumble("import", str(shared / "tau" / "gpt-4o-airline.json.gz")).code == 0
+    return shop
+
+
+def test_the_same_runs_twice_are_there_once(opened: Shop) -> None:
+    said = opened.stumble("sql", "--json", "select count(*) n from trajectories")
+    assert said.json == [{"n": 200}]
+
+
+def test_a_question_in_every_format(opened: Shop) -> None:
+    ask = ("sql", "pass_hat_k", "k=2", "--format")
+    rows = opened.stumble(*ask, "json").json
+    assert [row["pass_hat_k"] for row in rows] == pytest.approx([0.42, 0.2733333333])
+    told = list(csv.DictReader(io.StringIO(opened.stumble(*ask, "csv").out)))
+    assert [float(row["pass_hat_k"]) for row in told] == [row["pass_hat_k"] for row in rows]
+    assert "0.2733" in opened.stumble(*ask, "table").out
+    command = [sys.executable, "-m", "stumble", *ask, "parquet"]
+    done = subprocess.run(command, cwd=opened.folder, capture_output=True, timeout=90, check=True)
+    assert pq.read_table(io.BytesIO(done.stdout)).to_pylist() == rows
+
+
+def test_names_and_their_parameters_are_listed(opened: Shop) -> None:
+    said = opened.stumble("sql", "--list")
+    assert said.code == 0
+    for name in ("funnel", "sample_size", "silent_by_n", "recovery", "telemetry", "trajectories"):
+        assert name in said.out
+    assert "[model=null, e=null]" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("survival_table", "e=2"), "survival_table: e is 0 to 1, not 2"),
+        (("survival_table", "rate=1"), "survival_table takes model, e, not rate"),
+        (("recovry",), "nothing is called 'recovry'; did you mean recovery"),
+    ],
+)
+def test_a_wrong_question_is_told_what_is_wrong(
+    opened: Shop, words: tuple[str, ...], reason: str
+) -> None:
+    said = opened.stumble("sql", *words)
+    assert (said.code, said.out) == (2, "")
+    assert reason in said.err
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "copy (select 1) to '{folder}/out.csv'",
+        "select 1; copy (select 1) to '{folder}/.stumble/index/out.csv'",
+        "create table mine as select 1",
+        "attach '{folder}/other.duckdb'",
+        "from read_text('{folder}/secret')",
+        "from '{folder}/secret.csv'",
+    ],
+)
+def test_nothing_is_written_and_nothing_else_is_read(opened: Shop, statement: str) -> None:
+    (opened.folder / "secret").write_text("a key")
+    (opened.folder / "secret.csv").write_text("a\nkey\n")
+    before = sorted(opened.folder.rglob("*"))
+    said = opened.stumble("sql", statement.format(folder=opened.folder))
+    assert said.code == 2
+    assert "key" not in said.out
+    assert "only reads" in said.err or "disabled by configuration" in said.err
+    assert [path for path in sorted(opened.folder.rglob("*")) if path not in before] == []
+
+
+def test_any_duckdb_client_can_open_the_store(opened: Shop) -> None:
+    opened.stumble("sql", "select 1")
+    script = (
+        "import duckdb; c = duckdb.connect('.stumble/store.duckdb', read_only=True);"
+        "print(c.execute('select count(*) from trajectories').fetchone()[0],"
+        " c.execute('select max(step) from km').fetchone()[0], end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script],
+        cwd=opened.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "200 30"
