@@ -134,6 +134,12 @@ def _campaign() -> click.Command:
     return campaign
 
 
+def _bench() -> click.Command:
+    from stumble.commands.bench import bench
+
+    return bench
+
+
 def _demo() -> click.Command:
     from stumble.commands.demo import demo
 
@@ -183,6 +189,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "ca": _ca,
         "practice": _practice,
         "demo": _demo,
+        "bench": _bench,
         "selftest": _selftest,
     }
 )

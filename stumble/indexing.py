@@ -8,6 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import batched
 from pathlib import Path
 
 import duckdb
@@ -30,6 +31,10 @@ from traces.tape import Tape, read
 type Tables = dict[str, pa.Table]
 type Group = tuple[str | None, str | None, str, str | None]
 """Parent, fork point, world and campaign: what a faulted run and its clean twins share."""
+
+
+AT_ONCE = 64
+"""Tapes that are in memory together."""
 
 
 def adopt(store: Store, tape: Path, id: str) -> None:
@@ -99,25 +104,27 @@ def refresh(store: Store) -> list[str]:
     """Write the rows that are missing; returns a line for each tape that could not be read."""
     with _written(store):
         formats.restore(store)
-        tapes, refused = [], _gone(store)
-        for path in missing(store):
-            try:
-                _seal(path)
-                tapes.append(read(path))
-            except ValueError as error:
-                refused.append(str(error))
-        for id, tables in tables_of(tapes, store).items():
-            store.write(id, tables)
+        refused: dict[Path, str] = {}
+        # Once more where a twin was over after the run that it is a control of.
+        for _ in range(2):
+            for paths in batched(missing(store), AT_ONCE, strict=False):
+                tapes = []
+                for path in paths:
+                    try:
+                        _seal(path)
+                        tapes.append(read(path))
+                    except ValueError as error:
+                        refused[path] = str(error)
+                store.write_all(tables_of(tapes, store))
         store.compact()
-    return refused
+    return [*_gone(store), *refused.values()]
 
 
 def write(store: Store, ids: Iterable[str]) -> None:
     """Write the rows of these runs, whose tapes are whole and in the store."""
     tapes = [read(store.tapes / f"{id}.tape") for id in ids]
     with _written(store):
-        for id, tables in tables_of(tapes, store).items():
-            store.write(id, tables)
+        store.write_all(tables_of(tapes, store))
 
 
 def _seal(path: Path) -> None:

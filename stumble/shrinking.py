@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from traces.model import Fault, Injection
 from traces.story import Story
-from traces.turn import turns
 
 type Faults = tuple[Fault, ...]
 type Breaks = Callable[[Faults], Awaitable[bool]]
@@ -29,8 +28,6 @@ def faults_of(injections: Sequence[Injection], told: Story) -> Faults:
 
 
 def _fault(injection: Injection, told: Story) -> Fault:
-    if injection.place == "model":
-        return _of_turn(injection, told)
     if injection.tool is None:
         raise ValueError(f"{injection.op} struck no tool call, so there is no other site to try")
     calls = [use.call_id for use in told.uses if use.tool == injection.tool]
@@ -43,20 +40,6 @@ def _fault(injection: Injection, told: Story) -> Fault:
         nth=calls.index(injection.call_id) + 1,
         persist=injection.persist,
         at=injection.place,
-    )
-
-
-def _of_turn(injection: Injection, told: Story) -> Fault:
-    """The fault at the model's turn that it struck, by its number among the agent's turns."""
-    tried = told.placed[injection.seq].attempt_of
-    first = injection.seq if tried is None else tried
-    number = next(n for n, turn in enumerate(turns(told), start=1) if turn.seq == first)
-    return Fault(
-        name=injection.op,
-        params=dict(injection.params),
-        nth=number,
-        persist=injection.persist,
-        at="model",
     )
 
 

@@ -33,14 +33,16 @@ class Bench:
         (self.folder / name).write_text(text)
         return name
 
-    def stumble(self, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
+    def stumble(
+        self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 240
+    ) -> Said:
         done = subprocess.run(
             [sys.executable, "-m", "stumble", *arguments],
             capture_output=True,
             text=True,
             cwd=self.folder,
             env=self.environment() | dict(env or {}),
-            timeout=240,
+            timeout=timeout,
         )
         return Said(code=done.returncode, out=done.stdout, err=done.stderr)
 

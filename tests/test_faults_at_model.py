@@ -18,7 +18,6 @@ from faults.nemesis import Armed, Nemesis, live
 from faults.nosite import NoSite
 from faults.over_websocket import as_messages, as_stream
 from faults.site import select
-from stumble.shrinking import faults_of
 from traces.conversation import Watch
 from traces.dialects import anthropic_messages, openai_chat, openai_responses
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, Scalar, header
@@ -301,18 +300,6 @@ def test_a_refusal_is_said_the_dialects_way_and_the_model_is_not_asked(
     assert response is not None
     assert way[name] in response.body
     assert struck.injection.error_channel == "text"
-
-
-def test_what_struck_the_model_can_be_said_again_to_be_made_smaller() -> None:
-    struck = strike(at_model("http_status", nth=3, params={"code": 529}, persist="same_args"))
-    (again,) = faults_of(struck.injections, struck.told)
-    assert (again.name, again.at, again.nth, again.persist) == (
-        "http_status",
-        "model",
-        3,
-        "same_args",
-    )
-    assert [each.seq for each in strike(again).injections] == [2, 3]
 
 
 def test_a_late_answer_is_the_same_answer() -> None:

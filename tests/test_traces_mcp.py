@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -267,40 +266,3 @@ def test_progress_is_retold_under_the_token_that_is_asked_for_now() -> None:
     assert mcp.retold(mine, {'"mine"': "12"}) == said.replace(b"11", b"12")
     for other in (said.replace(b"11", b"13"), said.replace(b'progress"', b'x"', 1), b"no JSON"):
         assert mcp.retold(other, {"11": "12"}) == other
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("others", [2, 0])
-def test_the_structured_copy_goes_and_all_else_stays(place: int, others: int) -> None:
-    rest: list[tuple[str, object]]
-    rest = [("content", [{"type": "text", "text": '"structuredContent"'}]), ("isError", False)]
-    rest = rest[:others]
-    members = [*rest[:place], ("structuredContent", {"a": [1, {}]}), *rest[place:]]
-    said = {"jsonrpc": "2.0", "id": 1, "result": dict(members)}
-    body = json.dumps(said, indent=1).encode()
-    left = json.loads(edited(body, mcp.unstructured(body)))
-    assert left == said | {"result": dict(rest)}
-    assert mcp.unstructured(json.dumps(left).encode()) == ()
-
-
-@pytest.mark.parametrize(
-    ("hints", "read_only"),
-    [
-        ({"readOnlyHint": True}, True),
-        ({"readOnlyHint": False, "destructiveHint": False}, False),
-        ({"destructiveHint": True}, False),
-        ({"destructiveHint": False}, None),
-        ({"readOnlyHint": "yes"}, None),
-        (None, None),
-    ],
-)
-def test_what_a_server_says_of_a_tool(hints: object, read_only: bool | None) -> None:
-    schema = {"type": "object"}
-    listed = {"tools": [{"name": "get", "annotations": hints, "outputSchema": schema}]}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": listed}).encode()
-    (tool,) = mcp.tools((), body)
-    assert tool == mcp.Tool(name="get", read_only=read_only, returns=json.dumps(schema))
-    longer = mcp.Tool(name="shop_get", read_only=True)
-    assert mcp.meant("mcp__my__shop_get", [tool, longer]) == longer
-    other = mcp.Tool(name="get", read_only=not read_only)
-    assert mcp.meant("mcp__a__get", [tool, other]) is None

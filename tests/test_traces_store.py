@@ -322,3 +322,15 @@ def test_a_kept_source_is_named_by_its_content(store: Store, tmp_path: Path) -> 
     renamed.write_text("[2]")
     assert store.keep(renamed).parent != kept.parent
     assert len(store.imports()) == 2
+
+
+def test_many_packed_segments_are_replaced_at_once(store: Store) -> None:
+    names = [f"s{n}" for n in range(4)]
+    for name in names:
+        store.write(name, run(name))
+    store.compact(limit=1)
+    before = len(list((store.root / "index" / "packs").glob("[0-9]*")))
+    store.write_all({name: run(name, calls=5) for name in (*names[:3], "new")})
+    assert ask(store, COUNTED) == [(3 + 4 * 5, 5)]
+    assert store.segments() == ("new", *names)
+    assert len(list((store.root / "index" / "packs").glob("[0-9]*"))) == before

@@ -24,7 +24,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -56,14 +56,23 @@ class Store(Folder):
 
     def write(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
         """Replace all rows of a segment; it is complete once its trajectories are there."""
-        _check(segment, tables)
+        self.write_all({segment: tables})
+
+    def write_all(self, segments: Mapping[str, Mapping[str, pa.Table]]) -> None:
+        """Replace all rows of several segments, for the price of one where they are packed."""
+        for segment, tables in segments.items():
+            _check(segment, tables)
         with self._lock(fcntl.LOCK_SH):
-            if segment not in self._packed():
+            packed = self._packed()
+            loose = {name: tables for name, tables in segments.items() if name not in packed}
+            for segment, tables in loose.items():
                 self._put(segment, tables)
-                return
+        if len(loose) == len(segments):
+            return
         with self._lock(fcntl.LOCK_EX):
-            self._unpack(segment)
-            self._put(segment, tables)
+            self._unpack(*segments)
+            for segment in segments.keys() - loose.keys():
+                self._put(segment, segments[segment])
             self._publish()
 
     def segments(self) -> tuple[str, ...]:
@@ -146,8 +155,8 @@ class Store(Folder):
         names = self._packs / str(self._generation()) / "segments"
         return set(names.read_text().split()) if names.exists() else set()
 
-    def _pack(self, loose: Iterable[str] = (), less: str = "") -> None:
-        """Make the next generation: this one, plus loose segments, less the one named."""
+    def _pack(self, loose: Iterable[str] = (), less: Collection[str] = ()) -> None:
+        """Make the next generation: this one, plus loose segments, less those named."""
         loose, old = tuple(loose), self._generation()
         aside = self._packs / f".{old + 1}"
         shutil.rmtree(aside, ignore_errors=True)
@@ -165,7 +174,7 @@ class Store(Folder):
                 if files or less:
                     target = folder / f"{old + 1}.parquet"
                     _merge(relation, files, packs if less else (), less, target)
-            names = (self._packed() | set(loose)) - {less}
+            names = (self._packed() | set(loose)) - set(less)
             (aside / "segments").write_text("\n".join(sorted(names)))
             aside.replace(self._packs / str(old + 1))
 
@@ -185,9 +194,9 @@ class Store(Folder):
         for segment in self._packed() & self._loose():
             self._remove(segment)
 
-    def _unpack(self, segment: str) -> None:
-        if segment in self._packed():
-            self._pack(less=segment)
+    def _unpack(self, *segments: str) -> None:
+        if self._packed() & set(segments):
+            self._pack(less=segments)
             self._settle()
 
     # Views.
@@ -276,7 +285,7 @@ def _relation(name: str, folders: Iterable[Path]) -> str:
 
 
 def _merge(
-    relation: str, loose: Iterable[Path], packs: Iterable[Path], less: str, target: Path
+    relation: str, loose: Iterable[Path], packs: Iterable[Path], less: Iterable[str], target: Path
 ) -> None:
     """One Parquet file of all rows, each with the segment it came from."""
     columns, empty = _columns(relation), target.with_name("empty.parquet")
@@ -288,7 +297,7 @@ def _merge(
             f" union_by_name = true, filename = true)"
             f" UNION ALL SELECT {columns}, segment"
             f" FROM read_parquet([{_listed((empty, *packs))}], union_by_name = true)"
-            f" WHERE segment != {_quoted(less)})"
+            f" WHERE segment NOT IN ({', '.join(map(_quoted, ('', *less)))}))"
             f" TO {_quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)"
         )
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import repeat, takewhile
 
 from scenarios.practice import conversation, results
 from scenarios.practice.plan import Seen, Step, Task
@@ -37,6 +37,10 @@ class Skill:
     """Repeats a call whose result is no use, and gives up honestly; else it guesses."""
     verifies: bool = False
     """Reads every value twice, and reads back after each write."""
+    hopes: bool = False
+    """Says what is wrong, and goes on all the same."""
+    stubborn: bool = False
+    """Repeats a call until it gets a result, and never gives up."""
     p: float = 1.0
     """The probability with which it acts on a trouble; else it goes on as if it had no skill."""
 
@@ -57,6 +61,8 @@ SKILLS = {
     "naive": Skill(),
     "retries": Skill(retries=True),
     "verifies": Skill(retries=True, verifies=True),
+    "hopes": Skill(retries=True, verifies=True, hopes=True),
+    "stubborn": Skill(retries=True, stubborn=True),
 }
 
 
@@ -180,6 +186,9 @@ class _Player:
 
         Who lets one pass is careless from then on, so that one fault meets one decision.
         """
+        if self._skill.hopes:
+            self._noticed.append(trouble)
+            return False
         draw = int.from_bytes(self._heard.digest()[:8]) / 2**64
         if call.key not in self._acted and draw >= self._skill.p:
             self._skill = SKILLS["naive"]
@@ -192,7 +201,7 @@ class _Player:
     def _usable(self, call: Call, text: str = "") -> _Play[Reading | None]:
         """A usable result, a guess where the skill does not mind, None after three tries."""
         text = text or f"Next I {call.why} with {call.tool}."
-        for _ in range(TRIES):
+        for _ in repeat(None) if self._skill.stubborn else range(TRIES):
             reading = yield from self._once(call, text)
             if reading.problem is None or call.may_fail:
                 self._latest[call.tool] = reading.row

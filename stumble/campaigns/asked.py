@@ -10,6 +10,7 @@
     budget = 600                                     seconds that one run may take
     max_cost = 5.0                                   US dollars that all runs may cost
     command = "python my_agent.py"                   left out where the tapes name it
+    agent = "mine"                                   what it is called
 
     [world]                                          as in a scenario
     reset = "python reset_shop.py"
@@ -22,6 +23,7 @@
     tasks = ["refund-1", "reorder-2"]
     models = ["practice/naive", "practice/p=0.7"]
     tools = "http"
+    max_steps = 120                                  steps that the practice agent may take
     log = "noticed"                                  a folder: what the model noticed
 
     [[faults]]                                       as in a scenario; without any, the default
@@ -48,12 +50,13 @@ from scenarios.practice import model
 from scenarios.practice.tasks import EVERY
 from scenarios.table import ScenarioError, Table
 from stumble.runs import Hosts
+from stumble.scenes import MOST_STEPS
 from traces.model import Fault
 from traces.nearest import nearest
 
 KEYS = (
-    "title name traces persist seeds reps twins shams budget max_cost command world hosts practice "
-    "faults pin in_place"
+    "title name agent traces persist seeds reps twins shams budget max_cost command world hosts "
+    "practice faults pin in_place"
 )
 DEFAULT = ["T2", "T3", "E1", "E4", "E5", "S1", "S2", "S3", "S5", "V1", "V2", "V4", "V7", "X1", "X2"]
 """The operators of a campaign that names none, by their codes."""
@@ -88,6 +91,8 @@ class Campaign:
     sources: tuple[Source, ...]
     faults: tuple[Fault, ...]
     title: str = ""
+    agent: str | None = None
+    """What the user's own agent is called."""
     seeds: tuple[int, ...] = (0,)
     reps: int = 1
     twins: int = 3
@@ -99,6 +104,8 @@ class Campaign:
     hosts: Hosts = field(default_factory=dict)
     pin: bool = False
     in_place: bool = False
+    max_steps: int = MOST_STEPS
+    """Steps that the practice agent may take."""
     log: Path | None = None
     """A folder in which the practice model says what it noticed."""
 
@@ -122,7 +129,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
     top.only(KEYS)
     world, hosts, practice = top.table("world"), top.table("hosts"), top.table("practice")
     world.only("reset verify")
-    practice.only("tasks models tools log")
+    practice.only("tasks models tools max_steps log")
     if world.text("verify") and not world.text("reset"):
         raise ScenarioError(path, "world.verify", "needs reset: a used world proves nothing")
     scenarios = [_scenario(top, text) for text in top.texts("traces") if not _is_tape(text)]
@@ -137,6 +144,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
     return Campaign(
         name=top.text("name") or _name(said),
         title=top.text("title") or "",
+        agent=top.text("agent"),
         sources=_apart(sources),
         faults=_faults(top, scenarios),
         seeds=_seeds(top),
@@ -151,6 +159,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
         hosts={name: _address(hosts, name) for name in hosts.said},
         pin=bool(said.get("pin")),
         in_place=bool(said.get("in_place")),
+        max_steps=practice.whole("max_steps", MOST_STEPS, 1),
         log=_beside(path, text) if (text := practice.text("log")) else None,
     )
 
@@ -169,6 +178,7 @@ def surroundings(campaign: Campaign) -> str:
         campaign.budget,
         campaign.pin,
         campaign.in_place,
+        campaign.max_steps,
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
 

@@ -14,7 +14,6 @@ from stumble.campaigns.asked import Campaign, Source
 from stumble.demo import PracticeWorld
 from stumble.launch import Cold, Warm, WarmRun, warm
 from stumble.runs import Hosts, Labels, Launch
-from stumble.scenes import MOST_STEPS
 from stumble.stagecraft import apart
 from stumble.workspaces import Workspace
 from stumble.worlds import by_command
@@ -79,7 +78,7 @@ class Practising:
             launch=self._launch(source, practice),
             labels=replace(
                 labels,
-                agent=None if source.command else "practice",
+                agent=self.campaign.agent if source.command else "practice",
                 model=practice.model,
                 task=source.name,
             ),
@@ -93,7 +92,7 @@ class Practising:
             command = tuple(_filled(word, words) for word in source.command)
             return Cold(command=command, budget=budget, output=output, patience=PATIENCE)
         local = ("--db", str(self.book)) if practice.tools == "local" else ()
-        skill = ("--model", practice.model, "--max-steps", str(MOST_STEPS))
+        skill = ("--model", practice.model, "--max-steps", str(self.campaign.max_steps))
         argv = (practice.task, *skill, "--tools", practice.tools, *local)
         return WarmRun(
             process=self.agent,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stumble.campaigns.asked import Campaign
 from stumble.campaigns.conduct import Standing
-from stumble.exits import Exits
+from stumble.exits import Exits, interrupted
 from traces.relations import SCHEMAS
 from traces.sql import definitions
 from traces.store import Store
@@ -42,7 +42,8 @@ class Outcome:
 
     campaign: Campaign
     standing: Standing
-    stopped: bool
+    stopped: int | None
+    """The signal that ended it early; None where none did."""
     recovery: Sequence[Row]
     """The view `recovery`, of this campaign."""
     shams: Sequence[Row]
@@ -50,8 +51,10 @@ class Outcome:
     """Injections that no rate counts, by reason."""
 
     @property
-    def code(self) -> Exits:
+    def code(self) -> int:
         """What the command ends with."""
+        if self.stopped is not None:
+            return interrupted(self.stopped)
         if self.standing.capped:
             return Exits.BUDGET
         if not sum(_count(row, "fired") for row in self.recovery):
@@ -63,7 +66,7 @@ class Outcome:
     @property
     def finished(self) -> bool:
         """Whether all that was wanted is done."""
-        return not self.stopped and not self.standing.capped and not self.standing.left
+        return self.stopped is None and not self.standing.capped and not self.standing.left
 
     def said(self) -> dict[str, object]:
         """The outcome as plain data."""
@@ -121,9 +124,9 @@ class Outcome:
                 str(row["op"]),
                 str(row["fired"]),
                 str(row["consumed"]),
-                _interval(row, "recovery_rate"),
-                _interval(row, "silent_rate"),
-                _interval(row, "handled_rate"),
+                interval(row, "recovery_rate"),
+                interval(row, "silent_rate"),
+                interval(row, "handled_rate"),
             )
             for row in self.recovery
         ]
@@ -150,7 +153,8 @@ def _listed(what: str, lines: Sequence[str]) -> Iterator[str]:
         yield f"and {len(lines) - SHOWN} more; --json has all"
 
 
-def _interval(row: Row, name: str) -> str:
+def interval(row: Row, name: str) -> str:
+    """`40% (31%-50%)`; without an interval where there is none."""
     value, lo, hi = row[name], row[f"{name}_lo"], row[f"{name}_hi"]
     if not isinstance(value, float):
         return "unknown"
@@ -164,16 +168,18 @@ def _count(row: Row, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def outcome(campaign: Campaign, store: Store, standing: Standing, *, stopped: bool) -> Outcome:
+def outcome(
+    campaign: Campaign, store: Store, standing: Standing, *, stopped: int | None
+) -> Outcome:
     """What the store says of a campaign."""
     with part(store, campaign.name) as connection:
         return Outcome(
             campaign=campaign,
             standing=standing,
             stopped=stopped,
-            recovery=_rows(connection, "FROM recovery ORDER BY agent, model, family, op"),
-            shams=_rows(connection, "FROM sham ORDER BY agent, model"),
-            excluded=_rows(connection, _EXCLUDED),
+            recovery=_asked(connection, "FROM recovery ORDER BY agent, model, family, op"),
+            shams=_asked(connection, "FROM sham ORDER BY agent, model"),
+            excluded=_asked(connection, _EXCLUDED),
         )
 
 
@@ -201,7 +207,11 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _rows(connection: "duckdb.DuckDBPyConnection", sql: str) -> tuple[Row, ...]:
-    found = connection.execute(sql)
+def _asked(connection: "duckdb.DuckDBPyConnection", sql: str) -> tuple[Row, ...]:
+    return fetched(connection.execute(sql))
+
+
+def fetched(found: "duckdb.DuckDBPyConnection") -> tuple[Row, ...]:
+    """The rows of an answer, each by its columns' names."""
     names = [column[0] for column in found.description or ()]
     return tuple(dict(zip(names, row, strict=True)) for row in found.fetchall())

@@ -8,7 +8,6 @@ from stumble.campaigns.asked import Campaign
 from stumble.campaigns.cells import layout
 from stumble.campaigns.ledger import Ledger
 from stumble.campaigns.power import Need, need
-from traces.store import Store
 from traces.story import tell
 from traces.tape import read
 
@@ -110,7 +109,6 @@ class Planned:
 
 def planned(
     campaign: Campaign,
-    store: Store,
     done: Ledger,
     jobs: int,
     *,

@@ -294,7 +294,9 @@ class Worker:
 
     async def _ground(self, source: Source, recording: Tape | None = None) -> Ground:
         """Whose agent works, and where."""
-        labels = Labels(scenario=source.scenario, campaign=self._campaign.name)
+        labels = Labels(
+            agent=self._campaign.agent, scenario=source.scenario, campaign=self._campaign.name
+        )
         if source.practice is not None:
             if self._practice is None:
                 at = practising(self._campaign, self._scratch)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import options
-from stumble.exits import Exits, Wrong, interrupted
+from stumble.exits import Wrong
 
 if TYPE_CHECKING:
     from stumble.campaigns.asked import Campaign
-    from stumble.campaigns.conduct import Standing, Tell
+    from stumble.campaigns.conduct import Tell
     from traces.store import Store
 
 
@@ -133,13 +133,8 @@ def campaign(
     stumble campaign nightly.toml --max-cost 5
     stumble campaign nightly
     """  # fmt: skip
-    from stumble import indexing
     from stumble.campaigns.asked import campaign as read
-    from stumble.campaigns.asked import surroundings
-    from stumble.campaigns.conduct import Standing, conduct
-    from stumble.campaigns.ledger import Folder, ledger
-    from stumble.campaigns.outcome import outcome
-    from stumble.campaigns.plan import planned
+    from stumble.campaigns.session import session
     from stumble.home import authority, store_root
     from traces.store import Store
 
@@ -147,33 +142,43 @@ def campaign(
     said, path = _said(store, file, given)
     with options.usage_errors():
         asked = read(said, path)
-    folder = Folder(store, asked.name)
-    jobs = _jobs(asked, store, jobs)
-    with folder.held():
-        folder.keep(said | {"name": asked.name}, path, surroundings(asked))
-        for why in indexing.refresh(store):
-            click.echo(f"warning: {why}", err=True)
-        done = ledger(store, asked.name)
-        if planning:
-            with options.usage_errors():
-                plan = planned(
-                    asked, store, done, jobs, detect=detect, rate=rate, power=power, icc=icc
-                )
-            click.echo(json.dumps(plan.said()) if as_json else "\n".join(plan.lines()))
-            raise SystemExit(Exits.OK)
-        standing, stopped = Standing(), None
-        try:
-            with _shown(standing) as tell:
-                conduct(asked, store, folder, done, ca=authority(), jobs=jobs,
-                        standing=standing, tell=tell)  # fmt: skip
-        except KeyboardInterrupt as error:
-            stopped = getattr(error, "number", 2)
-        refused = indexing.refresh(store)
-    for why in refused:
-        click.echo(f"warning: {why}", err=True)
-    gave = outcome(asked, store, standing, stopped=stopped is not None)
+    processes = _jobs(asked, store, jobs)
+    if planning:
+        _plan(asked, store, processes, as_json, detect, rate, power, icc)
+        return
+    gave = session(
+        asked,
+        store,
+        said,
+        path,
+        ca=authority(),
+        jobs=processes,
+        show=shown,
+        warn=lambda why: click.echo(f"warning: {why}", err=True),
+    )
     click.echo(json.dumps(gave.said()) if as_json else "\n".join(gave.lines()))
-    raise SystemExit(gave.code if stopped is None else interrupted(stopped))
+    raise SystemExit(gave.code)
+
+
+def _plan(
+    asked: "Campaign",
+    store: "Store",
+    jobs: int,
+    as_json: bool,
+    detect: float,
+    rate: float,
+    power: float,
+    icc: float,
+) -> None:
+    from stumble import indexing
+    from stumble.campaigns.ledger import ledger
+    from stumble.campaigns.plan import planned
+
+    indexing.refresh(store)
+    done = ledger(store, asked.name)
+    with options.usage_errors():
+        plan = planned(asked, done, jobs, detect=detect, rate=rate, power=power, icc=icc)
+    click.echo(json.dumps(plan.said()) if as_json else "\n".join(plan.lines()))
 
 
 def _said(
@@ -231,11 +236,16 @@ def _fault_options(said: Mapping[str, object], given: Mapping[str, object]) -> d
     return {"faults": [table | more for table in tables]}
 
 
+def cores(jobs: int | None) -> int:
+    """As many processes as were asked for, else one for each core."""
+    return jobs or os.process_cpu_count() or 1
+
+
 def _jobs(asked: "Campaign", store: "Store", jobs: int | None) -> int:
     """How many processes: each has a practice world of its own, but there is one world of yours."""
     from stumble.campaigns.ground import shares
 
-    most = jobs or os.process_cpu_count() or 1
+    most = cores(jobs)
     why = shares(asked, store)
     if why is None:
         return most
@@ -245,7 +255,7 @@ def _jobs(asked: "Campaign", store: "Store", jobs: int | None) -> int:
 
 
 @contextmanager
-def _shown(standing: "Standing") -> Iterator["Tell"]:
+def shown() -> Iterator["Tell"]:
     """Tell how far it is: a bar on a terminal, a line now and then elsewhere."""
     from rich.console import Console
 

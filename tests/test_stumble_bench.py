@@ -1,0 +1,104 @@
+"""stumble-bench: a table that can be had again from the tapes, by weights said beforehand."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stumble.campaigns.bench import bench
+from tests.campaigns import Bench
+from tests.stored import Sql, empty, fill
+from traces.sql import ask
+
+type Row = Mapping[str, object]
+
+TINY = """
+title = "tiny-bench 1"
+seeds = [1]
+budget = 60
+[practice]
+tasks = ["refund-1", "reorder-1"]
+models = ["practice/retries"]
+max_steps = 60
+[analysis]
+text = "None but this."
+[[faults]]
+fault = "http_status:code=503"
+persist = "once"
+weight = 3
+[[faults]]
+fault = "digit"
+persist = "once"
+weight = 1
+"""
+
+
+def test_the_bench_has_weights_for_all_its_faults_and_a_name_by_its_bytes(tmp_path: Path) -> None:
+    found = bench()
+    asked = found.campaign(found.table((), None, "own"))
+    assert sum(found.weights.values()) == 100
+    assert {f"{fault.name} {fault.persist}" for fault in asked.faults} == set(found.weights)
+    assert len(asked.sources) == 12 * 3
+    assert asked.name == f"stumble-bench-1-{found.digest[:8]}"
+    changed = tmp_path / "b.toml"
+    changed.write_text(TINY)
+    assert bench(changed).name != found.name
+
+
+def test_tapes_are_judged_again_to_the_same_table(tmp_path: Path) -> None:
+    folder = Bench(tmp_path)
+    file = folder.write("tiny.toml", TINY)
+    first = folder.stumble("bench", "--file", file, "--json")
+    assert first.code == 5, first.err
+    [row] = first.json["rows"]
+    assert (row["model"], row["traces"], row["judged"]) == ("practice/retries", 2, 4)
+    assert row["handled_rate"] is not None
+    store = tmp_path / ".stumble" / "bench"
+    shutil.rmtree(store / "index")
+    again = folder.stumble("bench", "--file", file, "--from", str(store), "--json")
+    assert again.json == first.json
+    assert folder.stumble("bench", "--from", str(store)).code == 2
+
+
+def filled(outcomes: Sequence[tuple[str, str]]) -> Sql:
+    """A store of injections, each an operator and what became of it, over six traces."""
+    sql, runs, injections, verdicts = empty(), list[Row](), list[Row](), list[Row]()
+    for number, (op, outcome) in enumerate(outcomes):
+        run, id = f"r{number}", f"r{number}/1"
+        common: Row = {"model": "m", "world": "fresh", "condition": "fault", "source": "fork"}
+        trace: Row = {"trajectory_id": run, "parent_id": f"t{number % 6}", "campaign": "b-1"}
+        runs.append({**common, **trace, "ended": "final"})
+        struck: Row = {"injection_id": id, "trajectory_id": run, "op": op, "persist": "once"}
+        injections.append({**struck, "consumed": True, "sham": False})
+        said: Row = {"injection_id": id, "judge_version": 1, "class": outcome}
+        verdicts.append({**said, "baseline_valid": True})
+    fill(sql, "trajectories", runs)
+    fill(sql, "injections", injections)
+    fill(sql, "outcomes", verdicts)
+    return sql
+
+
+def asked(sql: Sql) -> Row:
+    weights = json.dumps({"digit once": 1, "cut once": 3})
+    answer = ask(sql, "bench", weights=weights, campaign="b")
+    names = [column[0] for column in answer.description or ()]
+    [row] = answer.fetchall()
+    return dict(zip(names, row, strict=True))
+
+
+def test_a_fault_counts_by_its_weight_and_not_by_how_often_it_struck() -> None:
+    digits = [("digit", "recovered" if n % 3 == 0 else "silent_wrong") for n in range(18)]
+    row: Any = asked(filled([*digits, *[("cut", "recovered")] * 6]))
+    assert (row["traces"], row["judged"], row["faults"]) == (6, 24, 2)
+    assert row["recovery_rate"] == pytest.approx((1 * 6 / 18 + 3 * 1) / 4)
+    assert row["silent_rate"] == pytest.approx(1 * 12 / 18 / 4)
+    assert row["recovery_rate_lo"] < row["recovery_rate"] < row["recovery_rate_hi"]
+
+
+def test_a_fault_that_never_struck_leaves_no_standardised_figure() -> None:
+    row = asked(filled([("digit", "recovered")] * 6))
+    assert (row["reason"], row["faults"], row["declared_faults"]) == ("faults_missing", 1, 2)
+    assert {row[name] for name in row if "_rate" in name} == {None}
