@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
@@ -107,6 +108,53 @@ def test_the_same_address_bends_alike_and_the_original_is_left_alone(name, data,
     bent = bend(name, exchange, at, params)
     assert exchange == answered(body)
     assert bend(name, answered(body), at, dict(params)) == bent
+
+
+def called(body: str) -> Exchange:
+    """The result of a local tool, as the model boundary shows it to an operator."""
+    exchange = answered(body, ())
+    asked = replace(exchange.request, method="CALL", url="tool:get_order")
+    return replace(exchange, request=asked)
+
+
+def streamed(body: str) -> Exchange:
+    """The same in a stream of events, as a model or an MCP server answers."""
+    events = "".join(f"data: {line}\n\n" for line in body.splitlines() or [""])
+    return answered(events, (("content-type", "text/event-stream"),))
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+@given(data=st.data(), body=said, at=addresses, shown=st.sampled_from([called, streamed]))
+@slow
+def test_at_every_place_it_is_the_address_and_the_exchange_that_decide(
+    name, data, body, at, shown
+) -> None:
+    params = data.draw(parameters(OPERATORS[name]))
+    exchange = shown(body)
+    bent = bend(name, exchange, at, params)
+    assert exchange == shown(body)
+    assert bend(name, shown(body), at, dict(params)) == bent
+    assert bent.request == exchange.request, "what was asked is not what is bent"
+    if name == "sham":
+        assert bent == exchange
+
+
+INVENTS_NOTHING = sorted(
+    n for n, each in OPERATORS.items()
+    if not re.search(r"\bma(?:de|ke|kes) up\b", each.help.replace("\n", " "))
+    or re.search(r"(?i)(?:nothing|none) is made up", each.help.replace("\n", " "))
+)  # fmt: skip
+"""What does not say that it makes anything up."""
+
+
+@pytest.mark.parametrize("name", INVENTS_NOTHING)
+@given(data=st.data(), body=said, at=addresses)
+@slow
+def test_what_does_not_say_that_it_makes_something_up_invents_no_word(name, data, body, at) -> None:
+    bent = bend(name, answered(body), at, data.draw(parameters(OPERATORS[name])))
+    assume(bent.response is not None)
+    known = "\n".join([body, *(seen.result for seen in SEEN.observations)])
+    assert [word for word in re.findall(r"[^\W_]+", text(bent)) if word not in known] == []
 
 
 @pytest.mark.parametrize("name", sorted(n for n, each in OPERATORS.items() if each.family == "V"))

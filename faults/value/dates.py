@@ -31,6 +31,7 @@ def date_shift(
     Incident: a time zone, the switch to summer time, a locale. `day` shifts it by so many
     `days`, `year` by one year, `swap` exchanges day and month, `zone` sets the offset of a
     moment to another one. Seconds since 1970 under a name like `created_at` are dates too.
+    The date is all that is made up.
     """
     document = read(text(exchange))
     found = [node for node in document.nodes(path) if node.kind == "date" or _epoch(node)]

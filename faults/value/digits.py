@@ -26,7 +26,7 @@ def digit(
     Incident: a typing error, a misread scan. The number keeps its digit count and its place, but
     where `how` is to `drop` a digit; `transpose` swaps two neighbours. Numbers inside ids, dates
     and times are left alone, and so is what a client says about the command it ran. `path`, or
-    the name of the `field`, says which number.
+    the name of the `field`, says which number. Its digits are all that is made up.
     """
     document = read(text(exchange))
     of = f" in {field}" if field else ""

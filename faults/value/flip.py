@@ -26,7 +26,7 @@ def bool_flip(
 ) -> Exchange:
     """Make false of one true, or true of one false; words that mean it (yes, off) count too.
 
-    Incident: a flag that was inverted.
+    Incident: a flag that was inverted. That word is all it makes up.
     """
     document = read(text(exchange))
     sites = [node for node in document.nodes(path) if _other(node) is not None]

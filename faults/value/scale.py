@@ -48,7 +48,7 @@ def scale_unit(
 
     Incident: cents for euros, a decimal comma read as a point, another locale. A whole number
     stays whole and a decimal keeps its places, so the schema holds; that the size is another is
-    the point, so values that were seen before do not bound it.
+    the point, so values that were seen before do not bound it. It is all that is made up.
     """
     document = read(text(exchange))
     convert = _UNITS.get(how, lambda x: x.scaleb(power))

@@ -16,7 +16,7 @@ from traces.model import Exchange
 def sign(exchange: Exchange, rng: Random, *, path: Annotated[str, JsonPath()] = "") -> Exchange:
     """Turn the sign of one number.
 
-    Incident: debit for credit. Zero has no sign, and is left alone.
+    Incident: debit for credit. Zero has no sign, and is left alone. The sign is all it makes up.
     """
     document = read(text(exchange))
     found = numbers(document, path)
