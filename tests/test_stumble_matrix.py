@@ -80,10 +80,13 @@ TEXT_ONLY = {"copy": "content"}
 """What is no JSON, or other JSON than the tool declares, a client takes as text alone."""
 OVER_MCP: Mapping[str, Cell] = {
     name: replace(CELLS[name], params={**CELLS[name].params, **TEXT_ONLY})
-    for name in ("error_in_ok", "truncate", "garble", "schema_drift")
+    for name in ("truncate", "garble", "schema_drift")
 }
 OVER_STDIO = ("protocol_error", "truncate", "lost_ack")
 """One of each kind: a server is started for every run."""
+
+REFUSED = {"error_in_ok"}
+"""What the agent's MCP client does not take from a tool that declares another shape."""
 
 QUIET = {"delay", "silent_noop", "sham"}
 """What the agent tells its model is what it told in the clean run."""
@@ -163,15 +166,27 @@ def arrives(ran: Ran, call_id: str | None, clean: bytes, name: str, place: Place
         assert json.dumps(clean.decode()).encode() in sent, "the agent keeps the truth"
         if name != "stale":  # which was said before, and was true then
             assert json.dumps(lie.decode()).encode() not in sent
-    elif name in BROKEN or OPERATORS[name].shows[place].wire:
+    elif (
+        name in BROKEN or OPERATORS[name].shows[place].wire or (place == "mcp" and name in REFUSED)
+    ):
         assert lie.startswith(b"error: ")
-        assert (injection.mutated or b"") in ran.got or not ran.got.count(b"jsonrpc")
+        assert name in REFUSED or stands(injection.mutated or b"", ran.got) or stdio(ran)
     else:
         mutated = injection.mutated or b""
-        written = json.dumps(mutated.decode())[1:-1].encode() if place == "mcp" else mutated
-        assert written in ran.got or not ran.got.count(b"jsonrpc")
+        assert stands(mutated, ran.got) or stdio(ran)
         assert lie.endswith(mutated)
         assert len(lie) - len(mutated) < 40
+
+
+def stands(text: bytes, where: bytes) -> bool:
+    """Whether it stands there, as it is or in a JSON string."""
+    quoted = json.dumps(text.decode("utf-8", "replace"))[1:-1].encode()
+    return text in where or quoted in where
+
+
+def stdio(ran: Ran) -> bool:
+    """Whether the tools were asked over pipes, where nobody listened."""
+    return b"jsonrpc" not in ran.got
 
 
 def disagrees(stage: Open, name: str) -> None:
