@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from stumble.cli import cli
+from stumble.commands.report import CHARTS
 from stumble.demo import Job
 from tests.browser import tab
 from tests.reported import FAULTS, JOBS, fill, multiplied
@@ -26,6 +27,8 @@ SECTIONS = (
     "headline",
     "outcomes",
     "survival",
+    "pairs",
+    "notice",
     "recovery_time",
     "cost",
     "exclusions",
@@ -173,7 +176,7 @@ def test_a_part_is_selected_by_model_and_operator(store: Store) -> None:
     assert "no campaign 'may', nor any other" in report(store.root, "--campaign", "may").err
 
 
-@pytest.mark.parametrize("chart", ["rates", "outcomes", "survival", "recovery_time"])
+@pytest.mark.parametrize("chart", CHARTS)
 def test_a_chart_is_a_picture_of_its_own(store: Store, tmp_path: Path, chart: str) -> None:
     drawn, painted = tmp_path / "a.svg", tmp_path / "a.png"
     for path in (drawn, painted):

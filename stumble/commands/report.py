@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stumble.report.values import Section
     from traces.store import Store
 
-CHARTS = ("rates", "outcomes", "survival", "recovery_time")
+CHARTS = ("rates", "outcomes", "survival", "pairs", "notice", "recovery_time")
 FORMS = ("html", "png", "svg")
 
 

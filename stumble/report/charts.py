@@ -105,6 +105,74 @@ def survival(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
     return alt.LayerChart(layer=layers, width=PLOT, height=210)
 
 
+def pairs(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
+    """For each kind of fault a line from the clean pass rate to the faulted one."""
+    import altair as alt
+
+    order = [str(row["fault"]) for row in rows]
+    y = alt.Y("fault:N", sort=order, axis=None, scale=alt.Scale(paddingInner=0.5, paddingOuter=0.4))
+    every = alt.Chart(_data(rows)).encode(y=y)
+    between = every.mark_rule(strokeWidth=2, color=inks["soft"])
+    clean = every.mark_point(filled=True, size=110, opacity=1, color=inks["clean"])
+    faulted = every.mark_point(
+        shape="diamond", filled=True, size=110, opacity=1, color=inks["faulted"]
+    )
+    return alt.LayerChart(
+        layer=[
+            between.encode(x=_share("clean:Q", "runs that ended right"), x2="faulted:Q"),
+            clean.encode(x=_share("clean:Q", "runs that ended right")),
+            faulted.encode(x=_share("faulted:Q", "runs that ended right")),
+            _above(every, "fault", "left", inks["ink"]),
+            _above(every, "text", "right", inks["soft"]),
+        ],
+        width=WIDTH,
+        height=alt.Step(46),
+    )
+
+
+def notice(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
+    """The share of noticed faults over that of noticed shams, the pooled point with its cross."""
+    import altair as alt
+
+    scale = alt.Scale(domain=[0, 1])
+    axis = alt.Axis(format="%", values=QUARTERS)
+    sides: dict[str, str] = {"alarm": "shams \u201cnoticed\u201d", "hit": "faults noticed"}
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", title=sides["alarm"], scale=scale, axis=axis)
+
+    def y(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", title=sides["hit"], scale=scale, axis=axis)
+
+    main = [row for row in rows if row["main"]]
+    crossed = alt.Chart(_data([row for row in main if row["hit_lo"] is not None]))
+    beside = alt.Chart(_data([row for row in main if row["alarm_lo"] is not None]))
+    parts = alt.Chart(_data([row for row in rows if not row["main"]]))
+    chance = alt.Chart(_data([{"at": 0}, {"at": 1}]))
+    return alt.LayerChart(
+        layer=[
+            chance.mark_line(strokeDash=[4, 4], color=inks["soft"]).encode(x=x("at"), y=y("at")),
+            crossed.mark_rule(strokeWidth=3, opacity=0.55, color=inks["recovered"]).encode(
+                x=x("alarm"), y=y("hit_lo"), y2="hit_hi:Q"
+            ),
+            beside.mark_rule(strokeWidth=3, opacity=0.55, color=inks["recovered"]).encode(
+                x=x("alarm_lo"), x2="alarm_hi:Q", y=y("hit")
+            ),
+            parts.mark_point(size=60, opacity=1, color=inks["soft"]).encode(
+                x=x("alarm"), y=y("hit")
+            ),
+            parts.mark_text(align="left", dx=9, fontSize=11, color=inks["soft"]).encode(
+                x=x("alarm"), y=y("hit"), text="label:N"
+            ),
+            alt.Chart(_data(main))
+            .mark_point(filled=True, size=110, opacity=1, color=inks["recovered"])
+            .encode(x=x("alarm"), y=y("hit")),
+        ],
+        width=PLOT - 30,
+        height=PLOT - 30,
+    )
+
+
 def recovery_time(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
     """How many injections were noticed after how many steps."""
     import altair as alt
@@ -145,6 +213,13 @@ def _above(
 
 
 DRAWN: Mapping[str, Draws] = MappingProxyType(
-    {"rates": rates, "outcomes": outcomes, "survival": survival, "recovery_time": recovery_time}
+    {
+        "rates": rates,
+        "outcomes": outcomes,
+        "survival": survival,
+        "pairs": pairs,
+        "notice": notice,
+        "recovery_time": recovery_time,
+    }
 )
 """How each kind of chart is drawn, by the name it has in `Chart.drawing`."""

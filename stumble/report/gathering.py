@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from stumble.report.effort import cost, recovery_time
 from stumble.report.exclusions import exclusions
 from stumble.report.headline import headline
+from stumble.report.notice import notice
 from stumble.report.outcomes import outcomes
+from stumble.report.pairs import pairs
 from stumble.report.selection import Selection, naming, rows, view
 from stumble.report.survival import survival
 from stumble.report.values import Row, Section
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
 
 type Asks = Callable[["duckdb.DuckDBPyConnection", Callable[[Row], str]], Section]
 
-SECTIONS: tuple[Asks, ...] = (headline, outcomes, survival, recovery_time, cost, exclusions)
+SECTIONS: tuple[Asks, ...] = (
+    headline,
+    outcomes,
+    survival,
+    pairs,
+    notice,
+    recovery_time,
+    cost,
+    exclusions,
+)
 """The sections in their order."""
 
 

@@ -110,8 +110,7 @@ def _notes(
                          "whether they failed.")  # fmt: skip
         if all(number(row, "survival") == 1 for row in found):
             notes.append(
-                f"{name(found[0])}: no run failed, so that the observed curve has no band; that of "
-                "p^n shows how many could fail all the same."
+                f"{name(found[0])}: no run failed, so that the observed curve has no band."
             )
     return tuple(notes)
 

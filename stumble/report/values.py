@@ -18,6 +18,9 @@ REASONS: Mapping[str, str] = {
     "no_clean_runs": "no clean runs with a verdict",
     "no_error_rate": "whether tool calls failed was not said",
     "not_recorded": "it was not recorded",
+    "all_traces_agree": "all traces alike",
+    "a_rate_of_0_or_1": "a rate of 0 or 1",
+    "no_shams": "no sham was judged",
     "no_price": "no price is known for the model",
     "one_outcome": "nothing or everything failed so far",
 }
@@ -35,6 +38,8 @@ class Figure:
     n: int | None = None
     reason: str | None = None
     """Why the value, or else its interval, is not known."""
+    bare: bool = False
+    """Whether it has no interval of its own, as the part of a difference that has one."""
 
     @property
     def point(self) -> str:
@@ -46,7 +51,7 @@ class Figure:
     @property
     def interval(self) -> str:
         """`27-54 %`, or why there is none; empty for what is a plain count."""
-        if self.value is None or self.unit == "count":
+        if self.value is None or self.bare or self.unit == "count":
             return ""
         if self.lo is None or self.hi is None:
             return f"no interval{self.why}"
@@ -79,6 +84,7 @@ class Figure:
         if self.value is None or self.unit == "count":
             return self.point if self.value is not None else "not known"
         between = f" ({self.interval})" if self.lo is not None else ", no interval"
+        between = "" if self.bare else between
         return self.point + between + ("" if self.n is None else f" of {self.n:,}")
 
     def plain(self) -> object:
@@ -102,8 +108,8 @@ def _suffix(unit: Unit) -> str:
 def _written(value: float, unit: Unit) -> str:
     if unit == "share":
         percent = 100 * value
-        digits = 1 if 0 < percent < 1 or 99 < percent < 100 else 0
-        return f"{percent:.{digits}f} %"
+        digits = 1 if 0 < abs(percent) < 1 or 99 < abs(percent) < 100 else 0
+        return f"{percent:.{digits}f} %".replace("-", "\u2212")
     if unit == "usd":
         return f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
     digits = 0 if unit in ("count", "tokens") or float(value).is_integer() else 2
