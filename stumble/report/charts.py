@@ -161,7 +161,7 @@ def notice(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
             parts.mark_point(size=60, opacity=1, color=inks["soft"]).encode(
                 x=x("alarm"), y=y("hit")
             ),
-            parts.mark_text(align="left", dx=9, fontSize=11, color=inks["soft"]).encode(
+            parts.mark_text(align="left", dx=9, dy=13, fontSize=11, color=inks["soft"]).encode(
                 x=x("alarm"), y=y("hit"), text="label:N"
             ),
             alt.Chart(_data(main))

@@ -69,13 +69,21 @@ def _chart(who: str, some: Sequence[Row]) -> Chart | None:
             "alarm": number(row, "false_alarm"),
             "alarm_lo": number(row, "false_alarm_lo"),
             "alarm_hi": number(row, "false_alarm_hi"),
-            "label": _of(row),
+            "label": ", ".join(
+                _of(each) for each in some if each is not pooled and _same(each, row)
+            ),
             "main": row is pooled,
         }
-        for row in some
+        for at, row in enumerate(some)
+        if row is pooled or not any(_same(row, each) for each in some[:at] if each is not pooled)
     ]
     says = f"{who}: noticed {_hit(pooled).text} of faults and {_alarm(pooled).text} of shams."
     return Chart(drawing="notice", of=who, says=says, rows=tuple(drawn))
+
+
+def _same(one: Row, two: Row) -> bool:
+    """Whether two points lie on one another, so that one label names both."""
+    return all(one[column] == two[column] for column in ("hit", "false_alarm"))
 
 
 def _table(found: Sequence[Row], name: Callable[[Row], str]) -> Table:
