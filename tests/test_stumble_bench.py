@@ -48,6 +48,7 @@ def test_the_bench_has_weights_for_all_its_faults_and_a_name_by_its_bytes(tmp_pa
     assert bench(changed).name != found.name
 
 
+@pytest.mark.timeout(300)
 def test_tapes_are_judged_again_to_the_same_table(tmp_path: Path) -> None:
     folder = Bench(tmp_path)
     file = folder.write("tiny.toml", TINY)

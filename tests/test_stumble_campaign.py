@@ -77,6 +77,7 @@ def test_another_world_is_not_mixed_with_it(whole: Bench) -> None:
     assert "not to be mixed" in said.err
 
 
+@pytest.mark.timeout(300)
 def test_killed_in_the_middle_it_goes_on_and_neither_repeats_nor_loses_a_run(
     tmp_path: Path,
 ) -> None:
@@ -108,6 +109,7 @@ def test_killed_in_the_middle_it_goes_on_and_neither_repeats_nor_loses_a_run(
     assert judged == [(sum(run.condition in ("fault", "sham") for run in runs), 3)]
 
 
+@pytest.mark.timeout(300)
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.write("c.toml", practising(("refund-1",), RETRIES))
