@@ -161,8 +161,11 @@ def notice(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
             parts.mark_point(size=60, opacity=1, color=inks["soft"]).encode(
                 x=x("alarm"), y=y("hit")
             ),
-            parts.mark_text(align="left", dx=9, dy=13, fontSize=11, color=inks["soft"]).encode(
-                x=x("alarm"), y=y("hit"), text="label:N"
+            *(
+                alt.Chart(_data([row for row in rows if not row["main"] and half(row)]))
+                .mark_text(align="left", dx=9, dy=dy, fontSize=11, color=inks["soft"])
+                .encode(x=x("alarm"), y=y("hit"), text="label:N")
+                for half, dy in ((_upper, 13), (_lower, -10))
             ),
             alt.Chart(_data(main))
             .mark_point(filled=True, size=110, opacity=1, color=inks["recovered"])
@@ -171,6 +174,14 @@ def notice(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
         width=PLOT - 30,
         height=PLOT - 30,
     )
+
+
+def _upper(row: Row) -> bool:
+    return (number(row, "hit") or 0) > 0.5
+
+
+def _lower(row: Row) -> bool:
+    return not _upper(row)
 
 
 def recovery_time(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
