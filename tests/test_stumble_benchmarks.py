@@ -67,9 +67,9 @@ def test_a_tool_set_is_struck_at_mcp_and_judged_by_its_end_state(place: Shop) ->
     assert [twin["passed"] for twin in found["twins"]] == [True] * 3
     assert (found["outcome"], found["passed"]) == ("silent_wrong", False)
     assert "weaker than in tau2-bench: no user is simulated" in said.err
-    ended = "select detail from trajectories where condition = 'fault' and task = 'settle-1'"
-    (row,) = place.stumble("sql", ended, "--format", "json").json
-    assert row["detail"] == "the data differ in loans, settled; never said: 37.45"
+    ending = read(Path(found["tape"])).ending
+    assert ending is not None
+    assert ending.detail == "the data differ in loans, settled; never said: 37.45"
 
 
 def test_a_task_is_recorded_and_struck_live_and_its_tape_is_run_again(place: Shop) -> None:
