@@ -31,6 +31,7 @@ BENCHES = (
     "large",
     "ready",
     "whole",
+    "queries",
     "peers",
 )
 HEADINGS = ("| target | measured | limit | unit | |", "|-|-|-|-|-|")

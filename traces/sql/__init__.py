@@ -41,8 +41,9 @@ MACROS = (
     "implied",
     "half_life",
     "newcombe",
-    "conversation",
 )
+TABLE_MACROS = ("conversation",)
+"""Those over the relations, which have to be there."""
 VIEWS = (
     "strikes",
     "cells",
@@ -50,6 +51,7 @@ VIEWS = (
     "recovery",
     "recovery_by_site",
     "sham",
+    "lives",
     "unforced_runs",
     "km",
     "survival",
@@ -74,9 +76,15 @@ class Question:
 @functools.cache
 def definitions() -> str:
     """The statements that define all macros and views over the relations."""
-    macros = [_text("macros", name) for name in MACROS]
     views = [f'CREATE VIEW "{name}" AS\n{_text("views", name)}' for name in VIEWS]
-    return "\n".join([*macros, *views])
+    over = [_text("macros", name) for name in TABLE_MACROS]
+    return "\n".join([macros(), *over, *views])
+
+
+@functools.cache
+def macros() -> str:
+    """The statements that define all macros that need no relation."""
+    return "\n".join(_text("macros", name) for name in MACROS)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ WITH per_task AS (
         count(*) AS k_runs,
         count(*) FILTER (died)::DOUBLE AS k_deaths,
         sum(n_steps)::DOUBLE AS k_steps
-    FROM unforced_runs
+    FROM lives
     WHERE $model IS NULL OR model = $model
     GROUP BY agent, model, task
 ),

@@ -19,8 +19,8 @@ walked AS (
         last_step,
         sum(least(n_steps, coalesce(last_step, n_steps)) - first_step + 1)::DOUBLE AS k_steps,
         count(*) FILTER (died AND n_steps <= coalesce(last_step, n_steps))::DOUBLE AS k_deaths
-    FROM unforced_runs
-    JOIN bins ON unforced_runs.n_steps >= bins.first_step
+    FROM lives
+    JOIN bins ON lives.n_steps >= bins.first_step
     WHERE $model IS NULL OR model = $model
     GROUP BY agent, model, bin, first_step, last_step
 ),

@@ -10,7 +10,7 @@ WITH at_step AS (
         n_steps AS step,
         count(*) AS leaving,
         count(*) FILTER (died) AS deaths
-    FROM unforced_runs
+    FROM lives
     GROUP BY agent, model, n_steps
 ),
 
