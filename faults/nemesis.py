@@ -11,6 +11,7 @@ world comes first, then values, then structure, then errors, then timing; one th
 request from the tool leaves nothing to bend for those before it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -147,6 +148,10 @@ class _Lie:
     """Whether it is marked as an error."""
 
 
+type _Key = tuple[str, str, int]
+"""A result in any request: its call's id, its text, and which of those that are alike it is."""
+
+
 class Nemesis:
     """Strikes one run with some faults."""
 
@@ -174,7 +179,7 @@ class Nemesis:
         """Whether tools are offered to the model in this run, as far as is known."""
         self._asked = 0
         self._held: dict[int, tuple[_Strike, ...]] = {}
-        self._lies: dict[tuple[str, str], _Lie | None] = {}
+        self._lies: dict[_Key, _Lie | None] = {}
         self.fired = 0
         self.no_site: list[str] = []
         """Why a site that was reached could not be struck."""
@@ -245,6 +250,9 @@ class Nemesis:
     def _address(self, arm: _Arm, call: Call | Turn) -> str:
         """What persists for the same arguments tells the same lie: its occurrence is the first."""
         persists = arm.fault.persist == "same_args"
+        known = arm.site.turn if arm.site else None
+        if known is not None and isinstance(call, Turn) and known.again(call):
+            call = known  # lanes are numbered as they come, and in this run they may race
         return address(
             seed=self._seed,
             trace=self._trace,
@@ -339,13 +347,15 @@ class Nemesis:
         body = self._watch.told(exchange).body
         edits: list[Edit] = []
         struck: list[Injection] = []
+        keyed = _keyed(placed.results)
         for call, result in placed.returned:
-            if (result.call_id, result.text) not in self._lies:
+            key = next(key for key, each in keyed if each is result)
+            if key not in self._lies:
                 flags = bool(result.is_error or dialect.fail(body, result))
                 strikes = self._strikes(call, "model-boundary")
-                struck += self._lie(exchange, result, strikes, flags=flags)
-        for result in placed.results if self._lies else ():
-            if (lie := self._lies.get((result.call_id, result.text))) is not None:
+                struck += self._lie(exchange, result, key, strikes, flags=flags)
+        for key, result in keyed if self._lies else ():
+            if (lie := self._lies.get(key)) is not None:
                 edits += dialect.put(body, result, lie.text)
                 edits += dialect.fail(body, result) if lie.flagged else ()
         ours = sorted(set(edits), key=lambda edit: (edit.start, edit.stop, edit.data))
@@ -356,7 +366,13 @@ class Nemesis:
         return replace(exchange, edits=lies) if edits else exchange
 
     def _lie(
-        self, exchange: Exchange, result: Result, strikes: tuple[_Strike, ...], *, flags: bool
+        self,
+        exchange: Exchange,
+        result: Result,
+        key: _Key,
+        strikes: tuple[_Strike, ...],
+        *,
+        flags: bool,
     ) -> list[Injection]:
         """Decide what stands in place of a result from now on; nothing does where nothing can.
 
@@ -365,7 +381,6 @@ class Nemesis:
         found: list[Injection] = []
         if not strikes:
             return found
-        key = result.call_id, result.text
         self._lies[key] = None
         try:
             rewritable(exchange.request)
@@ -389,8 +404,8 @@ class Nemesis:
             injection = replace(
                 injection,
                 side="request",
-                original=(result.text if said is None else said.text).encode(),
-                mutated=text.encode(),
+                original=_bytes(result.text if said is None else said.text),
+                mutated=_bytes(text),
                 error_channel=channel if flagged else injection.error_channel,
                 rendered=failed(bent),
                 dead=new.dead,
@@ -439,7 +454,26 @@ def _recorded(strike: _Strike) -> bytes | None:
     site = strike.arm.site
     if site is None or site.result is None or not site.is_call(strike.call):
         return None
-    return site.result.encode()
+    return _bytes(site.result)
+
+
+def _bytes(text: str) -> bytes:
+    """Clients that cut a text short may leave half of a character."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _keyed(results: Sequence[Result]) -> list[tuple[_Key, Result]]:
+    """The results of a request, by what tells them apart whenever they are told again.
+
+    Ids may come again; whatever else the client has dropped by then, those that say the same
+    stay in their order.
+    """
+    times = Counter[tuple[str, str]]()
+    found = list[tuple[_Key, Result]]()
+    for result in results:
+        found.append(((result.call_id, result.text, times[result.call_id, result.text]), result))
+        times[result.call_id, result.text] += 1
+    return found
 
 
 def _said(answer: Response | None) -> bytes | None:

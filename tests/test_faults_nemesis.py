@@ -135,6 +135,43 @@ def test_a_local_result_is_rewritten_in_every_later_request_with_the_same_bytes(
     assert nemesis.fired == 1
 
 
+def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]]:
+    """A local tool is called twice, under one id and with one result; what the model is told."""
+    injections: list[Injection] = []
+    watch = Watch()
+    nemesis = Nemesis([live(call)], watch, injections.append, run="r", trace="t")
+    agent, told = Agent(Taps([watch, nemesis])), list(GO)
+    function = {"name": ORDER.name, "arguments": ORDER.arguments}
+    for _ in range(2):
+        agent.model(told, ORDER)
+        told += [
+            {"role": "assistant", "tool_calls": [{"id": ORDER.id, "function": function}]},
+            {"role": "tool", "tool_call_id": ORDER.id, "content": said},
+        ]
+    agent.model(told)
+    bodies = [x.forwarded.body for x in agent.seen]
+    return [[each.text for each in openai_chat.results(body)] for body in bodies], injections
+
+
+@pytest.mark.parametrize(("persist", "lies"), [("once", 1), ("same_args", 2)])
+def test_who_asks_again_under_the_same_id_is_told_the_truth_but_where_it_persists(
+    persist: str, lies: int
+) -> None:
+    at = fault("tool_error", at="model-boundary", persist=persist)
+    (_, first, second), injections = asks_twice(RESULT, at)
+    (lie,) = first
+    assert lie.startswith("Error: ")
+    assert second == [lie, lie if lies == 2 else RESULT]
+    assert len(injections) == lies
+
+
+def test_half_a_character_at_the_end_of_a_result_is_no_reason_to_break_down() -> None:
+    cut = "total \ud83d"
+    (_, (first,), _), (injection,) = asks_twice(cut, fault("tool_error", at="model-boundary"))
+    assert first.startswith("Error: ")
+    assert injection.original == cut.encode("utf-8", "surrogatepass")
+
+
 def test_a_status_at_the_model_boundary_is_the_text_a_client_would_show() -> None:
     agent, (injection,), _ = struck(fault("http_status", at="model-boundary", params={"code": 500}))
 
