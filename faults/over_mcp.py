@@ -134,7 +134,7 @@ def _transport(exchange: Exchange, shows: Shows, draw: Draw, form: _Form) -> Lan
         bent = _said_as(bent, answer, channel, stream=form.stream)
     elif stdio and bent.error is not None:
         bent = _over_stdio(bent)
-    elif answer is not None and not failed(bent):
+    elif answer is not None and exchange.response is None and not failed(bent):
         bent = _addressed(bent)
     then = _reply(bent)
     said = then.text if then else text(bent) if bent.response and not stdio else None
@@ -347,10 +347,8 @@ def _over_stdio(bent: Exchange) -> Exchange:
 
 def _addressed(bent: Exchange) -> Exchange:
     """The answer of another message as one to this: with its id, and of no other session."""
-    answer, body = bent.response, _plain(bent)
-    edits = mcp.addressed(body, _id(bent))
-    if not edits or answer is None:
-        return bent
-    headers = tuple(each for each in answer.headers if each[0].lower() != "mcp-session-id")
-    ours = replace(bent, response=replace(answer, headers=headers))
-    return with_body(ours, edited(body, edits))
+    body = _plain(bent)
+    bent = with_body(bent, edited(body, mcp.addressed(body, _id(bent))))
+    assert bent.response is not None
+    headers = tuple(each for each in bent.response.headers if each[0].lower() != "mcp-session-id")
+    return replace(bent, response=replace(bent.response, headers=headers))

@@ -59,7 +59,7 @@ class Run:
     """What a client of that server hears while a fault strikes."""
 
     def __init__(self, server: Server, *faults: Fault, world: bool = True) -> None:
-        self.server, self.seqs = server, count()
+        self.server, self.seqs, self.ids = server, count(), count()
         self.injections, watch = list[Injection](), Watch()
         seen = Sofar(watch, world=world)
         self.nemesis = Nemesis(
@@ -103,7 +103,7 @@ class Run:
             self.told.append({"role": "tool", "tool_call_id": call.id, "content": "?"})
 
     def say(self, method: str, params: object, result: object) -> Exchange:
-        said = {"jsonrpc": "2.0", "id": f"q{next(self.seqs)}", "method": method, "params": params}
+        said = {"jsonrpc": "2.0", "id": f"q{next(self.ids)}", "method": method, "params": params}
         body = json.dumps(said).encode()
         answer = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": result}).encode()
         if self.server.way == "stdio":
@@ -368,12 +368,16 @@ def test_a_cut_breaks_a_stream_off_and_ends_a_server_of_stdio() -> None:
     assert "MCP has no error event" in run.nemesis.no_site[0]
 
 
+@pytest.mark.parametrize("id", [1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_an_acknowledgement_is_one_of_this_request_and_its_server_is_not_asked(way: str) -> None:
+def test_an_acknowledgement_is_one_of_this_request_and_its_server_is_not_asked(
+    way: str, id: int
+) -> None:
     writes = Server(way=way, structured=ORDER, hints={"readOnlyHint": False})
     run = Run(writes, Fault(name="silent_noop", nth=2, at="mcp"))
     first = run.call()
     run.model()
+    run.ids = count(id)  # a client that counts anew asks with the id of the first
     second = run.call("c2")
     assert response(second) == response(first)
     assert second.response is not None
