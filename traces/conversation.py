@@ -183,9 +183,9 @@ class Conversations:
         self.steps = 0
         """How many steps there were, as a story counts them."""
         self.last: Answer | None = None
+        """The latest answer of a model, in any lane."""
         self.said: list[str] = []
         """What models said, in words, in that order."""
-        """The latest answer of a model, in any lane."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
