@@ -30,7 +30,7 @@ class Consumption:
 def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange]) -> Consumption:
     """Whether this injection reached the model, by the family rules of the taxonomy."""
     if injection.place == "model-boundary":
-        return _at_boundary(injection, exchanges)
+        return _at_boundary(injection, story, exchanges)
     if injection.place == "model":
         return _at_model(injection, story, exchanges)
     use = story.use(injection.call_id) if injection.call_id else None
@@ -48,12 +48,13 @@ def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange
     return found
 
 
-def _at_boundary(injection: Injection, exchanges: Sequence[Exchange]) -> Consumption:
+def _at_boundary(injection: Injection, story: Story, exchanges: Sequence[Exchange]) -> Consumption:
     """What was forwarded is known byte for byte; it counts once a model answered it."""
     lie = {edit.data for edit in injection.edits}
     for exchange in exchanges:
+        asked = exchange.seq in story.placed and story.placed[exchange.seq].kind == "model"
         told = injection.sham or any(edit.data in lie for edit in exchange.edits)
-        if exchange.seq >= injection.seq and told:
+        if exchange.seq >= injection.seq and asked and told:
             answer = exchange.response
             if answer is not None and answer.status < 400 and exchange.error is None:
                 return Consumption(True, exchange.seq, "forwarded bytes")
@@ -70,7 +71,7 @@ def _at_model(injection: Injection, story: Story, exchanges: Sequence[Exchange])
     if last.seq == injection.seq:
         got = _text(_said(last))
         whole = got == _text(injection.mutated) and not _left(last)
-        if whole or (injection.op == "hang" and got is None):
+        if whole or injection.op == "hang":  # signs of life are no answer, however many came
             return Consumption(True, last.seq, "forwarded bytes", said)
         why = "ended_before" if _left(last) else "undecidable"
         return Consumption(False if _left(last) else None, last.seq, why, said)

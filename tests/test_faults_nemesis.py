@@ -1,11 +1,13 @@
 """The nemesis strikes the call it was told to, once, and writes down what it did."""
 
 import json
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from faults.binding import bind
+from faults.consumption import consumption
 from faults.nemesis import Armed, Nemesis, live
 from faults.site import Site, select
 from traces.conversation import Watch
@@ -196,6 +198,17 @@ def test_a_sham_is_held_back_like_a_fault_and_changes_no_byte() -> None:
     assert [x.edits for x in agent.seen] == [x.edits for x in clean]
     assert injection.sham
     assert injection.original == injection.mutated
+
+
+def test_a_sham_that_no_model_answered_is_not_consumed_whoever_else_answers() -> None:
+    agent, (injection,), _ = struck(fault("sham"), local=True)
+    asked = next(x for x in agent.seen if x.seq == injection.seq)
+    assert asked.response is not None
+    refused = asked.got(replace(asked.response, status=500), None)
+    noise = agent.tool("telemetry", "{}")
+    seen = [*(x for x in agent.seen if x.seq < injection.seq), refused, noise]
+    assert consumption(injection, story(agent.seen), agent.seen).consumed
+    assert consumption(injection, story(seen), seen).why == "ended_before"
 
 
 def test_a_value_that_stands_elsewhere_is_drawn_again() -> None:
