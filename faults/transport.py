@@ -153,6 +153,8 @@ def cut(
         keep = after_bytes if after_bytes >= 0 else whole // 2
     if keep >= whole:
         raise NoSite(f"the answer has no more than {whole} bytes")
+    if how == "sse_error":  # an event in the middle of another would be none
+        keep = max((end for end in events if end <= keep), default=0)
     kept = _kept(answer.chunks, keep)
     if how == "sse_error":
         at = kept[-1].at if kept else answer.at

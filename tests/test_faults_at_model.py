@@ -238,6 +238,27 @@ def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
     assert struck.injection.detect == "D0"
 
 
+def test_an_error_event_never_stands_in_the_middle_of_another() -> None:
+    by_events = strike(at_model("cut", params={"how": "sse_error", "after_events": 2}), stream=True)
+    assert by_events.got.response is not None
+    two = sum(len(chunk.data) for chunk in by_events.got.response.chunks[:2])
+    params: dict[str, Scalar] = {"how": "sse_error", "after_bytes": two + 9}
+    by_bytes = strike(at_model("cut", params=params), stream=True)
+    assert by_bytes.got.response == by_events.got.response
+
+
+def test_a_hang_is_what_the_client_got_however_many_signs_of_life_it_waited_for() -> None:
+    persists = at_model("hang", params={"progress": True, "cap_ms": 9000}, persist="same_args")
+    struck = strike(persists)
+    (*_, last) = [x for x in struck.agent.seen if x.error is not None]
+    assert last.response is not None
+    gave_up = replace(last, response=replace(last.response, chunks=last.response.chunks[:2]))
+    seen = [x for x in struck.agent.seen if x.seq < last.seq]
+    seen.append(replace(gave_up, error="cancelled"))
+    found = consumption(struck.injections[-1], story(seen), seen)
+    assert (found.consumed, found.seq) == (True, last.seq)
+
+
 @every_dialect
 @every_form
 def test_a_connection_breaks_in_the_middle_of_an_answer(name: str, stream: bool) -> None:
