@@ -20,7 +20,7 @@ from queue import Empty
 from tempfile import TemporaryDirectory
 
 from recorder import loop
-from scenarios.practice import provider, server, world
+from scenarios.practice import KEY, provider, server, world
 from scenarios.practice.tasks import EVERY, TASKS
 from scenarios.world import Verdict
 from stumble import indexing
@@ -234,7 +234,7 @@ def _tell(told: "Queue[int]") -> None:
 def _process(share: Sequence[Job], root: Path, ca: Path) -> list[str]:
     assert _told is not None
     told = _told
-    os.environ["OPENAI_API_KEY"] = "practice-needs-no-key"
+    os.environ["OPENAI_API_KEY"] = KEY
     try:
         return loop.run(work(share, root, ca, lambda: told.put(1)))
     except loop.Interrupted as error:

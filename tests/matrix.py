@@ -14,7 +14,7 @@ import uvloop
 from aiohttp import web
 
 from faults.nemesis import live as armed
-from scenarios.practice import as_mcp, server, world
+from scenarios.practice import KEY, as_mcp, server, world
 from scenarios.practice.provider import Provider
 from scenarios.practice.serving import listening
 from scenarios.practice.tasks import EVERY
@@ -221,7 +221,7 @@ class Open:
 @contextmanager
 def opened(folder: Path, tools: Tools) -> Iterator[Open]:
     """A stage that is set for a module; all of it ends with the block."""
-    os.environ["OPENAI_API_KEY"] = "practice-needs-no-key"
+    os.environ["OPENAI_API_KEY"] = KEY
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stack = AsyncExitStack()
         stage = runner.run(stack.enter_async_context(_staged(folder, tools)))

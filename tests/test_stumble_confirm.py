@@ -6,6 +6,7 @@ import pytest
 
 from recorder import loop
 from scenarios.file import Practice, Scenario
+from scenarios.practice import KEY
 from stumble.forks import Design, Forked, branch, fork
 from stumble.scenes import Scene, practising, recorded
 from stumble.theatre import theatre
@@ -17,7 +18,7 @@ from traces.store import Store
 def test_what_a_careless_agent_pays_out_depends_on_what_it_was_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "practice-needs-no-key")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     store, ca, scratch = Store(tmp_path / "store"), tmp_path / "ca", tmp_path / "scratch"
     scratch.mkdir()
     practice = Practice(task="refund-1", model="practice/naive", tools="http")

@@ -8,6 +8,7 @@ import pytest
 
 from recorder import loop
 from scenarios.file import library
+from scenarios.practice import KEY
 from scenarios.practice.tasks import EVERY
 from scenarios.table import ScenarioError
 from stumble.scenes import practising, recorded, scene, struck
@@ -169,7 +170,7 @@ def test_the_long_task_takes_sixty_steps() -> None:
 def test_every_ready_scenario_strikes_the_practice_agent(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "practice-needs-no-key")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     told, store, ca = scene(path.stem), Store(tmp_path / "store"), tmp_path / "ca"
     practice, scratch = told.scenario.practice, tmp_path / "scratch"
     scratch.mkdir()

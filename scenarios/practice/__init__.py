@@ -22,3 +22,7 @@ each trouble pass with probability 0.3. Agents that have only a shell get the ta
 `shell.py`. `agent --websocket` talks as Codex does (`turns.py`), `agent --warm` keeps the
 imports in memory and forks a process per run (`warm.py`).
 """
+
+KEY = "no-key-needed-for-practice"
+"""What agents send as their key; it begins with no word that labels hold, since a beginning of a
+known secret is taken for one that was cut off."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from recorder import loop
+from scenarios.practice import KEY
 from stumble import indexing
 from stumble.campaigns.asked import Campaign, Source
 from stumble.campaigns.cells import Cell, Layout, layout
@@ -119,7 +120,7 @@ def process(
     campaign: Campaign, root: Path, folder: Folder, ca: Path, number: int, orders: Connection
 ) -> None:
     """The life of a worker process: until it is told no more, or to end."""
-    os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
+    os.environ.setdefault("OPENAI_API_KEY", KEY)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
         with folder.working():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scenarios.practice import KEY
 from stumble.exits import Wrong
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def agent(task: str, options: tuple[str, ...]) -> None:
     os.environ.setdefault("OPENAI_BASE_URL", f"http://127.0.0.1:{MODEL}/v1")
     os.environ.setdefault("TOOLS_URL", f"http://127.0.0.1:{SHOP}")
     os.environ.setdefault("MCP_URL", f"http://127.0.0.1:{MCP}/mcp")
-    os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
+    os.environ.setdefault("OPENAI_API_KEY", KEY)
     sys.exit(practising.main([task, *options]))
 
 

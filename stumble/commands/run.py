@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scenarios.practice import KEY
 from stumble import matching, options
 from stumble.exits import Exits, Wrong, interrupted
 from stumble.progress import progress
@@ -163,7 +164,7 @@ async def _run(
         folder = Path(name)
         async with AsyncExitStack() as stack:
             if ours and said.practice is not None:
-                os.environ.setdefault("OPENAI_API_KEY", "practice-needs-no-key")
+                os.environ.setdefault("OPENAI_API_KEY", KEY)
                 at = practising(said, said.practice, folder)
                 setting = await stack.enter_async_context(at)
             elif said.benchmark is not None:
