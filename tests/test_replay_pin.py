@@ -22,6 +22,7 @@ from traces.dialects import openai_chat
 from traces.index import rows
 from traces.model import Edit, Exchange, Fault, Response, Trajectory, composed, edited
 from traces.model import Request as Asked
+from traces.relations import SCHEMAS
 from traces.step import ToolCall
 from traces.story import tell
 from traces.tape import Tape, Writer, read
@@ -103,7 +104,8 @@ def test_a_result_that_drifted_is_told_as_it_was_and_counted_once(tmp_path: Path
     assert [x.pinned for x in tape.exchanges] == [x.pinned for x in said]
     assert [x.request.body for x in tape.exchanges] == [x.request.body for x in said]
     found = rows(tape)
-    assert found["trajectories"][0][-1] == 1
+    run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
+    assert run["drifted"] == 1
     calls = {row[2]: (row[5], row[-1]) for row in found["tool_calls"]}
     assert calls["c1"] == ("12:34:56", True), "the row has what the tool really said"
     assert calls["c2"] == ("lamps 48271", False)
