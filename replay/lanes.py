@@ -74,5 +74,5 @@ class Lanes:
             found = turn(0, placed)
             return found is not None and fork.turn.again(found)
         call = self._conversations.call(lane, fork.call_id)
-        carried = any(result.call_id == fork.call_id for result in placed.results)
-        return carried and call is not None and fork.prefix in (None, call.prefix)
+        carried = call if call is not None and call.result_seq is not None else None
+        return carried is not None and fork.prefix in (None, carried.prefix)

@@ -79,10 +79,20 @@ class Office:
         yield "clerk", self.clerk.request(), self.clerk.hears(message="noted")
 
 
-def recorded() -> Tape:
+class Anew(Office):
+    """A lead whose client counts its ids anew, and looks again under the same one."""
+
+    def work(self) -> Iterator[tuple[str, Asked, Response]]:
+        for _ in range(2):
+            yield "lead", self.lead.request(), self.lead.hears(LOOK)
+            self.lead.tells(LOOK, self.looked)
+        yield "lead", self.lead.request(), self.lead.hears(message="done")
+
+
+def recorded(office: Office) -> Tape:
     exchanges = tuple(
         Exchange(seq=seq, started=float(seq), request=request, response=moved(answer, float(seq)))
-        for seq, (_, request, answer) in enumerate(Office().work())
+        for seq, (_, request, answer) in enumerate(office.work())
     )
     run = Trajectory(id="r", recorded_at=0.0)
     return Tape(path=Path("a.tape"), trajectory=run, exchanges=exchanges, spans={})
@@ -99,7 +109,7 @@ def forked(
     """(who, who answered, whether by a cascade) for each request of a fork, and its player."""
     watch, seqs = Watch(), count()
     said = list[tuple[str, str, bool]]()
-    player = Player(recorded(), watch, fork=Fork(call_id, None, world=True))
+    player = Player(recorded(type(office)()), watch, fork=Fork(call_id, None, world=True))
     began = Trajectory(id="f", recorded_at=0.0, forked_at=call_id, source="fork")
     with Writer(path, began) as tape:
         taps = Taps([watch, player, tape])
@@ -134,6 +144,14 @@ def test_a_helper_that_a_live_lane_begins_is_live_at_once_and_nobody_else_is(
         ("lead", "live", False),
         ("clerk", "recorded", False),
     ]
+    assert player.diverged == []
+
+
+def test_a_call_whose_id_came_before_is_forked_at_its_own_result(tmp_path: Path) -> None:
+    said, player = forked("c1#2", Anew(), tmp_path / "f.tape")
+    assert [who for _, who, _ in said] == ["recorded", "recorded", "live"]
+    said, player = forked("c1", Anew(), tmp_path / "g.tape")
+    assert [who for _, who, _ in said] == ["recorded", "live", "live"]
     assert player.diverged == []
 
 
@@ -183,7 +201,7 @@ def test_one_divergence_is_one_however_often_the_client_tries(tmp_path: Path) ->
 def test_tries_that_differ_in_what_does_not_count_are_one_divergence(tmp_path: Path) -> None:
     """Codex gives each try another id of its turn and another second at which it began."""
     watch, seqs = Watch(), count()
-    player = Player(recorded(), watch)
+    player = Player(recorded(Office()), watch)
     taps = Taps([watch, player])
     for turn in ("one", "two", "two"):
         said = {"role": "user", "content": "go"}
