@@ -45,6 +45,7 @@ MACROS = (
 TABLE_MACROS = ("conversation",)
 """Those over the relations, which have to be there."""
 VIEWS = (
+    "verdicts",
     "strikes",
     "cells",
     "strike_rates",

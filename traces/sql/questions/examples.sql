@@ -1,12 +1,6 @@
 -- Which injections are worth a look? Some of each model, operator and outcome, the worst first.
 -- default: n = 200
-WITH verdicts AS (
-    SELECT *
-    FROM outcomes
-    QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY judge_version DESC) = 1
-),
-
-ranked AS (
+WITH ranked AS (
     SELECT
         s.*,
         v.evidence,

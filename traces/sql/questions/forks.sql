@@ -2,8 +2,8 @@
 -- default: n = 50
 -- range: n = 0..
 --
--- One row per continuation. saved: what the tape answered and nobody had to pay for; NULL where the
--- tokens or the price of one of these calls is not known.
+-- One row per continuation, with the class of its first injection. saved: what the tape answered and
+-- nobody had to pay for; NULL where the tokens or the price of one of these calls is not known.
 WITH calls AS (
     SELECT
         s.trajectory_id,
@@ -42,12 +42,12 @@ answers AS (
     GROUP BY trajectory_id
 ),
 
-verdicts AS (
+ends AS (
     SELECT
         i.trajectory_id,
-        any_value(o.class) AS class
+        first(v.class ORDER BY i.seq, i.injection_id) AS class
     FROM injections AS i
-    JOIN outcomes AS o USING (injection_id)
+    JOIN verdicts AS v USING (injection_id)
     GROUP BY i.trajectory_id
 )
 
@@ -59,7 +59,7 @@ SELECT
     t.world,
     t.ended,
     t.passed,
-    verdicts.class,
+    ends.class,
     answers.live,
     answers.recorded,
     answers.simulated,
@@ -73,7 +73,7 @@ SELECT
 FROM trajectories AS t
 LEFT JOIN savings USING (trajectory_id)
 LEFT JOIN answers USING (trajectory_id)
-LEFT JOIN verdicts USING (trajectory_id)
+LEFT JOIN ends USING (trajectory_id)
 WHERE t.source = 'fork'
 ORDER BY t.recorded_at DESC NULLS LAST, t.trajectory_id
 LIMIT $n;

@@ -13,12 +13,10 @@ SELECT
     strikes.mutated,
     verdict.evidence
 FROM strikes
-JOIN outcomes AS verdict USING (injection_id)
+JOIN verdicts AS verdict USING (injection_id)
 WHERE
     strikes.class = 'silent_wrong'
     AND NOT strikes.sham
-    AND verdict.class = strikes.class
     AND ($op IS NULL OR strikes.op = $op)
-QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY verdict.judge_version DESC) = 1
 ORDER BY strikes.op, strikes.trajectory_id, strikes.step
 LIMIT $n;

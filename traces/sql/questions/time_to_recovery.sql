@@ -3,13 +3,7 @@
 -- Of recovered injections. steps_to_notice: steps of the agent from the struck result to the first
 -- hard sign that it noticed. extra_steps and extra_seconds: the whole run less the mean of its clean
 -- twins; seconds include what the fault itself made the agent wait. Means are over traces.
-WITH verdicts AS (
-    SELECT *
-    FROM outcomes
-    QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY judge_version DESC) = 1
-),
-
-recovered AS (
+WITH recovered AS (
     SELECT
         s.agent,
         s.model,

@@ -7,13 +7,7 @@
 -- (harness) or outside the recording (diverged, replay_miss) are neither: censored, not failed.
 -- A fault that persists and strikes again in the same run is one row. A replay without a fork
 -- says nothing of recovery: left out.
-WITH verdicts AS (
-    SELECT *
-    FROM outcomes
-    QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY judge_version DESC) = 1
-),
-
-facts AS (
+WITH facts AS (
     SELECT
         i.*,
         t.agent,
