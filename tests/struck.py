@@ -31,7 +31,14 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "step",
     )
     fate = ("consumed", "unreached_reason")
-    outcome = ("injection_id", "class", "noticed", "baseline_valid", "first_use_step")
+    outcome = (
+        "injection_id",
+        "class",
+        "noticed",
+        "baseline_valid",
+        "first_use_step",
+        "steps_after",
+    )
     run = ("trajectory_id", "model", "world", "ended", "condition", "passed", "task", "scenario")
     fill(sql, "injections", [only(each, injection + fate) for each in told])
     fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])

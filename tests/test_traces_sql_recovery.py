@@ -48,6 +48,17 @@ def test_a_plan_that_never_fires_has_no_rates(sql: Sql) -> None:
     assert (found["fired"], found["reason"]) == (0, "nothing_consumed")
 
 
+@pytest.mark.parametrize("said", ["honest_fail", "crashed"])
+def test_a_class_told_without_the_signals_does_not_stand_for_those_that_are_not(
+    sql: Sql, said: str
+) -> None:
+    told = [strike(trace=trace) | {"class": None, "noticed": None} for trace in "abcde"]
+    store(sql, [*told, strike(noticed=None, steps_after=2) | {"class": said}])
+    found = one(sql, "FROM recovery")
+    assert [found[name] for name in RATES] == [None] * 4
+    assert (found["consumed"], found["judged"], found["excluded"]) == (6, 0, 6)
+
+
 def test_four_traces_have_no_interval(sql: Sql) -> None:
     store(sql, [strike(trace=trace) for trace in "abcd" * 9])
     found = one(sql, "FROM recovery")
@@ -204,7 +215,10 @@ def counted(strikes: list[Strike]) -> dict[str, object]:
     judged = [
         each
         for each in known
-        if state(each) == "consumed" and each["baseline_valid"] and each["class"] in SIX
+        if state(each) == "consumed"
+        and each["baseline_valid"]
+        and (each["noticed"] is not None or each["class"] != "honest_fail")
+        and each["class"] in SIX
     ]
     lost = [
         each

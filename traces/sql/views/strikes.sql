@@ -2,8 +2,9 @@
 --
 -- trace is what repeats are clustered by: the run that was forked, else the task. state is
 -- unfired, absorbed (the client's retry hid it), ended_before (the run was over before the agent
--- could see it), undecided, or consumed. judged: consumed, the clean twins pass, the class is
--- known. settled: judged, or it never reached the agent. Runs that ended by our own fault
+-- could see it), undecided, or consumed. judged: consumed, the clean twins pass, class
+-- and whether it was noticed are known (a crash and an honest failure are told without the latter,
+-- but would then stand for all others, which are not); who crashed at once had no time to notice. settled: judged, or it never reached the agent. Runs that ended by our own fault
 -- (harness) or outside the recording (diverged, replay_miss) are neither: censored, not failed.
 -- A fault that persists and strikes again in the same run is one row. A replay without a fork
 -- says nothing of recovery: left out.
@@ -22,6 +23,7 @@ WITH facts AS (
         t.verifier,
         v.class,
         v.noticed,
+        v.steps_after,
         v.passed,
         v.claims_success,
         v.baseline_valid,
@@ -42,6 +44,10 @@ SELECT
     is_sham AS sham,
     coalesce(
         state = 'consumed' AND baseline_valid AND NOT broken
+        AND (
+            noticed IS NOT NULL
+            OR class != 'honest_fail' AND (class != 'crashed' OR steps_after IS NULL)
+        )
         AND class IN (
             'recovered', 'masked', 'honest_fail', 'noticed_wrong', 'silent_wrong', 'crashed'
         ),
