@@ -93,7 +93,8 @@ def test_the_bootstrap_draws_traces(sql: Sql) -> None:
     assert found["se"] == pytest.approx(fit.bse[0], rel=0.05)
     assert found["lo"] == pytest.approx(y.mean() - 1.96 * fit.bse[0], abs=0.015)
     assert found["hi"] == pytest.approx(y.mean() + 1.96 * fit.bse[0], abs=0.015)
-    assert found == only(sql, "bootstrap", draws=4000)
+    again = only(sql, "bootstrap", draws=4000)
+    assert found == again | {name: near(again[name]) for name in ("rate", "se", "lo", "hi")}
 
 
 def test_the_bootstrap_of_traces_that_agree_is_nothing(sql: Sql) -> None:
@@ -332,6 +333,15 @@ def test_ties_are_shared(sql: Sql) -> None:
     first, last = asked(sql, "silent_by_n")
     assert (first["n"], first["at_risk"], first["silent_by_n"]) == (2, 4, near(1 / 4))
     assert (last["n"], last["silent_by_n"]) == (4, near(1 / 4 + 1 / 2 * 1))
+
+
+def test_a_strike_that_has_no_step_makes_the_curve_unknown(sql: Sql) -> None:
+    told = [strike(trace=t, step=None if t == "a" else 1, first_use_step=2, **SILENT) for t in "ab"]
+    store(sql, told)
+    steps = [{"trajectory_id": f"t{k}", "step": 2, "source": "agent"} for k in range(2)]
+    fill(sql, "steps", steps)
+    found = asked(sql, "silent_by_n")
+    assert {(each["silent_by_n"], each["reason"]) for each in found} == {(None, "steps_unknown")}
 
 
 def test_an_unknown_first_use_makes_the_curve_unknown(sql: Sql) -> None:

@@ -4,8 +4,8 @@
 -- Aalen and Johansen's cumulative incidence: crashes and honest failures compete, what ended well is
 -- censored. n counts steps of the agent after the struck one. Where the first use of a silent
 -- failure is not known the whole curve is NULL (first_use_unknown counts them): putting it at the
--- end of the run would flatter. The interval is log-log, of the variance for independent
--- injections; where traces hold many it is too narrow: see bootstrap.
+-- end of the run would flatter. What was struck outside of a
+-- tool call has no step to count from (steps_unknown): op selects what has.
 WITH agent_steps AS (
     SELECT trajectory_id, list_sort(list(step)) AS at
     FROM steps
@@ -19,9 +19,11 @@ fates AS (
         s.model,
         s.world,
         s.class IN ('silent_wrong', 'noticed_wrong') AS used,
+        used AND o.first_use_step IS NULL AS unseen,
         s.class = 'crashed' AS crashed,
         s.class = 'honest_fail' AS gave_up,
         CASE
+            WHEN s.step IS NULL THEN NULL
             WHEN s.class NOT IN ('silent_wrong', 'noticed_wrong')
                 THEN len(list_filter(a.at, lambda one: one > s.step))
             WHEN o.first_use_step IS NOT NULL
@@ -43,7 +45,7 @@ placed AS (
         *,
         greatest(n, 1) AS t,
         count(*) OVER whole AS injections,
-        count(*) FILTER (used AND n IS NULL) OVER whole AS first_use_unknown,
+        count(*) FILTER (unseen) OVER whole AS first_use_unknown,
         count(*) FILTER (n IS NULL) OVER whole AS unknown
     FROM fates
     WINDOW whole AS (PARTITION BY agent, model, world)
