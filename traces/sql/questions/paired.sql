@@ -111,7 +111,7 @@ SELECT
     p_exact,
     p_mid,
     CASE WHEN op IS NOT NULL THEN
-        (holm(list(p_mid) OVER family))[(row_number() OVER (family ORDER BY op))]
+        (holm(list(p_mid ORDER BY op) OVER family))[(row_number() OVER (family ORDER BY op))]
     END AS p_holm,
     both_passed / nullif(both_passed + b, 0) AS retention,
     CASE
