@@ -1,9 +1,9 @@
 -- What happens after an error? Episodes of tool errors in a row: how they end, and how the run does.
 -- default: model = null
 --
--- Only errors nobody injected, in calls that say whether they failed. local_rate: a call that
--- worked came after the episode; eventual_rate: the run also passed; the gap is what a sane next
--- step does not tell. calls_to_recover counts the errors of episodes that ended.
+-- Only unforced runs, and calls that say whether they failed. local_rate: a call that worked came
+-- after the episode; eventual_rate: the run also passed; gap, of runs whose end is known, is what
+-- a sane next step does not tell. calls_to_recover counts the errors of episodes that ended.
 WITH calls AS (
     SELECT
         trajectory_id,
@@ -29,16 +29,18 @@ per_task AS (
     SELECT
         t.agent,
         t.model,
-        coalesce(t.task, t.trajectory_id) AS task,
+        u.task,
         count(*)::DOUBLE AS k_episodes,
         count(*) FILTER (e.ended)::DOUBLE AS k_ended,
         count(*) FILTER (t.passed IS NOT NULL)::DOUBLE AS k_known,
+        count(*) FILTER (e.ended AND t.passed IS NOT NULL)::DOUBLE AS k_known_ended,
         count(*) FILTER (e.ended AND t.passed)::DOUBLE AS k_eventual,
         sum(e.k_errors) FILTER (e.ended) AS k_errors_ended
     FROM episodes AS e
     JOIN trajectories AS t USING (trajectory_id)
-    WHERE t.condition = 'clean' AND ($model IS NULL OR t.model = $model)
-    GROUP BY t.agent, t.model, coalesce(t.task, t.trajectory_id)
+    JOIN unforced_runs AS u USING (trajectory_id)
+    WHERE $model IS NULL OR t.model = $model
+    GROUP BY t.agent, t.model, u.task
 ),
 
 rates AS (
@@ -47,6 +49,7 @@ rates AS (
         model,
         sum(k_episodes)::BIGINT AS episodes,
         sum(k_errors_ended) / nullif(sum(k_ended), 0) AS calls_to_recover,
+        (sum(k_known_ended) - sum(k_eventual)) / nullif(sum(k_known), 0) AS gap,
         clustered(list(k_ended), list(k_episodes)) AS local,
         clustered(list(k_eventual), list(k_known)) AS eventual
     FROM per_task
@@ -63,7 +66,7 @@ SELECT
     eventual.rate AS eventual_rate,
     eventual.lo AS eventual_lo,
     eventual.hi AS eventual_hi,
-    local.rate - eventual.rate AS gap,
+    gap,
     calls_to_recover,
     local.reason AS reason
 FROM rates
