@@ -125,6 +125,11 @@ class _Arm:
             return None if apart else self.fault.at
         return own if own and self.operator.reaches(own, stdio=call.stdio) else "model-boundary"
 
+    def recorded(self, call: Call | Turn) -> Turn | None:
+        """The recording's turn that this one is; None for a call, and where it is no site."""
+        turn = self.site.turn if self.site else None
+        return turn if turn and isinstance(call, Turn) and turn.again(call) else None
+
     def spend(self, call: Call | Turn) -> None:
         """What does not persist strikes one attempt of a call, or finds that it cannot."""
         if self.aim.transient:
@@ -250,9 +255,7 @@ class Nemesis:
     def _address(self, arm: _Arm, call: Call | Turn) -> str:
         """What persists for the same arguments tells the same lie: its occurrence is the first."""
         persists = arm.fault.persist == "same_args"
-        known = arm.site.turn if arm.site else None
-        if known is not None and isinstance(call, Turn) and known.again(call):
-            call = known  # lanes are numbered as they come, and in this run they may race
+        call = arm.recorded(call) or call  # lanes are numbered as they come, and they may race
         return address(
             seed=self._seed,
             trace=self._trace,
@@ -444,9 +447,8 @@ def _tool(strike: _Strike) -> str | None:
     """The tool that was called; of a turn those that its answer calls in the recording."""
     if isinstance(strike.call, Call):
         return strike.call.tool
-    site = strike.arm.site
-    known = site is not None and site.turn is not None and site.turn.again(strike.call)
-    return ", ".join(site.turn.tools) or None if known and site and site.turn else None
+    known = strike.arm.recorded(strike.call)
+    return (", ".join(known.tools) or None) if known else None
 
 
 def _recorded(strike: _Strike) -> bytes | None:
