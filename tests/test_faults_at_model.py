@@ -360,6 +360,20 @@ def test_requests_on_the_side_that_offer_no_tools_are_no_sites() -> None:
     assert [injection.seq for injection in injections] == [1]
 
 
+def test_a_turn_is_drawn_for_alike_in_whatever_order_conversations_begin() -> None:
+    """A request on the side comes first in this run, and so the turn's lane is the second."""
+    fault, usual = at_model("http_status"), strike(at_model("http_status"))
+    site, told = select(story(usual.clean.seen), fault, bind(fault)), list[Injection]()
+    watch = Watch()
+    nemesis = Nemesis([Armed(fault=fault, site=site)], watch, told.append, run="r", trace="t")
+    taps = Taps([watch, nemesis])
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "ping"}]}).encode()
+    aside = Request(method="POST", url="http://m/v1/chat/completions", body=body)
+    taps.done(taps.request(Exchange(seq=99, request=aside)))
+    Agent(taps, DIALECTS["chat"], stream=False)
+    assert [each.address for each in told] == [usual.injection.address]
+
+
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
