@@ -4,7 +4,7 @@ The table is total and exclusive over all combinations of its inputs; what it ne
 not have makes the verdict unknown, never a pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from faults.change import change
 from faults.consumption import Consumption, consumption
 from faults.lexicon import JUDGE_VERSION
 from faults.notice import claims_success, signals
+from faults.sinks import key
 from faults.taint import Taint, taint
 from traces.model import Class, Ending, Injection, MaskedAs, Outcome, Signal
 from traces.story import Story, ToolUse, tell
@@ -171,7 +172,9 @@ def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Con
     bent, enough = change(injection), len(mates) >= TWINS
     ending, declared = faulted.tape.ending, faulted.tape.trajectory.equivalent
     state = (ending.detail or "") if ending is not None and ending.passed is not None else ""
-    told = signals(bent, own, mates, enough=enough, equivalent=declared)
+    first = signals(bent, own, mates, enough=enough, equivalent=declared)
+    later = _told_again(injection, faulted, twins) if enough else ()
+    told = _distinct((*first, *later))
     spoken = any(one.hard for one in told if one.code in ("N5", "N6", "N7"))
     followed = taint(bent, own, mates, enough=enough, spoken=spoken, state=state)
     if followed.rejected is not None:
@@ -186,6 +189,36 @@ def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Con
         taint=followed,
         why=f"{len(mates)} of {TWINS} clean twins made this call",
     )
+
+
+def _told_again(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Iterator[Signal]:
+    """What followed the later strikes of a fault that persists.
+
+    C1 evaluates signals after the injected response, and each strike is one: who hears the lie
+    a second time, far from the first, may notice it there. A strike on a call that too few twins
+    make has no control, and such a call is itself held against them.
+    """
+    for each in faulted.tape.injections:
+        use = faulted.story.use(each.call_id or "") if each.repeat_of == injection.id else None
+        if use is None:
+            continue
+        found = consumption(each, faulted.story, faulted.tape.exchanges)
+        own = after(faulted.story, use, found.seq) if found.consumed else None
+        met = (twin.mate(each, use) for twin in twins)
+        mates = tuple(m for m in met if m and m.use and key(m.use) == key(use))
+        if own is not None and len(mates) >= TWINS:
+            equivalent = faulted.tape.trajectory.equivalent
+            yield from signals(change(each), own, mates, equivalent=equivalent)
+
+
+def _distinct(told: Iterable[Signal]) -> tuple[Signal, ...]:
+    """Each signal once, hard where it is hard after any strike."""
+    found: dict[tuple[str, int, str], Signal] = {}
+    for one in told:
+        name = one.code, one.step, one.quote
+        if one.hard or name not in found:
+            found[name] = one
+    return tuple(found.values())
 
 
 def _masked_as(injection: Injection, taint: Taint) -> MaskedAs | None:

@@ -15,7 +15,9 @@
 
 A signal counts only if it is in the faulted run and in none of the clean twins, so an agent that
 always asks twice is not said to have noticed. Repeats are counted, in the window and in the whole
-rest of the run: a careless agent, which skips calls, brings later ones nearer.
+rest of the run: a careless agent, which skips calls, brings later ones nearer. So are the looks of
+N4: a second reading back that no twin makes is absent from the twins, whose first is not. Another
+source (N3) is there or not.
 """
 
 from collections import Counter
@@ -25,6 +27,7 @@ from faults.after import After, final
 from faults.change import Change, change
 from faults.lexicon import not_done, opens_not_done
 from faults.signs import Equivalent, Sighting, acts, remarks, report
+from faults.sinks import key
 from traces.model import Injection, Signal
 from traces.story import Story
 
@@ -60,20 +63,39 @@ def _acts(
         return
     near = [_counted(acts(change, twin, twin.reacted, declared)) for twin in twins]
     rest = [_counted(acts(change, twin, twin.calls, declared)) for twin in twins]
-    in_all, anyway = _counted(acts(change, after, after.calls, declared)), _keys(twins)
+    in_all = _counted(acts(change, after, after.calls, declared))
+    looks = _Looks(after, twins)
     seen: Counter[tuple[str, object]] = Counter()
     for each in here:
         name = each.code, each.key
         seen[name] += 1
-        if each.code in ("N3", "N4"):
-            if each.key not in anyway and seen[name] == 1:
+        if each.code == "N3":
+            if looks.absent(each.key) and seen[name] == 1:
+                yield each
+        elif each.code == "N4":
+            if looks.first_more(each.key, seen[name]):
                 yield each
         elif in_all[name] > _most(rest, name) and seen[name] > _most(near, name):
             yield each
 
 
-def _keys(twins: tuple[After, ...]) -> frozenset[object]:
-    return frozenset(key for twin in twins for key in twin.keys)
+class _Looks:
+    """How often each call is made: whatever sign it is in a twin, there it is made anyway."""
+
+    def __init__(self, after: After, twins: tuple[After, ...]) -> None:
+        self._own = Counter[object](after.keys)
+        self._rest = [Counter[object](twin.keys) for twin in twins]
+        self._near = [Counter[object](map(key, twin.reacted)) for twin in twins]
+
+    def absent(self, call: object) -> bool:
+        """Whether no twin makes this call."""
+        return not any(twin[call] for twin in self._rest)
+
+    def first_more(self, call: object, nth: int) -> bool:
+        """Whether the `nth` in the window is the first that no twin makes, there or later."""
+        most = max((twin[call] for twin in self._rest), default=0)
+        near = max((twin[call] for twin in self._near), default=0)
+        return self._own[call] > most and nth == near + 1
 
 
 def _most(twins: list[Counter[tuple[str, object]]], name: tuple[str, object]) -> int:

@@ -204,6 +204,90 @@ def test_who_knows_the_true_value_anyway_rejects_the_wrong_one_softly() -> None:
     assert (found.noticed, found.noticed_soft, found.outcome) == (False, True, "masked")
 
 
+def shown(reads: int) -> Run:
+    """A refund that is acknowledged, and so many looks at the list of refunds."""
+    told = Telling().asks("issue_refund", DONE, order_id="ord-7314", amount=10.5)
+    for _ in range(reads):
+        told.asks("list_refunds", PAID, order_id="ord-7314")
+    return told.asks("get_weather", "{}", city="Bern").says("DONE").over(passed=False)
+
+
+@pytest.mark.parametrize(
+    ("reads", "twins", "signs"),
+    [
+        (2, (1, 1, 1), [("N4", 4)]),
+        (3, (1, 1, 1), [("N4", 4)]),
+        (2, (0, 1, 0), [("N4", 4)]),
+        (1, (0, 0, 0), [("N4", 3)]),
+        (1, (1, 1, 1), []),
+        (2, (1, 2, 1), []),
+        (2, (2, 2, 2), []),
+    ],
+)
+def test_a_reading_back_beyond_those_of_all_twins_is_noticed(
+    reads: int, twins: tuple[int, ...], signs: list[tuple[str, int]]
+) -> None:
+    noop = replace(struck("X", DONE, op="silent_noop", original=DONE), tool="issue_refund")
+    found = judge(noop, shown(reads), tuple(map(shown, twins)))
+    assert [(s.code, s.step) for s in found.signals if s.hard] == signs
+    assert found.outcome == ("noticed_wrong" if signs else "silent_wrong")
+
+
+def test_who_says_that_it_is_not_there_names_another_tool_and_is_soft() -> None:
+    """N5 wants the struck tool, a field or a value: the tool that was read back is none of them."""
+    noop = replace(struck("X", DONE, op="silent_noop", original=DONE), tool="issue_refund")
+    words = "list_refunds does not show it yet. I go on."
+    told = Telling().asks("issue_refund", DONE, order_id="ord-7314", amount=10.5)
+    told.asks("list_refunds", "{}", order_id="ord-7314").says(words)
+    found = judge(noop, told.over(passed=False), (shown(1), shown(1), shown(1)))
+    assert [(s.code, s.hard) for s in found.signals] == [("N5", False)]
+    assert found.outcome == "silent_wrong"
+
+
+def late(reads: int, said: str, *, instead: str = "get_order") -> Run:
+    """An order that is read, and read again so often when its first reading is long past."""
+    told = Telling().asks("get_order", said, id="ord-7314")
+    for city in ("Bern", "Oslo", "Rome"):
+        told.asks("get_weather", "{}", city=city)
+    for nth in range(reads):
+        told.asks("get_order" if nth else instead, said, id="ord-7314")
+    return told.asks("get_weather", "{}", city="Turin").says("DONE").over()
+
+
+def persisting(run: Run, *calls: int) -> Run:
+    """This run with the strikes that these calls met, the first and what repeats it."""
+    strikes = tuple(
+        replace(WRONG, id=f"r/{nth}", seq=2 * call - 1, call_id=f"c{call}", repeat_of=first)
+        for nth, (call, first) in enumerate(zip(calls, (None, "r/1", "r/1"), strict=False), 1)
+    )
+    return Run(replace(run.tape, injections=strikes), run.story)
+
+
+@pytest.mark.parametrize(
+    ("struck_calls", "twins", "signs"),
+    [
+        ((1, 5, 6), (1, 1, 1), [("N1", 7)]),
+        ((1,), (1, 1, 1), []),
+        ((1, 5, 6), (1, 2, 1), []),
+        ((1, 5, 6), (2, 2, 2), []),
+    ],
+)
+def test_a_fault_that_persists_may_be_noticed_after_any_of_its_strikes(
+    struck_calls: tuple[int, ...], twins: tuple[int, ...], signs: list[tuple[str, int]]
+) -> None:
+    run = persisting(late(2, BENT), *struck_calls)
+    found = judge(WRONG, run, tuple(late(reads, ORDER) for reads in twins))
+    assert [(s.code, s.step) for s in found.signals if s.hard] == signs
+    assert found.outcome == ("recovered" if signs else "masked")
+
+
+def test_a_later_strike_on_a_call_that_no_twin_makes_has_no_control() -> None:
+    """The twins' fifth call has the same id and is another one."""
+    run = persisting(late(2, BENT), 1, 5, 6)
+    twins = tuple(late(1, ORDER, instead="get_weather") for _ in range(3))
+    assert not [s for s in judge(WRONG, run, twins).signals if s.hard]
+
+
 # Defects of harnesses that were published, each with the test that it would have failed.
 
 
