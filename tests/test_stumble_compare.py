@@ -33,12 +33,12 @@ def tables(known: list[Told]) -> dict[str, list[Told]]:
     ids = [{"trajectory_id": f"r{k}", "injection_id": f"i{k}"} for k in range(len(known))]
     told = [
         {"model": "m", "op": "digit", "consumed": True, "baseline_valid": True, "sham": False,
-         "source": "fork", "ended": "final", "judge_version": 1, "recorded_at": float(k),
-         "noticed": each["class"] == R} | each | ids[k]
+         "agent": None, "source": "fork", "ended": "final", "judge_version": 1,
+         "recorded_at": float(k), "noticed": each["class"] == R} | each | ids[k]
         for k, each in enumerate(known)
     ]  # fmt: skip
     columns = {
-        "trajectories": "trajectory_id campaign task cell model source ended recorded_at",
+        "trajectories": "trajectory_id campaign task cell agent model source ended recorded_at",
         "injections": "injection_id trajectory_id op family consumed sham",
         "outcomes": "injection_id judge_version class noticed baseline_valid",
     }
@@ -146,6 +146,17 @@ def test_models_are_paired_within_one_campaign(sql: Sql) -> None:
     found = compared(sql, known, a="x", b="y", by="model")[("recovery", "all")]
     assert (found["pairs"], found["delta"]) == (5, 1)
     assert compared(sql, known, a="x", b="y", by="model", campaign="two") == {}
+
+
+def test_two_agents_are_not_paired_with_each_other(sql: Sql) -> None:
+    known = [
+        each
+        for side in ("before", "after")
+        for agent, said in (("careful", R), ("careless", S))
+        for each in runs(side, [said] * 5, agent=agent)
+    ]
+    found = compared(sql, known)[("recovery", "all")]
+    assert (found["pairs"], found["delta"], found["gained"], found["lost"]) == (10, 0, 0, 0)
 
 
 def test_what_flipped_is_listed_with_both_injections(sql: Sql) -> None:

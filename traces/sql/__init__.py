@@ -42,8 +42,11 @@ MACROS = (
     "half_life",
     "newcombe",
 )
-TABLE_MACROS = ("conversation",)
-"""Those over the relations, which have to be there."""
+TABLE_MACROS = (
+    "conversation",
+    "cell_pairs",
+)
+"""Those over relations and views, which have to be there."""
 VIEWS = (
     "verdicts",
     "strikes",
@@ -79,7 +82,7 @@ def definitions() -> str:
     """The statements that define all macros and views over the relations."""
     views = [f'CREATE VIEW "{name}" AS\n{_text("views", name)}' for name in VIEWS]
     over = [_text("macros", name) for name in TABLE_MACROS]
-    return "\n".join([macros(), *over, *views])
+    return "\n".join([macros(), *views, *over])
 
 
 @functools.cache

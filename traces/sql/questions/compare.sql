@@ -3,25 +3,17 @@
 --
 -- by: what a and b are names of: campaign, model or agent. A pair is the same cell of the same
 -- trace under A and under B (the cell of a campaign names call, fault, persistence, seed and
--- repetition); where a cell was run again the latest counts. For the agent's estimands both must
--- be judged, for handled both settled; what is left out is counted. delta is B - A; its interval
+-- repetition), of one agent, model and world where a name has several; where a cell was run again
+-- the latest counts. For the agent's estimands both must be judged, for handled both settled; what
+-- is left out is counted. delta is B - A; its interval
 -- and p are those of Student's t over the mean differences of traces, which repeats within a
 -- trace cannot narrow (where all traces differ alike there is no interval, and p is that of the
 -- sign test); p_holm holds over the families of a measure. p_mcnemar (mid-p) is for one
 -- pair per trace, and NULL with more.
-WITH sides AS (
+WITH pairs AS (
     SELECT
-        *,
-        CASE $by WHEN 'model' THEN model WHEN 'agent' THEN agent ELSE campaign END AS side,
-        CASE WHEN $by = 'campaign' THEN '' ELSE campaign END AS within
-    FROM cells
-    WHERE NOT sham AND ($campaign IS NULL OR campaign = $campaign)
-),
-
-pairs AS (
-    SELECT
-        a.paired_by,
-        a.family,
+        a.paired_by AS paired_by,
+        a.family AS family,
         a.judged AND b.judged AS both_judged,
         a.settled AND b.settled AS both_settled,
         (a.class = 'recovered')::INT AS recovered_a,
@@ -30,9 +22,7 @@ pairs AS (
         (b.class = 'silent_wrong')::INT AS silent_b,
         (a.state = 'absorbed' OR a.class IN ('recovered', 'masked', 'honest_fail'))::INT AS handled_a,
         (b.state = 'absorbed' OR b.class IN ('recovered', 'masked', 'honest_fail'))::INT AS handled_b
-    FROM sides AS a
-    JOIN sides AS b USING (within, paired_by, cell, op)
-    WHERE a.side = $a AND b.side = $b
+    FROM cell_pairs($by, $a, $b, $campaign)
 ),
 
 measured AS (
