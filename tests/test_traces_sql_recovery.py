@@ -150,6 +150,19 @@ def test_the_latest_judge_has_the_last_word(sql: Sql) -> None:
     }
 
 
+@pytest.mark.parametrize("view", ["recovery", "recovery_by_site"])
+def test_judges_and_verifiers_that_are_pooled_are_listed(sql: Sql, view: str) -> None:
+    told = [strike(verifier=by) for by in ("tests", "sums", None)]
+    store(sql, told)
+    verdicts = [
+        {"injection_id": f"i{n}", "judge_version": version, "class": "masked"}
+        for n, version in ((0, 1), (1, 1), (1, 2))
+    ]
+    fill(sql, "outcomes", verdicts)
+    found = one(sql, f"SELECT fired, judge_versions, verifiers FROM {view}")
+    assert found == {"fired": 3, "judge_versions": [1, 2], "verifiers": ["sums", "tests"]}
+
+
 def test_the_effective_n_is_that_of_cluster_robust_errors(sql: Sql) -> None:
     rng = np.random.default_rng(7)
     traces = np.repeat(np.arange(12), 6)

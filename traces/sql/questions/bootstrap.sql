@@ -69,7 +69,7 @@ spread AS (
         agent,
         model,
         world,
-        stddev_samp(rate) AS se,
+        stddev_samp(rate ORDER BY draw) AS se,
         quantile_cont(rate, 0.025) AS lo,
         quantile_cont(rate, 0.975) AS hi
     FROM again

@@ -6,6 +6,9 @@
 -- ended_before), handled_rate = absorbed, recovered, masked or honestly failed. Where nothing
 -- was excluded, judged is consumed and settled is fired. lo and hi belong to recovery_rate.
 -- Places, persistence and detectability are pooled and listed; recovery_by_site keeps them apart.
+-- Judge versions and verifiers are pooled and listed in both: each suite has its own verifiers, and
+-- what no judge has seen has no version, so keeping them apart would tear what fired from what was
+-- judged. Where judge_versions has more than one, judge again, or count in strikes by judge_version.
 SELECT
     op,
     family,
@@ -51,6 +54,8 @@ SELECT
     places,
     persists,
     detects,
-    scenarios
+    scenarios,
+    judge_versions,
+    verifiers
 FROM strike_rates
 WHERE counted_by = 'op';

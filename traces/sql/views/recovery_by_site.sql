@@ -44,6 +44,8 @@ SELECT
     undecided,
     excluded,
     settled,
-    scenarios
+    scenarios,
+    judge_versions,
+    verifiers
 FROM strike_rates
 WHERE counted_by = 'site';

@@ -1,20 +1,20 @@
 -- Counts and clustered rates of faults, shams left out: by op, and by site within an op.
-WITH per_trace AS (
+--
+-- Who asks for one of the two pays for that one only: the other's rows are never made.
+WITH alike AS (
     SELECT
-        CASE WHEN grouping(place) = 1 THEN 'op' ELSE 'site' END AS counted_by,
         op,
         family,
         agent,
         model,
         world,
+        trace,
         place,
         persist,
         detect,
-        trace,
-        list(DISTINCT place) AS some_places,
-        list(DISTINCT persist) AS some_persists,
-        list(DISTINCT detect) AS some_detects,
-        list(DISTINCT scenario) AS some_scenarios,
+        scenario,
+        judge_version,
+        verifier,
         count(*) FILTER (state != 'unfired') AS k_fired,
         count(*) FILTER (state = 'absorbed') AS k_absorbed,
         count(*) FILTER (state = 'ended_before') AS k_ended_before,
@@ -37,44 +37,87 @@ WITH per_trace AS (
         ) AS k_handled
     FROM strikes
     WHERE NOT sham
-    GROUP BY GROUPING SETS (
-        (op, family, agent, model, world, trace),
-        (op, family, agent, model, world, trace, place, persist, detect)
-    )
+    GROUP BY ALL
+),
+
+counted AS (
+    SELECT
+        'op' AS counted_by,
+        NULL::VARCHAR AS by_place,
+        NULL::VARCHAR AS by_persist,
+        NULL::VARCHAR AS by_detect,
+        *
+    FROM alike
+    UNION ALL
+    SELECT
+        'site' AS counted_by,
+        place AS by_place,
+        persist AS by_persist,
+        detect AS by_detect,
+        *
+    FROM alike
+),
+
+per_trace AS (
+    SELECT
+        counted_by,
+        op,
+        family,
+        agent,
+        model,
+        world,
+        by_place,
+        by_persist,
+        by_detect,
+        trace,
+        list(DISTINCT place) AS some_places,
+        list(DISTINCT persist) AS some_persists,
+        list(DISTINCT detect) AS some_detects,
+        list(DISTINCT scenario) AS some_scenarios,
+        list(DISTINCT judge_version) AS some_judge_versions,
+        list(DISTINCT verifier) AS some_verifiers,
+        sum(COLUMNS('^k_.*'))::BIGINT
+    FROM counted
+    GROUP BY ALL
+),
+
+pooled AS (
+    SELECT
+        counted_by,
+        op,
+        family,
+        agent,
+        model,
+        world,
+        by_place,
+        by_persist,
+        by_detect,
+        list_sort(list_distinct(flatten(list(some_places)))) AS places,
+        list_sort(list_distinct(flatten(list(some_persists)))) AS persists,
+        list_sort(list_distinct(flatten(list(some_detects)))) AS detects,
+        list_sort(list_distinct(flatten(list(some_scenarios)))) AS scenarios,
+        list_sort(list_distinct(flatten(list(some_judge_versions)))) AS judge_versions,
+        list_sort(list_distinct(flatten(list(some_verifiers)))) AS verifiers,
+        [
+            clustered(each.hits, each.cases) FOR each IN [
+                {'hits': list(k_recovered::DOUBLE), 'cases': list(k_judged::DOUBLE)},
+                {'hits': list(k_recovered_noticed::DOUBLE), 'cases': list(k_noticed::DOUBLE)},
+                {'hits': list(k_silent_wrong::DOUBLE), 'cases': list(k_judged::DOUBLE)},
+                {'hits': list(k_handled::DOUBLE), 'cases': list(k_settled::DOUBLE)}
+            ]
+        ] AS rates,
+        sum(COLUMNS('^k_(.*)'))::BIGINT AS '\1'
+    FROM per_trace
+    GROUP BY ALL
 )
 
 SELECT
-    counted_by,
-    op,
-    family,
-    agent,
-    model,
-    world,
-    place,
-    persist,
-    detect,
-    list_sort(list_distinct(flatten(list(some_places)))) AS places,
-    list_sort(list_distinct(flatten(list(some_persists)))) AS persists,
-    list_sort(list_distinct(flatten(list(some_detects)))) AS detects,
-    list_sort(list_distinct(flatten(list(some_scenarios)))) AS scenarios,
-    sum(k_fired)::BIGINT AS fired,
-    sum(k_absorbed)::BIGINT AS absorbed,
-    sum(k_ended_before)::BIGINT AS ended_before,
-    sum(k_consumed)::BIGINT AS consumed,
-    sum(k_undecided)::BIGINT AS undecided,
-    sum(k_excluded)::BIGINT AS excluded,
-    sum(k_judged)::BIGINT AS judged,
-    sum(k_settled)::BIGINT AS settled,
-    sum(k_noticed)::BIGINT AS noticed,
-    sum(k_recovered)::BIGINT AS recovered,
-    sum(k_masked)::BIGINT AS masked,
-    sum(k_honest_fail)::BIGINT AS honest_fail,
-    sum(k_noticed_wrong)::BIGINT AS noticed_wrong,
-    sum(k_silent_wrong)::BIGINT AS silent_wrong,
-    sum(k_crashed)::BIGINT AS crashed,
-    clustered(list(k_recovered::DOUBLE), list(k_judged::DOUBLE)) AS recovery,
-    clustered(list(k_recovered_noticed::DOUBLE), list(k_noticed::DOUBLE)) AS given_notice,
-    clustered(list(k_silent_wrong::DOUBLE), list(k_judged::DOUBLE)) AS silent,
-    clustered(list(k_handled::DOUBLE), list(k_settled::DOUBLE)) AS handled
-FROM per_trace
-GROUP BY counted_by, op, family, agent, model, world, place, persist, detect;
+    * EXCLUDE (by_place, by_persist, by_detect, rates, recovered_noticed, handled),
+    by_place AS place,
+    by_persist AS persist,
+    by_detect AS detect,
+    rates[1] AS recovery,
+    rates[2] AS given_notice,
+    rates[3] AS silent,
+    rates[4] AS handled
+FROM pooled;
