@@ -40,6 +40,7 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "steps_after",
     )
     run = ("trajectory_id", "model", "world", "ended", "condition", "passed", "task", "scenario")
+    run += ("verifier",)
     fill(sql, "injections", [only(each, injection + fate) for each in told])
     fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])
     fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])
