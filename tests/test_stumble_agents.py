@@ -71,6 +71,9 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     assert wrong != "233511"
     assert ends(tell(faulted)) == (wrong, f"stock {wrong}")
 
+    unnamed(tape, faulted)
+    struck_at_the_model(place)
+
     place.shop.stop("model")
     before = stood(place.folder)
     said = place.stumble("replay", str(place.tape), "--keep-workspace")
@@ -177,6 +180,35 @@ def forked(place: Workplace) -> tuple[Story, Tape, Injection]:
     assert [each.sham for each in sham.injections] == [True]
     (injection,) = faulted.injections
     return tell(sham), faulted, injection
+
+
+WORDS = re.compile(rb"(?i)stumbl|inject|(?<![a-z])fault|chaos|nemesis|\bsham\b|mutat|tamper")
+"""Of ours, which stand in nothing that an agent is told."""
+
+
+def unnamed(tape: Tape, faulted: Tape) -> None:
+    """What came to the agent, headers and all, names us no more than the live world does."""
+    for each in (tape, faulted):
+        for answer in (x.response for x in each.exchanges if x.response is not None):
+            body = plain(answer.headers, answer.body)
+            said = repr((answer.headers, answer.trailers, answer.reason)).encode()
+            assert WORDS.search(said + (answer.body if body is None else body)) is None
+
+
+def struck_at_the_model(place: Workplace) -> None:
+    """The third turn is refused once, which each of these agents' clients tries again."""
+    status = 500 if place.agent.tool == "exec_command" else 429
+    options = ("--at", "model", "--nth", "3", "--twins", "0", "--jobs", "1", *place.hosts, "--json")
+    said = place.stumble("fork", str(place.tape), "--fault", f"http_status:code={status}", *options)
+    result = said.json
+    assert (result["fired"], result["diverged"]) == (1, []), said.err
+    struck = read(Path(result["tape"]))
+    (injection,) = struck.injections
+    got = next(x for x in struck.exchanges if x.seq == injection.seq)
+    assert got.response is not None
+    assert (got.answered_by, got.response.body) == ("fault", injection.mutated)
+    assert result["consumed"] is False, "its client tried again, and the agent never saw it"
+    assert ends(tell(struck)) == ("233511", "stock 233511")
 
 
 def stays_told(faulted: Tape, injection: Injection) -> None:
