@@ -24,7 +24,7 @@ class Turn:
     number: int
     """Among those of its lane, from 1."""
     results: tuple[str, ...]
-    """The call ids of the results in its request."""
+    """The call ids of the results in its request, sorted: parallel calls end in any order."""
     offers: bool
     """True where its lane offers the model tools."""
     step: int = field(default=0, compare=False)
@@ -81,7 +81,7 @@ def turn(seq: int, placed: Placed) -> Turn | None:
         seq=seq if placed.attempt_of is None else placed.attempt_of,
         lane=placed.lane,
         number=placed.turn,
-        results=tuple(result.call_id for result in placed.results),
+        results=tuple(sorted(result.call_id for result in placed.results)),
         offers=placed.offers,
         step=placed.step,
         prefix=placed.prefix,
