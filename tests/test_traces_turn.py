@@ -1,7 +1,5 @@
 """A model's turn is known again in another run of the same prefix."""
 
-from dataclasses import replace
-
 from tests.told_runs import ORDER, Telling
 from traces.story import tell
 from traces.turn import turn, turns
@@ -13,7 +11,7 @@ def test_results_of_parallel_calls_come_as_they_end() -> None:
     *_, last = turns(told)
     placed = told.placed[last.seq]
     assert len(placed.results) == 2
-    other = turn(last.seq, replace(placed, results=placed.results[::-1]))
+    other = turn(last.seq, placed._replace(results=placed.results[::-1]))
     assert other is not None
     assert last.again(other)
 
