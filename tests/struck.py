@@ -39,8 +39,17 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "first_use_step",
         "steps_after",
     )
-    run = ("trajectory_id", "model", "world", "ended", "condition", "passed", "task", "scenario")
-    run += ("verifier",)
+    run = (
+        "trajectory_id",
+        "model",
+        "world",
+        "ended",
+        "condition",
+        "passed",
+        "task",
+        "scenario",
+        "verifier",
+    )
     fill(sql, "injections", [only(each, injection + fate) for each in told])
     fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])
     fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])

@@ -202,9 +202,18 @@ def test_clean_and_faulted_are_compared_trace_by_trace(sql: Sql) -> None:
     c, f = (np.array([each[k] >= 0.5 for each in told]) for k in (0, 1))
     b, both = int((c & ~f).sum()), int((c & f).sum())
     assert (whole["b"], whole["c"], whole["both_passed"]) == (b, 0, both)
-    assert whole["p_exact"] == near(mcnemar([[both, b], [0, 0]], exact=True).pvalue)
-    assert whole["p_mid"] == near(stats.binom.pmf(0, b, 0.5))
+    assert by_op["p_exact"] == near(mcnemar([[both, b], [0, 0]], exact=True).pvalue)
+    assert by_op["p_mid"] == near(stats.binom.pmf(0, b, 0.5))
     assert whole["retention"] == near(both / (both + b))
+
+
+def test_a_majority_that_hides_an_operator_is_not_tested(sql: Sql) -> None:
+    """One operator of four always fails: 25 points, and not one pair that differs."""
+    pairs(sql, {"e1": [(1, 0)] * 6} | {op: [(1, 1)] * 6 for op in ("v4", "s1", "t2")})
+    whole, harmful = asked(sql, "paired")[:2]
+    assert (whole["delta"], whole["b"], whole["reason"]) == (0.25, 0, "all_traces_agree")
+    assert (whole["p_exact"], whole["p_mid"], whole["p_holm"]) == (None, None, None)
+    assert (harmful["op"], harmful["b"], harmful["p_exact"]) == ("e1", 6, near(2 / 2**6))
 
 
 def test_a_family_of_operators_is_adjusted(sql: Sql) -> None:

@@ -4,8 +4,10 @@
 -- op NULL: all operators. delta: mean over traces of the share of clean runs that passed, less that
 -- of faulted ones, with a t interval over traces: the figure to publish. McNemar takes one pair per
 -- trace (a majority of its clean, and of its faulted runs), so that pairs are independent; b is
--- clean only, c is faulted only, which without any effect is noise of replaying. p_holm is p_mid
--- adjusted over the operators of one agent, model and world.
+-- clean only, c is faulted only, which without any effect is noise of replaying. Over all operators
+-- there is no McNemar test (operators_pooled): a majority of runs hides the few operators that do
+-- harm, so that it finds nothing where delta is large. p_holm is p_mid adjusted over the operators
+-- of one agent, model and world.
 WITH struck AS (
     SELECT trajectory_id, any_value(op) AS op
     FROM strikes
@@ -108,8 +110,8 @@ SELECT
     both_passed,
     b,
     c_only AS c,
-    p_exact,
-    p_mid,
+    CASE WHEN op IS NOT NULL THEN p_exact END AS p_exact,
+    CASE WHEN op IS NOT NULL THEN p_mid END AS p_mid,
     CASE WHEN op IS NOT NULL THEN
         (holm(list(p_mid ORDER BY op) OVER family))[(row_number() OVER (family ORDER BY op))]
     END AS p_holm,
@@ -117,6 +119,7 @@ SELECT
     CASE
         WHEN traces < 5 THEN 'few_traces'
         WHEN se = 0 THEN 'all_traces_agree'
+        WHEN op IS NULL THEN 'operators_pooled'
     END AS reason
 FROM tested
 WINDOW family AS (PARTITION BY agent, model, world, op IS NULL)
