@@ -22,6 +22,7 @@ REASONS: Mapping[str, str] = {
     "a_rate_of_0_or_1": "a rate of 0 or 1",
     "no_shams": "no sham was judged",
     "no_price": "no price is known for the model",
+    "operators_pooled": "operators are tested one by one",
     "one_outcome": "nothing or everything failed so far",
 }
 """Why a figure or its interval is missing, in words."""
