@@ -30,7 +30,18 @@ def run(installed: Path, folder: Path, test: str, **env: str) -> tuple[int, str]
     (folder / "stumble.sh").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m stumble "$@"\n')
     (folder / "stumble.sh").chmod(0o755)
     ran = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-q", "--rootdir", str(folder), "test_it.py"],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "pytest",
+            "-q",
+            "-W",
+            "error",
+            "--rootdir",
+            str(folder),
+            "test_it.py",
+        ],
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -26,14 +26,17 @@ def stumble_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Stumble:
     return _stumble(request.node, tmp_path)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Hold the marker's limits once the test itself has passed."""
-    outcome = yield
-    outcome.get_result()  # type: ignore[attr-defined]  # what pluggy sends to a wrapper
+    ran = yield
     marker = pyfuncitem.get_closest_marker("stumble")
-    if marker is None:
-        return
+    if marker is not None:
+        _hold(pyfuncitem, marker)
+    return ran
+
+
+def _hold(pyfuncitem: pytest.Function, marker: pytest.Mark) -> None:
     limits = {name: value for name, value in marker.kwargs.items() if name != "store"}
     if marker.args or not limits:
         pytest.fail(f"a marker without a limit judges nothing: {HELP}", pytrace=False)
