@@ -11,6 +11,7 @@ from functools import cached_property
 from faults.after import After, after, mate
 from faults.change import change
 from faults.consumption import Consumption, consumption
+from faults.endstate import ByState, alike, by_state
 from faults.lexicon import JUDGE_VERSION
 from faults.notice import claims_success, signals
 from faults.sinks import key
@@ -83,8 +84,9 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
     twins = tuple(twin for twin in twins if whole(twin))
     found = consumption(injection, faulted.story, faulted.tape.exchanges)
     ending = faulted.tape.ending
-    passed = ending.passed if ending else None
-    seen = _look(injection, faulted, twins, found)
+    end = end_state(faulted, twins)
+    passed = end.passed
+    seen = _look(injection, faulted, twins, found, _final_state(ending, end))
     claims = claims_success(injection, faulted.story) if found.consumed else None
     outcome = classify(
         consumed=found.consumed,
@@ -110,11 +112,11 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         passed=passed,
         claims_success=claims,
         first_use_step=fate.first_use_step,
-        baseline_valid=baseline_valid(twins),
+        baseline_valid=baseline_valid(twins, ending.state_of if ending else None),
         evidence=(
             *filter(None, [change(injection).words()]),
             found.why,
-            *filter(None, [found.attempts]),
+            *filter(None, [found.attempts, end.difference]),
             *(f"{one.code} step {one.step}: {one.quote}" for one in seen.signals if one.hard),
         ),
         signals=seen.signals,
@@ -137,7 +139,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
             fate.reasons,
             {
                 "noticed": seen.why if seen.noticed is None else "",
-                "passed": _unsaid(ending) if passed is None else "",
+                "passed": end.why,
                 "passed_given_lie": why,
                 "masked_as": "nobody knows if it is dead"
                 if outcome == "masked" and masked is None and not injection.sham
@@ -161,7 +163,28 @@ class _Seen:
     """Why `noticed` is None."""
 
 
-def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Consumption) -> _Seen:
+def end_state(faulted: Run, twins: tuple[Run, ...]) -> ByState:
+    """Whether the end is right: by the verifier, else by the end states of the clean twins."""
+    ending = faulted.tape.ending
+    if ending is None or ending.passed is not None or ending.state is None:
+        passed = ending.passed if ending else None
+        return ByState(passed=passed, why=_unsaid(ending) if passed is None else "")
+    return by_state(ending, _endings(twins))
+
+
+def _endings(twins: tuple[Run, ...]) -> tuple[Ending, ...]:
+    return tuple(t.tape.ending for t in twins if t.tape.ending is not None and whole(t))
+
+
+def _final_state(ending: Ending | None, end: ByState) -> str:
+    """What is known of the final state where somebody judged it, in words."""
+    said = ending.detail if ending is not None and ending.passed is not None else None
+    return said or end.difference
+
+
+def _look(
+    injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Consumption, state: str
+) -> _Seen:
     if not found.consumed:
         return _Seen(why="it was not consumed" if found.consumed is False else found.why)
     use = faulted.story.use(injection.call_id or "")
@@ -170,8 +193,7 @@ def _look(injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Con
         return _Seen(why="the agent took no step with it")
     mates = tuple(m for twin in twins if (m := twin.mate(injection, use)) is not None)
     bent, enough = change(injection), len(mates) >= TWINS
-    ending, declared = faulted.tape.ending, faulted.tape.trajectory.equivalent
-    state = (ending.detail or "") if ending is not None and ending.passed is not None else ""
+    declared = faulted.tape.trajectory.equivalent
     first = signals(bent, own, mates, enough=enough, equivalent=declared)
     later = _told_again(injection, faulted, twins) if enough else ()
     told = _distinct((*first, *later))
@@ -263,8 +285,16 @@ def whole(run: Run) -> bool:
     return ending is not None and ending.ended not in ENDINGS_UNKNOWN
 
 
-def baseline_valid(twins: tuple[Run, ...]) -> bool | None:
-    """Whether at least two of three twins pass; None where too few say."""
+def baseline_valid(twins: tuple[Run, ...], state_of: str | None = None) -> bool | None:
+    """Whether at least two of three twins pass; None where too few say.
+
+    Where no verifier said anything, and a command told end states: whether two of them are alike.
+    """
+    endings = _endings(twins)
+    if all(each.passed is None for each in endings):
+        of = state_of or next((each.state_of for each in endings if each.state_of), None)
+        if of is not None:
+            return alike(of, endings)
     said = [twin.tape.ending.passed for twin in twins if twin.tape.ending is not None]
     passes, unknown = said.count(True), said.count(None) + len(twins) - len(said)
     needed = -(-2 * max(len(twins), TWINS) // 3)

@@ -11,7 +11,9 @@
     [world]                                     two commands: one sets it back, one exits 0 where
     reset = "python reset_shop.py"              the end state is right
     verify = "python check_shop.py"
-    answer = "refunded 48[.]15"                 without verify: what the last answer must hold
+    state = "python dump_shop.py"               without verify: prints the end state, to be compared
+                                                with those of clean twins; leaves out what varies
+    answer = "refunded 48[.]15"                 without both: what the last answer must hold
 
     [tools]                                     which requests a tool makes
     issue_refund = "POST */refunds"
@@ -78,6 +80,7 @@ class Scenario:
     budget: float = 600.0
     reset: str | None = None
     verify: str | None = None
+    state: str | None = None
     answer: str | None = None
     """A regular expression."""
     tools: Mapping[str, str] = field(default_factory=dict)
@@ -133,9 +136,9 @@ def read(path: Path) -> Scenario:
         "equivalent practice match faults"
     )
     world, match = top.table("world"), top.table("match")
-    world.only("reset verify answer")
+    world.only("reset verify state answer")
     match.only("rules")
-    for key in ("verify", "answer"):
+    for key in ("verify", "state", "answer"):
         if world.text(key) and not world.text("reset"):
             raise world.wrong(key, "needs reset: a used world proves nothing")
     tools, equivalent = top.table("tools"), top.table("equivalent")
@@ -158,6 +161,7 @@ def read(path: Path) -> Scenario:
         budget=top.seconds("budget", (brought and brought.budget) or 600.0),
         reset=world.text("reset"),
         verify=world.text("verify"),
+        state=world.text("state"),
         answer=world.pattern("answer"),
         tools={name: tools.requests(name) for name in tools.said},
         equivalent={name: equivalent.texts(name) for name in equivalent.said},

@@ -3,15 +3,30 @@
 import asyncio
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
+from traces.canonical import canonical
+
 LIMIT = 60.0
 """Seconds that a reset or a verifier may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An end state as a command tells it: two are the same where their digests are."""
+
+    digest: str
+    text: str
+    of: str
+    """A digest of the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +35,8 @@ class Verdict:
 
     passed: bool | None
     detail: str = ""
+    state: State | None = None
+    """What a judge may compare with clean twins, where that was asked for and could be had."""
 
 
 class World(Protocol):
@@ -46,6 +63,8 @@ class CommandWorld:
     cwd: Path | None = None
     answer: str = ""
     """A regular expression that the last words of the agent must hold, where no command judges."""
+    state_command: Sequence[str] = ()
+    """Prints the end state, without what varies; equal JSON is equal however it is written."""
 
     async def reset(self) -> None:
         """Set the world back; ChildProcessError with its last words where the command fails."""
@@ -57,20 +76,44 @@ class CommandWorld:
     async def verify(self, said: Sequence[str] = ()) -> Verdict:
         """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown.
 
-        Without a command it is the answer that counts, and without either nothing is known.
+        Without a command it is the end state that is left to a judge, else the answer that
+        counts, and without any of them nothing is known. Of what a verifier could not say no
+        state is kept, so that nothing else says it.
         """
-        if not self.verify_command and self.answer:
+        if not self.verify_command and not self.state_command and self.answer:
             return answered(self.answer, said)
         if not self.verify_command:
-            return Verdict(None, "no verifier")
+            return await self._state() if self.state_command else Verdict(None, "no verifier")
         code, output = await self._run(self.verify_command)
-        said = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
-        return Verdict({0: True, 1: False}.get(code), said)
+        words = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
+        verdict = Verdict({0: True, 1: False}.get(code), words)
+        if verdict.passed is None or not self.state_command:
+            return verdict
+        return replace(verdict, state=(await self._state()).state)
+
+    async def _state(self) -> Verdict:
+        code, output, errors = await spoken(self._placed(self.state_command), self.cwd)
+        if code != 0:
+            last = (errors.strip() or output.strip()).decode("utf-8", "replace").splitlines()
+            return Verdict(None, f"the state command exited {code}: {(last or ['no word'])[-1]}")
+        if not output.strip():
+            return Verdict(None, "the state command printed nothing")
+        with suppress(ValueError, RecursionError):  # what is no JSON is compared as it is
+            output = canonical(output)
+        of = _digest(shlex.join(self.state_command).encode("utf-8", "surrogateescape"))
+        return Verdict(None, "", State(_digest(output), output.decode("utf-8", "replace"), of))
 
     async def _run(self, command: Sequence[str]) -> tuple[int, str]:
-        if self.prefix:
-            command = (*self.prefix, shutil.which(command[0]) or command[0], *command)
-        return await run(command, self.cwd)
+        return await run(self._placed(command), self.cwd)
+
+    def _placed(self, command: Sequence[str]) -> Sequence[str]:
+        if not self.prefix:
+            return command
+        return (*self.prefix, shutil.which(command[0]) or command[0], *command)
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def answered(pattern: str, said: Sequence[str]) -> Verdict:
@@ -89,24 +132,37 @@ async def run(
     limit: float = LIMIT,
 ) -> tuple[int, str]:
     """Exit code and output of a command: 127 where there is none, 124 where its time was up."""
+    code, output, _ = await spoken(command, cwd, env=env, limit=limit, apart=False)
+    return code, output.decode("utf-8", "replace")
+
+
+async def spoken(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+    apart: bool = True,
+) -> tuple[int, bytes, bytes]:
+    """Exit code, output and errors of a command; the errors are in the output if not `apart`."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE if apart else asyncio.subprocess.STDOUT,
             cwd=cwd,
             env=env,
             start_new_session=True,
         )
     except OSError as error:
-        return 127, f"{command[0]}: {error.strerror}"
+        return 127, f"{command[0]}: {error.strerror}".encode("utf-8", "replace"), b""
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), limit)
+        output, errors = await asyncio.wait_for(process.communicate(), limit)
     except TimeoutError:
-        return 124, f"no end after {limit:g} s"
+        return 124, f"no end after {limit:g} s".encode(), b""
     finally:
         if process.returncode is None:  # out of time, or we are to end
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return process.returncode or 0, output.decode("utf-8", "replace")
+    return process.returncode or 0, output, errors or b""

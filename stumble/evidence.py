@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from faults.change import change
 from faults.consumption import consumption
-from faults.judge import TWINS, Run, judge, whole
+from faults.judge import TWINS, Run, end_state, judge, whole
 from stumble.verdicts import MEANING
 from traces.model import Injection, Outcome
 
@@ -53,6 +53,10 @@ class Case:
             "twin_ends": {
                 twin.tape.trajectory.id: twin.tape.ending and twin.tape.ending.passed
                 for twin in self.twins
+            },
+            "states": {
+                each.tape.trajectory.id: each.tape.ending and each.tape.ending.state
+                for each in (self.faulted, *self.twins)
             },
         } | fields
 
@@ -130,6 +134,8 @@ class Case:
         for twin in self.twins[:SHOWN]:
             ending = twin.tape.ending
             end = _word(ending.passed if ending else None, "right", "wrong")
+            if ending is not None and ending.passed is None and ending.state is not None:
+                end = f"is {ending.state[:8]}"
             yield f"{twin.tape.trajectory.id}: end state {end}" + (
                 "" if whole(twin) else ", cut off and no control"
             )
@@ -145,6 +151,8 @@ class Case:
             f"claims success: {_word(verdict.claims_success)}, "
             f"baseline valid: {_word(verdict.baseline_valid)}"
         )
+        if found := end_state(self.faulted, tuple(filter(whole, self.twins))).difference:
+            yield _short(found)
         if verdict.masked_as is not None:
             yield f"right because: {MASKED[verdict.masked_as]}"
         if verdict.passed_given_lie is not None:

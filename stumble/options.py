@@ -117,7 +117,13 @@ def world_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         "--verify", metavar="COMMAND", help="Exits 0 if the end state is right, 1 if not."
     )
     reset = click.option("--reset", metavar="COMMAND", help="Sets the world back before a run.")
-    return reset(verify(function))
+    state = click.option(
+        "--state",
+        metavar="COMMAND",
+        help="Prints the end state, without what varies (times, random ids). Without --verify a "
+        "run is right if it ends as a clean twin does.",
+    )
+    return reset(verify(state(function)))
 
 
 def workspace_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:

@@ -230,6 +230,7 @@ async def close(
     judged = world is not None and how in ("final", "crash")
     said = watch.conversations.said
     verdict = await world.verify(said) if world is not None and judged else None
+    state = verdict.state if verdict else None
     ending = Ending(
         ended=how,
         exit_code=exit.code,
@@ -237,6 +238,9 @@ async def close(
         verifier=type(world).__name__ if world is not None else None,
         at=at,
         detail=next(iter((*left, *missed)), verdict.detail if verdict else None),
+        state=state.digest if state else None,
+        state_text=state.text if state else "",
+        state_of=state.of if state else None,
     )
     tape.ending(ending)
     return ending

@@ -11,7 +11,7 @@ from stumble.exits import Exits
 from stumble.forks import Branch, Forked
 from stumble.runs import Played
 from stumble.savings import Saved, saved, total
-from traces.model import Class, Outcome
+from traces.model import Class, Ending, Outcome
 from traces.tape import read
 
 MEANING: Mapping[Class | None, str] = {
@@ -149,7 +149,7 @@ class Findings:
         elif self.judged:
             yield from self.judged[0].lines()
         if runs:
-            yield f"  clean twins: {_twins([twin.ending.passed for twin in twins])}"
+            yield f"  clean twins: {_twins([twin.ending for twin in twins])}"
             yield from self._shown()
             yield f"  {self.saved.words(len(runs))}"
         yield from [f"diverged: {why}" for run in self.forked.runs for why in run.diverged][:2]
@@ -246,9 +246,13 @@ def told(settled: Confirmation) -> Iterator[str]:
         yield f"  {where} {moved}{again}"
 
 
-def _twins(passes: Sequence[bool | None]) -> str:
+def _twins(endings: Sequence[Ending]) -> str:
     """`3 of 3 right`, and what nobody checked is not called wrong."""
+    passes = [ending.passed for ending in endings]
     checked = [passed for passed in passes if passed is not None]
+    states = Counter(ending.state for ending in endings if ending.state is not None)
+    if not checked and states:
+        return f"{max(states.values())} of {len(passes)} end in the same state"
     if not checked:
         return f"{len(passes)}, their end state was not checked"
     unchecked = len(passes) - len(checked)

@@ -47,6 +47,12 @@ class Shop:
         where = f"{self.book} {self.task}"
         return ("--reset", f"{script} reset {where}", "--verify", f"{script} verify {where}")
 
+    def by_state(self) -> tuple[str, ...]:
+        """Options that reset the order book, and leave its refunds to be compared."""
+        script = f"{sys.executable} {Path(__file__).with_name('shop_world.py')}"
+        where = f"{self.book} {self.task}"
+        return ("--reset", f"{script} reset {where}", "--state", f"{script} refunds {where}")
+
     def reset(self) -> None:
         subprocess.run(self.world()[1].split(), check=True, timeout=30)
 

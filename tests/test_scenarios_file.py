@@ -82,6 +82,7 @@ def test_a_file_is_read_into_plain_values(tmp_path: Path) -> None:
         ("world = 'x'", "world: it is a table, as in [world]"),
         ("[world]\nrest = 'x'", "world.rest: no such key; did you mean reset?"),
         ("[world]\nverify = 'x'", "world.verify: needs reset"),
+        ("[world]\nstate = 'x'", "world.state: needs reset: a used world proves nothing"),
         ("[tools]\nx = 1", "tools.x: 1 is not a text"),
         ("[practice]\nmodel = 'x'", "practice.task: is missing"),
         ("[practice]\ntask = 'x'\ntools = 'mpc'", "practice.tools: 'mpc' cannot be had; did you"),

@@ -115,7 +115,7 @@ def test_tests_that_cannot_pass_here_stop_the_run_before_the_agent(
         (("--fault", "truncate"), "say --command"),
         (
             ("--fault", "truncate", "--command", "true", "--reset", "true"),
-            "brings its own world: --reset and --verify say nothing",
+            "brings its own world: --reset, --verify and --state say nothing",
         ),
         (("--fault", "trunkate", "--command", "true"), "did you mean truncate?"),
     ],

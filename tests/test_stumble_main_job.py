@@ -206,6 +206,36 @@ def test_a_wrong_digit_is_delivered_by_who_believes_it_and_caught_by_who_reads_t
     assert {(row["lo"], row["reason"]) for row in rows} == {(None, "few_traces")}
 
 
+def test_an_end_state_is_judged_by_those_of_clean_twins(recorded: Shop) -> None:
+    def forked(code: int, *strike: str) -> dict[str, Any]:
+        said = recorded.stumble(
+            "fork", "a.tape", *strike, *recorded.by_state(), *recorded.host_options(), "--json",
+            "--", *recorded.agent(),
+        )  # fmt: skip
+        assert said.code == code, said.err
+        result: dict[str, Any] = json.loads(said.out.splitlines()[-1])
+        return result
+
+    wrong = forked(0, "--fault", "digit:field=amount", "--where", "tool=get_order", "--seed", "7")
+    assert (wrong["outcome"], wrong["passed"], wrong["baseline_valid"]) == (
+        "silent_wrong", False, True,
+    )  # fmt: skip
+    [where] = [line for line in wrong["evidence"] if line.startswith("end state: $.refunds[")]
+    assert ", in clean twins " in where
+    told = recorded.stumble("why", wrong["run"])
+    assert where in told.out
+
+    # One twin shows that an end is right, not whether anything was noticed.
+    sham = forked(5, "--fault", "sham", "--where", "tool=get_order", "--twins", "1")
+    assert (sham["passed"], sham["baseline_valid"]) == (True, None)
+
+    asks = "select t.passed, o.passed as derived from trajectories t join outcomes o"
+    rows = recorded.stumble(
+        "sql", "--json", f"{asks} on o.injection_id like t.trajectory_id || '/%' order by derived"
+    ).json
+    assert [(row["passed"], row["derived"]) for row in rows] == [(None, False), (None, True)]
+
+
 def test_a_sham_fork_is_a_clean_one(recorded: Shop) -> None:
     code, result = fork(recorded, "--fault", "sham", "--where", "tool=get_order")
     runs = [Path(str(result["tape"]))]
@@ -431,6 +461,8 @@ def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
         (("--reset", "un'balanced"), 2, "No closing quotation"),
         (("--reset", "false"), 6, "the reset command exited 1"),
         (("--verify", "true"), 2, "--verify needs --reset"),
+        (("--state", "true"), 2, "--state needs --reset"),
+        (("--reset", "true", "--state", "no-such-dump"), 2, "no such command"),
     ],
 )
 def test_a_world_that_cannot_be_had_is_one_line(

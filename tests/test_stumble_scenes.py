@@ -151,7 +151,10 @@ def test_what_options_of_a_recording_get_wrong_is_said_before_anything_runs(
 def test_options_of_an_agent_of_ones_own_are_refused_where_there_is_none() -> None:
     said = stumble("run", "lost-ack-on-refund", "--reset", "./reset.sh")
     assert (said.returncode, said.stdout) == (2, "")
-    assert "--reset, --verify and --host are for an agent of yours: say --command" in said.stderr
+    assert (
+        "--reset, --verify, --state and --host are for an agent of yours: say --command"
+        in said.stderr
+    )
 
 
 def test_a_scenario_is_aimed_at_the_tools_of_another_agent() -> None:

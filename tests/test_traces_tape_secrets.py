@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from traces.model import Chunk, Edit, Exchange, Injection, Request, Response, Trajectory
+from traces.model import Chunk, Edit, Ending, Exchange, Injection, Request, Response, Trajectory
 from traces.tape import Writer, read
+from traces.tape.writer import STATE_KEPT
 
 KEY, SEEN = "sk-live-0123456789abcdef", "tok-fedcba9876543210"
 
@@ -49,3 +50,15 @@ def test_the_id_of_a_pinned_call_is_said_as_it_stands_in_the_request(tmp_path: P
     assert KEY.encode() not in path.read_bytes()
     (exchange,) = read(path).exchanges
     assert exchange.pinned[0].encode() in exchange.request.body
+
+
+def test_an_end_state_is_cut_when_it_is_clean(tmp_path: Path) -> None:
+    said = "x" * (STATE_KEPT - 12) + KEY
+    path = tmp_path / "a.tape"
+    with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.ending(Ending(ended="final", state="1" * 32, state_text=said, state_of="2" * 32))
+
+    ending = read(path).ending
+    assert ending is not None
+    assert (ending.state, ending.state_of, len(ending.state_text)) == ("1" * 32, "2" * 32, 8192)
+    assert KEY[:7] not in ending.state_text

@@ -367,6 +367,12 @@ class Ending:
     verifier: str | None = None
     at: float = 0.0
     detail: str | None = None
+    state: str | None = None
+    """A digest of the end state, as a command of the user's tells it; None where none did."""
+    state_text: str = ""
+    """The beginning of that state, JSON in its canonical form."""
+    state_of: str | None = None
+    """A digest of the command: what two commands tell is not to be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

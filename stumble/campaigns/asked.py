@@ -14,7 +14,7 @@
 
     [world]                                          as in a scenario
     reset = "python reset_shop.py"
-    verify = "python check_shop.py"
+    verify = "python check_shop.py"                  or state, which prints the end state
 
     [hosts]                                          where a host of this name really is
     shop = "127.0.0.1:8901"
@@ -101,6 +101,7 @@ class Campaign:
     max_cost: float | None = None
     reset: str | None = None
     verify: str | None = None
+    state: str | None = None
     hosts: Hosts = field(default_factory=dict)
     pin: bool = False
     in_place: bool = False
@@ -128,10 +129,11 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
     top = Table(path, "", said)
     top.only(KEYS)
     world, hosts, practice = top.table("world"), top.table("hosts"), top.table("practice")
-    world.only("reset verify")
+    world.only("reset verify state")
     practice.only("tasks models tools max_steps log")
-    if world.text("verify") and not world.text("reset"):
-        raise ScenarioError(path, "world.verify", "needs reset: a used world proves nothing")
+    for key in ("verify", "state"):
+        if world.text(key) and not world.text("reset"):
+            raise world.wrong(key, "needs reset: a used world proves nothing")
     scenarios = [_scenario(top, text) for text in top.texts("traces") if not _is_tape(text)]
     command = top.words("command")
     sources = (
@@ -156,6 +158,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
         reset=world.text("reset") or next((each.reset for each in scenarios if each.reset), None),
         verify=world.text("verify")
         or next((each.verify for each in scenarios if each.verify), None),
+        state=world.text("state") or next((each.state for each in scenarios if each.state), None),
         hosts={name: _address(hosts, name) for name in hosts.said},
         pin=bool(said.get("pin")),
         in_place=bool(said.get("in_place")),
@@ -179,6 +182,7 @@ def surroundings(campaign: Campaign) -> str:
         campaign.pin,
         campaign.in_place,
         campaign.max_steps,
+        *([campaign.state] if campaign.state else []),  # without it the name stays what it was
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
 

@@ -53,7 +53,7 @@ def own(
         command = command or recording.trajectory.command
     return Ground(
         hosts=campaign.hosts,
-        world=by_command(campaign.reset, campaign.verify),
+        world=by_command(campaign.reset, campaign.verify, state=campaign.state),
         launch=Cold(command=command, budget=campaign.budget, output=output, patience=PATIENCE),
         labels=labels if recording else replace(labels, task=source.name),
         workspace=workspace,

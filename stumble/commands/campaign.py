@@ -212,7 +212,7 @@ def _options(said: Mapping[str, object], given: Mapping[str, object]) -> dict[st
         texts = given[key]
         if isinstance(texts, tuple) and texts:
             found[key] = list(texts)
-    world = {key: given[key] for key in ("reset", "verify") if given[key] is not None}
+    world = {key: given[key] for key in ("reset", "verify", "state") if given[key] is not None}
     if world:
         found["world"] = world
     hosts = given["host_texts"]

@@ -79,6 +79,7 @@ def fork(
     pin: bool,
     reset: str | None,
     verify: str | None,
+    state: str | None,
     in_place: bool,
     keep_workspace: bool,
     host_texts: tuple[str, ...],
@@ -117,7 +118,7 @@ def fork(
     from stumble.worlds import by_command
     from traces.store import Store
 
-    world = by_command(reset, verify)
+    world = by_command(reset, verify, state=state)
     hosts = options.hosts(host_texts)
     recording = load(tape)
     matching.check(recording.trajectory.rules, tape)

@@ -87,6 +87,7 @@ def record(
     scenario_name: str | None,
     reset: str | None,
     verify: str | None,
+    state: str | None,
     budget: float | None,
     redact: bool,
     websocket: bool,
@@ -140,11 +141,13 @@ def record(
         armed = tuple(live(fault) for fault in faults)
     upstreams = read_upstreams(upstream_texts, base_url_names)
     tools = options.tools(tool_texts)
-    world, hosts = by_command(reset, verify), options.hosts(host_texts)
+    world, hosts = by_command(reset, verify, state=state), options.hosts(host_texts)
     brought = scenario.benchmark if scenario else None
     if brought is not None:
         if world is not None:
-            raise Wrong(f"{scenario_name} brings its own world: --reset and --verify say nothing")
+            raise Wrong(
+                f"{scenario_name} brings its own world: --reset, --verify and --state say nothing"
+            )
         command, budget, limits = instructed(command, brought), budget or brought.budget, None
     store, id = Store(store_root()), new_id()
     path = output or store.tapes / f"{id}.tape"

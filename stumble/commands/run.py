@@ -48,6 +48,7 @@ def run(
     twins: int | None,
     reset: str | None,
     verify: str | None,
+    state: str | None,
     host_texts: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -112,10 +113,12 @@ def run(
     elif tape is not None or said.practice is None:
         why = f"{tape} names no command" if tape else f"{said.path} is not for the practice world"
         raise Wrong(f"{why}: say --command")
-    elif reset or verify or host_texts:
-        raise Wrong("--reset, --verify and --host are for an agent of yours: say --command")
-    if said.benchmark is not None and (reset or verify):
-        raise Wrong(f"{name} brings its own world: --reset and --verify say nothing")
+    elif reset or verify or state or host_texts:
+        raise Wrong(
+            "--reset, --verify, --state and --host are for an agent of yours: say --command"
+        )
+    if said.benchmark is not None and (reset or verify or state):
+        raise Wrong(f"{name} brings its own world: --reset, --verify and --state say nothing")
     store = Store(store_root())
     try:
         gave = loop.run(
@@ -128,6 +131,7 @@ def run(
                 twins=said.twins if twins is None else twins,
                 reset=reset or said.reset,
                 verify=verify or said.verify,
+                state=state or said.state,
                 host_texts=host_texts,
             )
         )
@@ -151,6 +155,7 @@ async def _run(
     twins: int,
     reset: str | None,
     verify: str | None,
+    state: str | None,
     host_texts: tuple[str, ...],
 ) -> "Findings":
     from stumble.benchmarks import staged
@@ -174,7 +179,7 @@ async def _run(
                 stage = await stack.enter_async_context(staged(brought))
                 setting = _brought(told, command, store, stage, host_texts)
             else:
-                setting = _own(told, command, store, reset, verify, host_texts)
+                setting = _own(told, command, store, reset, verify, state, host_texts)
             here = not ours and said.benchmark is None
             if recording is None:
                 click.echo(f"{said.name}: recording", err=True)
@@ -210,6 +215,7 @@ def _own(
     store: "Store",
     reset: str | None,
     verify: str | None,
+    state: str | None,
     host_texts: tuple[str, ...],
 ) -> "Setting":
     """The user's own agent, in their own world."""
@@ -226,7 +232,7 @@ def _own(
 
     return Setting(
         hosts=options.hosts(host_texts),
-        world=by_command(reset, verify, said.answer if reset == said.reset else None),
+        world=by_command(reset, verify, said.answer if reset == said.reset else None, state=state),
         launch=launch,
         labels=Labels(agent=said.agent, model=said.model, scenario=said.name, task=said.task),
     )

@@ -76,6 +76,7 @@ def shrink(
     output: Path | None,
     reset: str | None,
     verify: str | None,
+    state: str | None,
     in_place: bool,
     keep_workspace: bool,
     host_texts: tuple[str, ...],
@@ -103,9 +104,12 @@ def shrink(
     from traces.store import Store
     from traces.story import tell
 
-    world = by_command(reset, verify)
+    world = by_command(reset, verify, state=state)
     if world is None or verify is None:
-        raise Wrong("what breaks a run is its end state: say --reset and --verify")
+        raise Wrong(
+            "what breaks a run is its end state, and no twins are run here that --state could "
+            "compare it with: say --reset and --verify"
+        )
     if output is not None:
         options.check_new(output)
     store = Store(store_root())

@@ -12,6 +12,8 @@ from traces.tape.file import Appending
 from traces.tape.payload import LARGE, Packer, said_edit, sparse
 from traces.unrecordable import Unrecordable
 
+STATE_KEPT = 8192
+"""Characters of an end state that are written."""
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
 
 
@@ -82,8 +84,12 @@ class Writer:
         self._file.append(self._frame(INJECTION, self._clean(value)))
 
     def ending(self, ending: Ending) -> None:
-        """Write how the run ended."""
-        self._file.append(self._frame(ENDING, self._clean(sparse(ending))))
+        """Write how the run ended, and of the text of its end state the first STATE_KEPT."""
+        value = self._clean(sparse(ending))
+        if ending.state_text:
+            # Cut once it is clean: of half a secret nobody knows that it is one.
+            value["state_text"] = str(value["state_text"])[:STATE_KEPT]
+        self._file.append(self._frame(ENDING, value))
 
     def close(self) -> None:
         """Write what still waited, flush to disk and close; a second call does nothing."""
