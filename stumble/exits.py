@@ -36,6 +36,12 @@ class Failed(Wrong):
     exit_code = Exits.HARNESS
 
 
+class Missing(Wrong):
+    """The system will not run the agent's program."""
+
+    exit_code = Exits.NO_COMMAND
+
+
 def interrupted(number: int) -> int:
     """The exit code of a command that was ended by a signal."""
     return 128 + number

@@ -36,8 +36,8 @@ strike, each with the same chance, drawn from the seed.
 
 import hashlib
 import json
-import tomllib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -116,14 +116,6 @@ class Campaign:
         return any(source.practice for source in self.sources)
 
 
-def load(path: Path) -> dict[str, object]:
-    """The table of a file; ScenarioError where it is no TOML."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(path, "", f"no TOML: {error}") from None
-
-
 def campaign(said: Mapping[str, object], path: Path) -> Campaign:
     """The campaign of a table that was said in this file; what it names lies beside that."""
     top = Table(path, "", said)
@@ -135,7 +127,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
         if world.text(key) and not world.text("reset"):
             raise world.wrong(key, "needs reset: a used world proves nothing")
     scenarios = [_scenario(top, text) for text in top.texts("traces") if not _is_tape(text)]
-    command = top.words("command")
+    command, own = top.words("command"), _world(top, world, scenarios)
     sources = (
         *(_tape(top, path, text, command) for text in top.texts("traces") if _is_tape(text)),
         *(_told(each, command) for each in scenarios),
@@ -144,7 +136,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
     if not sources:
         raise ScenarioError(path, "traces", "none: name tapes or scenarios, or [practice] tasks")
     return Campaign(
-        name=top.text("name") or _name(said),
+        name=_name(top),
         title=top.text("title") or "",
         agent=top.text("agent"),
         sources=_apart(sources),
@@ -155,13 +147,12 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
         shams=top.whole("shams", 1, 0),
         budget=top.seconds("budget", 600.0),
         max_cost=top.seconds("max_cost", 0) if "max_cost" in said else None,
-        reset=world.text("reset") or next((each.reset for each in scenarios if each.reset), None),
-        verify=world.text("verify")
-        or next((each.verify for each in scenarios if each.verify), None),
+        reset=own[0],
+        verify=own[1],
         state=world.text("state") or next((each.state for each in scenarios if each.state), None),
         hosts={name: _address(hosts, name) for name in hosts.said},
-        pin=bool(said.get("pin")),
-        in_place=bool(said.get("in_place")),
+        pin=top.true("pin"),
+        in_place=top.true("in_place"),
         max_steps=practice.whole("max_steps", MOST_STEPS, 1),
         log=_beside(path, text) if (text := practice.text("log")) else None,
     )
@@ -183,13 +174,30 @@ def surroundings(campaign: Campaign) -> str:
         campaign.in_place,
         campaign.max_steps,
         *([campaign.state] if campaign.state else []),  # without it the name stays what it was
+        sorted({source.practice.tools for source in campaign.sources if source.practice}),
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
 
 
-def _name(said: Mapping[str, object]) -> str:
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode())
-    return f"campaign-{digest.hexdigest()[:8]}"
+def _name(top: Table) -> str:
+    """A name that can be a folder's, is not an option and needs no quotes in SQL."""
+    name = top.text("name")
+    if name is None:
+        digest = hashlib.sha256(json.dumps(top.said, sort_keys=True, default=str).encode())
+        return f"campaign-{digest.hexdigest()[:8]}"
+    if re.fullmatch(r"[\w][\w .+@=-]*", name) is None:
+        raise top.wrong("name", f"{name!r}: letters, digits, spaces, '_', '.', '-' and '+@='")
+    return name
+
+
+def _world(top: Table, said: Table, scenarios: Sequence[Scenario]) -> tuple[str | None, str | None]:
+    """What sets the world back and what judges it, said here or by the scenarios."""
+    if said.text("reset"):
+        return said.text("reset"), said.text("verify")
+    worlds = {(each.reset, each.verify) for each in scenarios if each.reset}
+    if len(worlds) > 1:
+        raise top.wrong("traces", "scenarios with worlds of their own: a campaign has one [world]")
+    return next(iter(worlds), (None, None))
 
 
 def _is_tape(text: str) -> bool:

@@ -60,6 +60,8 @@ def bench(path: Path = FILE) -> Bench:
             weights[f"{op} {table['persist']}"] = float(table.pop("weight"))
     except KeyError as error:
         raise ValueError(f"{path}: {error.args[0]} is missing") from None
+    if not isinstance(said.get("practice"), dict):
+        raise ValueError(f"{path}: practice is missing")
     if len(weights) < len(said["faults"]):
         raise ValueError(f"{path}: two faults of one operator and persistence")
     return Bench(

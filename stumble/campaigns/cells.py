@@ -61,7 +61,7 @@ class Layout:
 
 
 def layout(campaign: Campaign, recording: Tape, told: Story, *, world: bool) -> Layout:
-    """The runs that a campaign wants of a recording, controls first."""
+    """The runs that a campaign wants of a recording: call after call, of each controls first."""
     faulted: list[Cell] = []
     no_site: dict[str, None] = {}
     for seed in campaign.seeds:
@@ -72,13 +72,12 @@ def layout(campaign: Campaign, recording: Tape, told: Story, *, world: bool) -> 
                 no_site[f"{_said(fault)}: {error.args[0]}"] = None
                 continue
             faulted += _repeated(campaign, placed, told, seed)
-    cells = tuple(
-        {cell.address: cell for cell in (*_controls(campaign, faulted), *faulted)}.values()
-    )
+    cells = {cell.address: cell for cell in (*_controls(campaign, faulted), *faulted)}.values()
+    calls = list(dict.fromkeys(cell.call for cell in cells))
     return Layout(
-        cells=cells,
+        cells=tuple(sorted(cells, key=lambda cell: calls.index(cell.call))),
         no_site=tuple(no_site),
-        estimate=estimate(recording, told, {cell.call for cell in cells}),
+        estimate=estimate(recording, told, set(calls)),
     )
 
 

@@ -25,6 +25,8 @@ from traces.store import Store
 
 GRACE = 15.0
 """Seconds that a worker gets to close what it opened."""
+LEFT = ("diverged", "replay_miss")
+"""How runs end that left their recording."""
 TICK = 0.2
 """Seconds between two looks at the clock."""
 
@@ -81,21 +83,26 @@ class Crew:
     def __init__(
         self, campaign: Campaign, store: Store, folder: Folder, ca: Path, jobs: int
     ) -> None:
-        context = get_context("spawn")
         self._at: dict[Connection, BaseProcess] = {}
         self.busy: dict[Connection, Order] = {}
-        for number in range(jobs):
+        self._shared = (campaign, store.root, folder, ca)
+        self._jobs = jobs
+
+    def hire(self) -> None:
+        """Start the workers."""
+        context = get_context("spawn")
+        for number in range(self._jobs):
             ours, theirs = context.Pipe()
             one = context.Process(
                 target=process,
-                args=(campaign, store.root, folder, ca, number, theirs),
+                args=(*self._shared, number, theirs),
                 name=f"stumble-worker-{number}",
                 daemon=True,
             )
             with _blocked():
                 one.start()
+                self._at[ours] = one
             theirs.close()
-            self._at[ours] = one
 
     @property
     def idle(self) -> list[Connection]:
@@ -159,6 +166,7 @@ def crew(campaign: Campaign, store: Store, folder: Folder, ca: Path, jobs: int) 
     """Workers, which are all ended with the block."""
     found = Crew(campaign, store, folder, ca, jobs)
     try:
+        found.hire()
         yield found
     finally:
         found.end()
@@ -185,10 +193,9 @@ class Conductor:
         """The next order; None where there is none now, or none that can be paid for."""
         if not self._todo:
             return None
-        order = self._todo[0]
-        if isinstance(order, Play) and not self._affordable(order, reserved):
+        if not self._affordable(self._todo[0], reserved):
             self.standing.capped = True
-            self._todo = deque(each for each in self._todo if not isinstance(each, Play))
+            self._todo = deque(each for each in self._todo if not _costs(each))
             return self.next(reserved)
         return self._todo.popleft()
 
@@ -196,9 +203,13 @@ class Conductor:
         """What an order should cost at most, as far as is known."""
         return (self._usd[order.tape] or 0.0) if isinstance(order, Play) else 0.0
 
-    def _affordable(self, order: Play, reserved: float) -> bool:
+    def _affordable(self, order: Order, reserved: float) -> bool:
         most = self._campaign.max_cost
-        return most is None or self.standing.cost + reserved + self.price(order) <= most
+        if most is None or not _costs(order):
+            return True
+        spent = self.standing.cost + reserved
+        # What a recording will cost is not known: it is begun while anything is left.
+        return spent + self.price(order) <= most if isinstance(order, Play) else spent < most
 
     def took(self, order: Order, report: Report) -> None:
         """What a report means for the rest; Wrong or Failed where a worker could not do it."""
@@ -207,8 +218,8 @@ class Conductor:
                 self._laid(report)
             case Ran() if isinstance(order, Play):
                 self._ran(order, report)
-            case Broke(why=why, ours=ours):
-                raise Failed(why) if ours else Wrong(why)
+            case Broke(why=why, kind=kind):
+                raise kind(why)
 
     def _laid(self, laid: Laid) -> None:
         now, estimate = self.standing, laid.layout.estimate
@@ -226,8 +237,11 @@ class Conductor:
         now.wanted += len(laid.layout.cells)
         for cell in laid.layout.cells:
             now.conditions[cell.condition] += 1
-            if (laid.recording, cell.address) in self._done.runs:
+            ended = self._done.runs.get((laid.recording, cell.address))
+            if ended is not None:
                 now.before += 1
+                if ended in LEFT:
+                    now.diverged.append(f"{cell.address}: in an earlier session")
                 continue
             self._left[laid.recording, cell.call] += 1
             self._todo.append(Play(laid.source, laid.tape, cell))
@@ -240,13 +254,18 @@ class Conductor:
         now.cost += ran.cost_usd or 0.0
         if cell.condition == "fault":
             now.fired += ran.fired > 0
-        if ran.ended in ("diverged", "replay_miss"):
+        if ran.ended in LEFT:
             now.diverged.append(f"{cell.address}: {ran.why}")
         group = self._recording[order.tape], cell.call
         self._over.setdefault(group, []).append(ran.id)
         self._left[group] -= 1
         if not self._left[group]:
             self._todo.append(Judge(tuple(self._over.pop(group))))
+
+
+def _costs(order: Order) -> bool:
+    """Whether it lets an agent work."""
+    return isinstance(order, Play) or (isinstance(order, Lay) and order.tape is None)
 
 
 def conduct(

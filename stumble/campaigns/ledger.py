@@ -16,20 +16,10 @@ from pathlib import Path
 
 from stumble.exits import Wrong
 from traces.store import Store
+from traces.tape import read
 
 PATIENCE = 30.0
 """Seconds that workers of a session that was killed get to end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """A run that is on a whole tape."""
-
-    id: str
-    condition: str
-    ended: str | None
-    cost_usd: float | None
-    """Of what was live; None where a price is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +28,15 @@ class Ledger:
 
     recordings: Mapping[tuple[str, str], Path]
     """By task and model."""
-    runs: Mapping[tuple[str, str], Done]
-    """By the id of the recording and the address of the cell."""
-
-    @property
-    def cost(self) -> float:
-        """US dollars that are known to have been spent."""
-        return sum(run.cost_usd or 0.0 for run in self.runs.values())
+    runs: Mapping[tuple[str, str], str]
+    """How each ended, by the id of the recording and the address of the cell."""
+    cost: float
+    """US dollars that recordings and runs are known to have cost."""
 
 
 _RUNS = """
     SELECT
-        trajectory_id, parent_id, cell, task, model, condition, ended, source,
+        trajectory_id, parent_id, cell, task, ended, source,
         (
             SELECT CASE WHEN count(*) = count(u.cost_usd) THEN coalesce(sum(u.cost_usd), 0) END
             FROM usage AS u
@@ -58,23 +45,27 @@ _RUNS = """
         ) AS cost_usd
     FROM trajectories AS t
     WHERE campaign = $campaign AND ended IS NOT NULL
+    ORDER BY recorded_at, trajectory_id
 """
 
 
 def ledger(store: Store, campaign: str) -> Ledger:
     """What is done of a campaign; the store has to have the rows of all its tapes."""
-    recordings, runs = {}, {}
+    recordings, runs, spent = {}, {}, 0.0
     with store.connect() as connection:
         found = connection.execute(_RUNS, {"campaign": campaign}).fetchall()
-    for id, parent, cell, task, model, condition, ended, source, cost in found:
+    for id, parent, cell, task, ended, source, cost in found:
         path = store.tapes / f"{id}.tape"
         if not path.exists():
             continue
+        spent += cost or 0.0
         if source == "record":
-            recordings[task, model or ""] = path
+            # The column names what answered where nobody said a model; a source is known by what
+            # was said.
+            recordings[task, read(path).trajectory.model or ""] = path
         else:
-            runs[parent, cell] = Done(id=id, condition=condition, ended=ended, cost_usd=cost)
-    return Ledger(recordings=recordings, runs=runs)
+            runs[parent, cell] = ended
+    return Ledger(recordings=recordings, runs=runs, cost=spent)
 
 
 class Folder:

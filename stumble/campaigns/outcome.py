@@ -1,5 +1,6 @@
 """What came of a campaign: how far it came, and what its verdicts say, with intervals."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,9 +140,12 @@ class Outcome:
     def _next(self) -> Iterator[str]:
         now, name = self.standing, self.campaign.name
         if now.capped:
-            yield f"stopped by max_cost {self.campaign.max_cost}: {now.left} runs are left"
+            yield f"stopped by max_cost {self.campaign.max_cost:g}: {now.left} runs are left"
+            if now.laid < now.sources:
+                yield f"and {now.sources - now.laid} traces are not recorded yet"
         if not self.finished:
-            yield f"go on with: stumble campaign {name}"
+            more = " --max-cost USD" if now.capped else ""
+            yield f"go on with: stumble campaign {shlex.quote(name)}{more}"
         if any(row["reason"] == "few_traces" for row in self.recovery):
             yield "fewer than 5 traces: rates without intervals; add traces rather than repetitions"
         yield f"ask more: stumble sql \"select * from trajectories where campaign = '{name}'\""

@@ -48,9 +48,9 @@ class Planned:
             "left": self.left,
             "at_most_more": self.most,
             "no_site": list(self.no_site),
-            "usd": self.usd,
+            "usd": None if self.unknown else self.usd,
             "unpriced": list(self.unpriced),
-            "minutes": round(self.seconds / 60 / self.jobs, 2),
+            "minutes": None if self.unknown else round(self.seconds / 60 / self.jobs, 2),
             "jobs": self.jobs,
             "injections": self.injections,
             "need": {

@@ -23,7 +23,7 @@ from stumble.campaigns.asked import Campaign, Source
 from stumble.campaigns.cells import Cell, Layout, layout
 from stumble.campaigns.ground import Ground, Practising, own, practising
 from stumble.campaigns.ledger import Folder
-from stumble.exits import Failed, Wrong, interrupted
+from stumble.exits import Failed, Missing, Wrong, interrupted
 from stumble.forks import branch, plan
 from stumble.home import new_id
 from stumble.playing import play
@@ -105,8 +105,7 @@ class Broke:
     """What was asked for cannot be done."""
 
     why: str
-    ours: bool = True
-    """False where it was asked for wrongly."""
+    kind: type[Wrong] = Failed
 
 
 type Report = Laid | Ran | Judged | Broke
@@ -120,7 +119,8 @@ def process(
     campaign: Campaign, root: Path, folder: Folder, ca: Path, number: int, orders: Connection
 ) -> None:
     """The life of a worker process: until it is told no more, or to end."""
-    os.environ.setdefault("OPENAI_API_KEY", KEY)
+    if campaign.practises:
+        os.environ.setdefault("OPENAI_API_KEY", KEY)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
         with folder.working():
@@ -145,9 +145,11 @@ async def _work(
                 try:
                     report = await _unless_alone(orders, worker.obey(order))
                 except Wrong as wrong:
-                    report = Broke(wrong.message, isinstance(wrong, Failed))
+                    report = Broke(wrong.message, type(wrong))
                 except ChildProcessError as error:
                     report = Broke(str(error))
+                except (FileNotFoundError, PermissionError) as error:
+                    report = Broke(f"{error.filename} could not be used: {error.strerror}", Missing)
                 except Told:
                     return
                 if report is None:

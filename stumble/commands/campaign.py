@@ -185,7 +185,7 @@ def _said(
     store: "Store", file: str | None, given: Mapping[str, object]
 ) -> tuple[dict[str, object], Path]:
     """The table that is asked for, and the file beside which its paths lie."""
-    from stumble.campaigns.asked import load
+    from scenarios.table import document
     from stumble.campaigns.ledger import Folder
 
     said: dict[str, object] = {}
@@ -195,7 +195,7 @@ def _said(
         if not path.is_file():
             raise Wrong(f"{file}: there is no such file")
         with options.usage_errors():
-            said = {"name": path.stem} | load(path)
+            said = {"name": path.stem, **document(path)}
     elif file is not None:
         kept = Folder.known(store, file)
         if kept is None:
