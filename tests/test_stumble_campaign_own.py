@@ -94,7 +94,6 @@ def test_it_stops_before_it_costs_too_much_and_says_how_to_go_on(own: Bench, sto
     assert "4 runs are left" in stopped.out
     assert "go on with: stumble campaign mine --max-cost USD" in stopped.out
     assert [run.cell for run in own.runs()] == ["record", "get_order#1@model-boundary/clean/0"]
-    assert own.ask("select sum(cost_usd) from usage") == [(pytest.approx(RUN * 3),)]
 
 
 def test_what_was_spent_before_counts(own: Bench, stopped: Said) -> None:
@@ -110,7 +109,7 @@ def test_it_goes_on_in_its_own_world_on_the_same_recording(own: Bench, stopped: 
     assert (said.json["done_now"], said.json["recorded_now"]) == (4, 0)
     assert own.ask("select count(*), count(distinct cell) from trajectories") == [(6, 6)]
     assert own.ask("select distinct world, passed from trajectories") == [("fresh", True)]
-    assert own.ask("select count(*), count(distinct agent) from outcomes, trajectories")[0][0]
+    assert own.ask("select count(*) from outcomes") == [(3,)]
 
 
 def test_another_campaign_on_its_tape_counts_its_own_runs_alone(own: Bench, stopped: Said) -> None:

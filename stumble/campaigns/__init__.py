@@ -6,5 +6,10 @@ ledger    which of them are on tapes already
 worker    a process that records, plays and judges
 conduct   who hands out what to whom, until all is done
 power     how many injections it takes to tell two rates apart
-summary   what came of it
+outcome   what came of it
+session   all of that, from what is on tapes to the verdicts
+plan      what would be run, before anything is
+progress  how far it is, while it runs
+ground    where runs take place
+bench     a campaign with weights and an analysis said beforehand
 """

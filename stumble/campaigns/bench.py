@@ -9,7 +9,9 @@ from pathlib import Path
 
 import scenarios
 from stumble.campaigns.asked import Campaign, campaign
-from stumble.campaigns.outcome import Row, fetched, interval
+from stumble.campaigns.outcome import interval
+from stumble.report.values import Row
+from stumble.selection import named
 from traces.sql import ask
 from traces.store import Store
 
@@ -77,7 +79,7 @@ def standing(found: Bench, store: Store) -> tuple[Row, ...]:
     """The table: one row for each agent and model that a store holds runs of."""
     weights = json.dumps(dict(found.weights))
     with store.connect() as connection:
-        return fetched(ask(connection, "bench", weights=weights, campaign=found.name))
+        return named(ask(connection, "bench", weights=weights, campaign=found.name))
 
 
 def lines(found: Bench, rows: Sequence[Row]) -> Iterator[str]:

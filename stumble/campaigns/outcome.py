@@ -1,26 +1,20 @@
 """What came of a campaign: how far it came, and what its verdicts say, with intervals."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from stumble.campaigns.asked import Campaign
 from stumble.campaigns.conduct import Standing
 from stumble.exits import Exits, interrupted
-from traces.relations import SCHEMAS
-from traces.sql import definitions
+from stumble.report.values import Row
+from stumble.selection import Selection, named, selected
 from traces.store import Store
-
-if TYPE_CHECKING:
-    import duckdb
-
-type Row = Mapping[str, object]
 
 SHOWN = 3
 """Divergences and missing sites that are told at length."""
 
+_RECOVERY = "FROM recovery ORDER BY agent, model, family, op"
 _EXCLUDED = """
     SELECT
         CASE
@@ -176,46 +170,12 @@ def outcome(
     campaign: Campaign, store: Store, standing: Standing, *, stopped: int | None
 ) -> Outcome:
     """What the store says of a campaign."""
-    with part(store, campaign.name) as connection:
+    with selected(store, Selection(campaign=campaign.name)) as connection:
         return Outcome(
             campaign=campaign,
             standing=standing,
             stopped=stopped,
-            recovery=_asked(connection, "FROM recovery ORDER BY agent, model, family, op"),
-            shams=_asked(connection, "FROM sham ORDER BY agent, model"),
-            excluded=_asked(connection, _EXCLUDED),
+            recovery=named(connection.execute(_RECOVERY)),
+            shams=named(connection.execute("FROM sham ORDER BY agent, model")),
+            excluded=named(connection.execute(_EXCLUDED)),
         )
-
-
-@contextmanager
-def part(store: Store, campaign: str) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """A connection whose relations hold the runs of a campaign, with every view over them."""
-    with store.connect() as connection:
-        [(whole,)] = connection.execute("SELECT current_database()").fetchall()
-        connection.execute("ATTACH ':memory:' AS part (READ_WRITE)")
-        connection.execute("USE part")
-        for name in SCHEMAS:
-            among, key = f'"{whole}".trajectories', "trajectory_id"
-            if name == "outcomes":
-                among, key = "injections", "injection_id"
-            wanted = "" if name == "outcomes" else f" WHERE campaign = {_quoted(campaign)}"
-            connection.execute(
-                f'CREATE VIEW "{name}" AS FROM "{whole}"."{name}"'
-                f" WHERE {key} IN (SELECT {key} FROM {among}{wanted})"
-            )
-        connection.execute(definitions())
-        yield connection
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _asked(connection: "duckdb.DuckDBPyConnection", sql: str) -> tuple[Row, ...]:
-    return fetched(connection.execute(sql))
-
-
-def fetched(found: "duckdb.DuckDBPyConnection") -> tuple[Row, ...]:
-    """The rows of an answer, each by its columns' names."""
-    names = [column[0] for column in found.description or ()]
-    return tuple(dict(zip(names, row, strict=True)) for row in found.fetchall())

@@ -49,6 +49,9 @@ def lines(_: "Console") -> Iterator[Tell]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + EVERY
+            if now.laid < now.sources:
+                click.echo(f"{now.laid} of {now.sources} traces are ready", err=True)
+                return
             done = now.before + now.done
             click.echo(f"{done} of {now.wanted} runs, {more(now)}", err=True)
 

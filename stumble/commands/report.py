@@ -11,8 +11,8 @@ from stumble.exits import Wrong
 if TYPE_CHECKING:
     import duckdb
 
-    from stumble.report.selection import Selection
     from stumble.report.values import Section
+    from stumble.selection import Selection
     from traces.store import Store
 
 CHARTS = ("rates", "outcomes", "survival", "pairs", "notice", "recovery_time")
@@ -73,7 +73,7 @@ def report(
     form = _form(output, form, chart)
     from stumble import indexing
     from stumble.home import store_root
-    from stumble.report.selection import Selection, selected
+    from stumble.selection import Selection, selected
     from traces.store import Store
 
     opened = Store(store or store_root())
@@ -109,7 +109,7 @@ def _form(output: Path | None, form: str | None, chart: str | None) -> str:
 
 def _check(connection: "duckdb.DuckDBPyConnection", selection: "Selection") -> None:
     """Wrong where nothing is of that name, with the names that there are."""
-    from stumble.report.selection import known
+    from stumble.selection import known
     from traces.nearest import nearest
 
     for column, value in (

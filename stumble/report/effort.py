@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.selection import rows
 from stumble.report.values import (
     Chart,
     Figure,
@@ -17,6 +16,7 @@ from stumble.report.values import (
     number,
     whole,
 )
+from stumble.selection import rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from stumble.report.marks import shown, words
 from stumble.report.outcomes import DETECT, NOT_RATED, OUTCOMES, fault
-from stumble.report.selection import rows
 from stumble.report.sides import Shelf, Sides, sides
 from stumble.report.values import Row
+from stumble.selection import rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.selection import rows
 from stumble.report.values import Row, Section, Table, count, whole
+from stumble.selection import rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,9 +11,9 @@ from stumble.report.headline import headline
 from stumble.report.notice import notice
 from stumble.report.outcomes import outcomes
 from stumble.report.pairs import pairs
-from stumble.report.selection import Selection, naming, rows, view
 from stumble.report.survival import survival
 from stumble.report.values import Row, Section
+from stumble.selection import Selection, naming, rows, view
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.selection import rows
 from stumble.report.values import Chart, Figure, Row, Section, Table, count, figure, total, whole
+from stumble.selection import rows
 
 if TYPE_CHECKING:
     import duckdb

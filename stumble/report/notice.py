@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from stumble.report.outcomes import NOT_RATED
-from stumble.report.selection import rows
 from stumble.report.values import Chart, Figure, Row, Section, Table, figure, number
+from stumble.selection import rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from stumble.report.headline import handled, recovered, silent
-from stumble.report.selection import view
 from stumble.report.values import Chart, Row, Section, Table, count, whole
+from stumble.selection import view
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.selection import rows
 from stumble.report.values import (
     Chart,
     Figure,
@@ -15,6 +14,7 @@ from stumble.report.values import (
     number,
     whole,
 )
+from stumble.selection import rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.selection import view
 from stumble.report.values import Cell, Chart, Figure, Row, Section, Table, figure, number, whole
+from stumble.selection import view
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,4 +1,4 @@
-"""Which part of a store a report is about, and its rows."""
+"""A part of a store, and its rows: what a report or a campaign is about."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -100,15 +100,16 @@ def known(connection: "duckdb.DuckDBPyConnection", column: str) -> tuple[str, ..
 
 def rows(connection: "duckdb.DuckDBPyConnection", name: str, **params: Value) -> tuple[Row, ...]:
     """The answer to a named question."""
-    return _named(ask(connection, name, **params))
+    return named(ask(connection, name, **params))
 
 
 def view(connection: "duckdb.DuckDBPyConnection", name: str) -> tuple[Row, ...]:
     """All rows of a view."""
-    return _named(connection.execute(f'FROM "{name}"'))
+    return named(connection.execute(f'FROM "{name}"'))
 
 
-def _named(answer: "duckdb.DuckDBPyConnection") -> tuple[Row, ...]:
+def named(answer: "duckdb.DuckDBPyConnection") -> tuple[Row, ...]:
+    """The rows of an answer, each by its columns' names."""
     names = [column[0] for column in answer.description or ()]
     return tuple(dict(zip(names, row, strict=True)) for row in answer.fetchall())
 
