@@ -122,6 +122,8 @@ def test_what_is_wrong_with_a_request_is_said_as_openai_says_it() -> None:
             "practice/naive",
             "practice/retries",
             "practice/verifies",
+            "practice/hopes",
+            "practice/stubborn",
             "practice/p=0.7",
         ]
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_what_a_fault_needs_to_have_seen_it_has_from_the_run_so_far(tmp_path: Pa
         assert b'"status":"delivered"' in (old.mutated or b"")
         lost = strikes(world, "silent_noop", "add_note", 2, "naive")
         assert b"35 % of the rest" in (lost.mutated or b""), "the acknowledgement of the first"
-        with sqlite3.connect(world.book) as book:
+        with closing(sqlite3.connect(world.book)) as book:
             (notes,) = book.execute("SELECT count(*) FROM notes WHERE text LIKE 'ref-%'").fetchone()
         assert notes == 0
 

@@ -130,6 +130,8 @@ def test_a_cell_strikes(stage: Open, name: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{32}", str(row["address"]))
     shows = operator.shows[place]
     said = shows.stdio if tools == "stdio" and shows.wire else shows.channel
+    if (place, said) == ("model-boundary", "flag"):
+        said = "text"  # chat completions have no flag for a result
     assert row["error_channel"] == said
     assert row["original"] == clean_result(clean, injection.call_id).decode()
     assert (row["mutated"] is None) == (injection.mutated is None)
@@ -337,4 +339,4 @@ def test_what_a_client_refuses_has_not_been_seen_by_the_agent(stage: Open) -> No
     (told,) = {results(body)[ran.injection.call_id or ""] for body in ran.heard}
     assert told.startswith(b"error: RuntimeError: ")
     row = stage.stage.row(ran)
-    assert (row["consumed"], row["unreached_reason"]) == (None, "undecidable")
+    assert (row["consumed"], row["unreached_reason"]) == (False, "absorbed")

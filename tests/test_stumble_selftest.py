@@ -98,9 +98,9 @@ def test_told_to_end_it_leaves_no_folder(number: signal.Signals, tmp_path: Path)
     try:
         assert eventually(lambda: list(temporary.iterdir()) or running.poll() is not None)
         running.send_signal(number)
-        running.communicate(timeout=60)
+        _, err = running.communicate(timeout=60)
     finally:
         running.kill()
         running.wait()
-    assert running.returncode == 128 + number
+    assert running.returncode == 128 + number, err.decode()
     assert eventually(lambda: not list(temporary.iterdir()))
