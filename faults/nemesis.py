@@ -350,12 +350,14 @@ class Nemesis:
         body = self._watch.told(exchange).body
         edits: list[Edit] = []
         struck: list[Injection] = []
-        keyed = _keyed(placed.results)
+        keyed = _keyed(placed.results) if self._lies else []
         for call, result in placed.returned:
-            key = next(key for key, each in keyed if each is result)
-            if key not in self._lies:
+            if self._lies and _key(keyed, result) in self._lies:
+                continue
+            if strikes := self._strikes(call, "model-boundary"):
+                keyed = keyed or _keyed(placed.results)
                 flags = bool(result.is_error or dialect.fail(body, result))
-                strikes = self._strikes(call, "model-boundary")
+                key = _key(keyed, result)
                 struck += self._lie(exchange, result, key, strikes, flags=flags)
         for key, result in keyed if self._lies else ():
             if (lie := self._lies.get(key)) is not None:
@@ -476,6 +478,11 @@ def _keyed(results: Sequence[Result]) -> list[tuple[_Key, Result]]:
         found.append(((result.call_id, result.text, times[result.call_id, result.text]), result))
         times[result.call_id, result.text] += 1
     return found
+
+
+def _key(keyed: Sequence[tuple[_Key, Result]], result: Result) -> _Key:
+    """That of one of them."""
+    return next(key for key, each in keyed if each is result)
 
 
 def _said(answer: Response | None) -> bytes | None:

@@ -70,6 +70,7 @@ def test_a_wrong_question_is_told_what_is_wrong(
     "statement",
     [
         "copy (select 1) to '{folder}/out.csv'",
+        "copy (select 1) to '{folder}/.stumble/index/out.csv'",
         "select 1; copy (select 1) to '{folder}/.stumble/index/out.csv'",
         "create table mine as select 1",
         "attach '{folder}/other.duckdb'",
