@@ -22,6 +22,15 @@ def opened(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Shop:
     return shop
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """A folder whose store has its index, and no run."""
+    folder = tmp_path_factory.mktemp("bare")
+    shop = Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
+    assert shop.stumble("sql", "select 1").code == 0
+    return shop
+
+
 def test_the_same_runs_twice_are_there_once(opened: Shop) -> None:
     said = opened.stumble("sql", "--json", "select count(*) n from trajectories")
     assert said.json == [{"n": 200}]
@@ -78,15 +87,15 @@ def test_a_wrong_question_is_told_what_is_wrong(
         "from '{folder}/secret.csv'",
     ],
 )
-def test_nothing_is_written_and_nothing_else_is_read(opened: Shop, statement: str) -> None:
-    (opened.folder / "secret").write_text("a key")
-    (opened.folder / "secret.csv").write_text("a\nkey\n")
-    before = sorted(opened.folder.rglob("*"))
-    said = opened.stumble("sql", statement.format(folder=opened.folder))
+def test_nothing_is_written_and_nothing_else_is_read(bare: Shop, statement: str) -> None:
+    (bare.folder / "secret").write_text("a key")
+    (bare.folder / "secret.csv").write_text("a\nkey\n")
+    before = sorted(bare.folder.rglob("*"))
+    said = bare.stumble("sql", statement.format(folder=bare.folder))
     assert said.code == 2
     assert "key" not in said.out
     assert "only reads" in said.err or "disabled by configuration" in said.err
-    assert [path for path in sorted(opened.folder.rglob("*")) if path not in before] == []
+    assert [path for path in sorted(bare.folder.rglob("*")) if path not in before] == []
 
 
 def test_any_duckdb_client_can_open_the_store(opened: Shop) -> None:
