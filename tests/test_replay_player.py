@@ -142,6 +142,16 @@ def test_asking_more_often_than_recorded_is_a_miss_that_says_so() -> None:
     assert "more often" in explain(RECORDED.exchanges[1].request, RECORDED.exchanges)
 
 
+def test_tool_requests_that_say_the_same_in_other_bytes_are_one_miss() -> None:
+    """They are no attempts of one another, since those of a tool are equal to the byte."""
+    stage = Stage(RECORDED)
+    for seq, body in enumerate((b'{"left": 1, "right": 2}', b'{"right":2,"left":1}')):
+        request = Request(method="POST", url="http://shop/unknown", body=body)
+        said = stage.ask(Exchange(seq=seq, request=request))
+        assert said.answered_by == "refused"
+    assert len(stage.player.diverged) == 1
+
+
 def test_among_equals_the_order_of_the_recording_holds() -> None:
     twice = tape(tool("first"), tool("second"))
     stage = Stage(twice)
