@@ -60,7 +60,7 @@ def refused(exchange: Exchange, rng: Random) -> Exchange:
     amiss, asked = _amiss(dialect), plain(exchange.request.headers, exchange.request.body) or b""
     said = Answer(message=_REFUSED, refused=True, model=dialect.model(asked))
     id, created = f"{amiss.ID}{rng.getrandbits(96):024x}", _EPOCH + rng.randrange(1 << 20)
-    stream = exchange.transport == "websocket" or streams(asked)
+    stream = exchange.transport == "websocket" or streams(exchange.request)
     headers, chunks = dialect.write(said, stream=stream, id=id, created=created)
     at = exchange.started
     whole = Response(

@@ -19,7 +19,7 @@ from faults.nosite import NoSite
 from faults.over_websocket import as_messages, as_stream
 from faults.site import select
 from traces.conversation import Watch
-from traces.dialects import anthropic_messages, openai_chat, openai_responses
+from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, Scalar, header
 from traces.step import Answer, Lens, ToolCall
 from traces.story import Story, story
@@ -73,10 +73,22 @@ def responses(done: tuple[ToolCall, ...]) -> dict[str, object]:
     return {"input": told}
 
 
+def contents(done: tuple[ToolCall, ...]) -> dict[str, object]:
+    told: list[object] = [{"role": "user", "parts": [{"text": "refund ord-7314"}]}]
+    for call in done:
+        named = {"id": call.id, "name": call.name}
+        asked = {"functionCall": named | {"args": json.loads(call.arguments)}}
+        told.append({"role": "model", "parts": [asked]})
+        result = {"functionResponse": named | {"response": {"output": RESULT}}}
+        told.append({"role": "user", "parts": [result]})
+    return {"contents": told}
+
+
 DIALECTS = {
     "chat": Dialect(openai_chat, "/v1/chat/completions", chat),
     "messages": Dialect(anthropic_messages, "/v1/messages", messages),
     "responses": Dialect(openai_responses, "/v1/responses", responses),
+    "gemini": Dialect(gemini, "/v1beta/models/m:generateContent", contents),
 }
 
 
@@ -92,6 +104,12 @@ class Agent:
                 self.ask(turn)
 
     @property
+    def path(self) -> str:
+        """Gemini's paths say whether the answer is to be a stream."""
+        path = self.dialect.path
+        return path.replace(":gen", ":streamGen") if self.stream else path
+
+    @property
     def status(self) -> int:
         answer = self.seen[-1].response
         return answer.status if answer else 0
@@ -99,9 +117,7 @@ class Agent:
     def ask(self, turn: int, *, tools: bool = True) -> Exchange:
         said = {"model": "m", "stream": self.stream, **self.dialect.body(CALLS[:turn])}
         said |= {"tools": TOOLS} if tools else {}
-        request = Request(
-            method="POST", url=f"http://m{self.dialect.path}", body=json.dumps(said).encode()
-        )
+        request = Request(method="POST", url=f"http://m{self.path}", body=json.dumps(said).encode())
         seq = next(self.seqs)
         x = self.taps.request(Exchange(seq=seq, request=request, started=float(seq)))
         if x.response is None and x.error is None:
@@ -192,6 +208,8 @@ def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
     error = json.loads(answer.body)["error"]
     if name == "messages":
         assert error["type"] == f"{kind}_error"
+    elif name == "gemini":
+        assert error["code"] == code
     else:
         assert error.keys() == {"message", "type", "param", "code"}
     assert struck.agent.upstream == 4, "the struck attempt went nowhere, its retry did"
@@ -224,17 +242,23 @@ def test_persistence_says_whether_a_retry_is_struck_too(
 
 @every_dialect
 def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
-    fault = at_model("cut", params={"how": "sse_error", "after_events": 3})
+    after = 0 if name == "gemini" else 3  # there a call is one event
+    fault = at_model("cut", params={"how": "sse_error", "after_events": after})
     struck = strike(fault, name, stream=True)
 
     clean, got = struck.clean.seen[1].response, struck.got.response
     assert clean is not None
     assert got is not None
-    assert got.chunks[:3] == clean.chunks[:3], "what is let through keeps its bytes and times"
-    said = {"chat": "server_error", "messages": "overloaded_error", "responses": "server_error"}
-    assert len(got.chunks) == 4
-    assert said[name].encode() in got.chunks[3].data
-    assert struck.answer.finish is None
+    assert got.chunks[:after] == clean.chunks[:after], "what passes keeps its bytes and times"
+    said = {
+        "chat": "server_error",
+        "messages": "overloaded_error",
+        "responses": "server_error",
+        "gemini": "UNAVAILABLE",
+    }
+    assert len(got.chunks) == after + 1
+    assert said[name].encode() in got.chunks[after].data
+    assert name == "gemini" or struck.answer.finish is None
     assert struck.injection.detect == "D0"
 
 
@@ -283,7 +307,7 @@ def test_the_arguments_of_a_call_end_too_soon_in_an_answer_that_is_well_formed(
 
     (call,) = struck.answer.calls
     (was,) = read(struck.clean.seen[1]).calls
-    if name == "messages" and not stream:
+    if name == "gemini" or (name == "messages" and not stream):
         assert json.loads(call.arguments) == {"order_id": "ord-7314"}
     else:
         assert call.arguments == was.arguments[: len(was.arguments) // 2]
@@ -299,7 +323,7 @@ def test_an_empty_answer_has_neither_text_nor_calls(name: str, stream: bool) -> 
     struck = strike(at_model("empty"), name, stream=stream)
 
     assert (struck.answer.message, struck.answer.calls) == ("", ())
-    assert struck.answer.finish in ("stop", "end_turn", "completed")
+    assert struck.answer.finish in ("stop", "end_turn", "completed", "STOP")
     assert struck.injection.error_channel == "none"
     assert struck.injection.detect == "D1"
     for_each_event_json(struck.got, stream=stream)
@@ -316,7 +340,12 @@ def test_a_refusal_is_said_the_dialects_way_and_the_model_is_not_asked(
     assert struck.answer.calls == ()
     assert struck.answer.message.startswith("I'm sorry")
     assert struck.agent.upstream == 3
-    way = {"chat": b'"refusal":', "messages": b'"stop_reason":"refusal"', "responses": b"refusal"}
+    way = {
+        "chat": b'"refusal":',
+        "messages": b'"stop_reason":"refusal"',
+        "responses": b"refusal",
+        "gemini": b'"finishReason":"SAFETY"',
+    }
     response = struck.got.response
     assert response is not None
     assert way[name] in response.body

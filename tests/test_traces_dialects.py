@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from traces.dialects import (
     LENSES,
     anthropic_messages,
+    gemini,
     lens,
     openai_chat,
     openai_responses,
@@ -65,6 +66,17 @@ BODIES: dict[str, object] = {
             {"type": "function_call", "call_id": "a", "name": "n", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "a", "output": [{"text": "x"}]},
             {"type": "shell_call_output", "call_id": "b", "output": [{"stdout": "x"}]},
+        ],
+    },
+    "gemini": {
+        "systemInstruction": {"parts": [{"text": "x"}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "x"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "n", "args": {"a": 1}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "n", "response": {"output": "x"}}}],
+            },
         ],
     },
 }
@@ -174,6 +186,8 @@ def read(dialect: Lens, answer: Answer, stream: bool) -> Answer:
         ("/v1/chat/completions", '{"messages": []}', openai_chat),
         ("/v1/messages", '{"messages": []}', anthropic_messages),
         ("/v1/responses", '{"input": []}', openai_responses),
+        ("/v1beta/models/m:generateContent", '{"contents": []}', gemini),
+        ("/v1beta/models/m:streamGenerateContent?alt=sse", '{"contents": []}', gemini),
         ("/v1/chat/completions", '{"messages":[{"role":"system","content":"%s"}]}', text_history),
     ],
 )

@@ -8,12 +8,24 @@ Azure, localhost and renamed endpoints are model traffic too.
 Law, held by a property test: replacing a result by its own text changes no byte.
 """
 
-from traces.dialects import anthropic_messages, openai_chat, openai_responses, text_history
+from traces.dialects import (
+    anthropic_messages,
+    gemini,
+    openai_chat,
+    openai_responses,
+    text_history,
+)
 from traces.latest import Latest
 from traces.model import Request
 from traces.step import Lens
 
-LENSES: tuple[Lens, ...] = (text_history, openai_chat, anthropic_messages, openai_responses)
+LENSES: tuple[Lens, ...] = (
+    text_history,
+    openai_chat,
+    anthropic_messages,
+    openai_responses,
+    gemini,
+)
 """The first that fits; a text history looks like chat completions, and is a narrower thing."""
 
 

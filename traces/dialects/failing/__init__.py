@@ -10,14 +10,16 @@ from typing import Protocol
 
 from traces.dialects import (
     anthropic_messages,
+    gemini,
     openai_chat,
     openai_responses,
     text_history,
     wire,
 )
-from traces.dialects.failing import chat, messages, responses
+from traces.dialects.failing import chat, generate, messages, responses
 from traces.dialects.failing.spots import Spots
-from traces.model import Edit
+from traces.encoding import plain
+from traces.model import Edit, Request
 from traces.step import Lens
 
 __all__ = ["Failing", "Spots", "failing", "spoken", "streams"]
@@ -56,12 +58,15 @@ _BY_NAME: Mapping[str, Failing] = {
     openai_chat.NAME: chat,
     anthropic_messages.NAME: messages,
     openai_responses.NAME: responses,
+    gemini.NAME: generate,
 }
 
 
-def streams(body: bytes) -> bool:
-    """Whether a request wants its answer as a stream."""
-    return wire.load(body).get("stream") is True
+def streams(request: Request) -> bool:
+    """Whether a request wants its answer as a stream: its body says so, or its path."""
+    if gemini.fits(request):
+        return gemini.streams(request)
+    return wire.load(plain(request.headers, request.body) or b"").get("stream") is True
 
 
 def spoken(body: bytes) -> str | None:

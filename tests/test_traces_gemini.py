@@ -1,0 +1,201 @@
+"""Gemini's generateContent, as the reference says it and as real clients recorded it."""
+
+import json
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traces.dialects import gemini, lens
+from traces.dialects.failing import streams
+from traces.model import Chunk, Exchange, Request, Response, edited
+from traces.step import Answer, ToolCall, Usage
+from traces.story import story
+
+type Part = dict[str, object]
+type Said = dict[str, object]
+
+texts = st.text(st.characters(codec="utf-8"), max_size=80)
+PATH = "/v1beta/models/gemini-x:generateContent"
+
+
+def asks(*calls: tuple[str, dict[str, object]], id: str | None = None) -> Said:
+    named: Part = {"id": id} if id else {}
+    parts = [{"functionCall": named | {"name": name, "args": args}} for name, args in calls]
+    return {"role": "model", "parts": parts}
+
+
+def returns(name: str, response: object, id: str | None = None) -> Part:
+    named: Part = {"id": id} if id else {}
+    return {"functionResponse": named | {"name": name, "response": response}}
+
+
+def user(*parts: Part) -> Said:
+    return {"role": "user", "parts": parts}
+
+
+def body_of(contents: Sequence[Said], **more: object) -> bytes:
+    return json.dumps({"contents": contents, "n": 10**22, **more}).encode()
+
+
+GO = user({"text": "go"})
+
+
+def test_the_path_says_that_it_is_gemini_and_whether_it_is_a_stream() -> None:
+    whole = Request(method="POST", url=f"http://h{PATH}", body=body_of([GO]))
+    vertex = "/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent?alt=sse"
+    streamed = Request(method="POST", url=f"http://h{vertex}", body=body_of([GO]))
+    assert lens(whole) is lens(streamed) is gemini
+    assert (streams(whole), streams(streamed)) == (False, True)
+    counted = Request(method="POST", url="http://h/v1beta/models/m:countTokens", body=whole.body)
+    assert lens(counted) is None
+
+
+def test_a_conversation_with_its_instruction_first() -> None:
+    body = body_of(
+        [GO, asks(("ls", {"path": "/"})), user(returns("ls", {"output": "a\nb"}))],
+        systemInstruction={"parts": [{"text": "be brief"}]},
+    )
+    said = [(message.role, message.content) for message in gemini.messages(body)]
+    assert said == [("system", "be brief"), ("user", "go"), ("assistant", ""), ("tool", "a\nb")]
+
+
+def test_a_result_is_known_by_its_id() -> None:
+    body = body_of([GO, asks(("ls", {}), id="c7"), user(returns("ls", {"error": "no"}, id="c7"))])
+    (result,) = gemini.results(body)
+    assert (result.call_id, result.text, result.is_error) == ("c7", "no", True)
+
+
+def test_without_ids_a_result_belongs_to_the_next_call_of_that_name() -> None:
+    again = asks(("get", {"a": 1}))
+    body = body_of(
+        [
+            GO,
+            asks(("get", {"a": 1}), ("put", {}), ("get", {"a": 2})),
+            user(
+                *(returns(n, {"output": t}) for n, t in (("put", "p"), ("get", "1"), ("get", "2")))
+            ),
+            again,
+            user(returns("get", {"output": "3"})),
+        ]
+    )
+    put, first, second, third = gemini.results(body)
+    asked = gemini.read((), json.dumps({"candidates": [{"content": again}]}).encode())
+    assert asked is not None
+    assert asked.calls[0].id == first.call_id
+    assert third.call_id == f"{first.call_id}#2"
+    assert len({put.call_id, first.call_id, second.call_id}) == 3
+    assert [found.text for found in (put, first, second, third)] == ["p", "1", "2", "3"]
+
+
+def test_a_story_joins_calls_that_have_no_ids() -> None:
+    told: list[Said] = [GO]
+    seen = list[Exchange]()
+    for turn, text in enumerate(("one", "two", "three")):
+        call = {"candidates": [{"content": asks(("get", {"a": 1})), "finishReason": "STOP"}]}
+        request = Request(method="POST", url=f"http://h{PATH}", body=body_of(told))
+        seen.append(_heard(turn, request, json.dumps(call).encode()))
+        told = [*told, asks(("get", {"a": 1})), user(returns("get", {"output": text}))]
+    request = Request(method="POST", url=f"http://h{PATH}", body=body_of(told))
+    done = {"candidates": [{"content": {"parts": [{"text": "ok"}]}, "finishReason": "STOP"}]}
+    seen.append(_heard(3, request, json.dumps(done).encode()))
+    uses = story(seen).uses
+    assert [use.result for use in uses] == ["one", "two", "three"]
+    assert len({use.call_id for use in uses}) == 3
+
+
+@given(texts, texts)
+def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
+    body = body_of([GO, asks(("get", {})), user(returns("get", {"output": was}), {"text": "and"})])
+    (result,) = gemini.results(body)
+    assert edited(body, gemini.replace(body, result.call_id, was)) == body
+    bent = edited(body, gemini.replace(body, result.call_id, now))
+    assert gemini.results(bent)[0].text == now
+    (back,) = gemini.results(bent)
+    assert edited(bent, gemini.replace(bent, back.call_id, was)) == body
+
+
+def test_what_is_no_lone_text_is_replaced_as_a_whole() -> None:
+    body = body_of([GO, asks(("get", {})), user(returns("get", {"order": "o1", "sum": 5}))])
+    (result,) = gemini.results(body)
+    assert json.loads(result.text) == {"order": "o1", "sum": 5}
+    one = edited(body, gemini.replace(body, result.call_id, '{"order": "o1", "sum": 7}'))
+    assert json.loads(gemini.results(one)[0].text) == {"order": "o1", "sum": 7}
+    two = edited(body, gemini.replace(body, result.call_id, "gone"))
+    assert gemini.results(two)[0].text == "gone"
+
+
+def test_a_result_is_marked_as_an_error() -> None:
+    body = body_of([GO, asks(("get", {})), user(returns("get", {"output": "x"}))])
+    (result,) = gemini.results(body)
+    assert result.is_error is False
+    (failed,) = gemini.results(edited(body, gemini.fail(body, result)))
+    assert failed.is_error is True
+    assert gemini.fail(body, failed) == ()
+
+
+def test_thinking_is_counted_once_and_is_not_what_was_said() -> None:
+    value = {
+        "candidates": [
+            {
+                "content": {"parts": [{"text": "hm", "thought": True}, {"text": "yes"}]},
+                "finishReason": "STOP",
+            }
+        ],
+        "usageMetadata": {
+            "promptTokenCount": 118,
+            "cachedContentTokenCount": 100,
+            "candidatesTokenCount": 17,
+            "thoughtsTokenCount": 69,
+            "totalTokenCount": 204,
+        },
+        "modelVersion": "gemini-3-flash",
+    }
+    answer = gemini.read((), json.dumps(value).encode())
+    assert answer == Answer(
+        message="yes",
+        model="gemini-3-flash",
+        finish="STOP",
+        usage=Usage(
+            prompt_tokens=118, cached_tokens=100, completion_tokens=86, reasoning_tokens=69
+        ),
+    )
+
+
+def test_a_stream_may_be_events_or_a_list_and_may_break_off() -> None:
+    answer = Answer(
+        message="a longer text that comes in pieces",
+        calls=(ToolCall(id="c1", name="get", arguments='{"a": 10000000000000000000000}'),),
+        model="m",
+        finish="STOP",
+    )
+    headers, chunks = gemini.write(answer, stream=True, id="x", created=0)
+    whole = b"".join(chunk.data for chunk in chunks)
+    found = gemini.read(headers, whole)
+    assert found is not None
+    assert (found.message, found.calls, found.finish) == (answer.message, answer.calls, "STOP")
+    events = [chunk.data.removeprefix(b"data: ").strip() for chunk in chunks]
+    listed = gemini.read((), b"[" + b",\r\n".join(events) + b"]")
+    assert listed == found
+    cut = gemini.read((), (b"[" + b",\r\n".join(events))[:-30])
+    assert cut is not None
+    assert (cut.message, cut.calls, cut.finish) == (answer.message, (), None)
+
+
+def test_a_prompt_that_is_blocked_is_a_refusal() -> None:
+    answer = gemini.read((), b'{"promptFeedback": {"blockReason": "SAFETY"}}')
+    assert answer is not None
+    assert (answer.refused, answer.finish) == (True, "SAFETY")
+    assert gemini.read((), b'{"error": {"code": 429}}') is None
+
+
+def _heard(seq: int, request: Request, body: bytes) -> Exchange:
+    at = float(seq)
+    answer = Response(
+        status=200,
+        headers=(("content-type", "application/json"),),
+        chunks=(Chunk(at=at, data=body),),
+        at=at,
+        ended=at,
+    )
+    return Exchange(seq=seq, request=request, started=at, response=answer)
