@@ -13,7 +13,7 @@ import pytest
 from scenarios.practice import as_anthropic, provider
 from scenarios.practice.tasks import TASKS
 from tests.practice import OFFERED, Run, run
-from traces.dialects import anthropic_messages
+from traces.dialects import anthropic_messages, gemini
 from traces.step import Answer
 
 type Lead = Callable[[httpx.AsyncClient, list[str]], Coroutine[None, None, list[str]]]
@@ -90,6 +90,48 @@ async def anthropic_answer(
     return answer
 
 
+def generated(*, stream: bool, listed: bool = False) -> Lead:
+    """As Gemini; `listed` stands for a client that sends no ids back."""
+
+    async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
+        said: list[str] = []
+        contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": PROMPT}]}]
+        for result in [*results, None]:
+            answer = await gemini_answer(client, contents, stream=stream)
+            said.append(answer.message)
+            assert answer.usage is not None
+            assert answer.finish == "STOP"
+            for call in answer.calls:
+                named = {"name": call.name} | ({} if listed else {"id": call.id})
+                asked = {"functionCall": named | {"args": json.loads(call.arguments)}}
+                given = {"functionResponse": named | {"response": {"output": result}}}
+                contents += [
+                    {"role": "model", "parts": [{"text": answer.message}, asked]},
+                    {"role": "user", "parts": [given]},
+                ]
+        return said
+
+    return lead
+
+
+async def gemini_answer(
+    client: httpx.AsyncClient, contents: list[dict[str, Any]], *, stream: bool
+) -> Answer:
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    body = {
+        "systemInstruction": {"parts": [{"text": "You work in a shop."}]},
+        "contents": contents,
+        "tools": [{"functionDeclarations": FUNCTIONS}],
+    }
+    url = client.base_url.join(f"/v1beta/models/practice/verifies:{method}")
+    response = await client.post(url, json=body)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/event-stream") is stream
+    answer = gemini.read((), response.content)
+    assert answer is not None
+    return answer
+
+
 def responses(*, stream: bool, listed: bool = False) -> Lead:
     async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
         sdk = openai.AsyncOpenAI(base_url=client.base_url, api_key="x", http_client=client)
@@ -124,7 +166,7 @@ async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream:
 
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("dialect", [anthropic, responses])
+@pytest.mark.parametrize("dialect", [anthropic, responses, generated])
 def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
     told: Run, dialect: Callable[..., Lead], stream: bool, listed: bool
 ) -> None:
@@ -133,13 +175,13 @@ def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
 
 def test_the_log_is_the_same_whatever_the_dialect(told: Run, tmp_path: Path) -> None:
     logs: list[list[dict[str, Any]]] = []
-    for lead in (anthropic(stream=False), responses(stream=True)):
+    for lead in (anthropic(stream=False), responses(stream=True), generated(stream=True)):
         log = tmp_path / f"{len(logs)}.jsonl"
         led(lead, results(told), log=log)
         logs.append([json.loads(line) for line in log.read_text().splitlines()])
     wire = {"stream": None, "request": None, "id": None}
-    for one, two in zip(*logs, strict=True):
-        assert one | wire == two | wire
+    for one, *others in zip(*logs, strict=True):
+        assert all(one | wire == other | wire for other in others)
     assert [line["step"] for line in logs[0]] == list(range(1, told.steps + 1))
 
 
@@ -157,6 +199,25 @@ def test_what_is_wrong_is_said_as_anthropic_says_it() -> None:
         "400 invalid_request_error",
         "529 overloaded_error",
         "429 rate_limit_error",
+    ]
+
+
+def test_what_is_wrong_is_said_as_google_says_it() -> None:
+    async def lead(client: httpx.AsyncClient, _: list[str]) -> list[str]:
+        kinds = []
+        asked: list[tuple[str, dict[str, Any]]] = [("x", {"contents": []}), *[("naive", {})] * 2]
+        for model, body in asked:
+            url = client.base_url.join(f"/v1beta/models/{model}:generateContent")
+            refused = await client.post(url, json=body)
+            error = refused.json()["error"]
+            assert error["code"] == refused.status_code
+            kinds.append(f"{refused.status_code} {error['status']}")
+        return kinds
+
+    assert led(lead, [], failures={3: 429}) == [
+        "404 NOT_FOUND",
+        "400 INVALID_ARGUMENT",
+        "429 RESOURCE_EXHAUSTED",
     ]
 
 

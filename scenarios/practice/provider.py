@@ -1,8 +1,8 @@
-"""The model server, in three dialects, streamed and not, answered by `model.py`.
+"""The model server, in four dialects, streamed and not, answered by `model.py`.
 
-OpenAI chat completions, OpenAI responses and Anthropic messages: each request is told as a chat,
-so that the model is the same whoever asks and in whatever dialect. Responses are served over a
-WebSocket too (kept.py).
+OpenAI chat completions, OpenAI responses, Anthropic messages and Gemini's generateContent: each
+request is told as a chat, so that the model is the same whoever asks and in whatever dialect.
+Responses are served over a WebSocket too (kept.py).
 
 Its log is JSONL, one object per request: what was asked by whom, what was answered, and what
 the model noticed, so that a judge can be held against what really happened.
@@ -22,16 +22,19 @@ import orjson
 import uvloop
 from aiohttp import WSMessage, WSMsgType, web
 
-from scenarios.practice import as_anthropic, as_responses, conversation
+from scenarios.practice import as_anthropic, as_gemini, as_responses, conversation
 from scenarios.practice.kept import Kept
 from scenarios.practice.model import SKILLS, next_answer, skill
 from scenarios.practice.schema import Json, Row
 from scenarios.practice.serving import listening, until_told
-from traces.dialects import anthropic_messages, openai_chat, openai_responses
+from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from traces.step import Answer, Lens, Usage
 
 CREATED = 1_773_651_600
 """When the shop's day began: answers are a pure function of the conversation, dates too."""
+
+
+_NOTHING: Row = {}
 
 
 class _Refused(Protocol):
@@ -68,11 +71,12 @@ class Provider:
     kept: Kept = field(default_factory=Kept)
 
     def app(self) -> web.Application:
-        """The routes under /v1."""
+        """The routes under /v1, and Gemini's under /v1beta."""
         app = web.Application(client_max_size=64 << 20)
         app.add_routes(
             [
                 *(web.post(path, partial(self._answer, each)) for path, each in _PATHS.items()),
+                web.post(as_gemini.MODELS, partial(self._answer, GEMINI)),
                 web.get("/v1/models", self._models),
                 web.get("/v1/responses", self._talk),
             ]
@@ -93,7 +97,8 @@ class Provider:
 
     async def _answer(self, dialect: _Dialect, request: web.Request) -> web.StreamResponse:
         try:
-            body, answer, id = self._think(dialect, await request.read(), self.kept)
+            data = await request.read()
+            body, answer, id = self._think(dialect, data, self.kept, _by_path(request))
         except _No as no:
             return _json(no.said, no.status)
         return await self._send(request, body, answer, dialect, id)
@@ -115,13 +120,18 @@ class Provider:
                 await socket.send_str(chunk.data.decode())
         return socket
 
-    def _think(self, dialect: _Dialect, data: bytes, kept: Kept) -> tuple[Row, Answer, str]:
-        """The request with its whole conversation, the answer and its id; _No with a refusal."""
+    def _think(
+        self, dialect: _Dialect, data: bytes, kept: Kept, by_path: Row = _NOTHING
+    ) -> tuple[Row, Answer, str]:
+        """The request with its whole conversation, the answer and its id; _No with a refusal.
+
+        `by_path` is what the request says by its path, of what others say in the body.
+        """
         self.seen += 1
         entry = {"seq": self.seen, "request": sha256(data).hexdigest()}
         if status := self.failures.get(self.seen):
             raise self._failed(entry, dialect, status)
-        asked = _asked(data, dialect.said)
+        asked = _asked(data, dialect.said, by_path)
         if isinstance(asked, str):
             self._write({**entry, "status": 400})
             raise _No(400, dialect.refused(400, asked))
@@ -218,15 +228,26 @@ async def serving(
             yield chosen
 
 
-def _asked(data: bytes, said: str) -> dict[str, Json] | str:
+def _by_path(request: web.Request) -> Row:
+    """The model and whether it streams, where the path says so."""
+    found = request.match_info
+    if "model" not in found:
+        return _NOTHING
+    return {"model": found["model"], "stream": found["method"].startswith("stream")}
+
+
+def _asked(data: bytes, said: str, by_path: Row) -> dict[str, Json] | str:
     """The body of a request, or what is wrong with it."""
     try:
         body = orjson.loads(data)
     except ValueError as error:
         return f"We could not parse the JSON body of your request: {error}"
+    if isinstance(body, dict):
+        body |= by_path
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         return "you must provide a model parameter"
     messages, tools = body.get(said), body.get("tools") or []
+    tools = [tools] if isinstance(tools, dict) else tools
     if said == "input" and isinstance(messages, str):
         messages = []
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
@@ -302,6 +323,14 @@ ANTHROPIC = _Dialect(
     messages=as_anthropic.messages,
     tools=as_anthropic.tools,
     refused=as_anthropic.refused,
+)
+GEMINI = _Dialect(
+    lens=gemini,
+    said="contents",
+    id="gen-",
+    messages=as_gemini.messages,
+    tools=as_gemini.tools,
+    refused=as_gemini.refused,
 )
 _PATHS = {"/v1/chat/completions": CHAT, "/v1/responses": RESPONSES, "/v1/messages": ANTHROPIC}
 
