@@ -1,0 +1,1 @@
+"""Where programs that nobody vouches for are run: containers, and processes with limits."""
