@@ -158,6 +158,12 @@ def _practice() -> click.Command:
     return practice
 
 
+def _agent() -> click.Command:
+    from stumble.commands.agent import agent
+
+    return agent
+
+
 def _selftest() -> click.Command:
     from stumble.commands.selftest import selftest
 
@@ -188,6 +194,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "shrink": _shrink,
         "ca": _ca,
         "practice": _practice,
+        "agent": _agent,
         "demo": _demo,
         "bench": _bench,
         "selftest": _selftest,
