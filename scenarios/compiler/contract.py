@@ -65,6 +65,10 @@ class CaseGrade:
     """Whether what the stage was given for this case was right: where it was not, a failure says
     that the agent could not reach this case, not that it could not solve it."""
     why: str = ""
+    """What a developer needs to go on: the first thing that differs, or the first error."""
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """Figures beside the score: `strict` (T1), `instructions`, `reference`, `given` and
+    `corrected` (T4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,9 @@ class Graded:
     """Where the slot that it worked on came from."""
     cases: tuple[CaseGrade, ...]
     left: Slot
+    walls: tuple[str, ...] = ()
+    """What stood around the agent's programs, of `scenarios.sandbox.limited.WALLS`; fewer than
+    all are weaker."""
 
     @property
     def score(self) -> float | None:
