@@ -56,6 +56,12 @@ class Both:
         lists = self.wanted.kind == LIST and len(self.wanted.inner) != len(self.got.inner)
         return self.wanted.type == self.got.type and not lists
 
+    def __str__(self) -> str:
+        said = f"{self.path}: expected {self.wanted or 'none'}, got {self.got or 'none'}"
+        if self.wanted is None or self.got is None or not self.same or self.got.kind != LIST:
+            return said
+        return f"{said} ({len(self.got.inner)} elements instead of {len(self.wanted.inner)})"
+
 
 LIST = "InitListExpr"
 
@@ -81,16 +87,11 @@ def judge(golden: bytes, got: bytes) -> Judged:
         return scored(0.0, f"{many} nodes instead of {_count(wanted)}")
     both = list(_together("", wanted, found))
     nodes = sum(each.same for each in both), len(both)
-    types = sum(each.same_type for each in both), sum(each.typed for each in both)
+    typed = [each for each in both if each.typed]
+    types = sum(each.same_type for each in typed), len(typed)
     score = 60 * _share(*nodes) + 40 * _share(*types)
-    first = next((each for each in both if not each.same or (each.typed and not each.same_type)), 0)
-    if not isinstance(first, Both):
-        return scored(score, "")
-    length = ""
-    if first.same and first.wanted and first.got and first.wanted.kind == LIST:
-        length = f" ({len(first.got.inner)} elements instead of {len(first.wanted.inner)})"
-    why = f"{first.path}: expected {first.wanted or 'none'}, got {first.got or 'none'}{length}"
-    return scored(score, why)
+    wrong = (each for each in both if not each.same or (each.typed and not each.same_type))
+    return scored(score, next((str(each) for each in wrong), ""))
 
 
 def _share(right: int, whole: int) -> float:
