@@ -1,6 +1,9 @@
 # Everything below first makes .venv match the lock, which takes 0.1 s when it does already.
 python := .venv/bin/python
 
+# Where it is set, each process of each test compiles all that it imports: three times the work.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup dev demo test check lock bench
 
 setup:
