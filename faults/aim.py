@@ -18,7 +18,7 @@ from traces.model import Fault
 from traces.nearest import nearest
 from traces.turn import Turn
 
-SELECTORS = ("tool", "server", "args", "side", "transport")
+SELECTORS = ("tool", "server", "args", "side", "transport", "stage")
 SIDES = ("read", "write", "any")
 TRANSPORTS = ("http", "mcp", "local")
 
@@ -40,6 +40,8 @@ class Asked(Protocol):
     def server(self) -> str | None: ...
     @property
     def read_only(self) -> bool | None: ...
+    @property
+    def stage(self) -> str | None: ...
 
 
 def check(fault: Fault) -> None:
@@ -66,6 +68,8 @@ def fits(fault: Fault, call: Asked) -> bool:
     if "tool" in where and not _named(call, where["tool"]):
         return False
     if "server" in where and not fnmatchcase(call.server or "", where["server"]):
+        return False
+    if "stage" in where and where["stage"] != call.stage:
         return False
     if where.get("side", "any") not in ("any", acts(call)):
         return False

@@ -128,6 +128,12 @@ def _run() -> click.Command:
     return run
 
 
+def _pipeline() -> click.Command:
+    from stumble.commands.pipeline import pipeline
+
+    return pipeline
+
+
 def _campaign() -> click.Command:
     from stumble.commands.campaign import campaign
 
@@ -184,6 +190,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "scenarios": _scenarios,
         "run": _run,
         "campaign": _campaign,
+        "pipeline": _pipeline,
         "import": _import,
         "sql": _sql,
         "why": _why,

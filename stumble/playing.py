@@ -11,6 +11,7 @@ from replay.player import Player
 from replay.rules import Rules, bind
 from stumble import tapes
 from stumble.home import new_id
+from stumble.marking import Marking
 from stumble.runs import Launch, Plan, Played, close, trajectory
 from stumble.theatre import Theatre, act
 from stumble.upstreams import remembered
@@ -82,10 +83,13 @@ async def _play(
             rep=plan.rep,
             world=plan.world is not None,
         )
+        marking = None
+        if recording.marks:
+            marking = Marking(watch, tape, began=began, run=run, timed=plan.fork is not None)
         acted = await act(
             house,
             launch,
-            (pin, watch, nemesis, player),
+            (pin, watch, nemesis, player, marking),
             tape,
             began=began,
             out=plan.out,
@@ -95,6 +99,7 @@ async def _play(
             cues=player.cues,
             retold=player.retold,
             halted=halted,
+            marking=marking,
         )
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
         left = (*player.diverged, *unasked)

@@ -13,8 +13,9 @@ from recorder.authority import certificate
 from recorder.environment import NODE_HOOK, bundle, environment
 from scenarios.world import World
 from stumble import tapes
+from stumble.marking import Marking
 from stumble.runs import Hosts, Labels, Launch, Played, close, trajectory
-from stumble.theatre import Acted, act, desk, teed, theatre
+from stumble.theatre import Acted, act, desk, markable, teed, theatre
 from stumble.upstreams import Upstream, ports, told, variables
 from traces.conversation import Watch
 from traces.redact import secrets
@@ -47,12 +48,14 @@ async def record(
     snapshot: str | None = None,
     armed: "tuple[Armed, ...]" = (),
     seed: int = 0,
+    marked: bool = False,
+    parent: str | None = None,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
     A tape that lies in a store is named after `id`, by which the store finds it again. With
     faults the performer listens, which can hold answers back and cut them, and WebSockets are
-    declined.
+    declined. The command may tell facts where it is to be `marked`, and go on from a `parent`.
     """
     if world is not None:
         await world.reset()
@@ -66,6 +69,7 @@ async def record(
         source="record",
         condition="fault" if armed else "clean",
         seed=seed if armed else None,
+        parent=parent,
         tools=tools,
         equivalent=equivalent,
         upstreams={each.text: each.variables for each in upstreams},
@@ -75,6 +79,7 @@ async def record(
     )
     nemesis = None
     with Writer(path, head, secrets=secrets(os.environ), redact=redact) as tape:
+        marking = Marking(watch, tape, began=began, run=id) if marked else None
         if armed:
             from stumble.strikes import unrehearsed
 
@@ -91,24 +96,26 @@ async def record(
                 acted = await act(
                     house,
                     launch,
-                    (watch, seen, nemesis, NoWebSocket()),
+                    (watch, seen, nemesis, NoWebSocket(), marking),
                     tape,
                     began=began,
                     out=True,
                     upstreams=upstreams,
+                    marking=marking,
                     say=say,
                 )
                 refusals = dict(house.refusals)
         else:
-            shown = (watch, tape) if websocket else (watch, NoWebSocket(), tape)
+            shown = (watch, None if websocket else NoWebSocket(), marking, tape)
             acted, refusals = await _listen(
                 launch,
-                Taps(shown),
+                Taps(tap for tap in shown if tap is not None),
                 began=began,
                 ca=ca,
                 scratch=scratch,
                 hosts=hosts or {},
                 upstreams=upstreams,
+                marking=marking,
                 say=say,
             )
         ending = await close(tape, watch, acted.exit, world, began)
@@ -136,6 +143,7 @@ async def _listen(
     scratch: Path,
     hosts: Hosts,
     upstreams: tuple[Upstream, ...],
+    marking: Marking | None,
     say: Callable[[str], object],
 ) -> tuple[Acted, dict[str, str]]:
     """Run the agent with mitmproxy in front of the live world; its refusals of our login too."""
@@ -156,13 +164,14 @@ async def _listen(
                 origins=ports(upstreams),
             ) as listening,
             stdio.listening(taps, place, began=began, seqs=seqs) as tees,
+            markable(place, marking) as told_where,
         ):
             env = environment(
                 os.environ, proxy_url=listening.url, bundle=trusted, node_hook=NODE_HOOK
             ) | variables(upstreams, listening.origins)
             for line in told(upstreams, listening.origins):
                 say(line)
-            env, adapted = teed(launch, env, tees, launch.cwd)
+            env, adapted = teed(launch, env | told_where, tees, launch.cwd)
             exit = await launch(env, command=adapted.command)
         acted = Acted(exit=exit, untrusted=dict(listening.mistrusted), warnings=adapted.warnings)
         return acted, dict(listening.refusals)

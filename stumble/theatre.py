@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from recorder import stdio
+from recorder import marks, stdio
 from recorder.adapters import Adapted, adapt
 from recorder.attempts import Attempt
 from recorder.authority import certificate
@@ -20,12 +20,14 @@ from recorder.process import Ended as Exit
 from recorder.tee import VARIABLE
 from replay.performer import Performer
 from stumble.exits import Exits
+from stumble.marking import Marking
 from stumble.runs import Hosts, Launch
 from stumble.upstreams import Upstream, ports, told, variables
 from stumble.workspaces import IN_PLACE, Place
 from traces.tape import Writer
 from traces.taps import Taps
 
+MARKS = "marks"
 TEES = "tees"
 """The socket by which tees find the run, in a folder that is ours alone."""
 LONGEST = 64
@@ -106,6 +108,7 @@ async def act(
     cues: stdio.Cues = lambda start: (),
     retold: stdio.Retold = lambda message: message,
     halted: asyncio.Event | None = None,
+    marking: Marking | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> Acted:
     """Run the agent on a stage of its own: what no tap answers goes out, where anything may."""
@@ -117,10 +120,13 @@ async def act(
 
             inner = InnerProxy("127.0.0.1", house.upstream_port, began)
             way = Bridge(await stack.enter_async_context(inner))
-        chain = Taps(tap for tap in (*taps, way, tape) if tap is not None)
+        chain, where = (
+            Taps(t for t in (*taps, way, tape) if t is not None),
+            stack.enter_context(desk()),
+        )
         listening = stdio.listening(
             chain,
-            stack.enter_context(desk()),
+            where,
             began=began,
             seqs=counted,
             decides=True,
@@ -129,6 +135,7 @@ async def act(
             retold=retold,
         )
         tees = await stack.enter_async_context(listening)
+        marked = await stack.enter_async_context(markable(where, marking))
         stage = await stack.enter_async_context(
             house.performer.stage(
                 chain, began=began, seqs=counted, upstream=way, origins=ports(upstreams)
@@ -144,7 +151,7 @@ async def act(
         for line in told(upstreams, stage.origins):
             say(line)
         cwd = place.cwd or launch.cwd
-        env, adapted = teed(launch, env | dict(place.env), tees, cwd)
+        env, adapted = teed(launch, env | dict(place.env) | marked, tees, cwd)
         running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
         stops = (stage.failed,) if halted is None else (stage.failed, halted)
         exit = await _unless(stops, running)
@@ -154,6 +161,18 @@ async def act(
         warnings=adapted.warnings,
         attempts=cage.attempts if cage else {},
     )
+
+
+@asynccontextmanager
+async def markable(place: Path, marking: Marking | None) -> AsyncIterator[dict[str, str]]:
+    """What tells the agent's command where it can tell facts; nothing where it is not to."""
+    if marking is None:
+        yield {}
+        return
+    path = place.with_name(MARKS)
+    async with marks.listening(path, marking.heard) as desk:
+        marking.say = desk.say
+        yield {marks.VARIABLE: str(path)}
 
 
 def teed(

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MAPPED = "STUMBLE_WORKSPACE"
 """Names the copy where it could not be shown at the recorded path."""
 
+COPY = "STUMBLE_COPY"
+"""Names the folder in which a copy really is, for whoever does not see it at its path."""
+
 REMOVE = """
 cat > /dev/null
 tries=0
@@ -84,7 +87,7 @@ class Workspace:
             placed = self._restore(copy, linked)
             kept = copy if self.keep else None
             if linked:
-                env = {MAPPED: str(copy), "PWD": str(copy)}
+                env = {MAPPED: str(copy), COPY: str(copy), "PWD": str(copy)}
                 yield Place(cwd=copy, env=env, kept=kept)
                 return
             through = tuple(
@@ -92,7 +95,8 @@ class Workspace:
                 for n, entry in enumerate(placed)
             )
             room = Room(path=self.path, copy=copy, through=through)
-            yield Place(room=room, cwd=self.path, env={"PWD": str(self.path)}, kept=kept)
+            env = {COPY: str(copy), "PWD": str(self.path)}
+            yield Place(room=room, cwd=self.path, env=env, kept=kept)
 
     def _restore(self, copy: Path, linked: bool) -> tuple[Entry, ...]:
         try:

@@ -26,6 +26,7 @@ class Call:
     place: Literal["http", "mcp", "local", "provider"] = "http"
     server: str | None = "shop.example"
     read_only: bool | None = None
+    stage: str | None = None
 
 
 TEN = tuple(Call(arguments=f'{{"page": {n}}}', step=2 * n) for n in range(1, 11))

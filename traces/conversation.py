@@ -28,7 +28,7 @@ from traces.canonical import canonical
 from traces.dialects import lens, mcp, text_history
 from traces.encoding import plain
 from traces.kind import Kind, unspoken
-from traces.model import Chunk, Exchange, Request, Response, header
+from traces.model import Chunk, Exchange, Mark, Request, Response, header
 from traces.step import Answer, Asked, Lens, Message, Result, ToolCall
 
 type Join = Literal["id", "map", "window", "args"]
@@ -80,6 +80,8 @@ class Call:
     """Whether that server is one over stdio."""
     read_only: bool | None = None
     """Whether it changes nothing, as its MCP server says; None where that does not."""
+    stage: str | None = None
+    """The stage of a pipeline in which it was asked for."""
     exchanges: list[tuple[int, Join]] = field(default_factory=list)
     result: Result | None = None
     result_seq: int | None = None
@@ -136,6 +138,8 @@ class Placed(NamedTuple):
     """The step that its answer will be, as a story counts them."""
     offers: bool = False
     """True where its lane began by offering the model tools, in whatever form."""
+    stage: str | None = None
+    """The stage of a pipeline in which it was asked."""
 
 
 class _Told(NamedTuple):
@@ -186,6 +190,8 @@ class Conversations:
         """The latest answer of a model, in any lane."""
         self.said: list[str] = []
         """What models said, in words, in that order."""
+        self.stage: str | None = None
+        """The stage of a pipeline that an agent is at; None between them."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -223,6 +229,13 @@ class Conversations:
     def call(self, lane: int, call_id: str) -> Call | None:
         """The call of that id in a lane."""
         return self._calls.get((lane, call_id))
+
+    def marked(self, mark: Mark) -> None:
+        """Take in what the command of the run told: where a stage began, or its agent ended."""
+        if mark.name == "stage":
+            self.stage = str(mark.data.get("stage"))
+        elif mark.name == "agent":
+            self.stage = None
 
     def asked(self, exchange: Exchange) -> Placed:
         """Take in a request and say where it belongs."""
@@ -306,6 +319,7 @@ class Conversations:
             silent=state.silent,
             dialect=dialect,
             offers=lane.offers,
+            stage=self.stage,
         )
         attempt = self._failed.get(_turn(placed)) if self._failed else None
         lane.turns += attempt is None and not state.silent
@@ -374,7 +388,7 @@ class Conversations:
             found = Call(
                 id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal, self.steps
             )
-            found.read_only = self._reads(found)
+            found.read_only, found.stage = self._reads(found), self.stage
             self._calls[lane.number, id] = found
             self._asked_for.append(found)
 

@@ -6,7 +6,8 @@ Injections and outcomes are verdicts of another room and are not made here.
 from collections.abc import Callable, Iterator
 
 from traces.model import Exchange, Trajectory
-from traces.relations import clipped
+from traces.relations import clipped, row
+from traces.stages import Bill, stages
 from traces.step import Usage
 from traces.story import Story, ToolUse, over, tell
 from traces.tape import Tape
@@ -29,6 +30,7 @@ def rows(tape: Tape, told: Story | None = None, price: Price = lambda model, usa
         "tool_calls": list(_tool_calls(tape, told)),
         "messages": list(_messages(tape, told)),
         "usage": usage,
+        "stages": list(_stages(tape, told, usage)),
     }
 
 
@@ -207,3 +209,30 @@ def _usage(tape: Tape, told: Story, price: Price) -> Iterator[tuple[object, ...]
             price(answer.model, usage) if answer.model else None,
             None,
         )
+
+
+def _stages(
+    tape: Tape, told: Story, usage: list[tuple[object, ...]]
+) -> Iterator[tuple[object, ...]]:
+    """What the marks say of each stage, with what the models cost in the meantime."""
+    if not tape.marks:
+        return
+    used = {each[1]: each for each in usage}
+    bills = [
+        _bill(exchange, used.get(exchange.seq))
+        for exchange in tape.exchanges
+        if told.placed[exchange.seq].kind == "model" and exchange.answered_by != "refused"
+    ]
+    for found in stages(tape.marks, bills):
+        yield row("stages", {"trajectory_id": tape.trajectory.id, **found})
+
+
+def _bill(exchange: Exchange, used: tuple[object, ...] | None) -> Bill:
+    if used is None:
+        return Bill(at=exchange.started)
+    prompt, completion, cost = used[3], used[5], used[7]
+    return Bill(
+        at=exchange.started,
+        tokens=(prompt or 0) + (completion or 0),  # type: ignore[operator]
+        dollars=cost,  # type: ignore[arg-type]
+    )

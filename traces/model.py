@@ -376,6 +376,16 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A fact that the command of a run told beside its traffic: a stage began, it was graded."""
+
+    at: float
+    name: str
+    data: Mapping[str, object] = field(default_factory=dict)
+    """Plain data, as JSON knows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
     """Which run a tape holds: the only place with a wall clock and with names."""
 

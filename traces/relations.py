@@ -197,10 +197,21 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "passed": _BOOL,
                 "provenance": _TEXT,  # own, golden: where the stage's input came from
                 "resurrected": _BOOL,
-                "outcome": _TEXT,
-                "seconds": _REAL,
+                "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error,
+                # not_attempted: a budget was used up before, so what lay there was graded
+                "seconds": _REAL,  # of the agent's
                 "cost_usd": _REAL,
-                "tokens": _INT,
+                "tokens": _INT,  # prompt and completion
+                "calls": _INT,  # answers of models
+                "agent_exit": _INT,  # NULL where a budget ended it, or it was not started
+                "budget": _TEXT,  # calls, tokens, dollars, seconds: which one ended it
+                "cases": _INT,
+                "reached": _INT,  # cases for which what the stage was given is right
+                "solved": _INT,  # cases with 100
+                "mode": _TEXT,  # guided, progressive, autonomous
+                "arm": _TEXT,  # resurrect, no-resurrection, from-golden
+                "sandbox": _TEXT,  # docker, process
+                "workload": _TEXT,
             }
         ),
     }

@@ -50,6 +50,8 @@ def _write(old: Tape, path: Path, secrets: Iterable[str]) -> None:
             _exchange(writer, exchange)
         for injection in old.injections:
             writer.injection(injection)
+        for mark in old.marks:
+            writer.mark(mark)
         if old.ending is not None:
             writer.ending(old.ending)
 

@@ -4,7 +4,8 @@ One pure function, `story(tape)`. Events are taken in the order in which they ha
 request when it was asked, an answer when it was over; so parallel calls come out as they were.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ import orjson
 
 from traces.conversation import STRONG, TOLD, Call, Conversations, Join, Placed
 from traces.dialects import mcp
-from traces.model import Exchange
+from traces.model import Exchange, Mark
 from traces.step import Answer, Message, Usage
 from traces.tape import Tape
 
@@ -42,6 +43,8 @@ class ToolUse:
     """Whether it changes nothing, as its MCP server says; None where that does not."""
     join: Join | None
     seqs: tuple[int, ...]
+    stage: str | None = None
+    """The stage of a pipeline in which it was asked for."""
 
     @property
     def strong(self) -> bool:
@@ -89,15 +92,21 @@ class Story:
 
 def tell(tape: Tape) -> Story:
     """What a tape means, with what its user said of its tools."""
-    return story(tape.exchanges, tape.trajectory.tools)
+    return story(tape.exchanges, tape.trajectory.tools, tape.marks)
 
 
-def story(exchanges: Iterable[Exchange], tools: Mapping[str, str] | None = None) -> Story:
-    """What these exchanges mean."""
+def story(
+    exchanges: Iterable[Exchange],
+    tools: Mapping[str, str] | None = None,
+    marks: Sequence[Mark] = (),
+) -> Story:
+    """What these exchanges mean, with what the command of the run told between them."""
     exchanges = tuple(exchanges)
     conversations, teller = Conversations(tools), _Teller()
-    by_seq = {exchange.seq: exchange for exchange in exchanges}
-    for _, over, seq in sorted(events(exchanges)):
+    by_seq, told = {exchange.seq: exchange for exchange in exchanges}, deque(marks)
+    for at, over, seq in sorted(events(exchanges)):
+        while told and told[0].at <= at:
+            conversations.marked(told.popleft())
         exchange = by_seq[seq]
         if over:
             answer = conversations.answered(exchange)
@@ -209,6 +218,7 @@ def _use(call: Call, by_seq: Mapping[int, Exchange]) -> ToolUse:
         read_only=call.read_only,
         join=call.exchanges[0][1] if call.exchanges else None,
         seqs=seqs,
+        stage=call.stage,
     )
 
 

@@ -31,6 +31,8 @@ class Turn:
     tools: tuple[str, ...] = field(default=(), compare=False)
     """Those that its answer calls, where there is one."""
     prefix: str = field(default="", compare=False)
+    stage: str | None = field(default=None, compare=False)
+    """The stage of a pipeline in which it is asked."""
     alone: bool = field(default=False, compare=False)
     """True where no other turn of the recording has its number and results."""
 
@@ -85,6 +87,7 @@ def turn(seq: int, placed: Placed) -> Turn | None:
         offers=placed.offers,
         step=placed.step,
         prefix=placed.prefix,
+        stage=placed.stage,
     )
 
 

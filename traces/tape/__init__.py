@@ -42,6 +42,8 @@ of the wire. Bodies and chunks are bytes as on the wire, content encoding includ
     6 injection   map: the fields of traces.model.Injection, edits as in 2
     7 ending      map: the fields of traces.model.Ending; the last fact of a run that ended
     8 contents    map; the last frame of a sealed tape, from which all of it follows (see below)
+    9 mark        map: the fields of traces.model.Mark; what the command of the run told beside
+                  its traffic
 
     64 block      see above
 

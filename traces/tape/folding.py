@@ -16,6 +16,7 @@ from traces.model import (
     Exchange,
     Headers,
     Injection,
+    Mark,
     Request,
     Response,
     Source,
@@ -116,8 +117,8 @@ def body(said: Any, bodies: Mapping[int, bytes]) -> bytes:
     raise TypeError("a body is bytes, pieces or a delta")
 
 
-LAST = 7
-"""The last kind that is known; what later ones say is left out."""
+KNOWN = frozenset((*range(1, 8), 9))
+"""The kinds of facts that are known; what others say is left out."""
 
 
 class Folder:
@@ -130,6 +131,7 @@ class Folder:
         self.trajectory: Trajectory | None = None
         self.verbatim = False
         self.injections: list[Injection] = []
+        self.marks: list[Mark] = []
         self.ending: Ending | None = None
         self.spans: dict[int, tuple[int, int]] = {}
         self._said: dict[int, _Said] = {}
@@ -141,7 +143,7 @@ class Folder:
         Returns the seq of its exchange, None where it is of none. KeyError, TypeError, ValueError
         or zstandard.ZstdError where it does not fit.
         """
-        if frame.kind > LAST:
+        if frame.kind not in KNOWN:
             return None
         value = unpack(frame.payload)
         of: int | None = None
@@ -164,6 +166,8 @@ class Folder:
                 self.injections.append(whole(Injection, value | {"edits": edits}))
             case 7:
                 self.ending = whole(Ending, value)
+            case 9:
+                self.marks.append(whole(Mark, value))
         return of
 
     def _request(self, value: dict[str, Any]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-from traces.model import Ending, Exchange, Injection, Request, Trajectory
+from traces.model import Ending, Exchange, Injection, Mark, Request, Trajectory
 from traces.tape import frames
 from traces.tape.contents import CONTENTS, UNFIT
 from traces.tape.folding import Folder
@@ -23,6 +23,7 @@ class Tape:
     trajectory: Trajectory
     exchanges: Sequence[Exchange]
     injections: tuple[Injection, ...] = ()
+    marks: tuple[Mark, ...] = ()
     ending: Ending | None = None
     """None for a run that is still going on or was killed."""
     spans: Mapping[int, tuple[int, int]]
@@ -108,6 +109,7 @@ def _browsed(path: Path, book: Book) -> Tape:
         trajectory=rest.trajectory,
         exchanges=Shelf(book, range(len(book.contents.seqs))),
         injections=tuple(rest.injections),
+        marks=tuple(rest.marks),
         ending=rest.ending,
         spans=Spans(book),
         verbatim=rest.verbatim,
@@ -136,6 +138,7 @@ def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
         trajectory=folder.trajectory,
         exchanges=folder.whole(),
         injections=tuple(folder.injections),
+        marks=tuple(folder.marks),
         ending=folder.ending,
         spans=folder.spans,
         damage=tuple(damage),

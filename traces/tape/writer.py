@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Self, cast
 
 from traces.delta import Bodies
-from traces.model import Chunk, Ending, Exchange, Headers, Injection, Response, Trajectory
+from traces.model import (
+    Chunk,
+    Ending,
+    Exchange,
+    Headers,
+    Injection,
+    Mark,
+    Response,
+    Trajectory,
+)
 from traces.redact import Redactor, Stream, with_length
 from traces.tape import frames
 from traces.tape.file import Appending
@@ -15,6 +24,7 @@ from traces.unrecordable import Unrecordable
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
+MARK = 9
 
 
 class Writer:
@@ -82,6 +92,10 @@ class Writer:
         if injection.edits:
             value["edits"] = [said_edit(edit) for edit in injection.edits]
         self._file.append(self._frame(INJECTION, self._clean(value)))
+
+    def mark(self, mark: Mark) -> None:
+        """Write what the command of the run told."""
+        self._file.append(self._frame(MARK, self._clean(sparse(mark))))
 
     def ending(self, ending: Ending) -> None:
         """Write how the run ended, and of the text of its end state the first STATE_KEPT."""
