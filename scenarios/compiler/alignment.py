@@ -3,8 +3,6 @@
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import zip_longest
 
-import numpy as np
-
 type Pair = tuple[int | None, int | None]
 
 
@@ -34,28 +32,29 @@ def _between[T: Hashable](
 
 
 def _common[T: Hashable](wanted: Sequence[T], got: Sequence[T]) -> list[tuple[int, int]]:
-    """The positions of a longest common subsequence; time and memory are their product.
+    """The positions of a longest common subsequence.
 
-    The table of lengths is made row by row, each by a running maximum (Wagner and Fischer's
-    recurrence, in which a row never decreases).
+    Of the table of its lengths each row is one integer, whose bit m is 0 where the length grows
+    at m (Hyyro, Bit-parallel LCS-length computation revisited, 2004); the way back through the
+    rows gives the positions.
     """
-    if not wanted or not got:
-        return []
-    names = {each: number for number, each in enumerate(dict.fromkeys((*wanted, *got)))}
-    theirs = np.array([names[each] for each in got])
-    lengths = np.zeros((len(wanted) + 1, len(got) + 1), dtype=np.int32)
-    for row, each in enumerate(wanted, 1):
-        above = lengths[row - 1]
-        same = above[:-1] + (theirs == names[each])
-        np.maximum.accumulate(np.maximum(above[1:], same), out=lengths[row, 1:])
+    whole = (1 << len(got)) - 1
+    places = dict[T, int]()
+    for m, each in enumerate(got):
+        places[each] = places.get(each, 0) | 1 << m
+    rows, row = list[int](), whole
+    for each in wanted:
+        same = row & places.get(each, 0)
+        row = ((row + same) | (row - same)) & whole
+        rows.append(row)
     found: list[tuple[int, int]] = []
-    row, column = len(wanted), len(got)
-    while row and column:
-        if lengths[row, column] == lengths[row - 1, column]:
-            row -= 1
-        elif lengths[row, column] == lengths[row, column - 1]:
-            column -= 1
+    n, m = len(wanted), len(got)
+    while n and m:
+        if rows[n - 1] >> (m - 1) & 1:
+            m -= 1
+        elif n > 1 and not rows[n - 2] >> (m - 1) & 1:
+            n -= 1
         else:
-            row, column = row - 1, column - 1
-            found.append((row, column))
+            n, m = n - 1, m - 1
+            found.append((n, m))
     return found[::-1]
