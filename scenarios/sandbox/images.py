@@ -1,0 +1,76 @@
+"""The image that sandboxes are made of, built on this machine from what it has."""
+
+import io
+import json
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from scenarios.sandbox.places import bind
+
+if TYPE_CHECKING:
+    from docker import APIClient
+    from docker.types import Mount
+
+IMAGE = "stumble-sandbox:latest"
+SHOWN = "stumble.shown"
+"""The label of an image that shows folders of this machine, read-only: paths, joined by colons."""
+MACHINE = ("/usr", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs")
+LINKS = ("bin", "lib", "lib32", "lib64", "sbin")
+FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp")
+USERS = b"root:x:0:0:root:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
+
+
+def shown(client: "APIClient", image: str) -> tuple["Mount", ...]:
+    """What of this machine an image shows; ChildProcessError where there is no such image."""
+    from docker.errors import ImageNotFound
+
+    try:
+        found: dict[str, dict[str, dict[str, str]]] = client.inspect_image(image)  # type: ignore[no-untyped-call]
+    except ImageNotFound:
+        raise ChildProcessError(
+            f"there is no image {image}: make it with `stumble sandbox build --rootfs host`"
+        ) from None
+    paths = (found["Config"].get("Labels") or {}).get(SHOWN, "").split(":")
+    return tuple(bind(Path(path), path) for path in filter(None, paths))
+
+
+def from_machine(client: "APIClient", tag: str) -> None:
+    """An image that has nothing but this machine's own programs, which it shows."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as tar:
+        for name in FOLDERS:
+            folder = _entry(name, tarfile.DIRTYPE)
+            folder.mode = 0o1777 if name.endswith("tmp") else 0o755
+            tar.addfile(folder)
+        for name in LINKS:
+            if Path("/", name).is_symlink():
+                link = _entry(name, tarfile.SYMTYPE)
+                link.linkname = str(Path("/", name).readlink())
+                tar.addfile(link)
+        users = _entry("etc/passwd", tarfile.REGTYPE)
+        users.size = len(USERS)
+        tar.addfile(users, io.BytesIO(USERS))
+    whole.seek(0)
+    there = ":".join(path for path in MACHINE if Path(path).exists())
+    imported(client, whole, tag, (f'LABEL {SHOWN}="{there}"',))
+
+
+def imported(client: "APIClient", tar: IO[bytes], tag: str, changes: Iterable[str] = ()) -> None:
+    """Make a root file system an image; ChildProcessError where the engine does not take it."""
+    name, _, version = tag.partition(":")
+    said = client.import_image_from_data(
+        tar, repository=name, tag=version or "latest", changes=list(changes)
+    )
+    for line in filter(None, said.splitlines()):
+        if error := json.loads(line).get("error"):
+            raise ChildProcessError(
+                f"the docker engine did not take this root file system: {error}"
+            )
+
+
+def _entry(name: str, kind: bytes) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode = kind, 0o644
+    return entry
