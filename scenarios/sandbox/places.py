@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def outside(path: Path) -> Path:
     raise FileNotFoundError(f"{path} is mounted where the docker engine does not see it")
 
 
-def _under(mounts: tuple[Placed, ...], path: PurePosixPath) -> Placed:
+def _under(mounts: tuple[Placed, ...], path: PurePath) -> Placed:
     """The mount in which a path lies: the deepest, and of several at one point the last."""
     over = [each for each in mounts if path.is_relative_to(each.point)]
     deepest = max(len(each.point.parts) for each in over)
