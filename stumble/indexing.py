@@ -23,7 +23,7 @@ from stumble.exits import Failed
 from stumble.prices import price
 from stumble.tapes import close
 from traces import formats, index
-from traces.model import Injection, Outcome
+from traces.model import IMPORTS, Injection, Outcome
 from traces.relations import SCHEMAS, clipped, table
 from traces.store import Store
 from traces.tape import Tape, read
@@ -67,10 +67,12 @@ def _written(store: Store) -> Iterator[None]:
 
 
 def missing(store: Store) -> tuple[Path, ...]:
-    """The tapes that have no rows yet, or had none to say how they ended."""
+    """The tapes that have no rows yet, or had none to say how they ended: imports never say."""
     with store.connect() as connection:
-        ended = "select trajectory_id from trajectories where ended is not null"
-        done = {id for (id,) in connection.execute(ended).fetchall()}
+        ended = (
+            "select trajectory_id from trajectories where ended is not null or source in $imports"
+        )
+        done = {id for (id,) in connection.execute(ended, {"imports": list(IMPORTS)}).fetchall()}
         stale = {id for (id,) in connection.execute(_STALE, _judging()).fetchall()}
     done -= stale & set(store.segments())  # rows of a batch cannot be replaced one by one
     paths = sorted(store.tapes.glob("*.tape"))

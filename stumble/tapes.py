@@ -26,7 +26,7 @@ def load(path: Path, opened: Callable[[Path], Tape] = read) -> Tape:
             f"({damage.why})",
             err=True,
         )
-    if tape.ending is None:
+    if tape.ending is None and not tape.trajectory.imported:
         click.echo(f"warning: {path}: the run was not closed; this is what was seen", err=True)
     return tape
 

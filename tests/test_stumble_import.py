@@ -61,6 +61,6 @@ def test_what_is_no_known_format_is_refused_and_the_rest_comes_in(tmp_path: Path
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b'[{"task_id": 0}]' * 50)[:20])
     for name in ("odd.json.gz", "cut.json.gz"):
         said = here(tmp_path).stumble("import", name)
-        assert said.code == 2
+        assert said.code == 1
         assert f"refused {name}" in said.err
         assert "Traceback" not in said.err

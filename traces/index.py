@@ -40,6 +40,7 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
     counts = [(row[3] or 0) + (row[5] or 0) for row in usage]  # type: ignore[operator]
     model = run.model or next((turn.model for turn in told.turns if turn.model), None)
     last = max((over(x) for x in tape.exchanges), default=0.0)
+    last = ending.at if ending else last
     return (
         run.id,
         agent_name(run),
@@ -59,7 +60,7 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
         ending.reward if ending else None,
         ending.ended if ending else None,
         sum(costs) if costs and None not in costs else None,  # type: ignore[arg-type]
-        ending.at if ending else last,
+        last if run.timed else None,
         sum(counts) if counts else None,
         ending.exit_code if ending else None,
         ending.verifier if ending else None,
@@ -95,6 +96,7 @@ def agent_name(run: Trajectory) -> str | None:
 
 
 def _exchanges(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
+    timed = tape.trajectory.timed
     for exchange in tape.exchanges:
         placed = told.placed[exchange.seq]
         answer = exchange.response
@@ -109,9 +111,9 @@ def _exchanges(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
             exchange.request.url,
             answer.status if answer else None,
             exchange.error,
-            exchange.started,
-            _duration(exchange),
-            answer.at - exchange.started if answer else None,
+            exchange.started if timed else None,
+            _duration(exchange) if timed else None,
+            answer.at - exchange.started if answer and timed else None,
             len(exchange.request.body),
             sum(len(chunk.data) for chunk in answer.chunks) if answer else None,
             len(answer.chunks) if answer else None,
@@ -159,7 +161,7 @@ def _tool_calls(tape: Tape, told: Story) -> Iterator[tuple[object, ...]]:
             _reads(use, own),
             use.join,
             own[0].seq if own else None,
-            sum(whole) if whole else None,
+            sum(whole) if whole and tape.trajectory.timed else None,
             use.call_id in struck,
             len(use.arguments.encode("utf-8", "replace")),
             None if use.result is None else len(use.result.encode("utf-8", "replace")),

@@ -30,6 +30,10 @@ type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged
 what the agent would have done is not known."""
 
 
+IMPORTS = ("vcr", "har", "mitmproxy")
+"""The `source` of a tape that was made of what others recorded."""
+
+
 def header(headers: Headers, name: str) -> str | None:
     """The first value of a field, by case-insensitive name; None where it is absent."""
     wanted, length = name.lower(), len(name)
@@ -390,8 +394,8 @@ class Trajectory:
     """Which run a tape holds: the only place with a wall clock and with names."""
 
     id: str
-    recorded_at: float
-    """Seconds since the epoch when time 0 of the tape was."""
+    recorded_at: float | None
+    """Seconds since the epoch when time 0 of the tape was; None where an import does not say."""
     agent: str | None = None
     model: str | None = None
     scenario: str | None = None
@@ -425,3 +429,10 @@ class Trajectory:
     """The campaign this run belongs to; None outside of any."""
     cell: str | None = None
     """Which of the campaign's runs it is: the same cell of two campaigns was asked for alike."""
+    timed: bool = True
+    """False for an import of a format without times; those of the tape are only an order then."""
+
+    @property
+    def imported(self) -> bool:
+        """Whether others recorded it: the tape is whole, and how the run ended is not known."""
+        return self.source in IMPORTS

@@ -107,11 +107,18 @@ class Store(Folder):
         with self._lock(fcntl.LOCK_EX):
             return _open(self._publish())
 
-    def keep(self, source: Path) -> Path:
-        """A copy of an imported file under `imports/`, in a folder named after its content."""
+    def keeps(self, source: Path) -> bool:
+        """Whether a file with this content was imported before."""
+        return any(self._kept(source).glob("[!.]*"))
+
+    def _kept(self, source: Path) -> Path:
         with source.open("rb") as file:
             name = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        folder = self.root / "imports" / name
+        return self.root / "imports" / name
+
+    def keep(self, source: Path) -> Path:
+        """A copy of an imported file under `imports/`, in a folder named after its content."""
+        folder = self._kept(source)
         for kept in folder.glob("[!.]*"):
             return kept
         folder.mkdir(parents=True, exist_ok=True)

@@ -56,7 +56,7 @@ def show(tape: Path, exchanges: bool, number: int | None, as_json: bool) -> None
 def _ended(tape: "Tape") -> str:
     ending = tape.ending
     if ending is None:
-        return "not closed"
+        return "how it ended is not known" if tape.trajectory.imported else "not closed"
     verdict = {True: ", end state right", False: ", end state wrong", None: ""}[ending.passed]
     return f"ended {ending.ended}, exit {ending.exit_code}{verdict}"
 

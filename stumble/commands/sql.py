@@ -161,13 +161,14 @@ def _plain(value: object) -> object:
 def _table(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(names):
         numeric = any(isinstance(row[index], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(Text(_cell(value)) for value in row))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 

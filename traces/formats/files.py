@@ -1,17 +1,33 @@
-"""Reading files that may be gzipped, whatever they are called."""
+"""Reading files that may be gzipped, whatever they are called, and never more than fits."""
 
 import gzip
 import zlib
 from pathlib import Path
 
+WHOLE = 64 << 20
+"""Bytes of a file, unpacked, up to which it is read as a whole. What is parsed takes some four
+times its size, so this is what keeps an import under 300 MB."""
 _GZIP = b"\x1f\x8b"
 _HEAD = 65536
 
 
-def content(path: Path) -> bytes:
-    """All bytes of a file, unpacked."""
-    data = path.read_bytes()
-    return gzip.decompress(data) if data.startswith(_GZIP) else data
+def content(path: Path, limit: int = WHOLE) -> bytes:
+    """All bytes of a file, unpacked; ValueError where they are too many or cannot be unpacked."""
+    with path.open("rb") as file:
+        packed = file.read(2) == _GZIP
+        file.seek(0)
+        if not packed:
+            data = file.read(limit + 1)
+        else:
+            try:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    data = unpacked.read(limit + 1)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise ValueError(f"its gzip cannot be unpacked: {error}") from None
+    if len(data) > limit:
+        how = "unpacks to" if packed else "has"
+        raise ValueError(f"it {how} more than {limit >> 20} MB, which is too much to read at once")
+    return data
 
 
 def head(path: Path) -> bytes:
