@@ -110,6 +110,13 @@ def test_fields_that_are_not_true_of_the_body_are_set_right() -> None:
     assert kept.response.body == packed
 
 
+def test_bytes_that_were_inflated_are_not_said_to_be_packed() -> None:
+    fields = {"Content-Encoding": ["gzip"]}
+    found = only(pair(SAID | {"headers": fields, "body": {"string": b"\xff not gzip"}}))
+    assert found.response is not None
+    assert found.response.headers == ()
+
+
 def test_an_answer_to_head_keeps_the_length_it_names() -> None:
     said = {"status": {"code": 200}, "headers": {"Content-Length": "7"}, "body": {"string": ""}}
     found = only(pair(said, ASKED | {"method": "HEAD"}))
