@@ -20,17 +20,41 @@ WIDTH = 100
 
 @click.command(short_help="Show the steps of a recording.")
 @options.tape_path
+@click.argument(
+    "other", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False
+)
+@click.option(
+    "--tools",
+    is_flag=True,
+    help="Which tools were offered; with a second tape, what changed (exit 1 if anything did).",
+)
 @click.option("--exchanges", is_flag=True, help="What crossed the wire instead of what it means.")
 @click.option("--step", "number", type=int, help="One step, in full.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(tape: Path, exchanges: bool, number: int | None, as_json: bool) -> None:
+def show(
+    tape: Path,
+    other: Path | None,
+    tools: bool,
+    exchanges: bool,
+    number: int | None,
+    as_json: bool,
+) -> None:
     """Show the steps of a recording: what the agent said, called and was told.
 
     \b
     stumble show refund.tape
     stumble show refund.tape --step 7
     stumble show refund.tape --exchanges
+    stumble show --tools refund.tape
+    stumble show --tools monday.tape tuesday.tape
     """
+    if tools:
+        from stumble.toolsets import show_tools
+
+        show_tools(tape, other, as_json=as_json)
+        return
+    if other is not None:
+        raise Wrong("two tapes are only compared with --tools")
     from stumble.summary import summary
     from stumble.tapes import load
     from traces.story import tell

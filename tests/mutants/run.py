@@ -136,10 +136,10 @@ def copy(root: Path) -> Iterator[Path]:
             if (root / name).is_file():
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, tree / name)
-        for folder in {path.parent for path in tree.rglob("*.py")}:
-            compiled = root / folder.relative_to(tree) / "__pycache__"
+        for each in {path.parent for path in tree.rglob("*.py")}:
+            compiled = root / each.relative_to(tree) / "__pycache__"
             if compiled.is_dir():  # else every process of every test compiles all of it again
-                shutil.copytree(compiled, folder / "__pycache__")
+                shutil.copytree(compiled, each / "__pycache__")
         for name in (".venv", ".tools", ".cache"):
             if (root / name).is_dir():
                 (tree / name).symlink_to(root / name)

@@ -301,9 +301,14 @@ def read(headers: Headers, body: bytes) -> Reply | None:
 
 def tools(headers: Headers, body: bytes) -> tuple[Tool, ...]:
     """The tools in an answer to `tools/list`; none where it is another, or an error."""
+    return tuple(map(_tool, definitions(headers, body)))
+
+
+def definitions(headers: Headers, body: bytes) -> list[dict[str, object]]:
+    """The definitions of tools in an answer to `tools/list`, as the server gave them."""
     found = _answer(plain(headers, body) or b"")
     result = wire.table(found[1].get("result")) if found else {}
-    return tuple(map(_tool, wire.tables(result.get("tools"))))
+    return wire.tables(result.get("tools"))
 
 
 def _tool(said: dict[str, object]) -> Tool:
