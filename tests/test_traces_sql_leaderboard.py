@@ -1,12 +1,11 @@
-"""`leaderboard`: pipeline scores by the published rules, beside recovery."""
+"""`leaderboard`: pipeline scores beside recovery, each agent and model once."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests.pipelines import Known, board
 from tests.stored import Sql, answers, empty, fill, near, one
-
-type Known = dict[str, object]
 
 
 @pytest.fixture
@@ -22,126 +21,120 @@ def filled() -> Iterator[Sql]:
         yield connection
 
 
-def board(sql: Sql, *scores: list[float | None], **told: object) -> None:
-    """One pipeline run per list of scores, all in one cohort."""
-    usual: Known = {"agent": "a", "condition": "clean", "cohort": "c", "world": "fresh"}
-    usual |= {"seconds": 10.0, "cost_usd": 1.0, "tokens": 100}
-    each = [usual | {"trajectory_id": f"p{k}", "model": f"m{k}"} | told for k in range(len(scores))]
-    fill(sql, "trajectories", each)
-    stages = [
-        {"trajectory_id": f"p{k}", "stage": f"T{number}", "score": score}
-        for k, row in enumerate(scores)
-        for number, score in enumerate(row)
-    ]
-    fill(sql, "stages", stages)
-
-
-def test_a_bonus_is_lost_after_the_first_stage_that_is_not_full(sql: Sql) -> None:
+def test_one_run_has_its_figures_and_no_interval(sql: Sql) -> None:
     board(sql, [100, 100, 80, 100, 50, 0])
     found = one(sql, "FROM leaderboard")
-    full, rest = 1.2 * (1 + 2 + 2), 3 + 3 + 4
-    earned = 1.2 * (100 * 1 + 100 * 2 + 80 * 2) + 100 * 3 + 50 * 3
-    assert found["mr"] == near(earned / (full + rest))
-    assert found["pass_score"] == near(100 * (1.5 * 3 + 1) / 9)
-    assert (found["pl"], found["tier"]) == (near(430 / 6), 1)
-    assert found["e2e_strict"] == near(200 / 6)
+    run = one(sql, "FROM pipeline_runs")
+    figures = ("mr", "mr_a", "pl", "pass_score", "tier", "cost_usd", "seconds", "t2")
+    assert {name: found[name] for name in figures} == {name: run[name] for name in figures}
+    assert (found["mr_lo"], found["mr_hi"], found["mr_reason"]) == (None, None, "one_run")
+    assert (found["tier_lo"], found["tier_hi"], found["runs"]) == (1, 1, 1)
 
 
-def test_a_perfect_run_is_a_hundred_in_everything(sql: Sql) -> None:
-    board(sql, [100] * 6)
+def test_several_runs_have_an_interval_over_runs(sql: Sql) -> None:
+    board(sql, [100] * 6, [100] * 5 + [50], [100] * 4 + [50, 50], told={"model": "m"})
     found = one(sql, "FROM leaderboard")
-    assert [found[name] for name in ("pl", "mr", "pass_score", "e2e_strict")] == [near(100)] * 4
-    assert (found["tier"], found["zero_shot_pass"]) == (5, True)
-
-
-def test_the_last_stage_may_fall_short_and_the_fourth_need_only_pass(sql: Sql) -> None:
-    board(sql, [100, 100, 100, 100, 68.4, 100])
-    assert one(sql, "SELECT e2e_strict FROM leaderboard")["e2e_strict"] == near(568.4 / 6)
-
-
-def test_a_stage_that_was_not_run_scores_nothing(sql: Sql) -> None:
-    board(sql, [100, 100, 30])
-    found = one(sql, "FROM leaderboard")
-    assert (found["pl"], found["zero_shot_pass"]) == (near(230 / 6), False)
-    assert found["mr"] == near(1.2 * (100 + 200 + 60) / (1.2 * 5 + 10))
-
-
-def test_an_unknown_score_makes_the_means_unknown(sql: Sql) -> None:
-    board(sql, [100, 100, 80, None, 50, 70])
-    found = one(sql, "FROM leaderboard")
-    assert [found[name] for name in ("pl", "mr", "pass_score", "aei")] == [None] * 4
-    assert (found["pl_known"], found["tier"]) == (80, 1)
-
-
-def test_efficiency_is_against_the_maxima_of_the_cohort(sql: Sql) -> None:
-    board(sql, [100, 100, 0, 0, 0, 0], [100] * 6)
-    fill(
-        sql,
-        "trajectories",
-        [
-            {"trajectory_id": "p0", "cohort": "c", "seconds": 5, "cost_usd": 2, "tokens": 0},
-            {"trajectory_id": "p1", "cohort": "c", "seconds": 20, "cost_usd": 8, "tokens": 9},
-        ],
+    each = [float(str(row["mr"])) for row in answers(sql, "SELECT mr FROM pipeline_runs")]
+    mean = sum(each) / 3
+    error = (sum((x - mean) ** 2 for x in each) / 2 / 3) ** 0.5
+    assert found["mr"] == near(mean)
+    assert found["mr_lo"] == near(mean - 4.3026527297495 * error)
+    assert found["mr_hi"] == 100
+    assert (found["tier"], found["tier_lo"], found["tier_hi"]) == (4, 3, 5)
+    assert (found["cost_usd"], found["cost_usd_lo"], found["cost_usd_reason"]) == (
+        1,
+        None,
+        "all_alike",
     )
-    mr = 1.2 * 300 / (1.2 * 5 + 10)
-    found = answers(sql, "FROM leaderboard ORDER BY trajectory_id")
-    assert found[0]["aei"] == near((100 * 1 / 5 + mr + 75 + 75 + 100) / 5)
-    assert found[1]["aei"] == near(40)
 
 
-@pytest.mark.parametrize("told", [{"cohort": None}, {"cost_usd": None}, {"tokens": None}])
-def test_there_is_no_efficiency_without_a_cohort_or_a_cost(sql: Sql, told: Known) -> None:
-    board(sql, [100] * 6, **told)
+def test_modes_and_cohorts_are_kept_apart(sql: Sql) -> None:
+    board(sql, [100] * 6, [0] * 6, told={"model": "m"})
+    sql.execute("UPDATE trajectories SET task = 'guided' WHERE trajectory_id = 'p0'")
+    assert [row["mr"] for row in answers(sql, "FROM leaderboard ORDER BY task")] == [near(100), 0]
+
+
+@pytest.mark.parametrize("told", [{"source": "replay"}, {"condition": "clean", "forked_at": "x"}])
+def test_a_replay_and_a_clean_twin_are_no_further_runs(sql: Sql, told: Known) -> None:
+    board(sql, [100] * 6, told=told)
+    assert answers(sql, "FROM leaderboard") == []
+
+
+def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
+    board(sql, [100] * 6, [0] * 6, told={"model": "m"})
+    sql.execute("UPDATE trajectories SET condition = 'fault' WHERE trajectory_id = 'p1'")
     found = one(sql, "FROM leaderboard")
-    assert (found["aei"], found["mr"]) == (None, near(100))
+    assert (found["mr"], found["runs"]) == (near(100), 1)
+    assert (found["mr_struck"], found["runs_struck"]) == (0, 1)
 
 
-def test_a_cohort_in_which_nobody_gets_anywhere_has_no_tier_to_share(sql: Sql) -> None:
-    board(sql, [50, 0, 0, 0, 0, 0], [0] * 6)
-    found = answers(sql, "SELECT tier, aei FROM leaderboard ORDER BY trajectory_id")
-    assert [each["tier"] for each in found] == [-1, -1]
-    assert [each["aei"] for each in found] == [near(100 / 5), 0]
+def test_the_index_is_against_the_own_cohort_with_its_maxima(sql: Sql) -> None:
+    board(sql, [100, 100, 0, 0, 0, 0], [100] * 6)
+    found = answers(sql, "FROM leaderboard ORDER BY model")
+    assert [each["aei_cohort"] for each in found] == ["c", "c"]
+    most = {"tier": 5, "mr": near(100), "seconds": 10, "cost_usd": 1, "tokens": 100}
+    assert (found[0]["aei_runs"], found[0]["aei_most"]) == (2, most)
+    mr = 1.2 * 300 / (1.2 * 5 + 10)
+    assert [each["aei"] for each in found] == [near((100 * 1 / 5 + mr) / 5), near(40)]
 
 
-def strike(sql: Sql, agents: str) -> None:
-    """The model m0 recovers from one of two faults in each agent's hands."""
+def test_a_run_of_no_cohort_stands_beside_the_paper_or_has_no_index(sql: Sql) -> None:
+    board(sql, [100] * 6, [100] * 6)
+    sql.execute("UPDATE trajectories SET cohort = NULL WHERE trajectory_id = 'p0'")
+    alone = one(sql, "FROM leaderboard WHERE model = 'm0'")
+    assert (alone["aei"], alone["aei_reason"], alone["aei_cohort"]) == (None, "no_cohort", None)
+    indexes = alone["indexes"]
+    assert isinstance(indexes, list)
+    assert [(each["cohort"], each["aei"]["mean"]) for each in indexes] == [("c", near(40))]
+    sql.execute("UPDATE trajectories SET cohort = 'paper' WHERE cohort = 'c'")
+    beside = one(sql, "FROM leaderboard WHERE model = 'm0'")
+    assert (beside["aei"], beside["aei_cohort"], beside["aei_runs"]) == (near(40), "paper", 1)
+
+
+def strike(sql: Sql, agents: str, worlds: str = "f") -> None:
+    """The model m0 recovers from one of two faults in each agent's hands, in each world."""
     had = sql.execute("SELECT * EXCLUDE recorded_at FROM trajectories").fetchall()
     names = [column[0] for column in sql.description or ()]
     runs: list[Known] = [dict(zip(names, each, strict=True)) for each in had]
-    faults = [(f"{agent}{k}", agent, k) for agent in agents for k in range(2)]
-    for name, agent, _ in faults:
-        runs.append({"trajectory_id": name, "agent": agent, "model": "m0", "world": "fresh"})
+    faults = [(f"{a}{w}{k}", a, w, k) for a in agents for w in worlds for k in range(2)]
+    for name, agent, world, _ in faults:
+        runs.append({"trajectory_id": name, "agent": agent, "model": "m0", "world": world})
     fill(sql, "trajectories", runs)
-    fill(
-        sql,
-        "injections",
-        [
-            {"injection_id": i, "trajectory_id": i, "op": "e1", "consumed": True}
-            for i, _, _ in faults
-        ],
-    )
+    injected = [
+        {"injection_id": i, "trajectory_id": i, "op": "e1", "consumed": True} for i, *_ in faults
+    ]
+    fill(sql, "injections", injected)
+    classes = ("recovered", "crashed")
     fill(
         sql,
         "outcomes",
-        [
-            {"injection_id": i, "class": ("recovered", "crashed")[k], "baseline_valid": True}
-            for i, _, k in faults
-        ],
+        [{"injection_id": i, "class": classes[k], "baseline_valid": True} for i, *_, k in faults],
     )
 
 
-def test_recovery_of_the_same_model_stands_beside_its_scores(sql: Sql) -> None:
+def test_recovery_of_the_same_agent_and_model_stands_beside_its_scores(sql: Sql) -> None:
     board(sql, [100] * 6, [100] * 6)
     strike(sql, "a")
-    found = answers(sql, "FROM leaderboard ORDER BY trajectory_id")
+    found = answers(sql, "FROM leaderboard ORDER BY model")
     assert [each["recovery_rate"] for each in found] == [0.5, None]
-    assert [each["measured_in"] for each in found] == [["a in fresh"], None]
+    assert [each["silent_rate"] for each in found] == [0, None]
+    assert [each["recovery_rate_reason"] for each in found] == ["few_traces", "not_struck"]
+    assert [each["measured_in"] for each in found] == [["a in f"], None]
+    assert found[0]["survival_20_reason"] == "no_clean_runs"
 
 
-def test_recovery_in_two_agents_is_not_pooled(sql: Sql) -> None:
+def test_another_agent_with_the_same_model_has_a_row_of_its_own(sql: Sql) -> None:
     board(sql, [100] * 6)
     strike(sql, "ab")
+    found = answers(sql, "FROM leaderboard ORDER BY agent")
+    assert [(each["agent"], each["mr"]) for each in found] == [("a", near(100)), ("b", None)]
+    assert [each["recovery_rate"] for each in found] == [0.5, 0.5]
+    assert (found[1]["mr_reason"], found[1]["runs"]) == ("no_pipeline", 0)
+
+
+def test_recovery_in_two_worlds_is_not_pooled(sql: Sql) -> None:
+    board(sql, [100] * 6)
+    strike(sql, "a", "fn")
     found = one(sql, "FROM leaderboard")
-    assert found["recovery_rate"] is None
-    assert isinstance(found["measured_in"], list)
-    assert sorted(found["measured_in"]) == ["a in fresh", "b in fresh"]
+    assert (found["recovery_rate"], found["recovery_rate_reason"]) == (None, "several_worlds")
+    assert found["measured_in"] == ["a in f", "a in n"]

@@ -3,7 +3,7 @@
 Injections and outcomes are verdicts of another room and are not made here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from traces.model import Exchange, Trajectory
 from traces.relations import clipped, row
@@ -68,7 +68,15 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
         *_forked(tape, told),
         run.campaign,
         run.cell,
+        *(_whole(row[column] for row in usage) for column in (3, 4, 5, 6)),
+        None,
     )
+
+
+def _whole(counts: Iterable[object]) -> int | None:
+    """The sum of what is known; NULL where nothing is."""
+    known = [count for count in counts if isinstance(count, int)]
+    return sum(known) if known else None
 
 
 def _forked(tape: Tape, told: Story) -> tuple[int | None, int | None]:

@@ -47,6 +47,11 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "drifted": _INT,  # results of local tools that were pinned; NULL: no fork
                 "campaign": _TEXT,  # NULL: none
                 "cell": _TEXT,  # which of the campaign's runs; NULL: no campaign
+                "prompt_tokens": _INT,  # of the whole run; cached ones among them
+                "cached_tokens": _INT,
+                "completion_tokens": _INT,  # reasoning tokens among them
+                "reasoning_tokens": _INT,
+                "ramp_tokens": _INT,  # as a RAMP board counts them: cached ones and so on twice
             }
         ),
         "exchanges": pa.schema(
@@ -212,6 +217,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "arm": _TEXT,  # resurrect, no-resurrection, from-golden
                 "sandbox": _TEXT,  # docker, process
                 "workload": _TEXT,
+                "failure": _TEXT,  # infrastructure, context, provider, budget, tooling, ...
+                "failure_evidence": _TEXT,  # JSON: which exchange, which text
             }
         ),
     }

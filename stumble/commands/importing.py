@@ -8,36 +8,48 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.exits import Exits
+from stumble.exits import Exits, Wrong
 
 if TYPE_CHECKING:
     from stumble.imports.bringing import Brought
 
 SHOWN = 5
 """How many remarks on one file are printed."""
+COHORT = Path(__file__).parents[2] / "scenarios" / "compiler" / "cohort.csv"
+"""The published runs that come along."""
 
 
 @click.command("import", short_help="Bring in what others recorded.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--cohort",
+    type=click.Choice(("paper",)),
+    help="Published pipeline runs that come with stumble: the 15 of the RAMP paper.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what became of each file as JSON.")
-def import_(paths: tuple[Path, ...], as_json: bool) -> None:
+def import_(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -> None:
     """Bring traffic, trajectories or pipeline scores of other tools into the store.
 
     Files are known by what they hold; a folder stands for all files in it. Traffic (vcrpy
     cassettes) becomes tapes, without the secrets in it: show, replay and fork take them.
-    Trajectories of tau-bench and mini-swe-agent and RAMP cohorts become rows, and their source
-    is kept in the store. Importing twice adds nothing. A file that cannot be read is refused
+    Trajectories of tau-bench and mini-swe-agent, RAMP cohorts and tables of pipeline scores (CSV)
+    become rows, and their source is kept in the store. Importing twice adds nothing. A file that cannot be read is refused
     with its reason, and the others come in; the exit code is then 1.
 
     \b
     stumble import gpt-4o-airline.json.gz
     stumble import runs/*/*.traj.json tests/cassettes/
+    stumble import --cohort paper
     """
     from stumble.home import store_root
     from stumble.imports.bringing import bring, files
     from stumble.progress import progress
     from traces.store import Store
 
+    if cohort:
+        paths = (*paths, COHORT)
+    if not paths:
+        raise Wrong("what to import? Give files, or --cohort paper")
     meant = files(paths)
     with progress("importing") as tell:
         brought = tuple(bring(Store(store_root()), meant, tell))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from traces.formats import mini_swe, ramp, tau
+from traces.formats import cohort, mini_swe, ramp, tau
 from traces.store import Store
 
 
@@ -22,7 +22,7 @@ class Format(Protocol):
     def tables(self, path: Path) -> Mapping[str, pa.Table]: ...
 
 
-FORMATS: tuple[Format, ...] = (tau, ramp, mini_swe)
+FORMATS: tuple[Format, ...] = (tau, ramp, cohort, mini_swe)
 
 
 def read(path: Path) -> Mapping[str, pa.Table]:

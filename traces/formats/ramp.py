@@ -71,20 +71,40 @@ def _trajectory(trajectory: str, entry: Entry, cohort: str) -> Row:
         "ended": _ended(entry.get("termination_status")),
         "cost_usd": _number(entry.get("run_llm_cost_usd")) or None,
         "seconds": _number(entry.get("elapsed_seconds", entry.get("elapsed"))),
-        "tokens": entry.get("run_llm_total_tokens"),
+        "tokens": _both(entry),
+        "prompt_tokens": entry.get("run_llm_prompt_tokens"),
+        "cached_tokens": entry.get("run_llm_cache_read_tokens"),
+        "completion_tokens": entry.get("run_llm_completion_tokens"),
+        "reasoning_tokens": entry.get("run_llm_reasoning_tokens"),
+        "ramp_tokens": entry.get("run_llm_total_tokens"),
         "cohort": cohort,
     }
     return row("trajectories", known)
 
 
+def _both(entry: Entry) -> int | None:
+    """Tokens of prompts and completions; the published total has some of them twice."""
+    counts = entry.get("run_llm_prompt_tokens"), entry.get("run_llm_completion_tokens")
+    known = [count for count in counts if isinstance(count, int)]
+    return sum(known) if len(known) == len(counts) else None
+
+
 def _stages(trajectory: str, entry: Entry) -> list[Row]:
     flags = entry.get("resurrected")
     resurrected = flags if isinstance(flags, list) else [None] * 6
-    return [
-        (trajectory, f"T{k}", score, score >= PASSED, None, flag, None, None, None, None)
-        for k, flag in enumerate(resurrected)
-        if (score := _number(entry.get(f"task{k}"))) is not None
+    scores = [_number(entry.get(f"task{k}")) for k in range(6)]
+    known = [
+        {
+            "trajectory_id": trajectory,
+            "stage": f"T{k}",
+            "score": score,
+            "passed": score >= PASSED,
+            "resurrected": flag,
+        }
+        for k, (score, flag) in enumerate(zip(scores, resurrected, strict=True))
+        if score is not None
     ]
+    return [row("stages", each) for each in known]
 
 
 def _number(value: object) -> float | None:

@@ -38,6 +38,8 @@ MACROS = (
     "pass_hat_k",
     "clustered",
     "over_traces",
+    "over_runs",
+    "efficiency",
     "implied",
     "half_life",
     "newcombe",
@@ -60,6 +62,11 @@ VIEWS = (
     "km",
     "survival",
     "telemetry",
+    "pipeline_runs",
+    "cohorts",
+    "efficiency",
+    "completion",
+    "resilience",
     "leaderboard",
 )
 """All macros and views, each after those it is made of."""

@@ -1,17 +1,21 @@
--- How do pipeline scores stand beside recovery? Runs of a cohort, best first.
+-- How do pipeline scores stand beside recovery? Each agent and model of a cohort, best first.
 -- default: cohort = null
 SELECT
     cohort,
     agent,
     model,
+    runs,
     tier,
     pl,
     mr,
+    mr_lo,
+    mr_hi,
     pass_score,
     aei,
+    gated_aei,
     seconds,
     cost_usd,
-    tokens,
+    ramp_tokens,
     recovery_rate,
     silent_rate,
     survival_20,

@@ -1,137 +1,219 @@
--- Pipeline runs, one row each, beside what the same model does when a tool fails.
+-- Each agent and model once per kind of pipeline: scores, efficiency, cost, recovery and survival.
 --
--- pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error)
--- makes all figures unknown but pl_known, the mean of the known scores.
--- mr: weights 1 2 2 3 3 4, times 1.2 unless an earlier stage scored under 100. pass_score: share of
--- 9 points, 1.5 or 1 per passed stage by the same rule. tier: the last stage of an unbroken row of
--- 100s, -1 if none. zero_shot_pass: all stages passed, none resurrected. e2e_strict: T0 to T3 and
--- T5 count 100 or 0, T4 as scored if passed, all 0 after the first that failed. aei: mean of tier,
--- mr, and what was saved of seconds, cost and tokens, each against the cohort's maximum, so it
--- moves when a run joins the cohort, and a run that does nothing scores over 60.
--- Recovery figures are means over operators, of the one agent and world in which that model was
--- struck; where there are several, measured_in names them and the figures are NULL.
-WITH marks AS (
+-- Pipeline figures are means over clean runs from their first stage (replays and forks are none),
+-- kept apart by scenario, task (the mode) and cohort; _lo and _hi are 95 % intervals by Student's t
+-- over runs, NULL with a reason where there are fewer than two. tier is the median, its _lo and _hi
+-- the lowest and the highest. mr_struck: the mean of runs that a fault was injected into.
+-- aei: RAMP's index against aei_cohort: the run's own cohort, else `paper` where it is in the store;
+-- aei_most holds that cohort's maxima, and `indexes` the same against every cohort there is.
+-- Recovery, silent failure and survival are those of resilience: that agent and model in the one
+-- world in which it was struck; where there are several, measured_in names them and the figures are
+-- NULL. Who was struck and ran no pipeline has a row too.
+WITH runs AS (
     SELECT
         *,
-        [1, 2, 2, 3, 3, 4][list_position(['T0', 'T1', 'T2', 'T3', 'T4', 'T5'], stage)] AS part,
-        coalesce(score = 100, false) AS is_full,
-        coalesce(CASE WHEN stage = 'T4' THEN score >= 60 ELSE score = 100 END, false) AS is_strict
-    FROM stages
+        CASE
+            WHEN condition = 'clean' AND forked_at IS NULL THEN 'clean'
+            WHEN condition = 'fault' THEN 'struck'
+        END AS kind
+    FROM pipeline_runs
+    WHERE coalesce(source, '') != 'replay'
 ),
 
-rows_so_far AS (
+entries AS (
     SELECT
-        *,
-        bool_and(is_full) OVER so_far AS full_so_far,
-        bool_and(is_strict) OVER so_far AS strict_so_far,
-        coalesce(bool_and(is_full) OVER earlier, true) AS unaided
-    FROM marks
-    WINDOW
-        so_far AS (PARTITION BY trajectory_id ORDER BY stage),
-        earlier AS (
-            PARTITION BY trajectory_id ORDER BY stage
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        )
-),
-
-scored AS (
-    SELECT
-        trajectory_id,
-        max(score) FILTER (stage = 'T0') AS t0,
-        max(score) FILTER (stage = 'T1') AS t1,
-        max(score) FILTER (stage = 'T2') AS t2,
-        max(score) FILTER (stage = 'T3') AS t3,
-        max(score) FILTER (stage = 'T4') AS t4,
-        max(score) FILTER (stage = 'T5') AS t5,
-        bool_or(score IS NULL) AS unknown,
-        sum(score) / 6 AS pl,
-        avg(score) AS pl_known,
-        -- 15 is the sum of the weights; what was not run weighs in with no bonus and no score.
-        sum(score * part * bonus) / (15 - sum(part) + sum(part * bonus)) AS mr,
-        100 * sum(CASE WHEN score < 60 THEN 0 WHEN unaided THEN 1.5 ELSE 1.0 END) / 9 AS pass_score,
-        count(*) FILTER (full_so_far) - 1 AS tier,
-        count(*) FILTER (score >= 60) = 6 AND NOT bool_or(coalesce(resurrected, false))
-            AS zero_shot_pass,
-        sum(CASE WHEN strict_so_far THEN score ELSE 0 END) / 6 AS e2e_strict,
-        count(*) FILTER (resurrected) AS resurrections,
-        count(*) FILTER (outcome = 'infrastructure_error') AS infrastructure_errors,
-        sum(seconds) AS stage_seconds,
-        sum(cost_usd) AS stage_cost,
-        sum(tokens)::BIGINT AS stage_tokens
-    FROM (SELECT *, CASE WHEN unaided THEN 1.2 ELSE 1.0 END AS bonus FROM rows_so_far)
-    GROUP BY trajectory_id
-),
-
-runs AS (
-    SELECT
-        scored.* EXCLUDE (stage_seconds, stage_cost, stage_tokens),
-        t.cohort,
-        t.agent,
-        t.model,
-        coalesce(t.seconds, stage_seconds) AS seconds,
-        coalesce(t.cost_usd, stage_cost) AS cost_usd,
-        coalesce(t.tokens, stage_tokens) AS tokens
-    FROM scored
-    JOIN trajectories AS t USING (trajectory_id)
-),
-
-struck AS (
-    SELECT
+        scenario,
+        task,
+        cohort,
+        agent,
         model,
-        list(DISTINCT concat_ws(' in ', agent, world)) AS measured_in,
-        avg(recovery_rate) AS recovery_rate,
-        avg(silent_rate) AS silent_rate
-    FROM recovery
-    WHERE fired > 0
-    GROUP BY model
+        count(*) FILTER (kind = 'clean') AS runs,
+        avg(t0) FILTER (kind = 'clean') AS t0,
+        avg(t1) FILTER (kind = 'clean') AS t1,
+        avg(t2) FILTER (kind = 'clean') AS t2,
+        avg(t3) FILTER (kind = 'clean') AS t3,
+        avg(t4) FILTER (kind = 'clean') AS t4,
+        avg(t5) FILTER (kind = 'clean') AS t5,
+        kept_within(over_runs(list(mr) FILTER (kind = 'clean' AND mr IS NOT NULL)), 100) AS mr,
+        kept_within(over_runs(list(mr_a) FILTER (kind = 'clean' AND mr_a IS NOT NULL)), 100)
+            AS mr_a,
+        kept_within(over_runs(list(pl) FILTER (kind = 'clean' AND pl IS NOT NULL)), 100) AS pl,
+        kept_within(
+            over_runs(list(pass_score) FILTER (kind = 'clean' AND pass_score IS NOT NULL)), 100
+        ) AS pass_score,
+        kept_within(
+            over_runs(list(gated_aei) FILTER (kind = 'clean' AND gated_aei IS NOT NULL)), 100
+        ) AS gated_aei,
+        kept_within(over_runs(list(cost_usd) FILTER (kind = 'clean' AND cost_usd IS NOT NULL)), NULL)
+            AS cost_usd,
+        kept_within(over_runs(list(seconds) FILTER (kind = 'clean' AND seconds IS NOT NULL)), NULL)
+            AS seconds,
+        avg(ramp_tokens) FILTER (kind = 'clean') AS ramp_tokens,
+        avg(tokens) FILTER (kind = 'clean') AS tokens,
+        avg(e2e_strict) FILTER (kind = 'clean') AS e2e_strict,
+        avg(resurrections) FILTER (kind = 'clean') AS resurrections,
+        count(*) FILTER (kind = 'clean' AND zero_shot_pass) AS zero_shot_passes,
+        sum(infrastructure_errors) FILTER (kind = 'clean')::BIGINT AS infrastructure_errors,
+        quantile_disc(tier, 0.5) FILTER (kind = 'clean') AS tier,
+        min(tier) FILTER (kind = 'clean') AS tier_lo,
+        max(tier) FILTER (kind = 'clean') AS tier_hi,
+        count(*) FILTER (kind = 'struck') AS runs_struck,
+        kept_within(over_runs(list(mr) FILTER (kind = 'struck' AND mr IS NOT NULL)), 100)
+            AS mr_struck
+    FROM runs
+    WHERE kind IS NOT NULL
+    GROUP BY scenario, task, cohort, agent, model
 ),
 
-lasting AS (
+indexed AS (
     SELECT
+        runs.scenario,
+        runs.task,
+        runs.cohort,
+        runs.agent,
+        runs.model,
+        efficiency.cohort AS against,
+        any_value(efficiency.most) AS most,
+        any_value(efficiency.runs) AS cohort_runs,
+        kept_within(over_runs(list(aei) FILTER (aei IS NOT NULL)), 100) AS aei
+    FROM runs
+    JOIN efficiency USING (trajectory_id)
+    WHERE kind = 'clean'
+    GROUP BY ALL
+),
+
+indexes AS (
+    SELECT
+        scenario,
+        task,
+        cohort,
+        agent,
         model,
-        max(survival) FILTER (n = 20) AS survival_20,
-        max(survival) FILTER (n = 50) AS survival_50
-    FROM survival
-    WHERE basis = 'model' AND e_from = 'assumed' AND e = 0.02 AND survival IS NOT NULL
-    GROUP BY model
+        list({'cohort': against, 'aei': aei, 'runs': cohort_runs, 'most': most} ORDER BY against)
+            AS indexes
+    FROM indexed
+    GROUP BY scenario, task, cohort, agent, model
+),
+
+held AS (
+    SELECT
+        agent,
+        model,
+        list_sort(list(measured_in)) AS measured_in,
+        CASE WHEN count(*) = 1 THEN any_value(recovery) END AS recovery,
+        CASE WHEN count(*) = 1 THEN any_value(silent) END AS silent,
+        CASE WHEN count(*) = 1 THEN any_value(survival_20) END AS survival_20,
+        CASE WHEN count(*) = 1 THEN any_value(survival_50) END AS survival_50,
+        sum(judged)::BIGINT AS judged,
+        sum(fired)::BIGINT AS fired
+    FROM resilience
+    GROUP BY agent, model
+),
+
+joined AS (
+    SELECT
+        entries.* EXCLUDE (agent, model),
+        coalesce(entries.agent, held.agent) AS agent,
+        coalesce(entries.model, held.model) AS model,
+        held.* EXCLUDE (agent, model),
+        indexes.indexes,
+        list_filter(indexes, lambda x: x.cohort = coalesce(entries.cohort, 'paper'))[1] AS own,
+        CASE
+            WHEN held.fired IS NULL THEN 'not_struck'
+            WHEN len(held.measured_in) > 1 THEN 'several_worlds'
+        END AS not_held
+    FROM entries
+    LEFT JOIN indexes
+        ON
+            entries.scenario IS NOT DISTINCT FROM indexes.scenario
+            AND entries.task IS NOT DISTINCT FROM indexes.task
+            AND entries.cohort IS NOT DISTINCT FROM indexes.cohort
+            AND entries.agent IS NOT DISTINCT FROM indexes.agent
+            AND entries.model IS NOT DISTINCT FROM indexes.model
+    FULL JOIN held
+        ON
+            entries.agent IS NOT DISTINCT FROM held.agent
+            AND entries.model IS NOT DISTINCT FROM held.model
 )
 
 SELECT
     cohort,
+    scenario,
+    task,
     agent,
     model,
-    trajectory_id,
+    coalesce(runs, 0) AS runs,
     t0,
     t1,
     t2,
     t3,
     t4,
     t5,
-    CASE WHEN NOT unknown THEN pl END AS pl,
-    pl_known,
-    CASE WHEN NOT unknown THEN mr END AS mr,
-    CASE WHEN NOT unknown THEN pass_score END AS pass_score,
+    mr.mean AS mr,
+    mr.lo AS mr_lo,
+    mr.hi AS mr_hi,
+    CASE WHEN runs IS NULL THEN 'no_pipeline' ELSE mr.reason END AS mr_reason,
+    mr_a.mean AS mr_a,
+    mr_a.lo AS mr_a_lo,
+    mr_a.hi AS mr_a_hi,
+    pl.mean AS pl,
+    pl.lo AS pl_lo,
+    pl.hi AS pl_hi,
+    pass_score.mean AS pass_score,
+    pass_score.lo AS pass_score_lo,
+    pass_score.hi AS pass_score_hi,
     tier,
-    zero_shot_pass,
-    CASE WHEN NOT unknown THEN e2e_strict END AS e2e_strict,
-    resurrections,
-    infrastructure_errors,
-    seconds,
-    cost_usd,
+    tier_lo,
+    tier_hi,
+    own.aei.mean AS aei,
+    own.aei.lo AS aei_lo,
+    own.aei.hi AS aei_hi,
+    CASE
+        WHEN runs IS NULL THEN 'no_pipeline'
+        WHEN own IS NULL THEN 'no_cohort'
+        ELSE own.aei.reason
+    END AS aei_reason,
+    own.cohort AS aei_cohort,
+    own.runs AS aei_runs,
+    own.most AS aei_most,
+    gated_aei.mean AS gated_aei,
+    gated_aei.lo AS gated_aei_lo,
+    gated_aei.hi AS gated_aei_hi,
+    CASE WHEN runs IS NULL THEN 'no_pipeline' ELSE gated_aei.reason END AS gated_aei_reason,
+    cost_usd.mean AS cost_usd,
+    cost_usd.lo AS cost_usd_lo,
+    cost_usd.hi AS cost_usd_hi,
+    CASE WHEN runs IS NULL THEN 'no_pipeline' ELSE cost_usd.reason END AS cost_usd_reason,
+    seconds.mean AS seconds,
+    seconds.lo AS seconds_lo,
+    seconds.hi AS seconds_hi,
     tokens,
-    CASE WHEN cohort IS NOT NULL AND NOT unknown THEN (
-        CASE WHEN tier > 0 THEN 100 * tier / max(tier) OVER one ELSE 0 END
-        + 100 * mr / nullif(max(mr) OVER one, 0)
-        + 100 - 100 * seconds / nullif(max(seconds) OVER one, 0)
-        + 100 - 100 * cost_usd / nullif(max(cost_usd) OVER one, 0)
-        + 100 - 100 * tokens / nullif(max(tokens) OVER one, 0)
-    ) / 5 END AS aei,
-    CASE WHEN len(measured_in) = 1 THEN recovery_rate END AS recovery_rate,
-    CASE WHEN len(measured_in) = 1 THEN silent_rate END AS silent_rate,
-    CASE WHEN len(measured_in) = 1 THEN survival_20 END AS survival_20,
-    CASE WHEN len(measured_in) = 1 THEN survival_50 END AS survival_50,
-    measured_in
-FROM runs
-LEFT JOIN struck USING (model)
-LEFT JOIN lasting USING (model)
-WINDOW one AS (PARTITION BY cohort);
+    ramp_tokens,
+    e2e_strict,
+    resurrections,
+    zero_shot_passes,
+    infrastructure_errors,
+    coalesce(runs_struck, 0) AS runs_struck,
+    mr_struck.mean AS mr_struck,
+    mr_struck.lo AS mr_struck_lo,
+    mr_struck.hi AS mr_struck_hi,
+    judged,
+    recovery.rate AS recovery_rate,
+    recovery.lo AS recovery_rate_lo,
+    recovery.hi AS recovery_rate_hi,
+    coalesce(not_held, recovery.reason) AS recovery_rate_reason,
+    silent.rate AS silent_rate,
+    silent.lo AS silent_rate_lo,
+    silent.hi AS silent_rate_hi,
+    coalesce(not_held, silent.reason) AS silent_rate_reason,
+    survival_20.rate AS survival_20,
+    survival_20.lo AS survival_20_lo,
+    survival_20.hi AS survival_20_hi,
+    coalesce(not_held, survival_20.reason) AS survival_20_reason,
+    survival_50.rate AS survival_50,
+    survival_50.lo AS survival_50_lo,
+    survival_50.hi AS survival_50_hi,
+    coalesce(not_held, survival_50.reason) AS survival_50_reason,
+    measured_in,
+    indexes
+FROM joined;
