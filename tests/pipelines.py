@@ -15,6 +15,7 @@ def board(
     *scores: Sequence[float | None],
     stages: Sequence[Mapping[str, object]] = ({},) * 6,
     told: Mapping[str, object] = MappingProxyType({}),
+    workload: str = "ramp",
 ) -> None:
     """One clean pipeline run per list of scores, all in one cohort, each of another model."""
     usual = {
@@ -35,7 +36,7 @@ def board(
         sql,
         "stages",
         [
-            {"trajectory_id": f"p{k}", "stage": stage, "score": score, **more}
+            {"trajectory_id": f"p{k}", "stage": stage, "score": score, "workload": workload, **more}
             for k, run in enumerate(scores)
             for stage, score, more in zip(STAGES, run, stages, strict=False)
         ],

@@ -50,8 +50,8 @@ def test_several_runs_have_an_interval_over_runs(sql: Sql) -> None:
 
 def test_modes_and_cohorts_are_kept_apart(sql: Sql) -> None:
     board(sql, [100] * 6, [0] * 6, told={"model": "m"})
-    sql.execute("UPDATE trajectories SET task = 'guided' WHERE trajectory_id = 'p0'")
-    assert [row["mr"] for row in answers(sql, "FROM leaderboard ORDER BY task")] == [near(100), 0]
+    sql.execute("UPDATE stages SET mode = 'guided' WHERE trajectory_id = 'p0'")
+    assert [row["mr"] for row in answers(sql, "FROM leaderboard ORDER BY mode")] == [near(100), 0]
 
 
 @pytest.mark.parametrize("told", [{"source": "replay"}, {"condition": "clean", "forked_at": "x"}])

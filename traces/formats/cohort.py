@@ -1,9 +1,9 @@
 """Cohorts of pipeline runs as CSV, in a layout of our own: one row per run, `#` lines before.
 
-The `#` lines say `cohort: NAME`, where the figures are from (`source:`) and may say `scenario:`;
-without a cohort the file's name is it. The header names the columns, in any order: `model` and
-`t0` to `t5` (0 to 100), and where known `agent`, `seconds`, `cost_usd`, the four kinds of tokens,
-`ramp_tokens`, `stopped_at` (the stage in which the run was cut off) and `stopped_by` (by what).
+The `#` lines say `cohort: NAME`, where the figures are from (`source:`), and may say `workload:`
+and `mode:`; without a cohort the file's name is it. The header names the columns, in any order:
+`model` and `t0` to `t5` (0 to 100), and where known `agent`, `seconds`, `cost_usd`, the four kinds
+of tokens, `ramp_tokens`, `stopped_at` (the stage in which a run was cut off) and `stopped_by`.
 A field that is empty is not known; a score that is not known is an error of the grader's.
 """
 
@@ -34,7 +34,7 @@ COUNTS = (
 NEEDED = frozenset({"model", *(stage.lower() for stage in STAGES)})
 KNOWN = NEEDED | {"agent", "seconds", "cost_usd", *COUNTS, "stopped_at", "stopped_by"}
 
-_SAID = re.compile(r"#\s*(cohort|scenario|source|licence):\s*(.+)")
+_SAID = re.compile(r"#\s*(cohort|workload|mode|source|licence):\s*(.+)")
 
 type Row = tuple[object, ...]
 type Entry = Mapping[str, str]
@@ -58,7 +58,7 @@ def tables(path: Path) -> Mapping[str, pa.Table]:
     named = [(f"cohort-{digest}-{number}", each) for number, each in enumerate(entries, 1)]
     return {
         "trajectories": table("trajectories", (_trajectory(*each, said) for each in named)),
-        "stages": table("stages", (stage for each in named for stage in _stages(*each))),
+        "stages": table("stages", (stage for each in named for stage in _stages(*each, said))),
     }
 
 
@@ -85,7 +85,7 @@ def _trajectory(trajectory: str, entry: Entry, said: Mapping[str, str]) -> Row:
             "trajectory_id": trajectory,
             "agent": entry.get("agent") or None,
             "model": entry["model"],
-            "scenario": said.get("scenario"),
+            "scenario": said.get("workload"),
             "task": said["cohort"],
             "condition": "clean",
             "world": "fresh",
@@ -109,7 +109,7 @@ def _ended(entry: Entry) -> str | None:
     return "crash" if entry["stopped_at"] else "final"
 
 
-def _stages(trajectory: str, entry: Entry) -> Iterable[Row]:
+def _stages(trajectory: str, entry: Entry, said: Mapping[str, str]) -> Iterable[Row]:
     for stage in STAGES:
         score = _number(entry, stage.lower())
         known = {
@@ -118,6 +118,8 @@ def _stages(trajectory: str, entry: Entry) -> Iterable[Row]:
             "score": score,
             "passed": None if score is None else score >= PASSED,
             "outcome": "infrastructure_error" if score is None else None,
+            "workload": said.get("workload"),
+            "mode": said.get("mode"),
         }
         yield row("stages", known)
 

@@ -100,11 +100,21 @@ def _stages(trajectory: str, entry: Entry) -> list[Row]:
             "score": score,
             "passed": score >= PASSED,
             "resurrected": flag,
+            "workload": "ramp",
+            "mode": _mode(entry),
         }
         for k, (score, flag) in enumerate(zip(scores, resurrected, strict=True))
         if score is not None
     ]
     return [row("stages", each) for each in known]
+
+
+def _mode(entry: Entry) -> str | None:
+    """One persistent conversation is `progressive`, whatever a board calls it."""
+    if entry.get("context_mode") == "pipeline" or entry.get("context") == "persistent":
+        return "progressive"
+    named = {"Guided": "guided", "Semi-Guided": "progressive", "Autonomous": "autonomous"}
+    return named.get(str(entry.get("workload")))
 
 
 def _number(value: object) -> float | None:

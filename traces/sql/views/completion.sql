@@ -5,13 +5,9 @@
 -- (infrastructure errors), rate_all counts them as not passed; lo and hi (Wilson, 95 %) belong to
 -- rate and take runs for independent, which those of one model are not.
 WITH runs AS (
-    SELECT trajectory_id, scenario, task, cohort
+    SELECT trajectory_id, workload, mode, arm, cohort
     FROM pipeline_runs
-    WHERE
-        condition = 'clean'
-        AND forked_at IS NULL
-        AND coalesce(source, '') != 'replay'
-        AND coalesce(agent, '') != 'untouched'
+    WHERE condition = 'clean' AND whole AND coalesce(agent, '') != 'untouched'
 ),
 
 each_stage AS (
@@ -35,8 +31,9 @@ so_far AS (
 
 counted AS (
     SELECT
-        scenario,
-        task,
+        workload,
+        mode,
+        arm,
         cohort,
         stage,
         count(*) AS runs,
@@ -46,7 +43,7 @@ counted AS (
         count(*) FILTER (is_ours) AS infrastructure_errors,
         count(*) FILTER (NOT is_ours)::DOUBLE AS known
     FROM so_far
-    GROUP BY scenario, task, cohort, stage
+    GROUP BY workload, mode, arm, cohort, stage
 )
 
 SELECT

@@ -1,7 +1,7 @@
 -- Each agent and model once per kind of pipeline: scores, efficiency, cost, recovery and survival.
 --
 -- Pipeline figures are means over clean runs from their first stage (replays and forks are none),
--- kept apart by scenario, task (the mode) and cohort; _lo and _hi are 95 % intervals by Student's t
+-- kept apart by workload, mode, arm and cohort; _lo and _hi are 95 % intervals by Student's t
 -- over runs, NULL with a reason where there are fewer than two. tier is the median, its _lo and _hi
 -- the lowest and the highest. mr_struck: the mean of runs that a fault was injected into.
 -- aei: RAMP's index against aei_cohort: the run's own cohort, else `paper` where it is in the store;
@@ -13,17 +13,17 @@ WITH runs AS (
     SELECT
         *,
         CASE
-            WHEN condition = 'clean' AND forked_at IS NULL THEN 'clean'
+            WHEN condition = 'clean' AND whole THEN 'clean'
             WHEN condition = 'fault' THEN 'struck'
         END AS kind
     FROM pipeline_runs
-    WHERE coalesce(source, '') != 'replay'
 ),
 
 entries AS (
     SELECT
-        scenario,
-        task,
+        workload,
+        mode,
+        arm,
         cohort,
         agent,
         model,
@@ -62,13 +62,14 @@ entries AS (
             AS mr_struck
     FROM runs
     WHERE kind IS NOT NULL
-    GROUP BY scenario, task, cohort, agent, model
+    GROUP BY workload, mode, arm, cohort, agent, model
 ),
 
 indexed AS (
     SELECT
-        runs.scenario,
-        runs.task,
+        runs.workload,
+        runs.mode,
+        runs.arm,
         runs.cohort,
         runs.agent,
         runs.model,
@@ -84,15 +85,16 @@ indexed AS (
 
 indexes AS (
     SELECT
-        scenario,
-        task,
+        workload,
+        mode,
+        arm,
         cohort,
         agent,
         model,
         list({'cohort': against, 'aei': aei, 'runs': cohort_runs, 'most': most} ORDER BY against)
             AS indexes
     FROM indexed
-    GROUP BY scenario, task, cohort, agent, model
+    GROUP BY workload, mode, arm, cohort, agent, model
 ),
 
 held AS (
@@ -125,8 +127,9 @@ joined AS (
     FROM entries
     LEFT JOIN indexes
         ON
-            entries.scenario IS NOT DISTINCT FROM indexes.scenario
-            AND entries.task IS NOT DISTINCT FROM indexes.task
+            entries.workload IS NOT DISTINCT FROM indexes.workload
+            AND entries.mode IS NOT DISTINCT FROM indexes.mode
+            AND entries.arm IS NOT DISTINCT FROM indexes.arm
             AND entries.cohort IS NOT DISTINCT FROM indexes.cohort
             AND entries.agent IS NOT DISTINCT FROM indexes.agent
             AND entries.model IS NOT DISTINCT FROM indexes.model
@@ -138,8 +141,9 @@ joined AS (
 
 SELECT
     cohort,
-    scenario,
-    task,
+    workload,
+    mode,
+    arm,
     agent,
     model,
     coalesce(runs, 0) AS runs,

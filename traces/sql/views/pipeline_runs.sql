@@ -10,9 +10,10 @@
 -- tier: the last stage of an unbroken row of 100s, -1 if none. zero_shot_pass: all stages passed,
 -- none resurrected. e2e_strict: T0 to T3 and T5 count 100 or 0, T4 as scored if passed, all 0 after
 -- the first that failed. tokens: prompt and completion; ramp_tokens adds cached and reasoning
--- tokens once more, as RAMP does. idle_mr: mr of a run of the same scenario that changed nothing
+-- tokens once more, as RAMP does. idle_mr: mr of a run of the same workload that changed nothing
 -- (agent untouched; for ramp as published). gated_aei: see the macro; a stage's own seconds, cost
--- and tokens are summed where the run has none.
+-- and tokens are summed where the run has none. whole: neither a replay, nor a fork, nor
+-- interrupted and gone on with in another run.
 WITH marks AS (
     SELECT
         *,
@@ -32,7 +33,8 @@ rows_so_far AS (
         CASE WHEN coalesce(bool_and(is_full) OVER earlier, true) THEN 1.2 ELSE 1.0 END AS bonus,
         CASE
             WHEN provenance IS NULL THEN resurrected
-            ELSE bool_or(provenance = 'golden') OVER so_far
+            -- What T0 and T1 are given is the task itself.
+            ELSE bool_or(provenance = 'golden' AND stage > 'T1') OVER so_far
         END AS aided,
         CASE WHEN aided THEN 1.0 ELSE 1.2 END AS bonus_told
     FROM marks
@@ -47,6 +49,9 @@ rows_so_far AS (
 scored AS (
     SELECT
         trajectory_id,
+        max(workload) AS workload,
+        max(mode) AS mode,
+        max(arm) AS arm,
         max(score) FILTER (stage = 'T0') AS t0,
         max(score) FILTER (stage = 'T1') AS t1,
         max(score) FILTER (stage = 'T2') AS t2,
@@ -102,26 +107,31 @@ runs AS (
 
 -- What a checkout scored as it was handed out, as RAMP's authors published it.
 idle AS (
-    SELECT scenario, avg(known_mr) AS idle_mr
+    SELECT workload, avg(known_mr) AS idle_mr
     FROM runs
-    WHERE agent = 'untouched' AND scenario != 'ramp'
-    GROUP BY scenario
+    WHERE agent = 'untouched' AND workload != 'ramp'
+    GROUP BY workload
     UNION ALL
     SELECT
-        'ramp' AS scenario,
+        'ramp' AS workload,
         (1.2 * (100 * 1 + 17.64 * 2) + 20.55 * 2 + 1.37 * 3 + 35.1 * 3) / (1.2 * 3 + 12) AS idle_mr
 )
 
 SELECT
     runs.trajectory_id,
-    runs.scenario,
-    runs.task,
+    workload,
+    mode,
+    arm,
     runs.cohort,
     runs.agent,
     runs.model,
     runs.condition,
-    runs.source,
-    runs.forked_at,
+    runs.forked_at IS NULL
+    AND coalesce(runs.source, '') != 'replay'
+    AND runs.trajectory_id NOT IN (
+        SELECT parent_id FROM trajectories WHERE parent_id IS NOT NULL AND forked_at IS NULL
+        AND coalesce(source, '') != 'replay'
+    ) AS whole,
     t0,
     t1,
     t2,
@@ -152,4 +162,4 @@ SELECT
     idle_mr,
     gated_aei(known_mr, idle_mr, all_seconds, all_cost, counted_tokens) AS gated_aei
 FROM runs
-LEFT JOIN idle USING (scenario);
+LEFT JOIN idle USING (workload);
