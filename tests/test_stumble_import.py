@@ -45,6 +45,18 @@ def test_the_ramp_cohort_gives_its_published_index(tmp_path: Path, shared: Path)
     assert len(found) == 15
 
 
+def test_the_published_runs_come_along(tmp_path: Path) -> None:
+    stumble = here(tmp_path).stumble
+    said = stumble("import", "--cohort", "paper")
+    assert said.code == 0, said.err
+    assert "15 trajectories, 90 stages" in said.out
+    assert stumble("import", "--cohort", "paper").code == 0
+    rows = stumble("sql", "--json", "select model, round(aei, 2) aei from leaderboard").json
+    assert {"model": "gpt-5.5", "aei": 81.57} in rows
+    assert len(rows) == 15
+    assert "Give files, or --cohort paper" in stumble("import").err
+
+
 def test_the_index_may_be_deleted(tmp_path: Path, shared: Path) -> None:
     import shutil
 
