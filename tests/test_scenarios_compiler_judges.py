@@ -63,7 +63,7 @@ def test_tokens_are_worth_their_parts(
     judged = tokens.judge(lines(*FOUR), lines(*got))
     assert (judged.score, judged.facts["strict"]) == (score, strict)
     assert judged.why.startswith(why)
-    assert judged.result == ("pass" if score == 100 else "fail")
+    assert judged.result == ("pass" if score >= 60 else "fail")
 
 
 def node(kind: str, *inner: object, **said: str) -> dict[str, object]:

@@ -10,6 +10,8 @@ Every program starts on a machine of its own with all registers zero, so that no
 and its input decides what it does. A block of instructions without a jump is counted when it
 begins: exact to the instruction where a program exits, because an ecall ends a block; a program
 that crashes is charged the whole block in which it did.
+
+Agents get a copy of this file for their own tries, so it runs on Python 3.10 too.
 """
 
 import gc
@@ -65,7 +67,7 @@ _ACCESS = {
 }
 
 
-type Said = dict[str, int | str | None]
+Said = dict[str, int | str | None]
 
 
 @dataclass(slots=True)

@@ -131,8 +131,9 @@ class _Grading:
         judged = _judged(stage, case, artifact, right)
         if judged.score is None:
             raise ChildProcessError(f"what {stage} left cannot be judged: {judged.why}")
-        executed = judged.facts.get("instructions") if judged.result == "pass" else None
-        return _Input(artifact=artifact, right=judged.result == "pass", instructions=executed)
+        full = judged.score == 100
+        executed = judged.facts.get("instructions") if full else None
+        return _Input(artifact=artifact, right=full, instructions=executed)
 
 
 def _judged(stage: str, case: Case, artifact: bytes, right: bytes) -> Judged:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scenarios.compiler.contract import Result
+from scenarios.compiler.contract import PASS, Result
 
 LONGEST = 400
 """Characters of an explanation."""
@@ -20,12 +20,11 @@ class Judged:
 
 
 def scored(score: float, why: str, facts: Mapping[str, float] | None = None) -> Judged:
-    """A pass where nothing is lacking, else a fail, which may still be worth something."""
-    full = score == 100
+    """A pass from the score from which a stage is passed; why it is not a full one."""
     return Judged(
-        result="pass" if full else "fail",
+        result="pass" if score >= PASS else "fail",
         score=score,
-        why="" if full else shown(why),
+        why="" if score == 100 else shown(why),
         facts=facts or {},
     )
 

@@ -4,7 +4,6 @@ import os
 import shutil
 import stat
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -138,7 +137,7 @@ def environment(scratch: Path) -> dict[str, str]:
     }
     if toolchain.missing() is None:
         known["ZIG"] = str(toolchain.zig())
-        known["UNICORN"] = sysconfig.get_path("platlib")
+        known["UNICORN"] = str(toolchain.unicorn())
     return known
 
 

@@ -53,6 +53,15 @@ def zig() -> Path:
     return Path(found.submodule_search_locations[0]) / "zig"
 
 
+@cache
+def unicorn() -> Path:
+    """The folder that unicorn is imported from."""
+    found = importlib.util.find_spec("unicorn")
+    if found is None or found.origin is None:
+        raise FileNotFoundError(missing())
+    return Path(found.origin).parents[1]
+
+
 def dump_tokens(source: bytes) -> bytes:
     """What clang says of the tokens, which it says on stderr."""
     return _front_end(source, "-dump-tokens").stderr
