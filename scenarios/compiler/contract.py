@@ -17,8 +17,9 @@ PASS = 60.0
 type Size = Literal["small", "medium", "large"]
 type Provenance = Literal["own", "golden"]
 type Result = Literal["pass", "fail", "agent_error", "infrastructure_error", "limit"]
-"""How a case ended; from a score of PASS on it is a pass. `agent_error`: the agent's program failed or left nothing that can be read;
-`limit`: something of the agent's used up its instructions, time or memory;
+"""How a case ended; from a score of PASS on it is a pass. `agent_error`: the agent's program
+failed or left nothing that can be read; `limit`: something of the agent's used up its
+instructions, time or memory;
 `infrastructure_error`: the grader failed, which is never a zero for the agent."""
 
 
