@@ -146,6 +146,12 @@ def _bench() -> click.Command:
     return bench
 
 
+def _sandbox() -> click.Command:
+    from stumble.commands.sandbox import sandbox
+
+    return sandbox
+
+
 def _demo() -> click.Command:
     from stumble.commands.demo import demo
 
@@ -203,6 +209,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "practice": _practice,
         "agent": _agent,
         "demo": _demo,
+        "sandbox": _sandbox,
         "bench": _bench,
         "selftest": _selftest,
     }

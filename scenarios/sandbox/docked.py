@@ -194,10 +194,8 @@ def _mounts(order: Order) -> tuple["Mount", ...]:
 
 def _lacks(client: "APIClient") -> tuple[str, ...]:
     """The limits that this engine cannot hold."""
-    info = client.info()
-    names = {"MemoryLimit": "memory", "CpuCfsQuota": "processor time", "PidsLimit": "processes"}
-    lacking = [what for name, what in names.items() if not info.get(name, True)]
     user = ("it runs as root, though without any capability",) if os.getuid() == 0 else ()
+    lacking = engine.unlimited(client.info())
     return (*(f"{what} is not limited by this engine" for what in lacking), *user)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,3 +100,18 @@ def attached(client: "APIClient", container: str) -> Iterator[socket.socket]:
     # What the SDK gives away would be closed when its response is collected.
     with socket.socket(fileno=given.detach()) as stream:
         yield stream
+
+
+def unlimited(info: Mapping[str, object]) -> tuple[str, ...]:
+    """What this engine cannot limit, as it says of itself."""
+    names = {"MemoryLimit": "memory", "CpuCfsQuota": "processor time", "PidsLimit": "processes"}
+    return tuple(what for name, what in names.items() if not info.get(name, True))
+
+
+def ours(client: "APIClient") -> tuple[str, ...]:
+    """The containers of sandboxes, each as its id, state and owner."""
+    found = client.containers(all=True, filters={"label": OWNER})
+    return tuple(
+        f"{each['Id'][:12]}  {each['State']}  process {each['Labels'][OWNER].partition(':')[0]}"
+        for each in found
+    )

@@ -3,7 +3,7 @@
 import io
 import json
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from docker.types import Mount
 
 IMAGE = "stumble-sandbox:latest"
+BUILT = "stumble.sandbox"
 SHOWN = "stumble.shown"
 """The label of an image that shows folders of this machine, read-only: paths, joined by colons."""
 MACHINE = ("/usr", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs")
 LINKS = ("bin", "lib", "lib32", "lib64", "sbin")
 FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp")
+PACKAGES = ("python3", "git", "g++", "make", "curl", "ca-certificates", "procps")
+NODE = ("nodejs", "npm")
+PROGRAMS = ("python3", "git", "c++", "make", "curl")
+"""What agents of the pipeline need: as Debian calls it, and how it is started."""
 USERS = b"root:x:0:0:root:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
 
 
@@ -61,7 +66,7 @@ def imported(client: "APIClient", tar: IO[bytes], tag: str, changes: Iterable[st
     """Make a root file system an image; ChildProcessError where the engine does not take it."""
     name, _, version = tag.partition(":")
     said = client.import_image_from_data(
-        tar, repository=name, tag=version or "latest", changes=list(changes)
+        tar, repository=name, tag=version or "latest", changes=[f"LABEL {BUILT}=1", *changes]
     )
     for line in filter(None, said.splitlines()):
         if error := json.loads(line).get("error"):
@@ -74,3 +79,41 @@ def _entry(name: str, kind: bytes) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)
     entry.type, entry.mode = kind, 0o644
     return entry
+
+
+def from_base(
+    client: "APIClient", base: str, tag: str, node: bool, say: Callable[[str], object]
+) -> None:
+    """An image on top of another, with what is not in it by apt-get; `say` gets each line.
+
+    ChildProcessError with the last words where a step fails.
+    """
+    programs = (*PROGRAMS, *(("node",) if node else ()))
+    there = " && ".join(f"command -v {name}" for name in programs)
+    packages = " ".join((*PACKAGES, *(NODE if node else ())))
+    install = f"apt-get update && apt-get install -y --no-install-recommends {packages}"
+    text = f"FROM {base}\nRUN ({there}) || ({install} && rm -rf /var/lib/apt/lists/*)\n"
+    lines = client.build(
+        fileobj=io.BytesIO(text.encode()),
+        tag=tag,
+        labels={BUILT: "1"},
+        rm=True,
+        forcerm=True,
+        decode=True,
+    )
+    last = ""
+    for line in lines:
+        if error := line.get("error"):
+            raise ChildProcessError(f"no image on top of {base}: {error.strip()} ({last})")
+        if said := str(line.get("stream", "")).strip():
+            say(last := said)
+
+
+def built(client: "APIClient") -> tuple[str, ...]:
+    """The images that were built here, each with its size and what of this machine it shows."""
+    lines = []
+    for each in client.images(filters={"label": BUILT}):
+        shows = each["Labels"].get(SHOWN, "").replace(":", " ")
+        size = f"{each['Size'] / 1e6:.0f} MB" + (f", shows {shows}" if shows else "")
+        lines += [f"{tag}  {size}" for tag in each["RepoTags"] or ()]
+    return tuple(sorted(lines))
