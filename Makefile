@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo test check lock bench
+.PHONY: setup dev demo test test-agents check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -17,6 +17,10 @@ demo: setup
 
 test: dev
 	@$(python) tests/groups.py
+
+# Installs every client of tests/clients.py, each pinned, and has it recorded and replayed.
+test-agents: dev
+	@$(python) tests/groups.py install agents
 
 check: dev
 	@$(python) tests/groups.py lint format types

@@ -24,9 +24,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "lint": (*PYTHON, "ruff", "check"),
     "format": (*PYTHON, "ruff", "format", "--check"),
     "types": (*PYTHON, "mypy"),
-    "agents": (*PYTHON, "tests.agents"),
+    "install": (*PYTHON, "tests.agents"),
     "alone": (*PYTHON, "pytest", "-m", "alone"),
-    "tests": (*PYTHON, "pytest", "-m", "not alone", "-n", "2"),
+    "agents": (*PYTHON, "pytest", "-m", "agents", "-n", "2"),
+    "tests": (*PYTHON, "pytest", "-m", "not alone and not agents", "-n", "2"),
     "selftest": (*PYTHON, "stumble", "selftest"),
     "mutants": (sys.executable, "tests/mutants/run.py"),
 }

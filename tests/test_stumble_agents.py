@@ -9,7 +9,6 @@ caches, tools that a provider runs) is not in these tapes.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 
@@ -17,15 +16,16 @@ import pytest
 
 from scenarios.practice.shell import parse, verify
 from scenarios.practice.workspace import WORKSPACE_TASKS
-from tests.workplace import AGENTS, LIMIT, TASK, Workplace, workplace
+from tests.clients import CLIENTS
+from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered, turns
+from tests.workplace import LIMIT, TASK, Workplace, workplace
 from traces.dialects import lens
 from traces.encoding import plain
-from traces.model import Exchange, Injection, Request
-from traces.story import Step, Story, tell
+from traces.model import Injection
+from traces.story import Story, tell
 from traces.tape import Tape, read
 
-FAILS = {"codex": 500, "codex-http": 500}
-"""The status that a client takes for worth another try; Codex gives up at a 429."""
+AGENTS = ("claude-code", "codex", "codex-http", "mini-swe-agent", "openai3", "pydantic-ai")
 
 COMMANDS = (
     "ls -l --time-style=full-iso",
@@ -38,7 +38,7 @@ COMMANDS = (
 CAT_NORTH = 2
 """Which call of the shell reads the file that the model is lied to about."""
 
-pytestmark = pytest.mark.timeout(LIMIT * 6)
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
 
 
 @pytest.fixture(params=AGENTS)
@@ -46,7 +46,7 @@ def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workplace]:
     """A workplace whose provider fails the second time that the model is to speak."""
-    status = FAILS.get(request.param, 429)
+    status = CLIENTS[request.param].fails
     folder = tmp_path_factory.mktemp(request.param)
     with workplace(folder, request.param, "--fail-step", f"2={status}") as opened:
         yield opened
@@ -58,7 +58,8 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     assert said.code == 0, said.err
     tape = read(place.tape)
     told = tell(tape)
-    holds_what_the_provider_answered(place, tape, told)
+    assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
+    holds_what_the_provider_answered(place.shop, tape, told)
     tells_the_tools_as_they_ran(place, told)
     folds_the_retry(told)
     assert ends(told) == ("233511", "stock 233511")
@@ -90,45 +91,6 @@ def stood(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
-def holds_what_the_provider_answered(place: Workplace, tape: Tape, told: Story) -> None:
-    """The tape has just the calls of the provider's log, byte for byte; the rest is noise."""
-    assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
-    model = {x.seq: x for x in tape.exchanges if asks(x.request)}
-    log = place.shop.asked()
-    assert sorted(map(digest, model.values())) == sorted(line["request"] for line in log)
-    answered = {line["request"]: line for line in log if line["status"] == 200}
-    for seq, answer in told.answers.items():
-        if seq not in model:
-            continue
-        line, response = answered[digest(model[seq])], model[seq].response
-        assert response is not None
-        assert line["id"].encode() in response.body
-        assert answer.message == line["message"]
-        assert [call.id for call in answer.calls] == line["call_ids"]
-    # Side requests run beside the conversation; within it the order is the provider's.
-    ours = [digest(model[seq]) for step in turns(told) for seq in step.seqs]
-    assert ours == [line["request"] for line in log if line["request"] in ours]
-
-
-def asks(request: Request) -> bool:
-    """True for what a model is to answer; a warm-up of a WebSocket only announces it."""
-    dialect = lens(request)
-    body = plain(request.headers, request.body) or b""
-    return dialect is not None and not dialect.reading()(body).state.silent
-
-
-def digest(exchange: Exchange) -> str:
-    """A model request by the bytes that the provider read."""
-    body = plain(exchange.request.headers, exchange.request.body) or b""
-    return sha256(body).hexdigest()
-
-
-def turns(told: Story) -> list[Step]:
-    """What the model said in the lane in which tools are called."""
-    (lane,) = {use.lane for use in told.uses}
-    return [step for step in told.turns if step.lane == lane]
-
-
 def tells_the_tools_as_they_ran(place: Workplace, told: Story) -> None:
     """Each call has its result, whatever ran first, and none of them went over the network."""
     uses = [use for use in told.uses if "COMPLETE_TASK" not in use.arguments]
@@ -150,14 +112,6 @@ def printed(told: Story, nth: int) -> str:
     shown = parse(told.uses[nth].result or "")
     assert shown is not None
     return str(shown["output"]).strip()
-
-
-def folds_the_retry(told: Story) -> None:
-    """The failed attempt and the next are one call of the model."""
-    tried = [step for step in turns(told) if len(step.seqs) > 1]
-    assert [len(step.seqs) for step in tried] == [2]
-    first, second = tried[0].seqs
-    assert told.placed[second].attempt_of == first
 
 
 def ends(told: Story) -> tuple[str, str]:
@@ -197,9 +151,9 @@ def unnamed(tape: Tape, faulted: Tape) -> None:
 
 def struck_at_the_model(place: Workplace) -> None:
     """The third turn is refused once, which each of these agents' clients tries again."""
-    status = 500 if place.agent.tool == "exec_command" else 429
     options = ("--at", "model", "--nth", "3", "--twins", "0", "--jobs", "1", *place.hosts, "--json")
-    said = place.stumble("fork", str(place.tape), "--fault", f"http_status:code={status}", *options)
+    fault = f"http_status:code={place.agent.fails}"
+    said = place.stumble("fork", str(place.tape), "--fault", fault, *options)
     result = said.json
     assert (result["fired"], result["diverged"]) == (1, []), said.err
     struck = read(Path(result["tape"]))

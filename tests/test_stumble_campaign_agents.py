@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.workplace import AGENTS, HOSTS, LIMIT, Workplace, workplace
+from tests.clients import CLIENTS
+from tests.workplace import HOSTS, LIMIT, Workplace, workplace
 from traces.store import Store
 
 NAMES = ("claude-code", "openai3")
 
-pytestmark = pytest.mark.timeout(LIMIT * 6)
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Workplace]]:
     """One folder and provider, and each agent in it."""
     with workplace(tmp_path_factory.mktemp("agents"), NAMES[0]) as opened:
-        yield [replace(opened, agent=AGENTS[name]) for name in NAMES]
+        yield [replace(opened, agent=CLIENTS[name]) for name in NAMES]
 
 
 def campaign(folder: Path, port: str) -> Path:

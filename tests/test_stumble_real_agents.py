@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> Iterator[Shop]:
 
 
 def mini(skill: str) -> tuple[str, ...]:
-    program = environment("mini-swe-agent").with_name("mini")
+    program = environment("sdks-httpx").with_name("mini")
     task = SHELL_TASKS["shell-sum"].prompt
     options = ("-y", "--exit-immediately", "-o", "trajectory.json")
     return (str(program), "-m", f"openai/practice/{skill}", "-t", task, *options)
@@ -111,7 +111,7 @@ print(whole.model)
 
 @pytest.mark.timeout(LIMIT)
 def test_a_program_on_openai_3_is_recorded_and_replayed(world: Shop) -> None:
-    agent = (str(environment("openai3")), "-c", ASKS)
+    agent = (str(environment("sdks")), "-c", ASKS)
     recorded = stumble(world, "record", "-o", "o3.tape", *world.host_options(), "--", *agent)
     assert (recorded.code, recorded.out) == (0, "practice/naive\n"), recorded.err
     assert "2 exchanges (2 model)" in recorded.err

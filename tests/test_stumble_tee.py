@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents import native
+from tests.agents import npm_agent
 from tests.scripted_model import CALL_ID, Script, serving
 from tests.tees import ROOT, SMALL
 from traces.story import tell
@@ -150,7 +150,7 @@ def test_claude_code_calls_its_stdio_server_through_the_tee_unknowingly(desk: De
     program, *args = server(desk)
     settings = {"small": {"type": "stdio", "command": program, "args": args}}
     config.write_text(json.dumps({"mcpServers": settings}))
-    agent = (str(native("claude-code")), "-p", "do it", "--dangerously-skip-permissions")
+    agent = (str(npm_agent("claude-code")), "-p", "do it", "--dangerously-skip-permissions")
     with serving(script) as url:
         env["ANTHROPIC_BASE_URL"] = url
         said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
@@ -183,7 +183,7 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
         )
         (home / "config.toml").write_text(text)
         options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
-        agent = (str(native("codex")), "exec", *options, "-m", "gpt-4o", "do it")
+        agent = (str(npm_agent("codex")), "exec", *options, "-m", "gpt-4o", "do it")
         env = {"CODEX_HOME": str(home), "CODEX_API_KEY": "x"}
         said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
     assert said[0] == 0, said

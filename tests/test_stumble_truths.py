@@ -209,7 +209,7 @@ def test_a_command_that_fails_in_the_copied_folder_never_reaches_the_recorded_an
     place = tmp_path / "place"
     place.mkdir()
     with shop(place) as world:
-        program = environment("mini-swe-agent").with_name("mini")
+        program = environment("sdks-httpx").with_name("mini")
         words = ("-t", SHELL_TASKS["shell-sum"].prompt, "-y", "--exit-immediately")
         agent = (str(program), "-m", "openai/practice/naive", *words, "-o", "run.json")
         said = world.stumble(

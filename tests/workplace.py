@@ -1,16 +1,15 @@
 """Agents that others wrote, in one workspace, before a provider that speaks TLS.
 
-Nothing is configured but what a user of each agent has in the environment anyway: a key, a
-model's name, and the certificate authority of the provider's company. The agents talk to the
-addresses that are built into them; `--host` leads those to loopback.
+They trust the certificate authority of the provider's company, as their users have it set, and
+talk to the addresses that are built into them; `--host` leads those to loopback.
 """
 
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,13 +18,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from mitmproxy.certs import CertStore
 
+from scenarios.practice import elsewhere
 from scenarios.practice.shell import ShellTask, lay_out
 from scenarios.practice.workspace import WORKSPACE_TASKS
-from tests.agents import LOCKS, environment, native
+from tests.clients import CLIENTS, Client
 from tests.shop import Said, Shop, shop
 
 TASK = WORKSPACE_TASKS["work-stock"]
-MODEL = "practice/naive"
 LIMIT = 120.0
 """Seconds for one run of one agent on a busy machine; alone they take 2 to 7."""
 HOSTS = (
@@ -41,83 +40,12 @@ HOSTS = (
 """Where the agents go by themselves: all of it ends at the provider, which knows only models."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
-    """One agent: its command for a prompt, and what its user has in the environment."""
-
-    command: Callable[[str], tuple[str, ...]]
-    tool: str = "bash"
-    """The name of its shell."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    record: tuple[str, ...] = ()
-    """More options for its recording."""
-
-
-def _claude(prompt: str) -> tuple[str, ...]:
-    output = ("--output-format", "stream-json", "--verbose")
-    unasked = "--dangerously-skip-permissions"
-    return (str(native("claude-code")), "-p", prompt, unasked, "--model", MODEL, *output)
-
-
-def _codex(prompt: str) -> tuple[str, ...]:
-    unasked = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
-    return (str(native("codex")), "exec", *unasked, "-m", MODEL, prompt)
-
-
-def _mini(prompt: str) -> tuple[str, ...]:
-    program = environment("mini-swe-agent").with_name("mini")
-    options = ("-y", "--exit-immediately", "-o", "../mini.json")
-    return (str(program), "-m", f"openai/{MODEL}", "-t", prompt, *options)
-
-
-def _openai3(prompt: str) -> tuple[str, ...]:
-    return (str(environment("openai3")), str(LOCKS / "openai_bash.py"), MODEL, prompt)
-
-
-def _pydantic(prompt: str) -> tuple[str, ...]:
-    return (str(environment("pydantic-ai")), str(LOCKS / "pydantic_bash.py"), MODEL, prompt)
-
-
-AGENTS: Mapping[str, Agent] = {
-    "claude-code": Agent(
-        command=_claude,
-        tool="Bash",
-        env={
-            "ANTHROPIC_API_KEY": "sk-ant-test-0123456789",
-            "ANTHROPIC_DEFAULT_HAIKU_MODEL": MODEL,
-            "IS_SANDBOX": "1",
-        },
-    ),
-    "codex": Agent(
-        command=_codex,
-        tool="exec_command",
-        env={"CODEX_API_KEY": "sk-test-0123456789"},
-    ),
-    "codex-http": Agent(
-        command=_codex,
-        tool="exec_command",
-        env={"CODEX_API_KEY": "sk-test-0123456789"},
-        record=("--no-websocket",),
-    ),
-    "mini-swe-agent": Agent(
-        command=_mini,
-        env={
-            "MSWEA_CONFIGURED": "true",
-            "MSWEA_COST_TRACKING": "ignore_errors",
-            "MSWEA_SILENT_STARTUP": "1",
-        },
-    ),
-    "openai3": Agent(command=_openai3),
-    "pydantic-ai": Agent(command=_pydantic),
-}
-
-
 @cache
-def _certificate() -> tuple[Path, Path]:
+def certificate() -> tuple[Path, Path]:
     """The provider's authority, and the key and certificate for all its names."""
     folder = Path(mkdtemp(prefix="stumble-test-"))
     store = CertStore.from_store(folder, "theirs", 2048)
-    entry = store.get_cert(None, [x509.DNSName(host) for host in HOSTS])
+    entry = store.get_cert(None, [x509.DNSName(host) for host in (*HOSTS, elsewhere.HOST)])
     key = entry.privatekey.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -133,9 +61,11 @@ class Workplace:
     """A folder with files in it, a provider, and one agent to work there."""
 
     shop: Shop
-    agent: Agent
+    agent: Client
     ca: Path
     task: ShellTask = TASK
+    elsewhere: tuple[str, ...] = ()
+    """More hosts, each with where it is."""
 
     @property
     def folder(self) -> Path:
@@ -175,7 +105,8 @@ class Workplace:
     @property
     def hosts(self) -> tuple[str, ...]:
         port = self.shop.hosts[1].rpartition(":")[2]
-        return tuple(w for host in HOSTS for w in ("--host", f"{host}=127.0.0.1:{port}"))
+        led = (*(f"{host}=127.0.0.1:{port}" for host in HOSTS), *self.elsewhere)
+        return tuple(word for each in led for word in ("--host", each))
 
     @property
     def tape(self) -> Path:
@@ -185,6 +116,6 @@ class Workplace:
 @contextmanager
 def workplace(folder: Path, agent: str, *provider: str) -> Iterator[Workplace]:
     """A workplace for the agent of that name."""
-    ca, pem = _certificate()
+    ca, pem = certificate()
     with shop(folder, "refund-1", "--tls", str(pem), *provider) as opened:
-        yield Workplace(shop=opened, agent=AGENTS[agent], ca=ca)
+        yield Workplace(shop=opened, agent=CLIENTS[agent], ca=ca)

@@ -15,6 +15,7 @@ NOISE: tuple[tuple[str, str, bool], ...] = (
     ("models.opencode.ai", "*", False),  # opencode
     ("models.dev", "*", False),  # opencode
     ("*", "/@opencode-ai[%]2[fF]plugin", False),  # opencode
+    ("api.openai.com", "/v1/traces/ingest", True),  # openai-agents
     ("ab.chatgpt.com", "*", True),  # codex
     ("chatgpt.com", "*/plugins*", False),  # codex
     ("*", "/backend-api/plugins/*", False),  # codex

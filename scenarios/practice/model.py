@@ -13,6 +13,7 @@ from hashlib import blake2b
 from itertools import repeat, takewhile
 
 from scenarios.practice import conversation, results
+from scenarios.practice.elsewhere import FETCHING
 from scenarios.practice.plan import Seen, Step, Task
 from scenarios.practice.proofs import Proof, proof
 from scenarios.practice.results import Call, Reading, differences
@@ -287,7 +288,12 @@ class _Player:
 
 
 _IGNORED = "ignored: "
-_TASKS: Mapping[str, Task | ShellTask] = {**EVERY, **SHELL_TASKS, **WORKSPACE_TASKS}
+_TASKS: Mapping[str, Task | ShellTask] = {
+    **EVERY,
+    **SHELL_TASKS,
+    **WORKSPACE_TASKS,
+    FETCHING.id: FETCHING,
+}
 
 
 def _call(step: Step, seen: Seen) -> Call:

@@ -15,11 +15,11 @@ _NORTH = {"lamps": 48271, "ropes": 36915, "sails": 70348}
 _SOUTH = {"lamps": 18264, "ropes": 59713}
 
 
-def _listed(figures: Mapping[str, int]) -> str:
+def listed(figures: Mapping[str, int]) -> str:
     return "".join(f"{name} {value}\n" for name, value in figures.items())
 
 
-def _step(name: str, why: str, command: str, *, beside: bool = False, fails: bool = False) -> Step:
+def step(name: str, why: str, command: str, *, beside: bool = False, fails: bool = False) -> Step:
     return Step(
         name=name,
         why=why,
@@ -44,10 +44,10 @@ task: {id}
         start=_START,
         files={"stock.txt": f"stock {sum(_NORTH.values()) + sum(_SOUTH.values())}\n"},
         plan=(
-            _step("list", "list the files", "ls -l --time-style=full-iso"),
-            _step("north", "read the north", "cat north.txt"),
-            _step("south", "read the south", "cat south.txt", beside=True),
-            _step("east", "look for the east", "cat east.txt", fails=True),
+            step("list", "list the files", "ls -l --time-style=full-iso"),
+            step("north", "read the north", "cat north.txt"),
+            step("south", "read the south", "cat south.txt", beside=True),
+            step("east", "look for the east", "cat east.txt", fails=True),
             Step(
                 name="write",
                 why="write the sum",
@@ -57,7 +57,7 @@ task: {id}
                     f"{sum_of(seen, 'north') + sum_of(seen, 'south')} > stock.txt"
                 },
             ),
-            _step("figures", "read the sum", "cat stock.txt"),
+            step("figures", "read the sum", "cat stock.txt"),
         ),
     )
 
@@ -68,7 +68,7 @@ def _part(side: str) -> ShellTask:
         id=f"work-{side}",
         prompt=f"Read {side}.txt and say the sum of its numbers.\ntask: work-{side}\n",
         files={},
-        plan=(_step("figures", f"read the {side}", f"cat {side}.txt"),),
+        plan=(step("figures", f"read the {side}", f"cat {side}.txt"),),
     )
 
 
@@ -96,7 +96,7 @@ def _lead(helpers: tuple[ShellTask, ...]) -> ShellTask:
         files={},
         plan=(
             *(_delegate(task, beside=nth > 0) for nth, task in enumerate(helpers)),
-            _step("figures", "check both", "cat north.txt south.txt"),
+            step("figures", "check both", "cat north.txt south.txt"),
         ),
     )
 
@@ -109,14 +109,14 @@ def _survey(helper: ShellTask) -> ShellTask:
         start=_START,
         files={},
         plan=(
-            _step("north", "read the north", "cat north.txt"),
+            step("north", "read the north", "cat north.txt"),
             _delegate(helper),
-            _step("figures", "read both", "cat north.txt south.txt"),
+            step("figures", "read both", "cat north.txt south.txt"),
         ),
     )
 
 
-_START = {"north.txt": _listed(_NORTH), "south.txt": _listed(_SOUTH)}
+_START = {"north.txt": listed(_NORTH), "south.txt": listed(_SOUTH)}
 _HELPERS = (_part("north"), _part("south"))
 WORKSPACE_TASKS: Mapping[str, ShellTask] = {
     task.id: task

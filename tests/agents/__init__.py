@@ -1,10 +1,11 @@
 """Environments for real agents, apart from ours because they pin what we do not.
 
-From pip: `NAME.in` says what an agent needs, `NAME.txt` locks it. From npm: NAME/package.json
-and NAME/package-lock.json, which hold a hash of each package and no address of any registry.
-The npm agents are named by their native package for Linux on x64 (235 MB for Claude Code,
-404 MB for Codex, so the cache is worth keeping): npm is needed to install them, and nothing
-of Node to run them. `make lock` renews all locks, `python -m tests.agents` installs all agents.
+From pip: `NAME.in` says what an agent needs, `NAME.txt` locks it; SDKs that can be installed
+together share an environment, `sdks` with those on httpx2, `sdks-httpx` with those on httpx. From
+npm: NAME/package.json and NAME/package-lock.json, which hold a hash of each package and no
+address of any registry, and the programs beside them. Where an agent has a native package, that
+for Linux on x64 is named (235 MB for Claude Code, 404 MB for Codex, so the cache is worth
+keeping). `make lock` renews all locks, `python -m tests.agents` installs all agents.
 """
 
 import fcntl
@@ -15,17 +16,24 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bootstrap import find_uv
+from bootstrap import clean_path, find_uv, pyenv_roots
 
 LOCKS = Path(__file__).parent
 CACHE = LOCKS.parent.parent / ".cache" / "agents"
 LIMIT = 900
 """Seconds that one step of an installation may take."""
 
-NATIVE = {
+OLDER = {"aider": "3.12", "openhands": "3.12"}
+"""The Python of an agent that does not run on ours."""
+
+PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",
     "aimock": "@copilotkit/aimock/dist/cli.js",
     "codex": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
+    "gemini-cli": "@google/gemini-cli/bundle/gemini.js",
+    "node-sdks": "../bash.mjs",
+    "opencode": "opencode-linux-x64/bin/opencode",
+    "qwen-code": "@qwen-code/qwen-code/cli.js",
 }
 """The program of each npm agent, below node_modules; aimock is a model, which benches ask."""
 
@@ -36,10 +44,14 @@ def environment(name: str) -> Path:
     return _installed(name, sys.version.encode() + lock.read_bytes(), _pip) / "bin" / "python"
 
 
-def native(name: str) -> Path:
+def npm_agent(name: str) -> Path:
     """The program of an npm agent, which is installed at the first call."""
-    lock = LOCKS / name / "package-lock.json"
-    return _installed(name, lock.read_bytes(), _npm) / "node_modules" / NATIVE[name]
+    files = b"".join(path.read_bytes() for path in _files(name) if path.name != "package.json")
+    return (_installed(name, files, _npm) / "node_modules" / PROGRAMS[name]).resolve()
+
+
+def _files(name: str) -> list[Path]:
+    return sorted((LOCKS / name).iterdir())
 
 
 def _installed(name: str, lock: bytes, install: Callable[[str, Path], None]) -> Path:
@@ -58,17 +70,30 @@ def _installed(name: str, lock: bytes, install: Callable[[str, Path], None]) -> 
 
 def _pip(name: str, making: Path) -> None:
     uv = find_uv()
-    run(uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, making)
+    python = _older(OLDER[name]) if name in OLDER else sys.executable
+    run(uv, "venv", "--quiet", "--relocatable", "--python", python, making)
     into = ("--quiet", "--python", making / "bin" / "python")
     run(uv, "pip", "sync", *into, "--require-hashes", LOCKS / f"{name}.txt")
 
 
+def _older(version: str) -> str:
+    """An older Python by absolute path, of pyenv or on PATH; else uv is to find or fetch it."""
+    under = [
+        p for root in pyenv_roots() for p in (root / "versions").glob(f"{version}.*/bin/python")
+    ]
+    return str(
+        max(under, default=None) or shutil.which(f"python{version}", path=clean_path()) or version
+    )
+
+
 def _npm(name: str, making: Path) -> None:
     making.mkdir()
-    for file in ("package.json", "package-lock.json"):
-        shutil.copy(LOCKS / name / file, making)
+    for file in _files(name):
+        shutil.copy(file, making)
     quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
-    run("npm", "ci", "--ignore-scripts", *quiet, folder=making)
+    # Not `npm ci`: it wants what is optional too, of which registries may lack some platforms.
+    chosen = ("--no-save", "--omit=optional", "--ignore-scripts")
+    run("npm", "install", *chosen, *quiet, folder=making)
 
 
 def run(*command: str | Path, folder: Path | None = None) -> None:

@@ -84,10 +84,10 @@ def _command(name: str, file: Path, confdir: Path, port: int) -> list[str]:
             *("--set", "connection_strategy=lazy", "--set", "server_replay_extra=404"),
         ]
     if name == "aimock":
-        from tests.agents import native
+        from tests.agents import npm_agent
 
         node = shutil.which("node") or "node"
-        return [node, str(native("aimock")), "-p", str(port), "-f", str(file), "--strict",
+        return [node, str(npm_agent("aimock")), "-p", str(port), "-f", str(file), "--strict",
                 "--log-level", "silent"]  # fmt: skip
     return [sys.executable, "-m", "tests.bench.playing", name, str(file), str(confdir)]
 
