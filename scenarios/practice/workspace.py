@@ -16,10 +16,12 @@ _SOUTH = {"lamps": 18264, "ropes": 59713}
 
 
 def listed(figures: Mapping[str, int]) -> str:
+    """A line for each figure: its name and its number."""
     return "".join(f"{name} {value}\n" for name, value in figures.items())
 
 
 def step(name: str, why: str, command: str, *, beside: bool = False, fails: bool = False) -> Step:
+    """A step that is one command of the shell."""
     return Step(
         name=name,
         why=why,
