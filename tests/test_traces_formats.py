@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.stored import Sql, answers, near, one
+from traces.failures import PASSED
 from traces.formats import bring, read, restore
-from traces.formats.ramp import PASSED
 from traces.relations import SCHEMAS
 from traces.sql import ask
 from traces.store import Store

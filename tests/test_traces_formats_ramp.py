@@ -244,3 +244,31 @@ def test_a_column_that_nobody_knows_is_named(tmp_path: Path) -> None:
     path.write_text("model,t0,t1,t2,t3,t4,t5,price\na,1,1,1,1,1,1,2\n")
     with pytest.raises(ValueError, match="no column 'price'; there are agent, cached_tokens, "):
         read(path)
+
+
+def test_who_ran_out_of_context_is_known_from_how_the_run_ended(ours: Sql) -> None:
+    rows = answers(
+        ours,
+        """SELECT failure, count(DISTINCT model) AS models, count(*) AS cells
+        FROM stages JOIN trajectories USING (trajectory_id)
+        WHERE NOT stages.passed GROUP BY failure ORDER BY failure""",
+    )
+    found = {each["failure"]: (each["models"], each["cells"]) for each in rows}
+    # By hand nine models were labelled; eight of these runs end in a provider saying so.
+    assert found["context"][0] == 8
+    assert found["provider"] == (1, 2)
+    assert sum(int(str(cells)) for _, cells in found.values()) == 90 - 40
+
+
+def test_the_causes_of_all_runs_are_those_of_their_ends(real: Sql) -> None:
+    rows = answers(
+        real,
+        """SELECT failure, count(DISTINCT trajectory_id) AS runs
+        FROM stages JOIN trajectories USING (trajectory_id)
+        WHERE cohort = 'engineer-500-all' AND failure IS NOT NULL GROUP BY failure""",
+    )
+    assert {each["failure"]: each["runs"] for each in rows} == {
+        "context": 8,
+        "provider": 5,
+        "budget": 3,
+    }

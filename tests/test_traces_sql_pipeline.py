@@ -206,3 +206,16 @@ def test_what_the_first_stages_are_given_is_no_help(sql: Sql) -> None:
     board(sql, [100] * 5 + [70], stages=given)
     found = one(sql, "FROM pipeline_runs")
     assert found["mr_told"] == found["mr"] == near((100 * 11 + 70 * 4) / 15)
+
+
+def test_a_run_counts_once_for_each_cause_of_its_stages(sql: Sql) -> None:
+    known: list[Known] = [{"passed": True}] * 3
+    full: Known = {"passed": False, "failure": "context"}
+    board(sql, [100, 80, 70, 0, 0, 0], [100] * 6, stages=[*known, full, full, {"passed": False}])
+    sql.execute("UPDATE stages SET passed = true, failure = NULL WHERE trajectory_id = 'p1'")
+    found = answers(sql, "FROM attribution ORDER BY cause NULLS LAST")
+    assert [(each["cause"], each["cells"], each["runs"]) for each in found] == [
+        ("context", 2, 1),
+        (None, 1, 1),
+    ]
+    assert (found[0]["share"], found[0]["of_runs"]) == (0.5, 2)

@@ -5,6 +5,8 @@ Injections and outcomes are verdicts of another room and are not made here.
 
 from collections.abc import Callable, Iterable, Iterator
 
+from traces.attempted import attempts
+from traces.failures import PASSED, failures
 from traces.model import Exchange, Trajectory
 from traces.relations import clipped, row
 from traces.stages import Bill, stages
@@ -233,8 +235,12 @@ def _stages(
         for exchange in tape.exchanges
         if told.placed[exchange.seq].kind == "model" and exchange.answered_by != "refused"
     ]
-    for found in stages(tape.marks, bills):
-        yield row("stages", {"trajectory_id": tape.trajectory.id, **found})
+    found = list(stages(tape.marks, bills))
+    failed = failures(attempts(found, tape.exchanges, told), PASSED)
+    for each in found:
+        why = failed.get(str(each["stage"]))
+        known = {"failure": why.cause, "failure_evidence": why.evidence} if why else {}
+        yield row("stages", {"trajectory_id": tape.trajectory.id, **each, **known})
 
 
 def _bill(exchange: Exchange, used: tuple[object, ...] | None) -> Bill:

@@ -15,13 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from traces.failures import PASSED, by_end, of_words
 from traces.formats.files import content, head
 from traces.relations import row, table
 
 NAME = "cohorts of pipeline runs (CSV with model and t0 to t5)"
-
-PASSED = 60
-"""The score from which a stage is passed."""
 
 STAGES = tuple(f"T{k}" for k in range(6))
 COUNTS = (
@@ -110,8 +108,11 @@ def _ended(entry: Entry) -> str | None:
 
 
 def _stages(trajectory: str, entry: Entry, said: Mapping[str, str]) -> Iterable[Row]:
-    for stage in STAGES:
-        score = _number(entry, stage.lower())
+    scores = {stage: _number(entry, stage.lower()) for stage in STAGES}
+    at, by = entry.get("stopped_at"), entry.get("stopped_by")
+    failed = by_end(of_words(by), at, scores) if at and by else {}
+    for stage, score in scores.items():
+        why = failed.get(stage)
         known = {
             "trajectory_id": trajectory,
             "stage": stage,
@@ -120,6 +121,8 @@ def _stages(trajectory: str, entry: Entry, said: Mapping[str, str]) -> Iterable[
             "outcome": "infrastructure_error" if score is None else None,
             "workload": said.get("workload"),
             "mode": said.get("mode"),
+            "failure": why.cause if why else None,
+            "failure_evidence": why.evidence if why else None,
         }
         yield row("stages", known)
 

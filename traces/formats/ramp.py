@@ -16,13 +16,11 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 
+from traces.failures import PASSED, Failure, by_end, of_words
 from traces.formats.files import content, head
 from traces.relations import row, table
 
 NAME = "RAMP score files (JSON objects with model and task0 to task5)"
-
-PASSED = 60
-"""The score from which a stage is passed."""
 
 type Row = tuple[object, ...]
 type Entry = Mapping[str, object]
@@ -92,21 +90,43 @@ def _both(entry: Entry) -> int | None:
 def _stages(trajectory: str, entry: Entry) -> list[Row]:
     flags = entry.get("resurrected")
     resurrected = flags if isinstance(flags, list) else [None] * 6
-    scores = [_number(entry.get(f"task{k}")) for k in range(6)]
+    scores = {f"T{k}": _number(entry.get(f"task{k}")) for k in range(6)}
+    failed = _failed(entry, scores)
     known = [
         {
             "trajectory_id": trajectory,
-            "stage": f"T{k}",
+            "stage": stage,
             "score": score,
             "passed": score >= PASSED,
             "resurrected": flag,
             "workload": "ramp",
             "mode": _mode(entry),
+            "failure": failed[stage].cause if stage in failed else None,
+            "failure_evidence": failed[stage].evidence if stage in failed else None,
         }
-        for k, (score, flag) in enumerate(zip(scores, resurrected, strict=True))
+        for (stage, score), flag in zip(scores.items(), resurrected, strict=True)
         if score is not None
     ]
     return [row("stages", each) for each in known]
+
+
+def _failed(entry: Entry, scores: Mapping[str, float | None]) -> Mapping[str, Failure]:
+    """The causes that the end of a run shows: in the last stage with rounds, and in all after it.
+
+    A model that ended by itself, and scored too little, shows none.
+    """
+    rounds = [k for k in range(6) if isinstance(entry.get(f"task{k}_agent_llm_rounds"), int)]
+    said = str(entry.get("last_error_detail") or entry.get("termination_detail") or "")
+    status = str(entry.get("termination_status"))
+    if not rounds or not status.startswith("error_"):
+        return {}
+    if status == "error_container_timeout" or "maximum iterations" in said:
+        ended = Failure(cause="budget", text=said or status)
+    elif status.startswith("error_llm_"):
+        ended = of_words(said or status)
+    else:
+        return {}
+    return by_end(ended, f"T{rounds[-1]}", scores)
 
 
 def _mode(entry: Entry) -> str | None:

@@ -66,6 +66,7 @@ VIEWS = (
     "cohorts",
     "efficiency",
     "completion",
+    "attribution",
     "resilience",
     "leaderboard",
 )
