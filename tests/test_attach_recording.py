@@ -196,7 +196,7 @@ def test_no_tape_is_written_over(tmp_path: Path) -> None:
 
 def bodies() -> Iterator[bytes]:
     yield b""
-    yield b'{"messages": [{"role": "user", "content": "hi"}]}'
+    yield b'{"messages": [{"role": "user", "content": "of session q7w8e9r0t1y2u3i4"}]}'
     yield json.dumps({"pin": PIN, "again": PIN}).encode()
     escaped, in_url = PIN.replace("/", chr(92) + "/"), quote(PIN, safe="")
     yield f'{{"escaped": "{escaped}", "url": "{in_url}"}}'.encode()
