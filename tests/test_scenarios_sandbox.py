@@ -1,24 +1,45 @@
-"""What an agent in a container can do and reach, with the real engine and the real recorder."""
+"""What an agent in a sandbox can do and reach, with the real engine and the real recorder."""
 
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
+from scenarios.sandbox import engine
+from scenarios.sandbox.confined import confined
 from scenarios.sandbox.docked import docked
+from scenarios.sandbox.opening import ours
 from scenarios.sandbox.reach import tried
-from scenarios.sandbox.values import Ran
+from scenarios.sandbox.values import Bounds, Order, Ran, Sandbox
 from tests.boxes import image, on_loop, order, said
-from tests.recorder_wire import Notes, recording, says, server_tls, serving
+from tests.recorder_wire import Notes, recording, reset, says, server_tls, serving
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+FLOOD = 200 << 20
+ROOM = Path(engine.__file__).parents[1]
+KINDS = ("entered", "bridged", "process")
 
-both_ways = pytest.mark.parametrize("bridge", [False, True], ids=["entered", "bridged"])
+
+def opened(kind: str, order: Order) -> AbstractAsyncContextManager[Sandbox]:
+    if kind == "process":
+        return confined(order)
+    return docked(order, image=image(), bridge=kind == "bridged")
 
 
-@both_ways
-def test_nothing_is_reached_past_the_relay(tmp_path: Path, bridge: bool) -> None:
+every_kind = pytest.mark.parametrize("kind", KINDS)
+both = pytest.mark.parametrize("kind", ["entered", "process"])
+
+
+@every_kind
+def test_nothing_is_reached_past_the_relay(tmp_path: Path, kind: str) -> None:
     async def main() -> None:
-        async with docked(order(tmp_path), image=image(), bridge=bridge) as box:
+        async with opened(kind, order(tmp_path)) as box:
             ways = await tried(box, tmp_path)
         assert len(ways) >= 5
         assert [way.name for way in ways if way.why is None] == []
@@ -27,39 +48,54 @@ def test_nothing_is_reached_past_the_relay(tmp_path: Path, bridge: bool) -> None
     on_loop(main())
 
 
-@both_ways
+@every_kind
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_who_is_listed_is_reached_by_the_recorder(
-    tmp_path: Path, bridge: bool, scheme: str
-) -> None:
+def test_who_is_listed_is_reached_by_the_recorder(tmp_path: Path, kind: str, scheme: str) -> None:
     async def main() -> None:
         notes = Notes()
         tls = server_tls() if scheme == "https" else None
-        async with (
-            serving(says(OK), tls=tls) as server,
-            recording(notes) as proxy,
-            docked(
-                order(tmp_path, proxy, allow=[f"localhost:{server.port}"]),
-                image=image(),
-                bridge=bridge,
-            ) as box,
-        ):
-            url = f"{scheme}://localhost:{server.port}/v1"
-            listed = await said(box, "curl", "-sS", "--noproxy", "", url)
-            other = await said(box, "curl", "-sS", "--noproxy", "", "http://other.example/")
+        async with serving(says(OK), tls=tls) as server, recording(notes) as proxy:
+            host = f"localhost:{server.port}"
+            async with opened(kind, order(tmp_path, proxy, allow=[host])) as box:
+                listed = await said(box, "curl", "-sS", f"{scheme}://{host}/v1")
+                other = await said(box, "curl", "-sS", "http://other.example/")
             assert listed == (Ran(exit=0, ended="exit"), "hello")
             assert other[1] == "stumble sandbox: other.example:80: not on the allow list\n"
             assert box.refused == {"other.example:80: not on the allow list": 1}
-            assert [each.request.url for each in notes.over] == [url]
+            assert [each.request.url for each in notes.over] == [f"{scheme}://{host}/v1"]
 
     on_loop(main())
 
 
-def test_a_command_works_in_the_workspace_and_changes_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "error"), [("entered", 56), ("process", 56), ("bridged", 18)])
+def test_a_reset_stays_a_reset_but_where_it_is_said_that_it_does_not(
+    tmp_path: Path, kind: str, error: int
+) -> None:
+    async def cut(request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK.replace(b"5", b"9"))
+        await writer.drain()
+        await asyncio.sleep(0.2)  # until what was sent is read
+        reset(writer)
+
     async def main() -> None:
-        script = "pwd; cat given; echo made > made; touch /etc/x; touch /usr/x; id -u; exit 3"
+        async with serving(cut) as server, recording() as proxy:
+            host = f"localhost:{server.port}"
+            async with opened(kind, order(tmp_path, proxy, allow=[host])) as box:
+                ran, _ = await said(box, "curl", "-sS", f"http://{host}/")
+                assert ran.exit == error  # 56: failure in receiving; 18: it ended too early
+                assert any("a reset" in lacks for lacks in box.weaker) == (kind == "bridged")
+
+    on_loop(main())
+
+
+@both
+def test_a_command_works_in_the_workspace_and_changes_nothing_else(
+    tmp_path: Path, kind: str
+) -> None:
+    async def main() -> None:
+        script = "pwd; cat given; echo made > made; touch /etc/x; touch /usr/x; exit 3"
         (tmp_path / "given").write_text("given\n")
-        async with docked(order(tmp_path), image=image()) as box:
+        async with opened(kind, order(tmp_path)) as box:
             ran, words = await said(box, "sh", "-c", script)
         assert ran == Ran(exit=3, ended="exit")
         assert words.splitlines()[:2] == [str(tmp_path), "given"]
@@ -67,3 +103,193 @@ def test_a_command_works_in_the_workspace_and_changes_nothing_else(tmp_path: Pat
         assert (tmp_path / "made").read_text() == "made\n"
 
     on_loop(main())
+
+
+@both
+def test_our_own_agent_runs_and_finds_no_golden_artifact_and_no_grader(
+    tmp_path: Path, kind: str
+) -> None:
+    async def main() -> None:
+        given = Order(workspace=tmp_path, env={"PYTHONDONTWRITEBYTECODE": "1"}, mounts=ours())
+        async with opened(kind, given) as box:
+            agent = (sys.executable, "-m", "scenarios.agents.builtin", "--help")
+            ran, words = await said(box, *agent)
+            assert (ran.exit, words[:6]) == (0, "usage:")
+            look = f"ls -A {ROOM / 'compiler'} 2>/dev/null | wc -l"
+            assert (await said(box, "sh", "-c", look))[1] == "0\n"
+
+    on_loop(main())
+
+
+@both
+def test_how_commands_end(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        (tmp_path / "text").write_text("no program")
+        async with opened(kind, order(tmp_path)) as box:
+            ends = {
+                command: await box.run(command.split(), budget=2.0)
+                for command in ("true", "no-such-program", "./text", "sleep 1000")
+            }
+            killed, _ = await said(box, "sh", "-c", "kill -9 $$")
+        assert ends["true"] == Ran(exit=0, ended="exit")
+        assert ends["no-such-program"].exit == 127
+        assert ends["./text"].exit == 126
+        assert ends["sleep 1000"].ended == "time"
+        assert killed == Ran(exit=137, ended="exit")
+
+    on_loop(main())
+
+
+@both
+def test_standard_input_is_passed_on_to_its_end(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        text = b"line\n" * 100_000
+        (tmp_path / "input").write_bytes(text)
+        async with opened(kind, order(tmp_path)) as box:
+            with (tmp_path / "input").open("rb") as given:
+                _, words = await said(box, "cat", stdin=given.fileno())
+            assert words.encode() == text
+            assert await said(box, "cat") == (Ran(exit=0, ended="exit"), "")
+
+    on_loop(main())
+
+
+@both
+def test_a_home_is_kept_where_one_is_given(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        for folder in ("work", "home"):
+            (tmp_path / folder).mkdir()
+        given = Order(workspace=tmp_path / "work", env={}, home=tmp_path / "home")
+        for script in ("echo before > ~/said", "cat ~/said"):
+            async with opened(kind, given) as box:
+                _, words = await said(box, "sh", "-c", script)
+        assert words == "before\n"
+
+    on_loop(main())
+
+
+HOG = "x = bytearray(1 << 30); x[::4096] = bytes(len(x[::4096])); print(len(x))"
+BOMB = "f() { f | f & }; f 2>/dev/null; sleep 2; ps -e | wc -l"
+FILL = "dd if=/dev/zero of=filled bs=1M count=1000 status=none; sleep 20"
+
+
+@both
+def test_memory_is_limited(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        async with opened(kind, order(tmp_path, memory=128 << 20)) as box:
+            ran, words = await said(box, "python3", "-c", HOG)
+        assert (ran, words) == (Ran(exit=137, ended="memory"), "")
+
+    on_loop(main())
+
+
+@both
+def test_processes_are_limited_and_all_of_them_end(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        async with opened(kind, order(tmp_path, processes=40)) as box:
+            _, words = await said(box, "bash", "-c", BOMB, budget=4.0)
+            numbers = [int(each) for each in words.split() if each.isdigit()]
+            assert all(number < 60 for number in numbers)
+            assert await said(box, "echo", "alive") == (Ran(exit=0, ended="exit"), "alive\n")
+
+    on_loop(main())
+
+
+@both
+def test_the_workspace_cannot_fill_the_disk(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        async with opened(kind, order(tmp_path, disk=50 << 20)) as box:
+            ran, _ = await said(box, "sh", "-c", FILL, budget=30.0)
+        assert ran.ended == "disk"
+
+    on_loop(main())
+
+
+def test_scratch_space_is_limited(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened("entered", order(tmp_path, scratch=10 << 20)) as box:
+            for place in ("/tmp/x", "~/x"):
+                ran, words = await said(box, "sh", "-c", f"head -c 20M /dev/zero > {place}")
+                assert "No space left on device" in words
+
+    on_loop(main())
+
+
+def test_a_flood_of_output_is_read_and_dropped(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened("entered", order(tmp_path, output=1 << 20)) as box:
+            ran, words = await said(box, "head", "-c", "200M", "/dev/zero")
+        assert ran == Ran(exit=0, ended="exit", dropped=FLOOD - (1 << 20))
+        assert len(words) == 1 << 20
+
+    on_loop(main())
+
+
+def test_a_share_of_the_processors_is_all_it_gets(tmp_path: Path) -> None:
+    async def main() -> None:
+        spin = "import time; e = time.monotonic() + 2\nwhile time.monotonic() < e: pass\n"
+        spin += "print(time.process_time())"
+        given = Order(workspace=tmp_path, env={}, bounds=Bounds(cpus=0.2))
+        async with opened("entered", given) as box:
+            _, words = await said(box, "python3", "-c", spin)
+        assert float(words) < 1.0  # of two seconds, and a fifth is 0.4
+
+    on_loop(main())
+
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from scenarios.sandbox.confined import confined
+from scenarios.sandbox.docked import docked
+from scenarios.sandbox.values import Order
+async def main():
+    order = Order(workspace=Path(sys.argv[1]), env={})
+    kind, image = sys.argv[2:]
+    async with docked(order, image=image) if kind == "docker" else confined(order) as box:
+        await box.run(["sh", "-c", "sleep 12345 & touch began; sleep 12345"])
+asyncio.run(main())
+"""
+
+
+def sleeping(folder: Path) -> list[int]:
+    """The processes that were begun in a folder."""
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdigit() and (each / "cwd").readlink() == folder:
+                found.append(int(each.name))
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("kind", ["docker", "process"])
+def test_an_owner_that_is_killed_leaves_nothing_that_runs(
+    tmp_path: Path, kind: str, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", OWNER, str(tmp_path), kind, image()]
+    with subprocess.Popen(command, cwd=ROOM.parent) as owner:
+        wait(lambda: (tmp_path / "began").exists())
+        assert len(sleeping(tmp_path)) >= 3
+        owner.send_signal(number)
+    wait(lambda: not sleeping(tmp_path))
+
+    on_loop(swept(tmp_path))
+    with engine.engine() as client:
+        left = client.containers(all=True, filters={"label": engine.OWNER})
+    assert [each for each in left if each["Labels"][engine.OWNER].startswith(f"{owner.pid}:")] == []
+
+
+async def swept(folder: Path) -> None:
+    """A later start, which removes what the engine still knows of the dead."""
+    async with docked(order(folder), image=image()):
+        pass
+
+
+def wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -15,12 +15,13 @@ from scenarios.sandbox.passing import files, led, proxy
 from scenarios.sandbox.places import bind
 from scenarios.sandbox.pump import Pump
 from scenarios.sandbox.relay import Relay
-from scenarios.sandbox.values import HOME, Ended, Isolation, Order, Ran
+from scenarios.sandbox.values import HOME, Ended, Isolation, Mount, Order, Ran
 from scenarios.sandbox.weight import outgrown
 
 if TYPE_CHECKING:
     from docker import APIClient
-    from docker.types import HostConfig, Mount
+    from docker.types import HostConfig
+    from docker.types import Mount as Bound
 
 GRACE = 2
 """Seconds between SIGTERM and SIGKILL."""
@@ -66,7 +67,7 @@ class Docked:
     _client: "APIClient"
     _image: str
     _holder: str
-    _mounts: tuple["Mount", ...]
+    _mounts: tuple["Bound", ...]
 
     @property
     def refused(self) -> Mapping[str, int]:
@@ -166,12 +167,18 @@ class Docked:
         bounds, shared = self.order.bounds, f"container:{self._holder}"
         whose = f"uid={os.getuid()},gid={os.getgid()}"
         scratch = f"rw,exec,nosuid,nodev,size={bounds.scratch}"
+        home = {} if self.order.home else {HOME: f"{scratch},mode=700,{whose}"}
+        seen = [Path(mount["Target"]) for mount in self._mounts]
+        hidden = {
+            path: "ro,size=4k"
+            for path in self.order.hidden
+            if any(Path(path).is_relative_to(each) for each in seen)
+        }
         return self._client.create_host_config(
             network_mode=shared,
             pid_mode=shared,
             mounts=list(self._mounts),
-            tmpfs={"/tmp": f"{scratch},mode=1777", HOME: f"{scratch},mode=700,{whose}"}  # noqa: S108
-            | dict.fromkeys(self.order.hidden, "ro,size=4k"),
+            tmpfs={"/tmp": f"{scratch},mode=1777", **home, **hidden},  # noqa: S108
             read_only=True,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
@@ -184,10 +191,11 @@ class Docked:
         )
 
 
-def _mounts(order: Order) -> tuple["Mount", ...]:
+def _mounts(order: Order) -> tuple["Bound", ...]:
     """The workspace, what was asked for, and the files that the environment names."""
     asked = {str(order.workspace): bind(order.workspace, str(order.workspace), writable=True)}
-    for each in (*order.mounts, *files(order.env)):
+    home = (Mount(source=order.home, target=HOME, writable=True),) if order.home else ()
+    for each in (*home, *order.mounts, *files(order.env)):
         asked.setdefault(each.target, bind(each.source, each.target, writable=each.writable))
     return tuple(asked.values())
 

@@ -142,10 +142,10 @@ def _warden(
                 yield warden, reported, held
             finally:
                 held.close()
-                _end(warden)
+                end(warden)
 
 
-def _end(warden: subprocess.Popen[bytes]) -> None:
+def end(warden: subprocess.Popen[bytes]) -> None:
     """Wait for a warden that was let go of; it is killed where it does not end."""
     try:
         warden.wait(PATIENCE)

@@ -9,8 +9,10 @@ type Isolation = Literal["docker", "process"]
 type Ended = Literal["exit", "time", "memory", "disk"]
 """Why a command ended: by itself or by a signal, or because it had used up what it was given."""
 
+SECRET = (str(Path(__file__).resolve().parents[1] / "compiler"),)
+"""Golden artifacts, graders and solutions: what no agent may find."""
 HOME = "/tmp/home"  # noqa: S108
-"""Where a command in a container is at home; empty for each command unless something is mounted."""
+"""Where a command in a container is at home."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,9 @@ class Order:
     allow: tuple[str, ...] = ()
     """Whom it may reach through that proxy; see `allow.Allow`."""
     mounts: tuple[Mount, ...] = ()
-    hidden: tuple[str, ...] = ()
-    """Folders below what is mounted that it shall find empty."""
+    home: Path | None = None
+    """A folder in which it is at home, for agents that go on with what they did before; None is an
+    empty one for each command."""
+    hidden: tuple[str, ...] = SECRET
+    """Folders that it shall find empty where it would see them at all."""
     bounds: Bounds = field(default_factory=Bounds)

@@ -2,10 +2,13 @@
 
     command   program and arguments; `cwd`, `env` as it is to have them
     scratch   a folder of its own, limited in size; the file `left` in it is handed back
+    env None is the warden's own, which nobody else can read as they can read ORDER
     writes    folders that it may write to besides; hidden: folders that it sees empty
     limits    cpu, memory, file, disk, processes, files
     hold      a pipe, by number: when its other end is closed all is ended; `report`: a pipe that
               gets a line of JSON and the bytes of `left`
+    door      a Unix socket, by number, that gets a socket which listens at `port` of the loopback
+              of the command's own network, where it has one
 
 Where the kernel allows, it first enters namespaces of its own: a network without interfaces, a
 file system that is read-only but for these folders, and processes of which none outlives this
@@ -17,11 +20,13 @@ Standard library only, and little of it, for every run waits for this to start.
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import select
 import signal
+import socket
 import stat
 import struct
 import sys
@@ -33,6 +38,7 @@ SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, 
 PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_CHILD_SUBREAPER = 1, 8, 36  # linux/prctl.h
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 38, 47, 2
 CAP_DAC_READ_SEARCH, CAPABILITY_VERSION_3 = 2, 0x20080522
+IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # linux/if.h, linux/sockios.h
 ADDR_NO_RANDOMIZE = 0x0040000
 STRANGERS = 0x4000_0000
 """User ids from here on belong to nobody: so the processes of each command are counted alone."""
@@ -50,12 +56,13 @@ class Order:
     def __init__(self, text: str) -> None:
         told = json.loads(text)
         self.command: list[str] = told["command"]
-        self.env: dict[str, str] = told["env"]
+        self.env: dict[str, str] = dict(os.environ) if told["env"] is None else told["env"]
         self.cwd, self.scratch, self.left = str(told["cwd"]), str(told["scratch"]), told["left"]
         self.writes: list[str] = told["writes"]
         self.hidden: list[str] = told["hidden"]
         self.limits: dict[str, float] = told["limits"]
         self.hold, self.report = int(told["hold"]), int(told["report"])
+        self.door, self.port = told.get("door"), int(told.get("port", 0))
 
     def limit(self, name: str) -> int:
         return int(self.limits[name])
@@ -101,6 +108,17 @@ def shut_in() -> bool:
             with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
                 file.write(text)
         return True
+
+
+def open_door(order: Order) -> None:
+    """Hand out a socket that listens in our network, in which loopback is down at first."""
+    if order.door is None:
+        return
+    with socket.socket(fileno=order.door) as door, socket.socket() as asking:
+        up = struct.pack("16sh14x", b"lo", IFF_UP)
+        fcntl.ioctl(asking, SIOCSIFFLAGS, up)
+        with socket.create_server(("127.0.0.1", order.port), backlog=512) as listening:
+            socket.send_fds(door, [b"."], [listening.fileno()])
 
 
 def close_folders(order: Order) -> None:
@@ -171,7 +189,7 @@ def limit(order: Order, *, counted: bool) -> None:
     cpu = max(1, round(order.limits["cpu"]))
     wanted = {
         resource.RLIMIT_CPU: (cpu, cpu + 1),
-        resource.RLIMIT_AS: (order.limit("memory"),) * 2,
+        resource.RLIMIT_AS: (int(order.limits.get("addresses", order.limit("memory"))),) * 2,
         resource.RLIMIT_FSIZE: (order.limit("file"),) * 2,
         resource.RLIMIT_NOFILE: (order.limit("files"),) * 2,
         resource.RLIMIT_CORE: (0, 0),
@@ -398,6 +416,7 @@ def main() -> None:
         except OSError:
             call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         else:
+            open_door(order)
             user = stranger(order)
             close_folders(order)
             had += ["network", "folders", *(["count"] if own_user or user else [])]
