@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from recorder.marks import Facts
 from stumble.prices import price
@@ -36,10 +36,16 @@ class Spent:
         self.seconds += other.seconds
 
 
+@runtime_checkable
 class Hears(Protocol):
     """Whoever wants to know of marks besides the tape."""
 
     def hear(self, mark: Mark) -> None: ...
+
+
+def hearing(*those: object) -> tuple[Hears, ...]:
+    """Those of them that want to know of marks."""
+    return tuple(each for each in those if isinstance(each, Hears))
 
 
 class Marking:

@@ -11,7 +11,8 @@ from replay.player import Player
 from replay.rules import Rules, bind
 from stumble import tapes
 from stumble.home import new_id
-from stumble.marking import Marking
+from stumble.marking import Marking, hearing
+from stumble.pipeline.verdict import Pipeline
 from stumble.runs import Launch, Plan, Played, close, trajectory
 from stumble.theatre import Theatre, act
 from stumble.upstreams import remembered
@@ -19,6 +20,7 @@ from stumble.workspaces import IN_PLACE, Place
 from traces.conversation import Watch
 from traces.model import Exchange, Request
 from traces.redact import secrets
+from traces.stages import differences
 from traces.tape import Tape, Writer
 
 
@@ -32,6 +34,8 @@ async def _play(
     house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch, place: Place
 ) -> Played:
     world = place.world(plan.world)
+    if isinstance(world, Pipeline):
+        world = world.anew()
     if world is not None:
         await world.reset()
     began, run = time.monotonic(), new_id()
@@ -85,7 +89,8 @@ async def _play(
         )
         marking = None
         if recording.marks:
-            marking = Marking(watch, tape, began=began, run=run, timed=plan.fork is not None)
+            forked, also = plan.fork is not None, hearing(world)
+            marking = Marking(watch, tape, began=began, run=run, timed=forked, also=also)
         acted = await act(
             house,
             launch,
@@ -102,7 +107,8 @@ async def _play(
             marking=marking,
         )
         unasked = () if plan.fork else tuple(_named(x) for x in player.unasked())
-        left = (*player.diverged, *unasked)
+        regraded = () if plan.out or plan.strike else _regraded(recording, marking)
+        left = (*player.diverged, *regraded, *unasked)
         ending = await close(tape, watch, acted.exit, world, began, left, player.missed)
     await asyncio.to_thread(tapes.close, path)
     return Played(
@@ -110,7 +116,7 @@ async def _play(
         path=path,
         exit=acted.exit,
         ending=ending,
-        diverged=tuple(player.diverged),
+        diverged=(*player.diverged, *regraded),
         missed=tuple(player.missed),
         unasked=unasked,
         fired=nemesis.fired if nemesis else 0,
@@ -126,6 +132,11 @@ async def _play(
         attempts=acted.attempts,
         kept=place.kept,
     )
+
+
+def _regraded(recording: Tape, marking: Marking | None) -> tuple[str, ...]:
+    """What a strict replay told otherwise than its recording, where that told anything."""
+    return tuple(differences(recording.marks, marking.marks)) if marking else ()
 
 
 def _as_it_is(request: Request) -> Request:

@@ -13,7 +13,7 @@ from recorder.authority import certificate
 from recorder.environment import NODE_HOOK, bundle, environment
 from scenarios.world import World
 from stumble import tapes
-from stumble.marking import Marking
+from stumble.marking import Marking, hearing
 from stumble.runs import Hosts, Labels, Launch, Played, close, trajectory
 from stumble.theatre import Acted, act, desk, markable, teed, theatre
 from stumble.upstreams import Upstream, ports, told, variables
@@ -49,13 +49,14 @@ async def record(
     armed: "tuple[Armed, ...]" = (),
     seed: int = 0,
     marked: bool = False,
-    parent: str | None = None,
+    before: str | None = None,
 ) -> Played:
     """Run the agent against the live world and keep what was said, on a new tape.
 
     A tape that lies in a store is named after `id`, by which the store finds it again. With
     faults the performer listens, which can hold answers back and cut them, and WebSockets are
-    declined. The command may tell facts where it is to be `marked`, and go on from a `parent`.
+    declined. The command may tell facts where it is to be `marked`, and go on from
+    where the run `before` was ended.
     """
     if world is not None:
         await world.reset()
@@ -66,10 +67,10 @@ async def record(
         launch,
         id=id,
         world="fresh" if world else "none",
-        source="record",
+        source="resume" if before else "record",
         condition="fault" if armed else "clean",
         seed=seed if armed else None,
-        parent=parent,
+        parent=before,
         tools=tools,
         equivalent=equivalent,
         upstreams={each.text: each.variables for each in upstreams},
@@ -79,7 +80,7 @@ async def record(
     )
     nemesis = None
     with Writer(path, head, secrets=secrets(os.environ), redact=redact) as tape:
-        marking = Marking(watch, tape, began=began, run=id) if marked else None
+        marking = Marking(watch, tape, began=began, run=id, also=hearing(world)) if marked else None
         if armed:
             from stumble.strikes import unrehearsed
 

@@ -7,15 +7,20 @@ budget        {stage, kind, limit}: a budget is used up
 graded        {stage, score, passed, result, given, cases: {name: [result, score, reached]}};
               with `before`, of an earlier run that this one goes on from, and then with what
               it cost: calls, tokens, cost_usd, seconds, and what its other marks said
+sandbox       {stage, isolation, weaker, refused}: what did not hold the agent, and what it was
+              refused
 resurrection  {stage, reason, score}: the golden artifact took the place of the agent's own
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from traces.model import Mark
 
 ABOUT = ("mode", "arm", "sandbox", "workload")
+APART = ("seconds", "walls", "stage")
+"""What of a fact is not compared: time, and what is of the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +96,48 @@ def _cost(bills: list[Bill]) -> dict[str, object]:
         "tokens": sum(tokens) if tokens or not bills else None,
         "cost_usd": sum(known) if len(known) == len(dollars) and (known or not bills) else None,
     }
+
+
+def differences(recorded: Iterable[Mark], now: Iterable[Mark]) -> Iterator[str]:
+    """What two runs tell otherwise of each stage, but for the time that it took; in words."""
+    before, after = _by_stage(recorded), _by_stage(now)
+    for stage in dict.fromkeys((*before, *after)):
+        was, told = before.get(stage, []), after.get(stage, [])
+        if was != told:
+            yield f"{stage or 'the pipeline'}: {_differs(was, told)}"
+
+
+type _Told = list[tuple[str, dict[str, object]]]
+
+
+def _by_stage(marks: Iterable[Mark]) -> dict[str, _Told]:
+    found: dict[str, _Told] = {}
+    for mark in marks:
+        if mark.name == "sandbox":  # what held an agent is of the machine
+            continue
+        said = json.loads(json.dumps(dict(mark.data)))
+        said = {name: value for name, value in said.items() if name not in APART}
+        found.setdefault(str(mark.data.get("stage", "")), []).append((mark.name, said))
+    return found
+
+
+def _differs(was: _Told, told: _Told) -> str:
+    """The first thing of a stage that is not as it was."""
+    for (name, before), (other, after) in zip(was, told, strict=False):
+        if name != other:
+            return f"{other} was told, recorded was {name}"
+        if before != after:
+            keys = [key for key in before | after if before.get(key) != after.get(key)]
+            if "cases" in keys:
+                return f"{name}: {_cases(before['cases'], after['cases'])}"
+            said = ", ".join(f"{k} {after.get(k)}, recorded {before.get(k)}" for k in keys[:3])
+            return f"{name}: {said}"
+    return f"{len(told)} facts were told, recorded were {len(was)}"
+
+
+def _cases(before: object, after: object) -> str:
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return f"cases {after}, recorded {before}"
+    other = [case for case in before | after if before.get(case) != after.get(case)]
+    shown = ", ".join(f"{c} {after.get(c)}, recorded {before.get(c)}" for c in other[:2])
+    return f"{len(other)} of {len(before)} cases differ: {shown}"

@@ -110,6 +110,7 @@ def fork(
     from stumble.forks import fork as run_fork
     from stumble.home import authority, store_root
     from stumble.launch import Cold
+    from stumble.pipeline.verdict import Pipeline, passed
     from stumble.stagecraft import apart, at_once
     from stumble.summary import troubles
     from stumble.tapes import load
@@ -121,6 +122,9 @@ def fork(
     world = by_command(reset, verify, state=state)
     hosts = options.hosts(host_texts)
     recording = load(tape)
+    marked = world is None and bool(recording.marks)
+    if marked:
+        world = Pipeline(passed(recording.marks))
     matching.check(recording.trajectory.rules, tape)
     command = options.checked(command or recording.trajectory.command)
     if confirm and (times > 1 or not twins):
@@ -145,7 +149,7 @@ def fork(
             workspace=set_apart.workspace,
         )
     forked = Forked(wanted=design.continuations())
-    jobs = min(at_once(set_apart, jobs, world=world is not None), len(forked.wanted))
+    jobs = min(at_once(set_apart, jobs, world=world is not None and not marked), len(forked.wanted))
     for line in (
         f"striking {design.found.describe()}",
         set_apart.where(),

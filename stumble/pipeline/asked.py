@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from scenarios.compiler.contract import STAGES
+from scenarios.sandbox.images import IMAGE
+from scenarios.sandbox.values import Isolation
 
 type Mode = Literal["guided", "progressive", "autonomous"]
 type Arm = Literal["resurrect", "no-resurrection", "from-golden"]
@@ -23,9 +25,7 @@ class Asked:
     """Which agent goes through which stages, and how."""
 
     agent: str
-    """Its command, with `{task}` and the like."""
-    again: str | None = None
-    """Its command to go on with the conversation of the stage before."""
+    """The name of a preset, or a command; nothing where the workspace is graded as it lies."""
     model: str | None = None
     stages: tuple[str, ...] = STAGES
     mode: Mode = "guided"
@@ -33,7 +33,11 @@ class Asked:
     limits: Mapping[str, float] = field(default_factory=dict)
     """By `calls`, `tokens`, `dollars`, `seconds`."""
     language: str = "python"
-    sandbox: str = "process"
+    sandbox: Isolation = "process"
+    image: str = IMAGE
+    """What the containers are made of."""
+    allow: tuple[str, ...] = ()
+    """Whom an agent in a container may reach by the recorder."""
     workload: str = "embedded"
     jobs: int = 2
 
@@ -50,7 +54,7 @@ class Asked:
     def read(cls, folder: Path) -> Self:
         """That of a run's folder; FileNotFoundError where there is none."""
         said = json.loads((folder / FILE).read_text())
-        return cls(**said | {"stages": tuple(said["stages"])})
+        return cls(**said | {name: tuple(said[name]) for name in ("stages", "allow")})
 
     def said(self) -> dict[str, object]:
         """What its first mark says."""
@@ -59,6 +63,7 @@ class Asked:
             "language": self.language,
             "mode": self.mode,
             "arm": self.arm,
+            "agent": self.agent,
             "sandbox": self.sandbox,
             "stages": list(self.stages),
         }

@@ -28,6 +28,8 @@ class Kept:
     folder: Path
     run: str
     """The recording that writes it."""
+    before: str | None = None
+    """The recording that it goes on from."""
     laid_out: bool = False
     graded: dict[str, list[tuple[str, Facts]]] = field(default_factory=dict)
     """By stage, the marks to be told of it again by a run that goes on from here."""
@@ -39,11 +41,17 @@ class Kept:
         graded = {
             stage: [(name, data) for name, data in marks] for stage, marks in said["graded"].items()
         }
-        return cls(folder=folder, run=said["run"], laid_out=said["laid_out"], graded=graded)
+        run, before, laid_out = said["run"], said["before"], said["laid_out"]
+        return cls(folder=folder, run=run, before=before, laid_out=laid_out, graded=graded)
 
     def write(self) -> None:
         """Put it in the place of what was kept before."""
-        said = {"run": self.run, "laid_out": self.laid_out, "graded": self.graded}
+        said = {
+            "run": self.run,
+            "before": self.before,
+            "laid_out": self.laid_out,
+            "graded": self.graded,
+        }
         _whole(self.folder / STATE, json.dumps(said).encode())
 
     def slot(self, stage: str) -> Slot | None:

@@ -1,57 +1,106 @@
 """A run of the pipeline as a recording: its folder, its command, its tape."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import click
+from typing import TYPE_CHECKING
 
 from recorder import loop
 from scenarios.workspace.snapshot import Limits
 from stumble import indexing
-from stumble.home import authority, new_id, store_root
+from stumble.exits import Wrong
+from stumble.home import authority, new_id
 from stumble.launch import Cold
 from stumble.pipeline.asked import Asked
 from stumble.pipeline.kept import Kept
+from stumble.pipeline.verdict import Pipeline
 from stumble.recording import record
-from stumble.runs import Labels, Played
+from stumble.runs import Hosts, Labels, Played
 from stumble.workspaces import snapshot
+from traces.nearest import nearest
 from traces.store import Store
+
+if TYPE_CHECKING:
+    from faults.nemesis import Armed
 
 RUNS = "pipelines"
 COMMAND = (sys.executable, "-m", "stumble", "pipeline", "drive", ".")
+LARGEST = Limits(bytes=1 << 30, files=50_000)
 
 
-def run(asked: Asked) -> int:
-    """Record a new run of the pipeline; the exit code."""
-    store, id = Store(store_root()), new_id()
-    folder = store.root / RUNS / id
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where and in what surroundings a run is recorded."""
+
+    store: Store
+    hosts: Hosts
+    agent: str | None = None
+    """What to call the agent."""
+    rules: tuple[str, ...] = ()
+    armed: "tuple[Armed, ...]" = ()
+    seed: int = 0
+    say: Callable[[str], object] = lambda line: None
+
+
+def begun(ground: Ground, asked: Asked, prepare: Callable[[Path], object] | None = None) -> Played:
+    """Record a new run; `prepare` makes its workspace in the place of the starter."""
+    id = new_id()
+    folder = ground.store.root / RUNS / id
     folder.mkdir(parents=True)
     asked.write(folder)
-    Kept(folder=folder, run=id).write()
-    played = _recorded(store, asked, folder, id)
-    indexing.refresh(store)
-    click.echo(f"recorded {played.path}", err=True)
-    return played.exit.code
+    kept = Kept(folder=folder, run=id)
+    if prepare is not None:
+        prepare(folder)
+        kept.laid_out = True
+    kept.write()
+    return _recorded(ground, asked, kept)
 
 
-def _recorded(store: Store, asked: Asked, folder: Path, id: str) -> Played:
-    taken = snapshot(folder, store, Limits(bytes=256 << 20, files=50_000), lambda *_: None)
+def resumed(ground: Ground, id: str) -> Played:
+    """Record the rest of a run that was ended before its last stage was graded."""
+    folder = ground.store.root / RUNS / id
+    if not (folder / "state.json").exists():
+        names = [each.name for each in (ground.store.root / RUNS).glob("*")]
+        raise Wrong(f"there is no run {id!r} of the pipeline{nearest(id, names)}")
+    asked, kept = Asked.read(folder), Kept.read(folder)
+    if all(stage in kept.graded for stage in asked.stages):
+        raise Wrong(f"the run {id} is over: all its stages are graded")
+    kept.before, kept.run = kept.run, new_id()
+    kept.write()
+    return _recorded(ground, asked, kept)
+
+
+def _recorded(ground: Ground, asked: Asked, kept: Kept) -> Played:
+    store, folder = ground.store, kept.folder
+    ground.say(f"pipeline: run {folder.name}")
+    taken = snapshot(folder, store, LARGEST, lambda done, of: None)
+    path = store.tapes / f"{kept.run}.tape"
     with TemporaryDirectory(prefix="stumble-") as scratch:
-        return loop.run(
+        played = loop.run(
             record(
-                store.tapes / f"{id}.tape",
+                path,
                 Cold(command=COMMAND, cwd=folder),
-                id=id,
+                id=kept.run,
                 ca=authority(),
                 scratch=Path(scratch),
+                hosts=ground.hosts,
+                world=Pipeline(frozenset(asked.stages)),
                 labels=Labels(
-                    agent=asked.agent.split()[0],
+                    agent=ground.agent or asked.agent.split()[0].rpartition("/")[2],
                     model=asked.model,
-                    task=f"pipeline-{asked.workload}",
+                    task=f"pipeline:{asked.workload}",
                 ),
+                rules=ground.rules,
+                armed=ground.armed,
+                seed=ground.seed,
+                say=ground.say,
                 workspace=folder,
                 snapshot=taken.name,
                 marked=True,
+                before=kept.before,
             )
         )
+    indexing.refresh(store)
+    return played

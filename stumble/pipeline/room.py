@@ -1,0 +1,65 @@
+"""The sandbox in which the agents of a run work."""
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recorder.process import run
+from scenarios.sandbox.docked import docked
+from scenarios.sandbox.passing import passed
+from scenarios.sandbox.values import Isolation, Order, Ran, Sandbox
+from stumble.pipeline.asked import Asked
+from stumble.workspaces import COPY
+
+STAGE = "STUMBLE_STAGE"
+"""Tells the agent at which stage it is."""
+
+
+@asynccontextmanager
+async def opened(asked: Asked, workspace: Path, stage: str) -> AsyncIterator[Sandbox]:
+    """A sandbox for one agent; ChildProcessError, in one line, where it cannot be had."""
+    own = {STAGE: stage, "PWD": str(workspace)}
+    if asked.sandbox == "docker":
+        env = passed(os.environ) | own
+        order = Order(workspace=workspace, env=env, allow=asked.allow)
+        async with docked(order, image=asked.image) as sandbox:
+            yield sandbox
+        return
+    env = {name: value for name, value in os.environ.items() if name != COPY} | own
+    yield _Plain(order=Order(workspace=workspace, env=env))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plain:
+    """A process like any other."""
+
+    order: Order
+    isolation: Isolation = "process"
+    weaker: tuple[str, ...] = ("the agent is a process like any other of this user",)
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        budget: float | None = None,
+        stdin: int | None = None,
+        stdout: int = 1,
+        stderr: int = 2,
+    ) -> Ran:
+        """Run a command to its end; see `Sandbox.run`."""
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+            ended = await run(
+                command,
+                env={**self.order.env, **(env or {})},
+                cwd=cwd or self.order.workspace,
+                budget=budget,
+                stdin=nothing if stdin is None else stdin,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        return Ran(exit=ended.code, ended="time" if ended.budget else "exit")
