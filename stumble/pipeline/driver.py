@@ -101,7 +101,7 @@ class Driver:
 
     async def _attempt(self, stage: str, began: Facts) -> Went:
         go_on = self.asked.mode == "progressive" and stage != self.asked.stages[0]
-        task = self.work.task(self.workspace, stage)
+        task = self.work.task(self.workspace, stage, first=not go_on)
         start = preset(self.asked.agent).start(task, self.asked.model, go_on=go_on)
         left = began.get("left")
         _say(f"{stage}: the agent works")

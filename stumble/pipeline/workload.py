@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Protocol
 
-from scenarios.compiler.contract import CaseGrade, Graded, Slot
+from scenarios.compiler import golden, grading, starter, toolchain
+from scenarios.compiler.contract import Graded, Slot
+from traces.nearest import nearest
 
 
 class Workload(Protocol):
@@ -17,8 +19,8 @@ class Workload(Protocol):
         """Make the workspace as the agent finds it; `bare` is without a starter."""
         ...
 
-    def task(self, folder: Path, stage: str | None) -> str:
-        """The text of a stage's task; None is that of all of them."""
+    def task(self, folder: Path, stage: str, *, first: bool) -> str:
+        """The text of a stage's task; the first one of a conversation begins with the whole."""
         ...
 
     def source(self) -> Slot:
@@ -34,34 +36,43 @@ class Workload(Protocol):
         ...
 
 
-class Sketch:
-    """The first sketch of a workload: a stage is passed by a file `tN/run`."""
+class Embedded:
+    """The compiler of a small C, which needs nothing but packages."""
 
     def missing(self) -> str | None:
-        return None
+        """The line on how to install the extra; None where it is here."""
+        return toolchain.missing()
 
     def lay_out(self, folder: Path, language: str, *, bare: bool) -> None:
-        for number in range(6):
-            (folder / f"t{number}").mkdir(parents=True)
+        """The tasks, the samples, the check, and the starter."""
+        starter.lay_out(folder, language, bare=bare)
 
-    def task(self, folder: Path, stage: str | None) -> str:
-        return f"Write the program of {stage}."
+    def task(self, folder: Path, stage: str, *, first: bool) -> str:
+        """As the starter has it, whatever an agent has made of its copy."""
+        tasks = starter.STARTERS / "tasks"
+        own = (tasks / stage.lower() / "TASK.md").read_text()
+        whole = (tasks / "TASK.md").read_text()
+        now = f"Now work at stage {stage} only, in the folder {stage.lower()}/.\n\n{own}"
+        return f"{whole}\n{now}" if first else now
 
     def source(self) -> Slot:
-        return Slot(stage="source", provenance="golden", artifacts={"one": b"source"})
+        """The programs."""
+        return golden.source_slot()
 
     def golden(self, stage: str) -> Slot:
-        return Slot(stage=stage, provenance="golden", artifacts={"one": b"golden"})
+        """As frozen."""
+        return golden.slot(stage)
 
     def grade(self, stage: str, workspace: Path, given: Slot, *, jobs: int) -> Graded:
-        there = (workspace / stage.lower() / "run").exists()
-        case = CaseGrade(
-            case="one", result="pass" if there else "fail", score=100.0 * there, reached=True
-        )
-        left = Slot(stage=stage, provenance="own", artifacts={"one": b"own"} if there else {})
-        return Graded(stage=stage, given=given.provenance, cases=(case,), left=left)
+        """In limited processes, on copies."""
+        return grading.grade(stage, workspace, given, jobs=jobs)
+
+
+WORKLOADS = {"embedded": Embedded}
 
 
 def workload(name: str) -> Workload:
-    """The workload of that name."""
-    return Sketch()
+    """The workload of that name; LookupError where there is none."""
+    if name not in WORKLOADS:
+        raise LookupError(f"no workload is called {name!r}{nearest(name, WORKLOADS)}")
+    return WORKLOADS[name]()
