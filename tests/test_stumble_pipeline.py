@@ -1,84 +1,128 @@
 """An agent is driven through the stages, graded, and all of it is on one tape."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stumble.pipeline.asked import Asked
+from stumble.pipeline.baseline import golden
 from traces.tape import read
 
 AGENT = """#!/bin/sh
+# Puts the prepared program of its stage in place, unless that stage is named in `fails`.
+mark() { echo "$STUMBLE_STAGE" >> "$HERE/started"; }
+mark
+if grep -q "$STUMBLE_STAGE" "$HERE/hangs" 2>/dev/null; then sleep 300; fi
+if grep -q "$STUMBLE_STAGE" "$HERE/fails" 2>/dev/null; then exit 3; fi
 folder=$(echo "$STUMBLE_STAGE" | tr T t)
-case " $FAILS " in
-*" $STUMBLE_STAGE "*) exit 3 ;;
-esac
-echo "$1" > "$folder/run"
+cp -r "$HERE/prepared/workspace/$folder/." "$folder/"
 """
+LIMIT = 240
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs that know the golden answers."""
+    folder = tmp_path_factory.mktemp("prepared")
+    Asked(agent="").write(folder)
+    golden(folder)
+    return folder
 
 
 @pytest.fixture
-def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An agent that asks no model and writes a file for each stage but those of $FAILS."""
+def here(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an agent that asks no model."""
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "agent"
-    path.write_text(AGENT)
-    path.chmod(0o755)
-    return path
+    monkeypatch.setenv("HERE", str(tmp_path))
+    (tmp_path / "prepared").symlink_to(prepared)
+    (tmp_path / "agent").write_text(AGENT)
+    (tmp_path / "agent").chmod(0o755)
+    return tmp_path
 
 
 def stumble(*words: object, code: int = 0) -> str:
     """What a command says on both its streams."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "stumble", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    command = [sys.executable, "-m", "stumble", *map(str, words)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ran.returncode == code, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr
 
 
-def rows(columns: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(
-        stumble("sql", "--format", "json", f"select {columns} from stages order by stage")
+def pipeline(here: Path, *words: str, stages: str = "T1,T2", code: int = 0) -> str:
+    return stumble(
+        "pipeline", "run", "--agent", f"{here}/agent", "--stages", stages, *words, code=code
     )
-    return found
 
 
-def test_each_stage_is_graded_and_a_failed_one_is_resurrected(agent, monkeypatch):
-    monkeypatch.setenv("FAILS", "T1")
-    said = stumble("pipeline", "run", "--agent", f"{agent} {{task}}", "--stages", "T0,T1,T2")
-    assert "T1: 0.0 (fail)" in said
-    assert rows("stage, score, passed, resurrected, provenance, agent_exit") == [
-        {
-            "stage": "T0",
-            "score": 100.0,
-            "passed": True,
-            "resurrected": False,
-            "provenance": "golden",
-            "agent_exit": 0,
-        },
-        {
-            "stage": "T1",
-            "score": 0.0,
-            "passed": False,
-            "resurrected": True,
-            "provenance": "golden",
-            "agent_exit": 3,
-        },
-        {
-            "stage": "T2",
-            "score": 100.0,
-            "passed": True,
-            "resurrected": False,
-            "provenance": "golden",
-            "agent_exit": 0,
-        },
-    ]
-    (path,) = Path(".stumble/tapes").glob("*.tape")
-    names = [mark.name for mark in read(path).marks]
-    assert names == ["pipeline", *("stage", "agent", "graded") * 2, "resurrection",
-                     "stage", "agent", "graded"]  # fmt: skip
+def rows(columns: str) -> list[list[Any]]:
+    """Columns of the only run's stages, in the order of the stages."""
+    query = f"select {columns} from stages order by trajectory_id, stage"
+    return [list(row.values()) for row in json.loads(stumble("sql", "--json", query))]
+
+
+def tapes() -> list[Path]:
+    return sorted(Path(".stumble/tapes").glob("*.tape"))
+
+
+def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
+    (here / "fails").write_text("T1")
+    pipeline(here)
+    one, two = rows("score, passed, outcome, resurrected, provenance, agent_exit, cases - solved")
+    assert one[0] < 60
+    assert one[1:6] == [False, "fail", True, "golden", 3]
+    assert two == [100.0, True, "pass", False, "golden", 0, 0]
+    (resurrection,) = [mark for mark in read(*tapes()).marks if mark.name == "resurrection"]
+    assert dict(resurrection.data) == {"stage": "T1", "reason": "fail", "score": one[0]}
+
+
+def test_without_resurrection_what_a_stage_left_flows_on(here):
+    (here / "fails").write_text("T1 T2")
+    pipeline(here, "--no-resurrection")
+    _, two = rows("passed, resurrected, provenance, reached, arm")
+    assert two == [False, False, "own", 0, "no-resurrection"]
+
+
+def test_a_strict_replay_grades_the_same_and_says_where_it_does_not(here):
+    pipeline(here, "--from-golden", stages="T2")
+    assert rows("score, provenance, arm") == [[100.0, "golden", "from-golden"]]
+    (tape,) = tapes()
+    assert "0 diverged" in stumble("replay", tape)
+    (here / "fails").write_text("T2")  # the agent does other work in a replay
+    said = stumble("replay", tape, code=3)
+    assert "diverged: T2: agent: exit 3, recorded 0" in said
+
+
+def test_what_was_graded_is_not_lost_when_all_is_killed(here):
+    (here / "hangs").write_text("T1")
+    words = ["pipeline", "run", "--agent", f"{here}/agent", "--stages", "T0,T1"]
+    command = [sys.executable, "-m", "stumble", *words]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+        until = time.monotonic() + LIMIT
+        while started(here) != ["T0", "T1"]:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        os.kill(running.pid, signal.SIGKILL)
+    (killed,) = tapes()
+    (here / "hangs").unlink()
+    (folder,) = Path(".stumble/pipelines").iterdir()
+    said = stumble("pipeline", "run", "--resume", folder.name)
+    assert "pipeline: T0" not in said  # it is not graded again
+    assert started(here) == ["T0", "T1", "T1"]
+    resumed = read(tapes()[-1])
+    assert resumed.trajectory.parent == killed.stem
+    graded = [mark.data for mark in resumed.marks if mark.name == "graded"]
+    assert [(data["stage"], data.get("before")) for data in graded] == [("T0", True), ("T1", None)]
+    assert "0 diverged" in stumble("replay", resumed.path)
+    stumble("pipeline", "run", "--resume", folder.name, code=2)
+
+
+def started(here: Path) -> list[str]:
+    """The stages at which an agent was started."""
+    return (here / "started").read_text().split() if (here / "started").exists() else []
