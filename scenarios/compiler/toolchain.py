@@ -114,6 +114,14 @@ def executable(text: bytes, kind: Kind) -> bytes:
         return (Path(folder) / "program").read_bytes()
 
 
+def shared(source: Path, folder: Path) -> Path:
+    """A shared library for this machine itself, of C that needs no other."""
+    made = folder / f"{source.stem}.so"
+    _tool(str(folder), "clang", "-O2", "-fPIC", "-ffreestanding", "-c", source, "-o", "shared.o")
+    _tool(str(folder), "ld.lld", "-shared", "-o", made, "shared.o")
+    return made
+
+
 @cache
 def _runtime() -> bytes:
     with TemporaryDirectory(prefix="stumble-cc-") as folder:
