@@ -55,7 +55,7 @@ STACK = 8 << 20
 STACK_TOP = 0x7FFF_F000
 STDOUT = 1 << 20
 """What a program may print, in bytes."""
-ECALLS = 2 << 20
+ECALLS = 1 << 19
 """What it may ask for, since serving takes longer than an instruction."""
 
 _BY_ECALL = (8, 9, 11)  # from user, supervisor and machine mode
