@@ -50,7 +50,7 @@ def test_imports_are_really_read() -> None:
     }
 
 
-def test_the_wheel_holds_the_house_with_its_sql_and_nothing_else(tmp_path: Path) -> None:
+def test_the_wheel_holds_the_house_with_its_sql_and_data_and_nothing_else(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=60)
     [wheel] = tmp_path.glob("*.whl")
@@ -58,11 +58,16 @@ def test_the_wheel_holds_the_house_with_its_sql_and_nothing_else(tmp_path: Path)
     assert {name.partition("/")[0] for name in held} == HOUSE
     sql = {str(path.relative_to(ROOT)) for path in (ROOT / "traces").rglob("*.sql")}
     assert sql <= held
+    folders = [ROOT / "scenarios" / "compiler" / part for part in ("cases", "frozen", "runtime")]
+    data = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert {str(path.relative_to(ROOT)) for path in data} <= held
+    assert "scenarios/compiler/language.md" in held
 
 
 def test_what_the_house_imports_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = project["dependencies"]
+    extras = project["optional-dependencies"].values()
+    names = [*project["dependencies"], *(name for extra in extras for name in extra)]
     declared = {re.split(r"[<>=\[]", name)[0] for name in names}
     brought = packages_distributions()
     missing = {
