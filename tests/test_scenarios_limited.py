@@ -106,6 +106,12 @@ def test_what_is_no_file_of_its_own_is_not_handed_back(
     assert ended.without.startswith(without)
 
 
+def test_it_has_no_hand_in_what_is_reported(limited: Runs) -> None:
+    assert limited("import os; print(os.listdir('/proc/self/fd'))").stdout == (
+        b"['0', '1', '2', '3']\n"
+    )
+
+
 def test_it_reaches_nobody(limited: Runs) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

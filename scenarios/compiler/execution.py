@@ -22,7 +22,7 @@ def neutral(ir: bytes) -> bytes:
     return _FOREIGN.sub(b"", _TARGET.sub(b"", ir))
 
 
-def judge(case: Case, text: bytes, kind: toolchain.Kind) -> Judged:
+def judge(case: Case, text: bytes, kind: toolchain.Kind, limit: int = LIMIT) -> Judged:
     """100 where the program does what it should, else 0; the fact `instructions` where it ran."""
     try:
         elf = toolchain.executable(neutral(text) if kind == "ir" else text, kind)
@@ -30,7 +30,7 @@ def judge(case: Case, text: bytes, kind: toolchain.Kind) -> Judged:
         return unreadable(str(error))
     except TimeoutError as error:
         return Judged(result="limit", score=0.0, why=str(error))
-    ran = machine.run(elf, case.stdin, LIMIT)
+    ran = machine.run(elf, case.stdin, limit)
     facts = {"instructions": float(ran.instructions)}
     match ran.ended:
         case "machine":

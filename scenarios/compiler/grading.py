@@ -4,7 +4,7 @@ The program works on a copy of the workspace, in a limited process, from an inpu
 an output that was not there before. A failure of ours is `infrastructure_error` and no score.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,20 +22,29 @@ BEFORE: Mapping[str, str] = dict(zip(STAGES[2:], STAGES[1:], strict=False))
 """The stage whose artifacts a stage is given; T1 is given the source."""
 
 
-def grade(stage: str, workspace: Path, given: Slot, *, jobs: int) -> Graded:
+def grade(
+    stage: str, workspace: Path, given: Slot, *, jobs: int, cases: Sequence[Case] | None = None
+) -> Graded:
     """What the workspace's program for a stage is worth, on what it is given.
 
-    The same in each run, however many `jobs` work beside one another. ValueError where golden
-    artifacts are damaged.
+    The same in each run, however many `jobs` work beside one another; on all graded programs, or
+    only these `cases` of them. ValueError where golden artifacts are damaged.
     """
-    grading = _Grading(stage=stage, given=given, right=golden.slot(stage))
+    chosen = tuple(graded() if cases is None else cases)
+    grading = _Grading(stage=stage, given=given, right=golden.slot(stage), cases=chosen)
     with ExitStack() as stack:
-        entered: Submission | Made
+        entered: _Entered
         try:
             entered = stack.enter_context(submission(workspace, stage))
         except ValueError as error:
             entered = Made(why=str(error))
+        except OSError as error:  # no room for the copy
+            entered = error
         return grading.graded(entered, jobs)
+
+
+type _Entered = Submission | Made | OSError
+"""The workspace's copy, or why the agent has none, or why we have not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +70,21 @@ class _Grading:
     stage: str
     given: Slot
     right: Slot
+    cases: tuple[Case, ...]
 
-    def graded(self, entered: Submission | Made, jobs: int) -> Graded:
+    def graded(self, entered: _Entered, jobs: int) -> Graded:
         """Every case, of a workspace or of none."""
-        if isinstance(entered, Submission) and (failed := entered.build()) is not None:
-            entered = failed
+        if isinstance(entered, Submission):
+            try:
+                entered = entered.build() or entered
+            except OSError as error:
+                entered = error
         with ThreadPoolExecutor(jobs) as pool:
             if self.stage == "T0":
                 running = {"environment": pool.submit(self._environment, entered)}
             else:
                 one = partial(self._one, entered)
-                running = {case.name: pool.submit(one, case) for case in graded()}
+                running = {case.name: pool.submit(one, case) for case in self.cases}
         done = {name: _done(name, future) for name, future in running.items()}
         made = {name: each.made.artifact for name, each in done.items()}
         left = {name: artifact for name, artifact in made.items() if artifact is not None}
@@ -83,27 +96,25 @@ class _Grading:
             walls=_common([each.made.walls for each in done.values() if each.made.ran]),
         )
 
-    def _environment(self, entered: Submission | Made) -> _One:
+    def _environment(self, entered: _Entered) -> _One:
         """T0, whose only case is whether all that the other stages need is there."""
         if lacking := environment.lacking():
             judged = Judged(result="infrastructure_error", score=None, why="; ".join(lacking))
             return _One(grade=_grade("environment", judged, reached=True))
-        if isinstance(entered, Made):
-            return _One(grade=_grade("environment", _unmade(entered), reached=True), made=entered)
-        made = entered.make(environment.HELLO)
-        if made.artifact is None:
+        made = _make(entered, environment.HELLO)
+        if made.artifact is None or not isinstance(entered, Submission):
             judged = _unmade(made)
         else:
             judged = environment.judge(made.artifact, entered)
         return _One(grade=_grade("environment", judged, reached=True), made=made)
 
-    def _one(self, entered: Submission | Made, case: Case) -> _One:
+    def _one(self, entered: _Entered, case: Case) -> _One:
         given = self._input(case)
         if given.artifact is None:
             why = f"{self.given.stage} left nothing for this case"
             judged = Judged(result="fail", score=0.0, why=why)
             return _One(grade=_grade(case.name, judged, reached=False))
-        made = entered.make(given.artifact) if isinstance(entered, Submission) else entered
+        made = _make(entered, given.artifact)
         if made.artifact is None:
             judged = _unmade(made)
         else:
@@ -147,6 +158,17 @@ def _judged(stage: str, case: Case, artifact: bytes, right: bytes) -> Judged:
             return execution.judge(case, artifact, "ir")
         case _:
             return execution.judge(case, artifact, "assembly")
+
+
+def _make(entered: _Entered, given: bytes) -> Made:
+    """What the agent's program makes of an input; OSError where we have no copy of it."""
+    match entered:
+        case Submission():
+            return entered.make(given)
+        case Made():
+            return entered
+        case _:
+            raise entered
 
 
 def _unmade(made: Made) -> Judged:

@@ -19,6 +19,15 @@ HIDDEN = tuple(HOUSE / name for name in ("scenarios", "tests", ".git", ".stumble
 """Folders of ours with golden artifacts in them, or with what they are made of."""
 LARGEST, MOST = 1 << 30, 100_000
 """Bytes and files of a workspace that are copied."""
+NAMES = {
+    "T0": ("hello.c", "environment.json"),
+    "T1": ("program.c", "program.tokens"),
+    "T2": ("program.tokens", "program.tree"),
+    "T3": ("program.tree", "program.ll"),
+    "T4": ("program.ll", "better.ll"),
+    "T5": ("program.ll", "program.s"),
+}
+"""What the files INPUT and OUTPUT of each stage are called, for tools that look at names."""
 BUILDING = Limits(cpu=120, disk=1 << 30, file=256 << 20, processes=128, files=1024, wall=600)
 RUNNING = Limits(cpu=10, file=16 << 20, disk=64 << 20)
 
@@ -60,10 +69,11 @@ class Submission:
 
     def make(self, given: bytes) -> Made:
         """What `run INPUT OUTPUT` makes of an input, in a folder that it cannot change."""
+        source, output = NAMES[self.stage]
         with _ours() as ours:
-            (ours / "input").write_bytes(given)
-            command = ["./run", str(ours / "input"), str(ours / "scratch" / "output")]
-            return _made(self.run(command, ours, RUNNING, left="output"), RUNNING)
+            (ours / source).write_bytes(given)
+            command = ["./run", str(ours / source), str(ours / "scratch" / output)]
+            return _made(self.run(command, ours, RUNNING, left=output), RUNNING)
 
     def says(self, command: list[str]) -> str:
         """What a command prints when it is run as the agent's programs are."""

@@ -5,7 +5,7 @@ there, as in a container; else on this machine's loopback, and nothing keeps a c
 """
 
 import asyncio
-import json
+import marshal
 import os
 import socket
 import subprocess
@@ -152,10 +152,11 @@ class _Held:
 
     def said(self) -> dict[str, Any]:
         """Its report, once there is one; ChildProcessError where it ended without."""
-        line = self.report.readline()
-        if not line:
-            raise ChildProcessError("the warden failed; what it said is in the output")
-        told: dict[str, Any] = json.loads(line)
+        try:
+            told: dict[str, Any] = marshal.load(self.report)
+        except EOFError:
+            why = "the warden failed; what it said is in the output"
+            raise ChildProcessError(why) from None
         return told
 
 
@@ -176,9 +177,10 @@ def _held(
         )
         given = (hold, reporting, theirs.fileno())
         numbers = {"hold": hold, "report": reporting, "door": theirs.fileno(), "port": PORT}
+        told = marshal.dumps({**order, **numbers}).hex()
         try:
             warden = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(limited.WARDEN), json.dumps({**order, **numbers})],
+                [sys.executable, "-I", "-S", str(limited.WARDEN), told],
                 stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=stdout,
                 stderr=stderr,

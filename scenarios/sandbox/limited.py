@@ -4,7 +4,8 @@ It gets its environment, its input and a scratch folder from us and nothing else
 and leaves is bounded. `warden.py` says which walls stand around it where the kernel allows.
 """
 
-import json
+import io
+import marshal
 import os
 import selectors
 import signal
@@ -122,7 +123,7 @@ def _warden(
     """A warden, its report, and what keeps it going as long as it is open."""
     hold, holding = os.pipe()
     report, reporting = os.pipe()
-    told = json.dumps(order | {"hold": hold, "report": reporting})
+    told = marshal.dumps(order | {"hold": hold, "report": reporting}).hex()
     with os.fdopen(report, "rb") as reported, os.fdopen(holding, "wb", 0) as held:
         try:
             warden = subprocess.Popen(
@@ -191,17 +192,17 @@ class _Heard:
 
     def ended(self, *, asked: bool) -> Ended:
         """How it ended; ChildProcessError where the warden failed."""
-        head, _, data = bytes(self.got["report"]).partition(b"\n")
-        if not head:
+        report = io.BytesIO(self.got["report"])
+        if not self.got["report"]:
             why = bytes(self.got["stderr"]).decode(errors="replace").strip().splitlines()
             raise ChildProcessError(f"the warden failed: {why[-1] if why else 'without a word'}")
-        said: dict[str, Any] = json.loads(head)
+        said: dict[str, Any] = marshal.load(report)
         return Ended(
             code=None if said["over"] else said["code"],
             beyond=self._beyond(said),
             stdout=bytes(self.got["stdout"]),
             stderr=bytes(self.got["stderr"]),
-            left=data if asked and not said["without"] else None,
+            left=report.read() if asked and not said["without"] else None,
             without=said["without"],
             unstarted=said["unstarted"],
             cpu=said["cpu"],
