@@ -57,7 +57,16 @@ def stumble(*words: object, code: int = 0) -> str:
 
 def pipeline(here: Path, *words: str, stages: str = "T1,T2", code: int = 0) -> str:
     return stumble(
-        "pipeline", "run", "--agent", f"{here}/agent", "--stages", stages, *words, code=code
+        "pipeline",
+        "run",
+        "--agent",
+        f"{here}/agent",
+        "--env",
+        "HERE",
+        "--stages",
+        stages,
+        *words,
+        code=code,
     )
 
 
@@ -101,7 +110,16 @@ def test_a_strict_replay_grades_the_same_and_says_where_it_does_not(here):
 
 def test_what_was_graded_is_not_lost_when_all_is_killed(here):
     (here / "hangs").write_text("T1")
-    words = ["pipeline", "run", "--agent", f"{here}/agent", "--stages", "T0,T1"]
+    words = [
+        "pipeline",
+        "run",
+        "--agent",
+        f"{here}/agent",
+        "--sandbox",
+        "none",
+        "--stages",
+        "T0,T1",
+    ]
     command = [sys.executable, "-m", "stumble", *words]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
         until = time.monotonic() + LIMIT

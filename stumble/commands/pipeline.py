@@ -74,17 +74,20 @@ def pipeline() -> None:
 @click.option("--tokens", type=click.IntRange(1), help="Of prompts and answers.")
 @click.option(
     "--sandbox",
-    type=click.Choice(["process", "docker"]),
+    type=click.Choice(["process", "docker", "none"]),
     default="process",
     show_default=True,
-    help="Where the agent works; grading is always in limited processes, outside of it.",
+    help="Where the agent works: see `stumble sandbox`; none is as free as its user.",
 )
 @click.option(
     "--allow",
     "allow",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Whom an agent in docker may reach, by the recorder.",
+    help="Whom a sandboxed agent may reach, by the recorder, besides models.",
+)
+@click.option(
+    "--env", "env", multiple=True, metavar="NAME", help="A variable that it gets; MY_* too."
 )
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Of a grader.")
 @click.option("--resume", metavar="RUN", help="Go on where this run was ended.")
@@ -106,6 +109,7 @@ def run(
     tokens: int | None,
     sandbox: str,
     allow: tuple[str, ...],
+    env: tuple[str, ...],
     jobs: int,
     resume: str | None,
     scenario_name: str | None,
@@ -164,6 +168,7 @@ def run(
             language=language,
             sandbox=sandbox,  # type: ignore[arg-type]
             allow=allow,
+            env=env,
             jobs=jobs,
         )
         _check(asked)
@@ -262,7 +267,7 @@ def _check(asked: "Asked") -> None:
         start = preset(asked.agent).start("", asked.model)
         if asked.mode == "progressive":
             preset(asked.agent).start("", asked.model, go_on=True)
-    if asked.sandbox == "process" and shutil.which(start.command[0]) is None:
+    if asked.sandbox != "docker" and shutil.which(start.command[0]) is None:
         click.echo(f"stumble: {start.command[0]}: command not found; nothing was run", err=True)
         raise SystemExit(Exits.NO_COMMAND)
 

@@ -33,11 +33,13 @@ class Asked:
     limits: Mapping[str, float] = field(default_factory=dict)
     """By `calls`, `tokens`, `dollars`, `seconds`."""
     language: str = "python"
-    sandbox: Isolation = "process"
+    sandbox: Isolation | Literal["none"] = "process"
     image: str = IMAGE
     """What the containers are made of."""
     allow: tuple[str, ...] = ()
-    """Whom an agent in a container may reach by the recorder."""
+    """Whom a sandboxed agent may reach, by the recorder, besides models."""
+    env: tuple[str, ...] = ()
+    """Variables that it gets besides those that lead to models; `MY_*` too."""
     workload: str = "embedded"
     jobs: int = 2
 
@@ -54,7 +56,7 @@ class Asked:
     def read(cls, folder: Path) -> Self:
         """That of a run's folder; FileNotFoundError where there is none."""
         said = json.loads((folder / FILE).read_text())
-        return cls(**said | {name: tuple(said[name]) for name in ("stages", "allow")})
+        return cls(**said | {name: tuple(said[name]) for name in ("stages", "allow", "env")})
 
     def said(self) -> dict[str, object]:
         """What its first mark says."""

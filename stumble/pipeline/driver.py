@@ -106,7 +106,7 @@ class Driver:
         left = began.get("left")
         _say(f"{stage}: the agent works")
         self.workspace.mkdir(exist_ok=True)
-        async with opened(self.asked, self.workspace, stage) as sandbox:
+        async with opened(self.asked, self.folder, self.workspace, stage) as sandbox:
             went = await attempt(
                 sandbox,
                 start,

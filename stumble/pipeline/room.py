@@ -7,37 +7,47 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recorder.process import run
-from scenarios.sandbox.docked import docked
+from scenarios.sandbox import opening
 from scenarios.sandbox.passing import passed
 from scenarios.sandbox.values import Isolation, Order, Ran, Sandbox
 from stumble.pipeline.asked import Asked
+from stumble.pipeline.workload import workload
 from stumble.workspaces import COPY
 
 STAGE = "STUMBLE_STAGE"
 """Tells the agent at which stage it is."""
+HOME = "home"
+"""Where the agents of a run are at home, so that one can go on with a conversation."""
 
 
 @asynccontextmanager
-async def opened(asked: Asked, workspace: Path, stage: str) -> AsyncIterator[Sandbox]:
+async def opened(asked: Asked, folder: Path, workspace: Path, stage: str) -> AsyncIterator[Sandbox]:
     """A sandbox for one agent; ChildProcessError, in one line, where it cannot be had."""
-    own = {STAGE: stage, "PWD": str(workspace)}
-    if asked.sandbox == "docker":
-        env = passed(os.environ) | own
-        order = Order(workspace=workspace, env=env, allow=asked.allow)
-        async with docked(order, image=asked.image) as sandbox:
-            yield sandbox
+    if asked.sandbox == "none":
+        env = {name: value for name, value in os.environ.items() if name != COPY}
+        yield _Plain(order=Order(workspace=workspace, env=env | {STAGE: stage}))
         return
-    env = {name: value for name, value in os.environ.items() if name != COPY} | own
-    yield _Plain(order=Order(workspace=workspace, env=env))
+    home = folder / HOME
+    home.mkdir(exist_ok=True)
+    env = passed(os.environ, asked.env) | {STAGE: stage}
+    order = Order(
+        workspace=workspace,
+        env=env,
+        allow=(*opening.models(env), *asked.allow),
+        mounts=(*opening.ours(), *workload(asked.workload).mounts()),
+        home=home,
+    )
+    async with opening.opened(asked.sandbox, order, image=asked.image) as sandbox:
+        yield sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plain:
-    """A process like any other."""
+    """No sandbox: the agent is as free as its user."""
 
     order: Order
     isolation: Isolation = "process"
-    weaker: tuple[str, ...] = ("the agent is a process like any other of this user",)
+    weaker: tuple[str, ...] = ("the agent is a process like any other of its user",)
     refused: Mapping[str, int] = field(default_factory=dict)
 
     async def run(

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from scenarios.compiler import golden, grading, starter, toolchain
 from scenarios.compiler.contract import Graded, Slot
+from scenarios.sandbox.values import Mount
 from traces.nearest import nearest
 
 
@@ -21,6 +22,10 @@ class Workload(Protocol):
 
     def task(self, folder: Path, stage: str, *, first: bool) -> str:
         """The text of a stage's task; the first one of a conversation begins with the whole."""
+        ...
+
+    def mounts(self) -> tuple[Mount, ...]:
+        """What of this machine an agent in a sandbox needs for it."""
         ...
 
     def source(self) -> Slot:
@@ -54,6 +59,11 @@ class Embedded:
         whole = (tasks / "TASK.md").read_text()
         now = f"Now work at stage {stage} only, in the folder {stage.lower()}/.\n\n{own}"
         return f"{whole}\n{now}" if first else now
+
+    def mounts(self) -> tuple[Mount, ...]:
+        """The compiler and the machine, by which the check runs samples."""
+        tools = (toolchain.zig().parent, toolchain.unicorn())
+        return tuple(Mount(source=path, target=str(path)) for path in tools)
 
     def source(self) -> Slot:
         """The programs."""
