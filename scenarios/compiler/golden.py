@@ -9,6 +9,7 @@ one; `regenerate` makes all of them anew.
 import csv
 import hashlib
 import io
+import lzma
 import zipfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,8 @@ FROZEN = Path(__file__).parent / "frozen"
 ENVIRONMENT = b'{"ready":true}\n'
 """What T0's program leaves where all that the other stages need is there."""
 
+_MADE_BY = "# clang "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
@@ -37,10 +40,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
-    """All that is frozen, by its name in the archive: `T3/gcd`."""
+    """Artifacts by their names in the archive (`T3/gcd`), counts by the program's."""
 
     artifacts: Mapping[str, bytes]
     counts: Mapping[str, Counts]
+    clang: str
+    """The version that made them: another one makes other code."""
 
 
 def slot(stage: str, *, sample: bool = False) -> Slot:
@@ -70,20 +75,29 @@ def counts() -> Mapping[str, Counts]:
 @cache
 def frozen(folder: Path = FROZEN) -> Golden:
     """What the folder holds; ValueError naming what is damaged, missing or too much."""
-    listed = _listed((folder / "golden.sha256").read_text())
-    try:
-        with zipfile.ZipFile(folder / "golden.zip") as archive:
-            artifacts = {name: archive.read(name) for name in archive.namelist()}
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{folder / 'golden.zip'}: {error}") from error
-    if wrong := sorted(_differing(listed, _digests(artifacts))):
-        raise ValueError(f"{folder / 'golden.zip'} is not as it was frozen: {', '.join(wrong)}")
-    rows = csv.DictReader(io.StringIO((folder / "counts.csv").read_text()))
+    clang, *lines = (folder / "golden.sha256").read_text().splitlines()
+    listed = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    artifacts = _archived(folder / "golden.zip")
+    table = (folder / "counts.csv").read_bytes()
+    if wrong := sorted(_differing(listed, _digests({**artifacts, "counts.csv": table}))):
+        raise ValueError(f"{folder}: not as it was frozen: {', '.join(wrong)}")
     counted = {
         row["program"]: Counts(plain=int(row["plain"]), optimised=int(row["optimised"]))
-        for row in rows
+        for row in csv.DictReader(io.StringIO(table.decode()))
     }
-    return Golden(artifacts=artifacts, counts=counted)
+    return Golden(artifacts=artifacts, counts=counted, clang=clang.removeprefix(_MADE_BY))
+
+
+def _archived(path: Path) -> dict[str, bytes]:
+    name = "its list"
+    artifacts = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                artifacts[name] = archive.read(name)
+    except (zipfile.BadZipFile, lzma.LZMAError, EOFError, NotImplementedError) as error:
+        raise ValueError(f"{path}: {name} cannot be read: {error}") from error
+    return artifacts
 
 
 def regenerate(*, jobs: int = 2) -> Golden:
@@ -96,7 +110,7 @@ def regenerate(*, jobs: int = 2) -> Golden:
         for at, case in enumerate(cases())
     }
     counted = {case.name: made[at][1] for at, case in enumerate(cases())}
-    return Golden(artifacts=artifacts, counts=counted)
+    return Golden(artifacts=artifacts, counts=counted, clang=toolchain.version())
 
 
 def differences(old: Golden, new: Golden) -> tuple[str, ...]:
@@ -117,10 +131,12 @@ def write(golden: Golden, folder: Path = FROZEN) -> None:
             entry = zipfile.ZipInfo(name)
             entry.compress_type = zipfile.ZIP_LZMA
             archive.writestr(entry, data)
-    lines = [f"{digest}  {name}\n" for name, digest in sorted(_digests(golden.artifacts).items())]
-    (folder / "golden.sha256").write_text("".join(lines))
     rows = [f"{name},{each.plain},{each.optimised}\n" for name, each in golden.counts.items()]
-    (folder / "counts.csv").write_text("program,plain,optimised\n" + "".join(rows))
+    table = ("program,plain,optimised\n" + "".join(rows)).encode()
+    (folder / "counts.csv").write_bytes(table)
+    digests = _digests({**golden.artifacts, "counts.csv": table})
+    lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
+    (folder / "golden.sha256").write_text(f"{_MADE_BY}{golden.clang}\n" + "".join(lines))
 
 
 def _make(case: Case) -> tuple[dict[str, bytes], Counts]:
@@ -145,10 +161,6 @@ def _count(case: Case, text: bytes, kind: toolchain.Kind) -> int:
     if (ran.ended, ran.stdout, ran.exit) != ("exit", case.stdout, case.exit):
         raise ValueError(f"{case.name}, as {kind}: {ran}")
     return ran.instructions
-
-
-def _listed(text: str) -> dict[str, str]:
-    return {name: digest for digest, name in (line.split("  ") for line in text.splitlines())}
 
 
 def _digests(artifacts: Mapping[str, bytes]) -> dict[str, str]:

@@ -9,6 +9,7 @@ What a tool refuses is a ValueError with its words. What it does not finish is a
 import importlib.util
 import re
 import resource
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,16 @@ def unicorn() -> Path:
     if found is None or found.origin is None:
         raise FileNotFoundError(missing())
     return Path(found.origin).parents[1]
+
+
+@cache
+def version() -> str:
+    """Of clang: `22.1.8`."""
+    said = _tool(".", "clang", "--version").stdout.decode()
+    found = re.search(r"clang version (\d[\d.]*)", said)
+    if found is None:
+        raise ValueError(f"zig clang --version says no version: {said!r}")
+    return found[1]
 
 
 def dump_tokens(source: bytes) -> bytes:
@@ -147,6 +158,8 @@ def _tool(folder: str, *words: str | Path) -> subprocess.CompletedProcess[bytes]
         finally:
             if running.poll() is None:
                 running.kill()
+    if running.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise TimeoutError(f"{words[0]} used {CPU_SECONDS} s of processor time")
     if running.returncode:
         raise ValueError(_words(words[0], running.returncode, said))
     return subprocess.CompletedProcess(running.args, 0, out, said)

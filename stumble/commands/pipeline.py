@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble import options
+from stumble.commands import pipeline_golden
 from stumble.exits import Exits, Wrong, interrupted
 
 if TYPE_CHECKING:
@@ -319,3 +320,6 @@ def _end(played: "Played", *, armed: bool, as_json: bool) -> None:
         raise SystemExit(interrupted(played.exit.signal))
     missed = Exits.NOTHING_FIRED if armed and not played.fired else Exits.OK
     raise SystemExit(played.exit.code or missed)
+
+
+pipeline.add_command(pipeline_golden.golden)
