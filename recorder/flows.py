@@ -73,7 +73,7 @@ class Flows:
     def asked(self, flow: http.HTTPFlow) -> bool:
         """A request is whole; False where a tap wants the agent to see it fail."""
         seq, started, stream = self._begun.pop(flow.id)
-        request = _request(flow.request)
+        request = read_request(flow.request)
         asked = Exchange(
             seq=seq,
             request=request,
@@ -100,7 +100,7 @@ class Flows:
         live, answer = self._live[flow.id], _present(flow.response)
         if live.held or live.head is not None:
             return
-        self._show_head(live, _head(answer, self.clock()))
+        self._show_head(live, read_response(answer, self.clock()))
 
         def pass_on(data: bytes) -> bytes | tuple[()]:
             if not data:  # the end; as a chunk of HTTP/1.1 it would be an end too early
@@ -184,7 +184,8 @@ def _present[T](answer: T | None) -> T:
     return answer
 
 
-def _request(request: http.Request) -> Request:
+def read_request(request: http.Request) -> Request:
+    """What was asked, as mitmproxy holds it."""
     data = request.data
     scheme, path = data.scheme.decode("latin-1"), data.path.decode("latin-1")
     host = f"[{data.host}]" if ":" in data.host else data.host
@@ -201,7 +202,8 @@ def _forward(request: http.Request, forwarded: Request) -> None:
     request.data.content = forwarded.body
 
 
-def _head(response: http.Response, at: float) -> Response:
+def read_response(response: http.Response, at: float) -> Response:
+    """The head of an answer that came `at` this time, as mitmproxy holds it."""
     data = response.data
     return Response(
         status=data.status_code,
@@ -215,7 +217,9 @@ def _head(response: http.Response, at: float) -> Response:
 def _whole(response: http.Response, at: float) -> Response:
     data = response.data.content
     chunks = (Chunk(at=at, data=data),) if data else ()
-    return replace(_head(response, at), chunks=chunks, trailers=_trailers(response), ended=at)
+    return replace(
+        read_response(response, at), chunks=chunks, trailers=_trailers(response), ended=at
+    )
 
 
 def _trailers(response: http.Response) -> Headers:

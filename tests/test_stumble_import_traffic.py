@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -111,7 +113,8 @@ def test_real_cassettes_tell_their_steps(real: tuple[Path, list[Brought]]) -> No
     folder, _ = real
     [steps] = ask(folder, "select sum(n_steps)::int as n from trajectories")
     [calls] = ask(folder, "select count(*) as calls, count(result) as results from tool_calls")
-    assert (steps, calls) == ({"n": 417}, {"calls": 173, "results": 134})
+    assert steps == {"n": 426}
+    assert calls == {"calls": 178, "results": 139}
 
 
 def test_importing_twice_adds_nothing(tmp_path: Path) -> None:
@@ -181,8 +184,8 @@ def test_a_bad_file_stops_none_of_the_others(tmp_path: Path) -> None:
     assert why["deep.yaml"] == "nested more than 200 levels deep"
     assert "an object that is not made here" in why["runs.yaml"]
     assert why["none.yaml"] == "it holds no exchange"
-    assert "unpacks to more than 64 MB" in why["huge.yaml.gz"]
-    assert why["notes.md"].startswith("none of the formats known here: vcrpy cassettes")
+    assert "unpacks to more than 32 MB" in why["huge.yaml.gz"]
+    assert why["notes.md"].startswith("none of the formats known here: flow files")
     assert "Traceback" not in told.err
 
 
@@ -192,3 +195,63 @@ def test_ten_thousand_exchanges_in_one_cassette(tmp_path: Path) -> None:
     (tmp_path / "many.json").write_text(json.dumps(document))
     [found] = bring(tmp_path, "many.json")
     assert (found.state, found.counts["exchanges"]) == ("new", 10_000)
+
+
+MEASURE = """
+import resource, sys
+from pathlib import Path
+import recorder.flow_files
+from stumble.imports import bringing
+from traces.store import Store
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+store, before = Store(Path("store")), peak()
+for path in sys.argv[1:]:
+    for each in bringing.bring(store, [Path(path)]):
+        why = [x.why for x in each.remarks]
+        print(path, each.state, each.counts.get("exchanges"), *why, each.why)
+print(peak() - before)
+"""
+
+
+def test_a_body_of_200_mb_costs_no_more_than_300_mb_of_memory(tmp_path: Path) -> None:
+    entry = {
+        "startedDateTime": "2024-01-01T00:00:00Z",
+        "request": {"method": "GET", "url": "http://a.example/", "headers": []},
+        "response": {"status": 200, "headers": [], "content": {"text": "BODY"}},
+    }
+    for name, size in (("large.har", 200), ("fits.har", 31)):
+        small = json.dumps(entry)
+        before, _, after = small.partition("BODY")
+        with (tmp_path / name).open("w") as file:
+            file.write(f'{{"log": {{"entries": [{small}, {before}')
+            for _ in range(size):
+                file.write("x" * (1 << 20))
+            file.write(f"{after}, {small}]}}}}")
+    with (tmp_path / "large.mitm").open("wb") as flows:
+        flows.write(b"209715200:")
+        for _ in range(200):
+            flows.write(b"x" * (1 << 20))
+        flows.write(b"}")
+    with (tmp_path / "large.yaml").open("w") as cassette_:
+        cassette_.write("interactions: '")
+        for _ in range(200):
+            cassette_.write("x" * (1 << 20))
+    (tmp_path / "measure.py").write_text(MEASURE)
+    names = ("large.har", "fits.har", "large.mitm", "large.yaml")
+    root = str(Path(__file__).resolve().parent.parent)
+    told = subprocess.run(
+        [sys.executable, "measure.py", *names],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": root},
+        check=True, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    *said, more = told.stdout.splitlines()
+    assert said == [
+        "large.har new 2 it has 200 MB; at most 32 are read None",
+        "fits.har new 3 None",
+        "large.mitm refused None it has 200 MB; at most 24 are read",
+        "large.yaml refused None it has more than 32 MB, which is too much to read at once",
+    ]
+    assert int(more) < 300

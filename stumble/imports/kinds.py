@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.imports.documents import load
-from traces.formats import FORMATS, Format, vcr
+from traces.formats import FORMATS, Format, har, vcr
 from traces.formats.files import content, head
 from traces.formats.traffic import Traffic
 
@@ -21,6 +21,8 @@ class Wire:
     read: Callable[[Path], Traffic]
 
 
+YAML = 32 << 20
+"""Bytes of a cassette; parsed and written it takes some seven times as many."""
 _YAML = re.compile(rb"(?m)^(interactions|requests):")
 _JSON = re.compile(rb'[{,]\s*"(interactions|requests)"\s*:\s*\[')
 
@@ -31,10 +33,32 @@ def _is_cassette(start: bytes) -> bool:
 
 
 def _cassette(path: Path) -> Traffic:
-    return vcr.traffic(load(content(path)))
+    return vcr.traffic(load(content(path, YAML)))
+
+
+_HAR = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:')
+
+
+_FLOW = re.compile(rb"\d{1,12}:")
+
+
+def _is_flows(start: bytes) -> bool:
+    return _FLOW.match(start) is not None
+
+
+def _is_har(start: bytes) -> bool:
+    return _HAR.match(start) is not None
+
+
+def _flows(path: Path) -> Traffic:
+    from recorder import flow_files
+
+    return flow_files.traffic(path)
 
 
 WIRES: tuple[Wire, ...] = (
+    Wire(source="mitmproxy", name="flow files of mitmproxy", fits=_is_flows, read=_flows),
+    Wire(source=har.SOURCE, name=har.NAME, fits=_is_har, read=har.traffic),
     Wire(source=vcr.SOURCE, name=vcr.NAME, fits=_is_cassette, read=_cassette),
 )
 

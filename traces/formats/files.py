@@ -2,6 +2,9 @@
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
 
 WHOLE = 64 << 20
@@ -42,3 +45,19 @@ def head(path: Path) -> bytes:
                 return unpacked.read(_HEAD)
         except (EOFError, gzip.BadGzipFile, zlib.error):
             return b""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BufferedIOBase]:
+    """A file to be read piece by piece, unpacked; ValueError where it cannot be unpacked."""
+    with path.open("rb") as file:
+        packed = file.read(2) == _GZIP
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"its gzip cannot be unpacked: {error}") from None

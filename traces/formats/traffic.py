@@ -3,6 +3,7 @@
 A reader gives pieces, one after the other: an exchange, or a remark on what could not be read.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -109,3 +110,23 @@ def said_date(headers: Headers) -> float | None:
         return parsedate_to_datetime(said).timestamp() if said else None
     except ValueError:
         return None
+
+
+_CAUSES = (
+    ("refused", "refused|connect call failed|unreachable"),
+    ("reset", "reset|broken pipe"),
+    ("timeout", "time[d ]*out"),
+    ("dns", "name or service|getaddrinfo|resolv|dns|internet_disconnected"),
+    ("tls", "ssl|tls|certificate"),
+    ("cancelled", "abort|cancel|client disconnect"),
+)
+_CODE = re.compile("(refused|reset|eof|timeout|dns|tls|protocol|cancelled|damaged)(:|$)")
+
+
+def cause(said: str) -> str:
+    """What others say of why no answer came, as `Exchange.error`; `eof` where it fits no code."""
+    said = " ".join(said.split())
+    if _CODE.match(said):
+        return said
+    found = (code for code, words in _CAUSES if re.search(words, said, re.IGNORECASE))
+    return f"{next(found, 'eof')}: {said}"
