@@ -101,6 +101,7 @@ def test_a_command_works_in_the_workspace_and_changes_nothing_else(
         assert words.splitlines()[:2] == [str(tmp_path), "given"]
         assert words.count("Read-only file system") == 2
         assert (tmp_path / "made").read_text() == "made\n"
+        assert (tmp_path / "made").owner() == tmp_path.owner()
 
     on_loop(main())
 

@@ -5,26 +5,38 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from scenarios.sandbox import engine
 from scenarios.sandbox.docked import docked
-from tests.boxes import on_loop, order, said
+from tests.boxes import image, on_loop, order, said
 
+ROOT = Path(__file__).resolve().parents[1]
 BUSYBOX = shutil.which("busybox") or "there is no busybox"
 
 
-def sandbox(*arguments: str, extra: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+def stumble(
+    *arguments: str, cwd: Path = ROOT, extra: Mapping[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "stumble", "sandbox", *arguments],
-        env={**os.environ, **extra},
+        [sys.executable, "-m", "stumble", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **extra},
         capture_output=True,
         text=True,
         timeout=90,
     )
+
+
+def sandbox(*arguments: str, extra: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    return stumble("sandbox", *arguments, extra=extra)
 
 
 @pytest.fixture
@@ -123,3 +135,63 @@ def test_an_image_that_is_not_there_is_named_with_what_to_do() -> None:
         "FAILED  there is no image stumble-tests:nobody-built-this: make it with "
         "`stumble sandbox build --rootfs host`"
     )
+
+
+DRIVER = """
+import asyncio, os, sys
+from pathlib import Path
+from scenarios.sandbox.opening import opened
+from scenarios.sandbox.passing import passed
+from scenarios.sandbox.values import Order
+async def main():
+    kind, image, host = sys.argv[1:]
+    workspace = Path.cwd() / "inner"
+    order = Order(workspace=workspace, env=passed(os.environ), allow=(host,))
+    script = f"curl -sS http://{host}/said > answer; cat answer seed; curl -sS http://b.example/"
+    async with opened(kind, order, image=image) as box:
+        ran = await box.run(["sh", "-c", script], budget=60)
+        print(ran.exit, dict(box.refused))
+asyncio.run(main())
+"""
+TOLD = """hello
+seed
+stumble sandbox: b.example:80: not on the allow list
+0 {'b.example:80: not on the allow list': 1}
+"""
+
+
+@pytest.mark.parametrize("kind", ["docker", "process"])
+def test_what_a_sandboxed_agent_did_is_recorded_and_replayed_with_no_way_out(
+    kind: str, tmp_path: Path
+) -> None:
+    place, served = tmp_path / "work", tmp_path / "served"
+    for folder, name, text in ((place / "inner", "seed", "seed\n"), (served, "said", "hello\n")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text(text)
+    with listening(served) as port:
+        host = f"127.0.0.1:{port}"
+        driver = (sys.executable, "-c", DRIVER, kind, image(), host)
+        recorded = stumble("record", "-o", "a.tape", "--", *driver, cwd=place)
+    assert (recorded.returncode, recorded.stdout) == (0, TOLD), recorded.stderr
+    assert "recorded a.tape: 1 exchange (1 tool)" in recorded.stderr
+    (place / "inner" / "answer").unlink()
+
+    replayed = stumble("replay", "a.tape", cwd=place)
+    assert (replayed.returncode, replayed.stdout) == (0, TOLD), replayed.stderr
+    assert "1 answered from the tape, 0 upstream, 0 diverged" in replayed.stderr
+    assert "isolated: nothing but the recording could be reached" in replayed.stderr
+    assert not (place / "inner" / "answer").exists()  # it was written in a copy, at the same path
+
+
+@contextmanager
+def listening(folder: Path) -> Iterator[int]:
+    """A web server of a folder."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            serving.join()

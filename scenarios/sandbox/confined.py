@@ -23,6 +23,7 @@ from scenarios.sandbox.holder import PORT
 from scenarios.sandbox.passing import led, proxy
 from scenarios.sandbox.relay import Relay
 from scenarios.sandbox.values import Ended, Isolation, Order, Ran
+from scenarios.sandbox.warden import own
 
 ALWAYS = (
     "it sees the files of this machine, but those that are hidden from it",
@@ -93,16 +94,32 @@ class Confined:
         """Run a command to its end; see `Sandbox.run`."""
         with tempfile.TemporaryDirectory(prefix="stumble-") as scratch:
             order, inside = self._told(command, cwd, scratch), self._env(env or {}, scratch)
-            with _held(order, inside, (stdin, stdout, stderr)) as held:
-                if self._alone:
-                    await self.relay.serve(await asyncio.to_thread(held.listening))
-                reporting = asyncio.create_task(asyncio.to_thread(held.said))
-                try:
-                    await asyncio.wait((reporting,), timeout=budget)
-                    late = not reporting.done()
-                finally:
-                    held.hold.close()
-                return _ran(await reporting, late=late)
+            try:
+                with _held(order, inside, (stdin, stdout, stderr)) as held:
+                    return await self._ended(held, budget)
+            finally:
+                await asyncio.shield(asyncio.to_thread(self._taken_back))
+
+    async def _ended(self, held: "_Held", budget: float | None) -> Ran:
+        if self._alone:
+            await self.relay.serve(await asyncio.to_thread(held.listening))
+        reporting = asyncio.create_task(asyncio.to_thread(held.said))
+        try:
+            await asyncio.wait((reporting,), timeout=budget)
+            late = not reporting.done()
+        finally:
+            held.hold.close()
+        return _ran(await reporting, late=late)
+
+    def _taken_back(self) -> None:
+        """Have what the command could change be ours again; who is root had made it another's."""
+        if os.geteuid() == 0:
+            own(self._changed(), 0)
+
+    def _changed(self) -> list[str]:
+        mounts = [mount.source for mount in self.order.mounts if mount.writable]
+        home = [self.order.home] if self.order.home else []
+        return [str(path) for path in (self.order.workspace, *mounts, *home)]
 
     def _env(self, env: Mapping[str, str], scratch: str) -> dict[str, str]:
         home = str(self.order.home or scratch)
@@ -111,16 +128,14 @@ class Confined:
         return {**kept, **led(self.order.env, relay, self.order.allow), **env}
 
     def _told(self, command: Sequence[str], cwd: Path | None, scratch: str) -> dict[str, object]:
-        bounds, mounts = self.order.bounds, self.order.mounts
-        changed = [self.order.workspace, *(each.source for each in mounts if each.writable)]
-        changed += [self.order.home] if self.order.home else []
+        bounds = self.order.bounds
         return {
             "command": list(command),
             "cwd": str(cwd or self.order.workspace),
             "scratch": scratch,
             "env": None,
             "left": None,
-            "writes": [str(path) for path in changed],
+            "writes": self._changed(),
             "hidden": list(self.order.hidden),
             "limits": {
                 "cpu": LONG,

@@ -78,6 +78,8 @@ class Passage:
         return event
 
     async def _check(self, request: h11.Request) -> None:
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
+            raise Refused("400 Bad Request", "a body has one length")
         host, port = _whom(request)
         if why := await self._allow.refusal(host, port):
             raise Refused("403 Forbidden", why, f"{host}:{port}")
@@ -104,13 +106,12 @@ class Passage:
         answered = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
         answered.send(request)
         answered.send(h11.EndOfMessage())
-        said = b""
-        while (event := answered.next_event()) is h11.NEED_DATA:
-            said += (piece := await reader.read(PIECE))
-            answered.receive_data(piece)
-        self._writer.write(said)
-        if not isinstance(event, h11.Response) or not 200 <= event.status_code < 300:
-            return await copy(reader, self._writer)
+        while (event := answered.next_event()) is not h11.PAUSED:
+            if isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
+                return None  # it refused, and with it all is said
+            if event is h11.NEED_DATA:
+                self._writer.write(piece := await reader.read(PIECE))
+                answered.receive_data(piece)
         writer.write(asked.trailing_data[0])
         ways = (copy(self._reader, writer), copy(reader, self._writer))
         return await _ended(*ways, together=True)
