@@ -74,6 +74,12 @@ def _report() -> click.Command:
     return report
 
 
+def _leaderboard() -> click.Command:
+    from stumble.commands.leaderboard import leaderboard
+
+    return leaderboard
+
+
 def _gate() -> click.Command:
     from stumble.commands.gate import gate
 
@@ -202,6 +208,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "why": _why,
         "judge": _judge,
         "report": _report,
+        "leaderboard": _leaderboard,
         "gate": _gate,
         "compare": _compare,
         "shrink": _shrink,

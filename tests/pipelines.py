@@ -1,9 +1,14 @@
 """Pipeline runs filled by hand."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from tests.stored import Sql, fill
+from traces.relations import row, table
+from traces.store import Store
 
 type Known = dict[str, object]
 
@@ -41,3 +46,87 @@ def board(
             for stage, score, more in zip(STAGES, run, stages, strict=False)
         ],
     )
+
+
+def stored(root: Path) -> Store:
+    """A store of two agents: three guided runs and one struck, and one that a grader failed in."""
+    store = Store(root)
+    runs: Mapping[str, tuple[str, str, Sequence[float | None], float | None]] = {
+        "one": ("shop/agent", "model-a", [100, 100, 90, 70, 40, 0], 0.40),
+        "two": ("shop/agent", "model-a", [100, 100, 95, 30, 40, 10], 0.55),
+        "three": ("shop/agent", "model-a", [100, 100, 100, 80, 65, 60], 0.90),
+        "four": ("other", "model-b", [100, 80, None, 20, 30, 0], None),
+    }
+    for id, (agent, model, scores, cost) in runs.items():
+        store.write(id, _run(id, agent, model, scores, cost))
+    store.write(
+        "struck", _run("struck", "shop/agent", "model-a", [100, 100, 20, 0, 0, 0], 0.2, struck=True)
+    )
+    store.write("idle", _run("idle", "untouched", None, [100, 20, 20, 0, 30, 0], 0.0))
+    return store
+
+
+def _run(
+    id: str,
+    agent: str,
+    model: str | None,
+    scores: Sequence[float | None],
+    cost: float | None,
+    *,
+    struck: bool = False,
+) -> Mapping[str, pa.Table]:
+    trajectory: Known = {
+        "trajectory_id": id,
+        "agent": agent,
+        "model": model,
+        "task": id,
+        "condition": "fault" if struck else "clean",
+        "world": "none",
+        "seconds": 900.0,
+        "cost_usd": cost,
+        "tokens": 200_000,
+        "prompt_tokens": 180_000,
+        "cached_tokens": 90_000,
+        "completion_tokens": 20_000,
+        "reasoning_tokens": 0,
+        "source": "fork" if struck else "record",
+        "parent_id": "one" if struck else None,
+        "forked_at": "x" if struck else None,
+        "ended": "final",
+    }
+    stages = [
+        {
+            "trajectory_id": id,
+            "stage": stage,
+            "score": score,
+            "passed": None if score is None else score >= 60,
+            "provenance": "own",
+            "outcome": "infrastructure_error" if score is None else "pass",
+            "mode": "guided",
+            "arm": "resurrect",
+            "workload": "embedded",
+            "failure": None
+            if score is not None and score >= 60
+            else "infrastructure"
+            if score is None
+            else "reasoning"
+            if stage < "T4"
+            else "context",
+        }
+        for stage, score in zip(STAGES, scores, strict=True)
+    ]
+    found = {
+        "trajectories": table("trajectories", [row("trajectories", trajectory)]),
+        "stages": table("stages", [row("stages", each) for each in stages]),
+    }
+    if struck:
+        injection = {"injection_id": "i", "trajectory_id": id, "op": "e1", "consumed": True}
+        verdict = {
+            "injection_id": "i",
+            "class": "recovered",
+            "baseline_valid": True,
+            "noticed": True,
+        }
+        found["injections"] = table("injections", [row("injections", injection)])
+        found["outcomes"] = table("outcomes", [row("outcomes", verdict)])
+    return found

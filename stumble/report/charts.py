@@ -26,8 +26,8 @@ def rates(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
 
     order = [str(row["who"]) for row in rows]
     y = alt.Y("who:N", sort=order, axis=None, scale=alt.Scale(paddingInner=0.5, paddingOuter=0.4))
-    every = alt.Chart(_data(rows)).encode(y=y)
-    known = alt.Chart(_data([row for row in rows if row["lo"] is not None])).encode(y=y)
+    every = alt.Chart(data(rows)).encode(y=y)
+    known = alt.Chart(data([row for row in rows if row["lo"] is not None])).encode(y=y)
     ink = inks[str(rows[0]["ink"])]
     intervals = known.mark_rule(strokeWidth=3, opacity=0.55, color=ink)
     dots = every.mark_point(filled=True, size=90, opacity=1, color=ink)
@@ -35,8 +35,8 @@ def rates(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
         layer=[
             intervals.encode(x=alt.X("lo:Q", title="share"), x2="hi:Q"),
             dots.encode(x=_share("value:Q", "share")),
-            _above(every, "who", "left", inks["ink"]),
-            _above(every, "text", "right", inks["soft"]),
+            above(every, "who", "left", inks["ink"]),
+            above(every, "text", "right", inks["soft"]),
         ],
         width=WIDTH,
         height=alt.Step(46),
@@ -53,8 +53,8 @@ def outcomes(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
     y = alt.Y("fault:N", sort=order, axis=None, scale=alt.Scale(paddingInner=0.5, paddingOuter=0.3))
     keys = [key for key, _ in OUTCOMES]
     colours = alt.Scale(domain=keys, range=[inks[key] for key in keys])
-    bars = alt.Chart(_data(rows)).mark_bar(stroke=inks["paper"], strokeWidth=1)
-    names = alt.Chart(_data(labels)).encode(y=y)
+    bars = alt.Chart(data(rows)).mark_bar(stroke=inks["paper"], strokeWidth=1)
+    names = alt.Chart(data(labels)).encode(y=y)
     return alt.LayerChart(
         layer=[
             bars.encode(
@@ -63,8 +63,8 @@ def outcomes(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
                 color=alt.Color("outcome:N", legend=None, scale=colours),
                 order=alt.Order("at:Q"),
             ),
-            _above(names, "fault", "left", inks["ink"]),
-            _above(names, "counted", "right", inks["soft"]),
+            above(names, "fault", "left", inks["ink"]),
+            above(names, "counted", "right", inks["soft"]),
         ],
         width=WIDTH,
         height=alt.Step(44),
@@ -87,14 +87,14 @@ def survival(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
     layers = []
     for kind, shape in (("constant", "linear"), ("observed", "step-after")):
         known = [row for row in rows if row["kind"] == kind and row["lo"] is not None]
-        band = alt.Chart(_data(known)).mark_area(
+        band = alt.Chart(data(known)).mark_area(
             interpolate="step-after" if shape == "step-after" else "linear",
             opacity=0.16,
             color=inks[kind],
         )
         layers.append(band.encode(x=x, y=alt.Y("lo:Q", title="share not failed"), y2="hi:Q"))
     for kind, dash in (("constant", [7, 4]), ("naive", [2, 3]), ("observed", [1, 0])):
-        mine = alt.Chart(_data([row for row in rows if row["kind"] == kind]))
+        mine = alt.Chart(data([row for row in rows if row["kind"] == kind]))
         line = mine.mark_line(
             interpolate="step-after" if kind == "observed" else "linear",
             strokeDash=dash,
@@ -111,7 +111,7 @@ def pairs(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
 
     order = [str(row["fault"]) for row in rows]
     y = alt.Y("fault:N", sort=order, axis=None, scale=alt.Scale(paddingInner=0.5, paddingOuter=0.4))
-    every = alt.Chart(_data(rows)).encode(y=y)
+    every = alt.Chart(data(rows)).encode(y=y)
     between = every.mark_rule(strokeWidth=2, color=inks["soft"])
     clean = every.mark_point(filled=True, size=110, opacity=1, color=inks["clean"])
     faulted = every.mark_point(
@@ -122,8 +122,8 @@ def pairs(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
             between.encode(x=_share("clean:Q", "runs that ended right"), x2="faulted:Q"),
             clean.encode(x=_share("clean:Q", "runs that ended right")),
             faulted.encode(x=_share("faulted:Q", "runs that ended right")),
-            _above(every, "fault", "left", inks["ink"]),
-            _above(every, "text", "right", inks["soft"]),
+            above(every, "fault", "left", inks["ink"]),
+            above(every, "text", "right", inks["soft"]),
         ],
         width=WIDTH,
         height=alt.Step(46),
@@ -145,10 +145,10 @@ def notice(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
         return alt.Y(f"{field}:Q", title=sides["hit"], scale=scale, axis=axis)
 
     main = [row for row in rows if row["main"]]
-    crossed = alt.Chart(_data([row for row in main if row["hit_lo"] is not None]))
-    beside = alt.Chart(_data([row for row in main if row["alarm_lo"] is not None]))
-    parts = alt.Chart(_data([row for row in rows if not row["main"]]))
-    chance = alt.Chart(_data([{"at": 0}, {"at": 1}]))
+    crossed = alt.Chart(data([row for row in main if row["hit_lo"] is not None]))
+    beside = alt.Chart(data([row for row in main if row["alarm_lo"] is not None]))
+    parts = alt.Chart(data([row for row in rows if not row["main"]]))
+    chance = alt.Chart(data([{"at": 0}, {"at": 1}]))
     return alt.LayerChart(
         layer=[
             chance.mark_line(strokeDash=[4, 4], color=inks["soft"]).encode(x=x("at"), y=y("at")),
@@ -162,12 +162,12 @@ def notice(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
                 x=x("alarm"), y=y("hit")
             ),
             *(
-                alt.Chart(_data([row for row in rows if not row["main"] and half(row)]))
+                alt.Chart(data([row for row in rows if not row["main"] and half(row)]))
                 .mark_text(align="left", dx=9, dy=dy, fontSize=11, color=inks["soft"])
                 .encode(x=x("alarm"), y=y("hit"), text="label:N")
                 for half, dy in ((_upper, 13), (_lower, -10))
             ),
-            alt.Chart(_data(main))
+            alt.Chart(data(main))
             .mark_point(filled=True, size=110, opacity=1, color=inks["recovered"])
             .encode(x=x("alarm"), y=y("hit")),
         ],
@@ -189,7 +189,7 @@ def recovery_time(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
     import altair as alt
 
     axis = alt.Axis(tickMinStep=1, tickCount=4)
-    base = alt.Chart(_data(rows)).encode(
+    base = alt.Chart(data(rows)).encode(
         x=alt.X("steps:O", title="steps to notice", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("recovered:Q", title="injections", axis=axis),
     )
@@ -198,7 +198,8 @@ def recovery_time(rows: Sequence[Row], inks: Inks) -> "alt.LayerChart":
     return alt.LayerChart(layer=[bars, counts], width=PLOT, height=150)
 
 
-def _data(rows: Sequence[Row]) -> "alt.InlineData":
+def data(rows: Sequence[Row]) -> "alt.InlineData":
+    """The rows as a chart holds them."""
     import altair as alt
 
     return alt.InlineData(values=[dict(row) for row in rows])
@@ -211,7 +212,7 @@ def _share(field: str, title: str) -> "alt.X":
     return alt.X(field, title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
 
 
-def _above(
+def above(
     base: "alt.Chart", field: str, side: Literal["left", "right"], colour: str
 ) -> "alt.Chart":
     """A text above a row, at one end of it."""

@@ -4,13 +4,14 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.charts import DRAWN
+from stumble.report import charts, races
 from stumble.report.inks import LIGHT, PAGE, Inks
 from stumble.report.values import Chart
 
 if TYPE_CHECKING:
     import altair as alt
 
+DRAWN = {**charts.DRAWN, **races.DRAWN}
 FONT = "system-ui, 'DejaVu Sans', sans-serif"
 
 

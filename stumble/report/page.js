@@ -16,7 +16,7 @@ for (const table of document.querySelectorAll("table.figures")) {
       const order = (one, two) => {
         const a = key(one), b = key(two);
         if (a === "" || b === "") return (a === "") - (b === "");
-        const by = isNaN(a) || isNaN(b) ? a.localeCompare(b) : a - b;
+        const by = isNaN(a) || isNaN(b) ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
         return down ? -by : by;
       };
       body.append(...[...body.rows].sort(order));

@@ -41,9 +41,10 @@ class Page:
     about: tuple[str, ...]
     """When, of what store, which part of it."""
     sections: tuple[Section, ...]
-    examples: tuple[Example, ...]
-    injections: int
-    """How many there are, of which `examples` are some."""
+    examples: tuple[Example, ...] = ()
+    injections: int | None = None
+    """How many there are, of which `examples` are some; None where the page is not about them."""
+    terms: tuple[tuple[str, str], ...] = TERMS
 
 
 def html(page: Page) -> str:
@@ -65,7 +66,6 @@ def html(page: Page) -> str:
         dark=_variables(DARK),
         script=script,
         script_hash=_hash(f"\n{script}"),
-        terms=TERMS,
         draw=_drawn,
         is_figure=_is_figure,
     )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 BRIEF = ("headline", "outcomes", "survival", "exclusions")
 """The sections a terminal shows; all of them are on the page and in JSON."""
+WIDEST = 34
+"""Characters of the first column that are not broken."""
 
 
 def tell(sections: Sequence[Section], console: "Console") -> None:
@@ -25,20 +27,22 @@ def tell(sections: Sequence[Section], console: "Console") -> None:
             console.print(section.nothing, markup=False, highlight=False)
         for table in section.tables:
             console.print()
-            _print(table, console)
+            print_table(table, console)
         for note in section.notes:
             console.print(note, style="dim", markup=False, highlight=False)
         console.print()
 
 
-def _print(table: Table, console: "Console") -> None:
+def print_table(table: Table, console: "Console") -> None:
+    """Print a table with its caption."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as Drawn
     from rich.text import Text
 
     drawn = Drawn(title=Text(table.caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns:
-        drawn.add_column(Text(column))
+    for place, column in enumerate(table.columns):
+        names = (len(str(row[0])) for row in table.rows) if place == 0 else ()
+        drawn.add_column(Text(column), min_width=min(WIDEST, max(names, default=0)))
     for row in table.rows:
         drawn.add_row(*(Text(_short(cell)) for cell in row))
     console.print(drawn)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 type Row = Mapping[str, object]
-type Unit = Literal["share", "count", "steps", "tokens", "seconds", "usd"]
+type Unit = Literal["share", "count", "steps", "tokens", "seconds", "usd", "points"]
 
 REASONS: Mapping[str, str] = {
     "few_traces": "fewer than 5 traces",
@@ -24,6 +24,14 @@ REASONS: Mapping[str, str] = {
     "no_price": "no price is known for the model",
     "operators_pooled": "operators are tested one by one",
     "one_outcome": "nothing or everything failed so far",
+    "one_run": "one run",
+    "no_pipeline": "ran no pipeline",
+    "no_cohort": "no cohort",
+    "not_struck": "not struck",
+    "several_worlds": "struck in several worlds",
+    "no_baseline": "no untouched run",
+    "not_known": "not known",
+    "no_cases": "no such runs",
 }
 """Why a figure or its interval is missing, in words."""
 
@@ -41,10 +49,14 @@ class Figure:
     """Why the value, or else its interval, is not known."""
     bare: bool = False
     """Whether it has no interval of its own, as the part of a difference that has one."""
+    terse: bool = False
+    """Whether nothing but the reason is said where it is not known, as in a large table."""
 
     @property
     def point(self) -> str:
         """`40 %`, or `not known (nothing reached the agent)`."""
+        if self.value is None and self.terse:
+            return REASONS.get(self.reason, self.reason) if self.reason else "not known"
         if self.value is None:
             return f"not known{self.why}"
         return _written(self.value, self.unit)
@@ -82,10 +94,12 @@ class Figure:
     @property
     def short(self) -> str:
         """The same where there is little room: `40 % (27-54 %) of 60`, and no reasons."""
-        if self.value is None or self.unit == "count":
-            return self.point if self.value is not None else "not known"
+        if self.value is None:
+            return self.point if self.terse else "not known"
+        if self.unit == "count":
+            return self.point
         between = f" ({self.interval})" if self.lo is not None else ", no interval"
-        between = "" if self.bare else between
+        between = "" if self.bare or (self.terse and self.lo is None) else between
         return self.point + between + ("" if self.n is None else f" of {self.n:,}")
 
     def plain(self) -> object:
@@ -111,6 +125,8 @@ def _written(value: float, unit: Unit) -> str:
         percent = 100 * value
         digits = 1 if 0 < abs(percent) < 1 or 99 < abs(percent) < 100 else 0
         return f"{percent:.{digits}f} %".replace("-", "\u2212")
+    if unit == "points":
+        return f"{value:.1f}"
     if unit == "usd":
         return f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
     digits = 0 if unit in ("count", "tokens") or float(value).is_integer() else 2
@@ -128,6 +144,8 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    folded: bool = True
+    """Whether a page folds it up where it has many rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

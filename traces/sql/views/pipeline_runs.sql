@@ -76,7 +76,7 @@ scored AS (
         count(*) FILTER (score >= 60) = 6 AND NOT bool_or(coalesce(resurrected, false))
             AS zero_shot_pass,
         sum(CASE WHEN strict_so_far THEN score ELSE 0 END) / 6 AS e2e_strict,
-        count(*) FILTER (resurrected) AS resurrections,
+        CASE WHEN count(resurrected) > 0 THEN count(*) FILTER (resurrected) END AS resurrections,
         count(*) FILTER (outcome = 'infrastructure_error') AS infrastructure_errors,
         sum(seconds) AS stage_seconds,
         sum(cost_usd) AS stage_cost,
