@@ -164,7 +164,13 @@ class Connection(asyncio.Protocol):
 
     def _url(self, asked: Asked) -> str | None:
         if "://" in asked.target.partition("?")[0] and not asked.target.startswith("/"):
-            return normal(asked.target)
+            url = normal(asked.target)
+            if not self._authority:
+                return url
+            # A tunnel leads to its host, whoever is named in there: else it would be a way past
+            # whoever let it through, and mitmproxy sees it so too.
+            _, _, path = url.partition("://")[2].partition("/")
+            return absolute(self._scheme, self._authority, f"/{path}")
         authority = self._authority or header(asked.headers, "host")
         if not authority and asked.version == "1.0":
             authority = self.stage.url.removeprefix("http://")

@@ -60,6 +60,9 @@ def test_all_ways_to_ask_name_the_same_url(performer: Performer, confdir: Path) 
         with dial(stage) as end:
             end.sendall(b"CONNECT a.example:80 HTTP/1.1\r\n\r\n" + INSIDE)
             heard(end, b"0\r\n\r\n")
+        with secure(stage, confdir) as tunnel:
+            tunnel.sendall(b"GET http://other.example/x HTTP/1.1\r\nHost: other.example\r\n\r\n")
+            heard(tunnel, b"0\r\n\r\n")
         here = stage.url
         with dial(stage) as end:
             end.sendall(b"GET /x HTTP/1.0\r\n\r\n")
@@ -73,10 +76,11 @@ def test_all_ways_to_ask_name_the_same_url(performer: Performer, confdir: Path) 
         "https://a.example/x",
         "https://[::1]/x",
         "http://a.example/x",
+        "https://a.example/x",
         f"{here}/x",
     ]
-    assert [x.seq for x in script.asked] == list(range(1, 10))
-    assert [x.connection for x in script.asked] == list(range(1, 10))
+    assert [x.seq for x in script.asked] == list(range(1, 11))
+    assert [x.connection for x in script.asked] == list(range(1, 11))
 
 
 @plain_and_tls
@@ -98,7 +102,7 @@ def test_a_request_is_understood_however_it_is_cut_into_segments(
     [asked] = script.asked
     assert asked.request == Request(
         method="POST",
-        url="http://a.example/x",
+        url=f"{'https' if tls else 'http'}://a.example/x",
         headers=(("Host", "a.example"), ("X-Case", "Kept"), ("Transfer-Encoding", "chunked")),
         body=b"abc0123456789abcdef",
     )
