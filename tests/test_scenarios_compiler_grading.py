@@ -207,6 +207,14 @@ def test_a_stage_is_built_once_and_then_cannot_be_changed(tmp_path: Path) -> Non
     assert why("T1", tmp_path)[2].endswith("touch: cannot touch 'mark': Read-only file system")
 
 
+def test_programs_that_know_the_path_of_the_workspace_see_the_copy(tmp_path: Path) -> None:
+    answers(tmp_path, "T1")
+    script(tmp_path, "T1", "#!/bin/sh\nmv answers known\n", "build")
+    known = (tmp_path / "t1" / "run").read_text().replace("answers", f"{tmp_path}/t1/known")
+    script(tmp_path, "T1", known)
+    assert graded("T1", tmp_path).score == 100
+
+
 @pytest.mark.parametrize(
     ("build", "reason"),
     [

@@ -51,7 +51,8 @@ class Submission:
 
     copy: Path
     stage: str
-    hidden: tuple[Path, ...]
+    origin: Path
+    """Where the workspace is, which the programs see the copy at: they may know its path."""
 
     @property
     def folder(self) -> Path:
@@ -98,7 +99,8 @@ class Submission:
             env=environment(ours / "scratch"),
             limits=limits,
             writes=writes,
-            hidden=self.hidden,
+            hidden=HIDDEN,
+            shown={self.origin: self.copy},
             left=left,
         )
 
@@ -122,7 +124,7 @@ def submission(workspace: Path, stage: str) -> Iterator[Submission]:
     holding.chmod(0o755)
     try:
         _copied(workspace, holding / "workspace")
-        entered = Submission(holding / "workspace", stage, (*HIDDEN, workspace.resolve()))
+        entered = Submission(holding / "workspace", stage, workspace.resolve())
         if not entered.folder.is_dir():
             raise ValueError(f"there is no folder {stage.lower()} in the workspace")
         yield entered

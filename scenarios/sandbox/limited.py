@@ -86,13 +86,15 @@ def run(
     stdin: bytes = b"",
     writes: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
+    shown: Mapping[Path, Path] | None = None,
     left: str | None = None,
 ) -> Ended:
     """Run a command to its end and hand back the file `left` of its scratch folder.
 
     `scratch` is an empty folder, which stays empty where the walls of folders stand; `writes`
     are folders that it may change besides, and that are its own user's after that; it sees
-    `hidden` folders empty. ChildProcessError where it is we who failed.
+    `hidden` folders empty, and in place of each key of `shown` the folder that is its value,
+    where the walls of folders stand. ChildProcessError where it is we who failed.
     """
     limits = limits or Limits()
     order: dict[str, object] = {
@@ -103,6 +105,7 @@ def run(
         "left": left,
         "writes": [str(folder) for folder in writes],
         "hidden": [str(folder) for folder in hidden],
+        "shown": [(str(folder), str(path)) for path, folder in (shown or {}).items()],
         "limits": asdict(limits),
     }
     heard = _Heard(limits)

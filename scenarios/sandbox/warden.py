@@ -6,6 +6,7 @@ ORDER is a dictionary, as `marshal` writes it, in hexadecimal:
     scratch   a folder of its own, limited in size; the file `left` in it is handed back
     env       all of its environment; None is the warden's own, which is not read as easily as ORDER
     writes    folders that it may write to besides; hidden: folders that it sees empty
+    shown     [(FOLDER, PATH), ...]: at PATH, if that is a folder, it sees FOLDER
     limits    cpu, memory, file, disk, processes, files
     hold      a pipe, by number: when its other end is closed all is ended; `report`: a pipe that
               gets another such dictionary and then the bytes of `left`
@@ -61,6 +62,7 @@ class Order:
         self.cwd, self.scratch, self.left = str(told["cwd"]), str(told["scratch"]), told["left"]
         self.writes: list[str] = told["writes"]
         self.hidden: list[str] = told["hidden"]
+        self.shown: list[tuple[str, str]] = told.get("shown", [])
         self.limits: dict[str, float] = told["limits"]
         self.hold, self.report = int(told["hold"]), int(told["report"])
         self.door, self.port = told.get("door"), int(told.get("port", 0))
@@ -140,6 +142,9 @@ def close_folders(order: Order) -> None:
         read_only(folder, on=False)
     for folder in filter(os.path.isdir, (*order.hidden, "/run")):
         mount("none", folder, "tmpfs", MS_RDONLY, "size=4k,mode=555")
+    for folder, path in order.shown:
+        if os.path.isdir(path):  # noqa: PTH112
+            mount(folder, path, None, MS_BIND | MS_REC)
     for folder in filter(os.path.isdir, (order.scratch, "/dev/shm")):
         size = order.limit("disk")
         mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
