@@ -8,6 +8,7 @@
 It needs Python 3.10, zig (ZIG, or `zig` on PATH) and unicorn (the folder UNICORN, or installed).
 """
 
+import atexit
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
+from typing import IO, TypedDict
 
 HERE = Path(__file__).resolve().parent
 SAMPLES, TOOLS = HERE / "samples", HERE / "tools"
@@ -226,17 +227,27 @@ def machine(path: str) -> int:
 
 def executed(elf: bytes, given: bytes) -> tuple[Ended, bytes]:
     """What the machine says of a program, and what that printed."""
+    source, sink = worker()
     asked = json.dumps({"elf": len(elf), "stdin": len(given), "limit": LIMIT}).encode() + b"\n"
-    command = [sys.executable, str(TOOLS / "machine.py")]
-    done = subprocess.run(
-        command, input=asked + elf + given, capture_output=True, timeout=120, env=with_unicorn()
-    )
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise FileNotFoundError(f"the machine does not work: {' '.join(last)}")
-    line, _, printed = done.stdout.partition(b"\n")
+    with suppress(BrokenPipeError):
+        sink.write(asked + elf + given)
+        sink.flush()
+    if not (line := source.readline()):
+        raise FileNotFoundError("the machine does not work: install unicorn, or set UNICORN")
     ended: Ended = json.loads(line)
-    return ended, printed
+    return ended, source.read(json.loads(line)["stdout"])
+
+
+@cache
+def worker() -> tuple[IO[bytes], IO[bytes]]:
+    """Where a machine answers and where it is asked; it ends with us."""
+    command = [sys.executable, str(TOOLS / "machine.py")]
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=with_unicorn())
+    assert running.stdin is not None
+    assert running.stdout is not None
+    atexit.register(running.communicate)
+    return running.stdout, running.stdin
 
 
 def unicorn_version() -> str:
