@@ -85,7 +85,9 @@ def _parts(said: Node) -> list[Node]:
 
 
 def _children(said: Node) -> list[Node]:
-    return cast(list[Node], said.get("inner", []))
+    """All but comments: clang reads `/** these */` as documentation of what follows."""
+    parts = cast(list[Node], said.get("inner", []))
+    return [part for part in parts if part.get("kind") != "FullComment"]
 
 
 def _compact(value: Json) -> str:

@@ -5,6 +5,7 @@ import json
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from shlex import quote
 from urllib.parse import unquote, urlsplit
 
 
@@ -20,15 +21,15 @@ def command(prefix: Path, origin: dict[str, object]) -> str:
     index. uv and pipx each leave a file of theirs in the environments they keep.
     """
     url = str(origin.get("url", ""))
-    what = "'stumble[pipeline]'" if not url else f"'stumble[pipeline] @ {url}'"
+    what = quote(f"stumble[pipeline] @ {url}" if url else "stumble[pipeline]")
     details = origin.get("dir_info")
     if isinstance(details, dict) and details.get("editable"):
-        return f"make -C {unquote(urlsplit(url).path)} dev"
+        return f"make -C {quote(unquote(urlsplit(url).path))} dev"
     if (prefix / "uv-receipt.toml").exists():
         return f"uv tool install {what}"
     if (prefix / "pipx_metadata.json").exists():
-        return "pipx inject stumble unicorn ziglang"
-    python = prefix / "bin" / "python"
+        return f"pipx install --force {what}"
+    python = quote(str(prefix / "bin" / "python"))
     if importlib.util.find_spec("pip") is None:
         return f"uv pip install --python {python} {what}"
     return f"{python} -m pip install {what}"

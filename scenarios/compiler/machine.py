@@ -50,6 +50,10 @@ class Worker:
         )
         resource.prlimit(self._process.pid, resource.RLIMIT_AS, (MEMORY, MEMORY))
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def run(self, elf: bytes, stdin: bytes, limit: int) -> Ran:
         """What a program did; a process that gives no answer in time is ended."""
         # A program that never jumps far runs at 50,000,000 a second on a machine with nothing else

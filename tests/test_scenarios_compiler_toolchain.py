@@ -1,0 +1,112 @@
+"""The compiler inside ziglang: what it makes, what it refuses, and how the extra is installed."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenarios.compiler import distill, extra, machine, toolchain
+
+THREE = b"int main(void) { return 3; }\n"
+
+
+def test_what_the_extra_brings_is_here() -> None:
+    assert toolchain.missing() is None
+    assert toolchain.version().startswith("22.")
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, rest = tmp_path / "home", tmp_path / "rest"
+    home.mkdir()
+    rest.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("TMPDIR", str(rest))
+    monkeypatch.setattr("tempfile.tempdir", str(rest))
+    assert machine.run(toolchain.executable(toolchain.ir(THREE, "-O2"), "ir")).exit == 3
+    assert [*home.iterdir(), *rest.iterdir()] == []
+
+
+def test_the_same_source_gives_the_same_bytes_wherever_it_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> list[bytes]:
+        ir = toolchain.ir(THREE, "-O0")
+        dumps = toolchain.dump_tokens(THREE), distill.tree(toolchain.dump_tree(THREE))
+        return [ir, toolchain.assembly(ir), toolchain.executable(ir, "ir"), *dumps]
+
+    here = made()
+    monkeypatch.chdir(tmp_path)
+    assert made() == here
+
+
+def test_what_clang_refuses_is_said_in_its_words() -> None:
+    with pytest.raises(ValueError, match=r"program\.c:1:1: error: unknown type name 'x'"):
+        toolchain.ir(b"x y z", "-O0")
+    with pytest.raises(ValueError, match=r"program\.s:1:1: error: unrecognized instruction"):
+        toolchain.executable(b"nonsense a0, a1\n", "assembly")
+    with pytest.raises(ValueError, match=r"program\.ll:1:1: error: expected top-level entity"):
+        toolchain.executable(b"nonsense\n", "ir")
+    with pytest.raises(ValueError, match="undefined symbol: main"):
+        toolchain.executable(b"", "assembly")
+    with pytest.raises(ValueError, match="undefined symbol: absent"):
+        toolchain.executable(b".globl main\nmain: call absent\n", "assembly")
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        '.incbin "/etc/passwd"',
+        '\t.include "other.s"',
+        ".macro again\nagain\n.endm",
+        ".rept 1000000000\nnop\n.endr",
+        ".irpc x, abc\n.endr",
+    ],
+)
+def test_assembly_that_reads_or_grows_is_not_accepted(refused: str) -> None:
+    with pytest.raises(ValueError, match="is not accepted in assembly"):
+        toolchain.executable(f".globl main\nmain: ret\n{refused}\n".encode(), "assembly")
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        'module asm ".incbin \\22/etc/passwd\\22"',
+        'define i32 @main() {\n  call void asm sideeffect "nop", ""()\n  ret i32 0\n}',
+        'define i32 @main() {\n  %1 = call i32 asm "li $0, 1", "=r"()\n  ret i32 %1\n}',
+    ],
+)
+def test_ir_with_assembly_in_it_is_not_accepted(refused: str) -> None:
+    with pytest.raises(ValueError, match="is not accepted in ir"):
+        toolchain.executable(refused.encode(), "ir")
+
+
+def test_an_executable_that_would_fill_the_disk_is_refused() -> None:
+    with pytest.raises(ValueError, match="ended with|error"):
+        toolchain.executable(b".globl main\nmain: ret\n.data\n.zero 20000000000\n", "assembly")
+
+
+EDITABLE: dict[str, object] = {"url": "file:///srv/a%20place", "dir_info": {"editable": True}}
+FROM_GIT: dict[str, object] = {"url": "https://example.test/stumble.git"}
+
+
+def test_how_to_install_the_extra_depends_on_how_stumble_was(tmp_path: Path) -> None:
+    assert extra.command(tmp_path, EDITABLE) == "make -C '/srv/a place' dev"
+    pip = extra.command(Path(sys.prefix), {})
+    assert pip.startswith((f"{sys.prefix}/bin/python -m pip install", "uv pip install --python"))
+    assert pip.endswith("'stumble[pipeline]'")
+    uv, pipx = tmp_path / "uv", tmp_path / "pipx"
+    for environment, receipt in ((uv, "uv-receipt.toml"), (pipx, "pipx_metadata.json")):
+        environment.mkdir()
+        (environment / receipt).touch()
+    assert extra.command(uv, {}) == "uv tool install 'stumble[pipeline]'"
+    assert extra.command(uv, FROM_GIT).endswith(
+        "'stumble[pipeline] @ https://example.test/stumble.git'"
+    )
+    assert extra.command(pipx, {}) == "pipx install --force 'stumble[pipeline]'"
+
+
+def test_a_missing_extra_is_one_line_that_says_what_to_type() -> None:
+    said = extra.advice(["unicorn", "ziglang"])
+    assert said.startswith("unicorn and ziglang not installed: ")
+    assert os.linesep not in said
