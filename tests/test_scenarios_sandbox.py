@@ -238,6 +238,42 @@ def test_a_share_of_the_processors_is_all_it_gets(tmp_path: Path) -> None:
     on_loop(main())
 
 
+@both
+def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        async with opened(kind, order(tmp_path)) as box:
+            script = "setsid sleep 1000 & (sleep 1000 &) ; echo begun"
+            assert await said(box, "sh", "-c", script) == (Ran(exit=0, ended="exit"), "begun\n")
+            assert sleeping(tmp_path) == []
+
+    on_loop(main())
+
+
+WEAKER = """
+import asyncio, sys
+from pathlib import Path
+from scenarios.sandbox.confined import confined
+from scenarios.sandbox.values import Order
+async def main():
+    async with confined(Order(workspace=Path(sys.argv[1]), env={})) as box:
+        print(*box.weaker, sep="\\n", flush=True)
+        ran = await box.run(["curl", "-sS", "http://a.example/"])
+        print(ran.exit, dict(box.refused))
+asyncio.run(main())
+"""
+
+
+def test_what_does_not_hold_without_namespaces_is_named(tmp_path: Path) -> None:
+    without = Path(__file__).with_name("no_namespaces.py")
+    command = (sys.executable, str(without), sys.executable, "-c", WEAKER, str(tmp_path))
+    done = subprocess.run(command, cwd=ROOM.parent, capture_output=True, text=True, timeout=60)
+    *lacking, refused, ended = done.stdout.splitlines()
+    assert "it may reach all that this machine reaches, past the relay" in lacking
+    assert "it may write wherever its user may, and nothing is hidden from it" in lacking
+    assert refused == "stumble sandbox: a.example:80: not on the allow list"
+    assert ended == "0 {'a.example:80: not on the allow list': 1}"
+
+
 OWNER = """
 import asyncio, sys
 from pathlib import Path

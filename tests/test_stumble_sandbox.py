@@ -164,7 +164,7 @@ stumble sandbox: b.example:80: not on the allow list
 def test_what_a_sandboxed_agent_did_is_recorded_and_replayed_with_no_way_out(
     kind: str, tmp_path: Path
 ) -> None:
-    place, served = tmp_path / "work", tmp_path / "served"
+    place, served = tmp_path / "my work", tmp_path / "served"
     for folder, name, text in ((place / "inner", "seed", "seed\n"), (served, "said", "hello\n")):
         folder.mkdir(parents=True)
         (folder / name).write_text(text)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SOCKET = "unix:///var/run/docker.sock"
 OWNER = "stumble.owner"
-"""The label of our containers: whose they are, as `pid:start` of a process of this machine."""
+"""The label of our containers: whose they are, as `pid:start:namespace` of a process."""
 LIMIT = 120
 """Seconds that the engine may take to answer."""
 INSTALL = "install docker and start it, or take the weaker sandbox of plain processes"
@@ -57,7 +57,12 @@ def _reason(error: BaseException) -> str:
 def owner() -> dict[str, str]:
     """The label that says that a container is ours."""
     pid = os.getpid()
-    return {OWNER: f"{pid}:{_start(pid)}"}
+    return {OWNER: f"{pid}:{_start(pid)}:{_namespace()}"}
+
+
+def _namespace() -> int:
+    """In which our process numbers mean something."""
+    return Path("/proc/self/ns/pid").stat().st_ino
 
 
 def _start(pid: int) -> str:
@@ -70,11 +75,14 @@ def _start(pid: int) -> str:
 
 
 def sweep(client: "APIClient") -> int:
-    """Remove the containers whose owners are dead; how many there were."""
-    dead = 0
+    """Remove the containers whose owners are dead; how many there were.
+
+    Of owners in other process namespaces (somebody else's container) nothing is known.
+    """
+    dead, here = 0, str(_namespace())
     for each in client.containers(all=True, filters={"label": OWNER}):
-        pid, _, start = each["Labels"][OWNER].partition(":")
-        if _start(int(pid)) != start:
+        pid, start, namespace = each["Labels"][OWNER].split(":")
+        if namespace == here and _start(int(pid)) != start:
             remove(client, each["Id"])
             dead += 1
     return dead
