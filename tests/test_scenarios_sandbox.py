@@ -326,7 +326,7 @@ async def swept(folder: Path) -> None:
 
 
 def wait(until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 20
     while not until():
         assert time.monotonic() < deadline
         time.sleep(0.05)
