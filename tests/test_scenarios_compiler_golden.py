@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -156,7 +157,7 @@ def test_trees_have_only_what_the_page_lists() -> None:
     }
     seen = set()
 
-    def walk(node: dict) -> None:
+    def walk(node: dict[str, Any]) -> None:
         seen.add(node["kind"])
         assert {*node} <= allowed[node["kind"]], node
         for each in node.get("inner", []):
@@ -180,6 +181,13 @@ def test_the_example_of_a_tree_is_true() -> None:
     shown = PAGE.partition('```json\n{"kind":"DeclStmt"')[2].partition("```")[0]
     one, two = re.split(r"\n(?=\{)", '{"kind":"DeclStmt"' + shown.strip())
     assert block["inner"][:2] == [json.loads(one), json.loads(two)]
+
+
+def test_comments_and_parentheses_leave_no_node() -> None:
+    bare = b"int x; int main(void) { return -x * 2; }"
+    noted = b"/** Of x. */ int x; // here\nint main(void) { /*! */ return (-(x)) * ((2)); }"
+    one, two = (distill.tree(toolchain.dump_tree(source)) for source in (bare, noted))
+    assert one == two
 
 
 def test_golden_ir_has_no_instruction_that_the_page_does_not_list() -> None:

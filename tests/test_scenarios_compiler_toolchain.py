@@ -71,7 +71,7 @@ def test_assembly_that_reads_or_grows_is_not_accepted(refused: str) -> None:
 @pytest.mark.parametrize(
     "refused",
     [
-        'module asm ".incbin \\22/etc/passwd\\22"',
+        'module asm ".inc\\62in \\22/etc/passwd\\22"',
         'define i32 @main() {\n  call void asm sideeffect "nop", ""()\n  ret i32 0\n}',
         'define i32 @main() {\n  %1 = call i32 asm "li $0, 1", "=r"()\n  ret i32 %1\n}',
     ],
