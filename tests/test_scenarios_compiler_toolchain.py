@@ -71,6 +71,7 @@ def test_assembly_that_reads_or_grows_is_not_accepted(refused: str) -> None:
 @pytest.mark.parametrize(
     "refused",
     [
+        'module asm ; and\n  "nop"',
         'module asm ".inc\\62in \\22/etc/passwd\\22"',
         'define i32 @main() {\n  call void asm sideeffect "nop", ""()\n  ret i32 0\n}',
         'define i32 @main() {\n  %1 = call i32 asm "li $0, 1", "=r"()\n  ret i32 %1\n}',
@@ -79,6 +80,11 @@ def test_assembly_that_reads_or_grows_is_not_accepted(refused: str) -> None:
 def test_ir_with_assembly_in_it_is_not_accepted(refused: str) -> None:
     with pytest.raises(ValueError, match="is not accepted in ir"):
         toolchain.executable(refused.encode(), "ir")
+
+
+def test_a_name_is_no_assembly() -> None:
+    named = b"@asm = global i32 5\ndefine i32 @main() {\n  %asm = load i32, ptr @asm\n  ret i32 %asm\n}\n"
+    assert machine.run(toolchain.executable(named, "ir")).exit == 5
 
 
 def test_an_executable_that_would_fill_the_disk_is_refused() -> None:

@@ -33,8 +33,7 @@ type Kind = Literal["ir", "assembly"]
 
 _SUFFIX = {"ir": ".ll", "assembly": ".s"}
 _OBEYED_WHEN_READ = re.compile(
-    rb"(?m)^\s*module\s+asm\b|\basm\s+(?:sideeffect|alignstack|inteldialect|unwind|\")"
-    rb"|\.(?:incbin|include|macro|altmacro|irpc?|rept)\b"
+    rb"(?<![%@.$\w])asm\b(?![.$:])|\.(?:incbin|include|macro|altmacro|irpc?|rept)\b"
 )
 """Inline assembly in IR, and directives with which the assembler reads other files or grows."""
 
