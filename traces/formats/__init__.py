@@ -9,7 +9,16 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from traces.formats import cohort, mini_swe, ramp, tau
+from traces.formats import (
+    cohort,
+    inspect_log,
+    mini_swe,
+    openhands,
+    ramp,
+    spans,
+    swe_agent,
+    tau,
+)
 from traces.store import Store
 
 
@@ -22,7 +31,16 @@ class Format(Protocol):
     def tables(self, path: Path) -> Mapping[str, pa.Table]: ...
 
 
-FORMATS: tuple[Format, ...] = (tau, ramp, cohort, mini_swe)
+FORMATS: tuple[Format, ...] = (
+    tau,
+    ramp,
+    cohort,
+    mini_swe,
+    swe_agent,
+    openhands,
+    inspect_log,
+    spans,
+)
 
 
 def read(path: Path) -> Mapping[str, pa.Table]:

@@ -10,15 +10,16 @@ does not know whether the task was resolved.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import orjson
 import pyarrow as pa
 
 from traces.dialects.text_history import TOOL, commands
 from traces.formats.files import content, head
+from traces.formats.lines import documents
 from traces.formats.rows import Row, Rows, call, message
 from traces.relations import row
 
@@ -76,21 +77,9 @@ def fits(path: Path) -> bool:
 def tables(path: Path) -> Mapping[str, pa.Table]:
     """The runs as trajectories, steps, tool calls, messages and usage."""
     rows = Rows()
-    for run in _runs(content(path)):
-        _run(rows, run)
+    for run in documents(path):
+        _run(rows, cast("Run", run))
     return rows.tables()
-
-
-def _runs(data: bytes) -> Iterator[Run]:
-    try:
-        yield orjson.loads(data)
-    except orjson.JSONDecodeError:
-        for number, line in enumerate(data.splitlines(), 1):
-            if line.strip():
-                try:
-                    yield orjson.loads(line)
-                except orjson.JSONDecodeError as error:
-                    raise ValueError(f"line {number}: {error}") from None
 
 
 def _run(rows: Rows, run: Run) -> None:
