@@ -83,7 +83,8 @@ def test_ir_with_assembly_in_it_is_not_accepted(refused: str) -> None:
 
 
 def test_a_name_is_no_assembly() -> None:
-    named = b"@asm = global i32 5\ndefine i32 @main() {\n  %asm = load i32, ptr @asm\n  ret i32 %asm\n}\n"
+    body = b"define i32 @main() {\n  %asm = load i32, ptr @asm\n  ret i32 %asm\n}\n"
+    named = b"@asm = global i32 5\n" + body
     assert machine.run(toolchain.executable(named, "ir")).exit == 5
 
 
