@@ -33,6 +33,7 @@ BENCHES = (
     "whole",
     "queries",
     "peers",
+    "grading",
 )
 HEADINGS = ("| target | measured | limit | unit | |", "|-|-|-|-|-|")
 BEGIN, END = "<!-- targets -->", "<!-- end of targets -->"
