@@ -18,23 +18,21 @@ from typing import Protocol
 
 from faults import over_mcp
 from faults.address import address
-from faults.aim import Aim
-from faults.binding import bind
+from faults.armed import Arm, Armed
 from faults.body import NoSite, rewritable
 from faults.detectability import detectability
-from faults.operator import COPY, Channel, Operator
+from faults.operator import COPY, Channel
 from faults.over_mcp import Landed
 from faults.over_websocket import as_messages, as_stream
 from faults.rendering import as_exchange, failed, rendered
 from faults.seen import NOTHING, Seen
 from faults.side import acts
-from faults.site import Site
-from faults.turns import named, titles
+from faults.turns import titles
 from faults.validity import Drawn, drawn
-from traces.conversation import STRONG, Call, Placed, Watch, canonical_arguments
+from traces.conversation import Call, Placed, Watch, canonical_arguments
 from traces.dialects import lens
 from traces.encoding import plain
-from traces.model import Edit, Exchange, Fault, Injection, Place, Response, composed
+from traces.model import Edit, Exchange, Injection, Place, Response, composed
 from traces.step import Result
 from traces.turn import Turn, turn
 
@@ -48,97 +46,9 @@ class Known(Protocol):
     def of(self, call: Call, writes: bool | None = None) -> Seen: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Armed:
-    """A fault, and the call of the recording with which it begins; None where none is known."""
-
-    fault: Fault
-    site: Site | None = None
-    trace: str | None = None
-    """What names the recording in draws of where to strike; None where there is none."""
-
-
-def live(fault: Fault) -> Armed:
-    """A fault for a run of which there is no recording; ValueError where it needs one."""
-    bind(fault)
-    Aim(fault)
-    if fault.at == "model" and named(fault):
-        raise ValueError(
-            "at=model with tool needs a recording: which tool an answer calls is not known before"
-        )
-    return Armed(fault=fault)
-
-
-class _Arm:
-    """One fault in one run."""
-
-    def __init__(self, armed: Armed, seed: int, trace: str, rep: int) -> None:
-        self.fault, self.site = armed.fault, armed.site
-        self.operator: Operator = bind(armed.fault)
-        self.copy = str(armed.fault.params.get(COPY, "both"))
-        named = trace if armed.trace is None else armed.trace
-        self.aim = Aim(armed.fault, seed=seed, trace=named, rep=rep)
-        before = armed.site.before if armed.site else ()
-        taken = [self.aim.take(use) for use in before]
-        if taken and not taken[-1]:  # a repetition, or a sham: the site is that of the first
-            self.aim.begin(before[-1])
-        self.reached = False
-        """Whether it came to a call that it was aimed at."""
-        self._begun = armed.site is None
-        self._seen: set[Call | Turn] = set()
-        self._struck: set[Call | Turn] = set()
-        self.held = self.fired = 0
-        self.first: str | None = None
-        """The id of its first injection."""
-
-    def take(self, call: Call | Turn) -> None:
-        """Count a call; what came before the site was counted in the recording."""
-        if call in self._seen:
-            return
-        if self.aim.late or isinstance(call, Turn):
-            self._seen.add(call)
-        if self._begun:
-            strikes = self.aim.take(call)
-        else:
-            assert self.site is not None
-            self._begun = strikes = self.site.is_call(call)
-        if strikes:
-            self._struck.add(call)
-
-    def strikes(self, call: Call | Turn, place: Place) -> bool:
-        """Whether it strikes the next attempt of a call here, if it can."""
-        if self.aim.late or isinstance(call, Turn):
-            self.take(call)
-        limit = self.fault.max_injections
-        if limit is not None and self.fired + self.held >= limit:
-            return False
-        return call in self._struck and self._place(call) == place
-
-    def _place(self, call: Call | Turn) -> Place | None:
-        if isinstance(call, Turn):
-            return "model"
-        if self.site is not None:
-            return self.site.place
-        own = call.over if call.over and call.exchanges[0][1] in STRONG else None
-        if self.fault.at is not None:
-            apart = self.fault.at in ("http", "mcp") and self.fault.at != own
-            return None if apart else self.fault.at
-        return own if own and self.operator.reaches(own, stdio=call.stdio) else "model-boundary"
-
-    def recorded(self, call: Call | Turn) -> Turn | None:
-        """The recording's turn that this one is; None for a call, and where it is no site."""
-        turn = self.site.turn if self.site else None
-        return turn if turn and isinstance(call, Turn) and turn.again(call) else None
-
-    def spend(self, call: Call | Turn) -> None:
-        """What does not persist strikes one attempt of a call, or finds that it cannot."""
-        if self.aim.transient:
-            self._struck.discard(call)
-
-
 @dataclass(frozen=True, slots=True)
 class _Strike:
-    arm: _Arm
+    arm: Arm
     call: Call | Turn
     place: Place
     at: str
@@ -176,7 +86,7 @@ class Nemesis:
         self._watch, self._injected = watch, injected
         self._run, self._trace, self._seed, self._rep = run, trace, seed, rep
         self._background, self._seen = background, seen
-        arms = [_Arm(each, seed, trace, rep) for each in armed]
+        arms = [Arm(each, seed, trace, rep) for each in armed]
         self._arms = tuple(sorted(arms, key=lambda arm: ORDER.index(arm.operator.family)))
         self._of_calls = tuple(arm for arm in self._arms if arm.fault.at != "model")
         self._of_turns = tuple(arm for arm in self._arms if arm.fault.at == "model")
@@ -246,13 +156,13 @@ class Nemesis:
                     arm.take(each)
         return self._spent([arm for arm in self._of_calls if arm.strikes(call, place)], call, place)
 
-    def _spent(self, arms: Sequence[_Arm], call: Call | Turn, place: Place) -> tuple[_Strike, ...]:
+    def _spent(self, arms: Sequence[Arm], call: Call | Turn, place: Place) -> tuple[_Strike, ...]:
         for arm in arms:
             arm.reached = True
             arm.spend(call)
         return tuple(_Strike(arm, call, place, self._address(arm, call)) for arm in arms)
 
-    def _address(self, arm: _Arm, call: Call | Turn) -> str:
+    def _address(self, arm: Arm, call: Call | Turn) -> str:
         """What persists for the same arguments tells the same lie: its occurrence is the first."""
         persists = arm.fault.persist == "same_args"
         call = arm.recorded(call) or call  # lanes are numbered as they come, and they may race

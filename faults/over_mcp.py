@@ -23,14 +23,15 @@ from http import HTTPStatus
 from typing import Literal
 
 from faults.body import NoSite, text, with_body
+from faults.copies import copies_of, is_json
 from faults.declared import conforms
 from faults.operator import Channel, Shows
 from faults.rendering import failed
-from faults.validity import Drawn, same
+from faults.validity import Drawn
 from traces.conversation import Call
 from traces.dialects import mcp
 from traces.encoding import plain
-from traces.model import Chunk, Edit, Exchange, Request, Response, edited, header
+from traces.model import Chunk, Exchange, Request, Response, edited, header
 
 type Draw = Callable[[Exchange, Callable[[str], bool]], Drawn]
 """What an operator makes of what it is shown, if it is a result that is valid."""
@@ -97,7 +98,7 @@ def _bent(exchange: Exchange, call: Call, draw: Draw, copy: str, form: _Form) ->
     if exchange.response is None and exchange.error is None:
         return _made_up(exchange, call, draw, form)
     reply = _result(exchange)
-    copies = _copies(reply, copy)
+    copies = copies_of(reply, copy)
     refused = form.refuses(reply.structured)
     found = draw(
         _as_call(exchange, call, copies.shown),
@@ -180,80 +181,6 @@ def _plain(exchange: Exchange) -> bytes:
     return data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Copies:
-    """What is shown to the operator, and which copies of the result say it."""
-
-    shown: str
-    content: bool
-    structured: bool
-    member: str | None = None
-    """The one member of the structured copy in which it stands; None where it is the whole."""
-    quoted: bool = False
-    """Whether it stands there as a text."""
-    lack: str | None = None
-    """Why nothing can be put in its place; a sham does not ask for it."""
-
-    def inner(self, said: str) -> str | None:
-        """The structured copy of a text; None where it can have none."""
-        value = json.dumps(said) if self.quoted else said
-        if not _is_json(value):
-            return None
-        return value if self.member is None else f"{{{json.dumps(self.member)}: {value}}}"
-
-    def edits(self, body: bytes, said: str, *, declared: bool) -> tuple[Edit, ...]:
-        """The edits that put another text in its place."""
-        if self.lack is not None:
-            raise NoSite(self.lack)
-        text = said if self.content else None
-        if not self.structured:
-            return mcp.replace(body, text=text)
-        if (inner := self.inner(said)) is not None:
-            return mcp.replace(body, text=text, structured=inner)
-        if not self.content:
-            raise NoSite("structuredContent can hold nothing that is no JSON")
-        without = () if declared else mcp.unstructured(body)
-        return tuple(sorted((*mcp.replace(body, text=text), *without), key=lambda e: e.start))
-
-
-def _copies(reply: mcp.Reply, copy: str) -> _Copies:
-    structured = reply.structured
-    if copy == "structuredContent" or (copy == "both" and not reply.text):
-        lack = f"the result has no {'text' if copy == 'both' else copy}"
-        if structured is None:
-            return _Copies(shown=reply.text, content=True, structured=False, lack=lack)
-        return _Copies(shown=structured, content=False, structured=True)
-    if copy == "content" or structured is None or same(reply.text, structured):
-        both = copy == "both" and structured is not None
-        return _Copies(shown=reply.text, content=True, structured=both)
-    value = json.loads(structured)
-    if isinstance(value, dict) and len(value) == 1:  # as servers do with what is no object
-        ((member, inner),) = value.items()
-        if inner == reply.text or same(json.dumps(inner), reply.text):
-            return _Copies(
-                shown=reply.text,
-                content=True,
-                structured=True,
-                member=member,
-                quoted=isinstance(inner, str) and inner == reply.text,
-            )
-    return _Copies(
-        shown=reply.text,
-        content=True,
-        structured=False,
-        lack="content and structuredContent say different things; name the one to bend, as in "
-        "digit:copy=content",
-    )
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _as_call(exchange: Exchange, call: Call, document: str) -> Exchange:
     """The result alone, for the operator."""
     at = exchange.response.at if exchange.response else exchange.started
@@ -267,7 +194,7 @@ def _made_up(exchange: Exchange, call: Call, draw: Draw, form: _Form) -> Landed:
     """A result in place of the server's, which was not asked."""
     asked = replace(_as_call(exchange, call, ""), response=None)
     said = text(draw(asked, _any).exchange)
-    structured = said if form.returns and said.lstrip()[:1] == "{" and _is_json(said) else None
+    structured = said if form.returns and said.lstrip()[:1] == "{" and is_json(said) else None
     reply = mcp.Reply(id=_id(exchange), text=said, structured=structured, is_error=False)
     return Landed(
         exchange=_answered(exchange, reply, exchange.started, stream=form.stream),

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from faults.armed import Armed
 from faults.atoms import atoms
 from faults.binding import bind
 from faults.judge import TWINS
-from faults.nemesis import Armed
 from faults.seen import Seen, seen
 from faults.site import Site, select, settled, trace
 from faults.turns import numbered

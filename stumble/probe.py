@@ -16,7 +16,8 @@ from math import comb
 from random import Random
 from typing import Literal
 
-from faults.nemesis import Armed, Nemesis
+from faults.armed import Armed
+from faults.nemesis import Nemesis
 from stumble.forks import Branch
 from stumble.models import Asked
 from stumble.prices import price

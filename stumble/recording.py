@@ -24,7 +24,7 @@ from traces.taps import Taps
 from traces.websocket import NoWebSocket
 
 if TYPE_CHECKING:
-    from faults.nemesis import Armed
+    from faults.armed import Armed
 
 
 async def record(

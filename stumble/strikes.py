@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from faults.nemesis import Armed, Nemesis
+from faults.armed import Armed
+from faults.nemesis import Nemesis
 from faults.seen import NOTHING, Seen
 from faults.site import Site
 from faults.sofar import Sofar

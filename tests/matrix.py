@@ -13,7 +13,7 @@ from typing import Literal
 import uvloop
 from aiohttp import web
 
-from faults.nemesis import live as armed
+from faults.armed import live as armed
 from scenarios.practice import KEY, as_mcp, server, world
 from scenarios.practice.provider import Provider
 from scenarios.practice.serving import listening

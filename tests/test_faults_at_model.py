@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from faults.address import rng
+from faults.armed import Armed, live
 from faults.binding import bind
 from faults.consumption import consumption
-from faults.nemesis import Armed, Nemesis, live
+from faults.nemesis import Nemesis
 from faults.nosite import NoSite
 from faults.over_websocket import as_messages, as_stream
 from faults.site import select

@@ -6,9 +6,10 @@ from itertools import count
 
 import pytest
 
+from faults.armed import Armed, live
 from faults.binding import bind
 from faults.consumption import consumption
-from faults.nemesis import Armed, Nemesis, live
+from faults.nemesis import Nemesis
 from faults.site import Site, select
 from traces.conversation import Watch
 from traces.dialects import anthropic_messages, openai_chat

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from faults.armed import Armed
 from faults.binding import bind
 from faults.consumption import consumption
-from faults.nemesis import Armed, Nemesis
+from faults.nemesis import Nemesis
 from faults.site import select
 from tests.turns import ORDER, RATE, Play, result, user
 from traces.conversation import Watch

@@ -11,8 +11,9 @@ from itertools import count
 
 import pytest
 
+from faults.armed import live
 from faults.consumption import consumption
-from faults.nemesis import Nemesis, live
+from faults.nemesis import Nemesis
 from faults.sofar import Sofar
 from traces.conversation import Watch
 from traces.dialects import mcp, openai_chat

@@ -12,10 +12,11 @@ import pytest
 
 from faults import OPERATORS
 from faults.address import rng
+from faults.armed import Armed
 from faults.binding import bind
 from faults.consumption import consumption
 from faults.example import CALL, EARLIER, ORDER, OTHER, SEEN
-from faults.nemesis import Armed, Nemesis
+from faults.nemesis import Nemesis
 from faults.nosite import NoSite
 from faults.rendering import rendered
 from faults.seen import seen

@@ -5,8 +5,9 @@ from itertools import chain
 
 import pytest
 
+from faults.armed import Armed
 from faults.binding import bind
-from faults.nemesis import Armed, Nemesis
+from faults.nemesis import Nemesis
 from faults.site import select
 from tests.told_runs import ORDER, Telling
 from traces.conversation import Watch

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from faults.armed import live
 from faults.example import EARLIER, ORDER, OTHER
-from faults.nemesis import Nemesis, live
+from faults.nemesis import Nemesis
 from faults.sofar import LATEST, Sofar
 from tests.test_faults_places import ACK, SCRIPT, Run
 from traces.conversation import Watch

@@ -7,8 +7,9 @@ from itertools import count, permutations
 
 import pytest
 
+from faults.armed import Armed, live
 from faults.binding import bind
-from faults.nemesis import Armed, Nemesis, live
+from faults.nemesis import Nemesis
 from faults.site import followed, part, select, settled
 from tests.told_runs import ORDER, Telling
 from traces.conversation import Watch

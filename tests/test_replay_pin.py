@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faults.armed import Armed
 from faults.binding import bind
-from faults.nemesis import Armed, Nemesis
+from faults.nemesis import Nemesis
 from faults.site import select
 from replay.lanes import Fork
 from replay.pin import Pin, pinnable

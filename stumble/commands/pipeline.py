@@ -133,7 +133,7 @@ def run(
     stumble pipeline run --resume 20260101T120000-0a1b2c3d
     stumble pipeline run --agent mini --fault timeout --where stage=T2
     """
-    from faults.nemesis import live
+    from faults.armed import live
     from stumble import matching
     from stumble.home import store_root
     from stumble.pipeline.asked import Asked

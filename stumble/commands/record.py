@@ -121,7 +121,7 @@ def record(
     if output is not None:
         options.check_new(output)
 
-    from faults.nemesis import live
+    from faults.armed import live
     from recorder import loop
     from stumble import indexing
     from stumble.benchmarks import launched, staged

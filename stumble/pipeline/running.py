@@ -23,7 +23,7 @@ from traces.nearest import nearest
 from traces.store import Store
 
 if TYPE_CHECKING:
-    from faults.nemesis import Armed
+    from faults.armed import Armed
 
 RUNS = "pipelines"
 COMMAND = (sys.executable, "-m", "stumble", "pipeline", "drive", ".")

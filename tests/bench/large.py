@@ -25,7 +25,8 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from faults.nemesis import Armed, Nemesis
+from faults.armed import Armed
+from faults.nemesis import Nemesis
 from replay.player import Player
 from replay.rules import Rules, bind
 from tests.bench.conversation import SOURCES
