@@ -1,0 +1,98 @@
+"""Agents that ask models go through the stages: budgets end them, and faults strike one stage."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stumble.pipeline.asked import Asked
+from stumble.pipeline.baseline import golden
+from tests.pipeline_model import AGENT, model
+from traces.tape import read
+
+LIMIT = 240
+pytestmark = pytest.mark.timeout(280)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A folder with an agent, and the port of its model."""
+
+    folder: Path
+    port: int
+
+    def run(self, *words: object, stages: str, code: int = 0) -> Path:
+        """Go through stages; the tape."""
+        agent = f"{sys.executable} {self.folder}/agent.py {{task}}"
+        stumble(
+            "pipeline", "run", "--agent", agent, "--from-golden", "--stages", stages,
+            "--allow", "model.example", "--host", f"model.example=127.0.0.1:{self.port}", *words,
+            code=code,
+        )  # fmt: skip
+        return sorted(Path(".stumble/tapes").glob("*.tape"))[-1]
+
+
+def stumble(*words: object, code: int = 0) -> str:
+    """What a command says on both its streams."""
+    command = [sys.executable, "-m", "stumble", *map(str, words)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr
+
+
+def sql(query: str) -> list[list[Any]]:
+    return [list(row.values()) for row in json.loads(stumble("sql", "--json", query))]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """An agent and a model that know the answers."""
+    monkeypatch.chdir(tmp_path)
+    known = tmp_path / "known"
+    known.mkdir()
+    Asked(agent="").write(known)
+    golden(known)
+    (tmp_path / "agent.py").write_text(AGENT)
+    with model(f"{known}/workspace") as port:
+        yield Place(folder=tmp_path, port=port)
+
+
+def test_a_budget_ends_an_agent_and_its_replay_at_the_same_question(place):
+    tape = place.run("--calls", 2, stages="T2")
+    assert sql("select score, calls, tokens, budget, agent_exit from stages") == [
+        [100.0, 2, 200, "calls", None]
+    ]
+    last = read(tape).exchanges[-1]
+    assert last.response is not None
+    assert (last.response.status, last.answered_by) == (402, "refused")
+    assert "0 diverged" in stumble("replay", tape)
+
+
+def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passes(place):
+    tape = place.run(stages="T2,T4")
+    said = stumble(
+        "fork", tape, "--fault", "tool_error", "--where", "stage=T4", "--twins", 1,
+        "--host", f"model.example=127.0.0.1:{place.port}",
+    )  # fmt: skip
+    assert "outcome: recovered" in said
+    struck = sql(
+        "select i.op, o.class, o.passed, o.baseline_valid, t.world from outcomes as o"
+        " join injections as i using (injection_id) join trajectories as t using (trajectory_id)"
+    )
+    assert struck == [["tool_error", "recovered", True, True, "fresh"]]
+    (faulted,) = [each for each in Path(".stumble/tapes").glob("*.tape")
+                  if read(each).trajectory.condition == "fault"]  # fmt: skip
+    run = read(faulted)
+    began = {mark.data["stage"]: mark.at for mark in run.marks if mark.name == "stage"}
+    seq = run.injections[0].seq
+    (hit,) = [each for each in run.exchanges if each.seq == seq]
+    assert began["T2"] < began["T4"] < hit.started
+    by = [each.answered_by for each in run.exchanges if each.started < began["T4"]]
+    assert set(by) == {"recorded"}
+    none = stumble("fork", tape, "--fault", "tool_error", "--where", "stage=T3", code=2)
+    assert "stage=T3" in none
