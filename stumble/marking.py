@@ -64,10 +64,12 @@ class Marking:
         began: float,
         run: str,
         timed: bool = True,
+        strict: bool = True,
         also: tuple[Hears, ...] = (),
     ) -> None:
         self._watch, self._tape, self._timed = watch, tape, timed
         self._clock, self._run, self._also = Clock(began), run, also
+        self._strict = strict
         self.say: Callable[[str], object] = lambda word: None
         self._limits: Mapping[str, float] = {}
         self._stage, self._whole = Spent(), Spent()
@@ -92,7 +94,7 @@ class Marking:
             self._end()
         elif name == "graded" and data.get("before"):
             self._whole.add(_told(data))
-        return {"run": self._run, "over": self._over(), **self._spent()}
+        return {"run": self._run, "strict": self._strict, "over": self._over(), **self._spent()}
 
     def _begin(self, data: Facts) -> None:
         limits = data.get("limits")

@@ -90,7 +90,9 @@ async def _play(
         marking = None
         if recording.marks:
             forked, also = plan.fork is not None, hearing(world)
-            marking = Marking(watch, tape, began=began, run=run, timed=forked, also=also)
+            marking = Marking(
+                watch, tape, began=began, run=run, timed=forked, strict=not forked, also=also
+            )
         acted = await act(
             house,
             launch,

@@ -76,7 +76,7 @@ def test_a_budget_ends_an_agent_and_its_replay_at_the_same_question(place):
 def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passes(place):
     tape = place.run(stages="T2,T4")
     said = stumble(
-        "fork", tape, "--fault", "tool_error", "--where", "stage=T4", "--twins", 1,
+        "fork", tape, "--fault", "tool_error", "--where", "stage=T4", "--jobs", 2,
         "--host", f"model.example=127.0.0.1:{place.port}",
     )  # fmt: skip
     assert "outcome: recovered" in said

@@ -42,6 +42,8 @@ class Asked:
     """Variables that it gets besides those that lead to models; `MY_*` too."""
     workload: str = "embedded"
     jobs: int = 2
+    known: str = ""
+    """The folder in which grades are kept."""
 
     @property
     def scope(self) -> str:

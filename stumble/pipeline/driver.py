@@ -38,12 +38,15 @@ class Driver:
         self.folder, self.asked, self.kept, self.told = folder, asked, kept, told
         self.workspace = folder / WORKSPACE
         self.work: Workload = workload(asked.workload)
+        self._anew = True
+        """Whether a grade that is known of the same workspace is not to be taken."""
         self._over: str | None = None
         """The budget of the whole run that is used up."""
 
     async def drive(self) -> None:
         """Go through the stages that are not graded yet."""
         said = await self._tell("pipeline", self.asked.said())
+        self._anew = bool(said["strict"])
         if said["run"] != self.kept.run and COPY not in os.environ:
             raise Failed(
                 f"{self.folder} holds the run {self.kept.run}, and this one would write over it: "
@@ -139,7 +142,14 @@ class Driver:
         """Grade a stage, fill its slot, keep both, and only then tell it."""
         self.workspace.mkdir(exist_ok=True)
         graded = await asyncio.to_thread(
-            grade, self.asked.workload, stage, self.workspace, given, jobs=self.asked.jobs
+            grade,
+            self.asked.workload,
+            stage,
+            self.workspace,
+            given,
+            jobs=self.asked.jobs,
+            known=Path(self.asked.known),
+            anew=self._anew or stage == "T0",  # which is about the machine
         )
         marks: list[tuple[str, Facts]] = [("graded", _said(graded))]
         left = graded.left

@@ -3,22 +3,83 @@
 python -m stumble.pipeline.grader WORKLOAD STAGE WORKSPACE JOBS < given > graded
 """
 
+import hashlib
 import subprocess
 import sys
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgpack
 
+from scenarios import compiler, sandbox
+from scenarios.agents.builtin import KEPT
+from scenarios.compiler import golden
 from scenarios.compiler.contract import CaseGrade, Graded, Slot
+from stumble.pipeline import kept
 from stumble.pipeline.workload import workload
 
 PATIENCE = 900.0
 """Seconds that one stage's grading may take."""
+APART = frozenset((KEPT, "__pycache__"))
+"""What stands in a workspace and is no part of what is graded: the built-in agent's conversation,
+and what Python compiles for itself."""
 
 
-def grade(name: str, stage: str, workspace: Path, given: Slot, *, jobs: int) -> Graded:
-    """What a stage came to; one case with an infrastructure_error where the grader failed."""
+def grade(
+    name: str, stage: str, workspace: Path, given: Slot, *, jobs: int, known: Path, anew: bool
+) -> Graded:
+    """What a stage came to; one case with an infrastructure_error where the grader failed.
+
+    Grading is a function of the workspace, of what is given and of the grader: what came of the
+    same is in the folder `known`, where twins of a run find it, unless it is to be graded `anew`.
+    """
+    path = known / _name(name, stage, workspace, given)
+    if not anew and path.exists():
+        return _read(path.read_bytes())
+    data = _graded(name, stage, workspace, given, jobs)
+    found = _read(data)
+    if found.result != "infrastructure_error" and known.parent.is_dir():
+        known.mkdir(exist_ok=True)
+        kept.put(path, data)
+    return found
+
+
+def _name(name: str, stage: str, workspace: Path, given: Slot) -> str:
+    """What names all that a grade follows from."""
+    whole = hashlib.blake2b(digest_size=16)
+    whole.update(f"{name} {stage} {given.stage} {given.provenance} {given.sha256}\n".encode())
+    whole.update(f"{_grader()} {sys.version}\n".encode())
+    for folder, folders, files in workspace.walk():
+        folders[:] = sorted(set(folders) - APART)
+        for file in (folder / each for each in sorted((*files, *folders))):
+            if file.name not in APART:
+                whole.update(_entry(file, file.relative_to(workspace)))
+    return f"{stage}-{whole.hexdigest()}"
+
+
+def _entry(path: Path, name: Path) -> bytes:
+    """A file, a link or a folder, as bytes that say all of it."""
+    kind = path.lstat().st_mode
+    said = path.readlink() if path.is_symlink() else None
+    data = path.read_bytes() if said is None and path.is_file() else b""
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    return f"{name}\0{kind:o}\0{said}\0{digest}\n".encode("utf-8", "surrogateescape")
+
+
+@cache
+def _grader() -> str:
+    """The version of what grades: the text of its rooms, and of the packages that it uses."""
+    whole = hashlib.blake2b(digest_size=16)
+    for room in (compiler, sandbox):
+        for path in sorted(Path(room.__path__[0]).rglob("*.py")):
+            whole.update(path.read_bytes())
+    whole.update(golden.FROZEN.joinpath("golden.sha256").read_bytes())
+    return f"{whole.hexdigest()} {version('ziglang')} {version('unicorn')}"
+
+
+def _graded(name: str, stage: str, workspace: Path, given: Slot, jobs: int) -> bytes:
     command = [sys.executable, "-m", __name__, name, stage, str(workspace), str(jobs)]
     try:
         ran = subprocess.run(
@@ -29,11 +90,12 @@ def grade(name: str, stage: str, workspace: Path, given: Slot, *, jobs: int) -> 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _failed(stage, given, f"it had not ended after {PATIENCE:g} s")
+        return _said(_failed(stage, given, f"it had not ended after {PATIENCE:g} s"))
     if ran.returncode != 0:
         said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        return _failed(stage, given, said[-1] if said else f"it ended with {ran.returncode}")
-    return _read(ran.stdout)
+        why = said[-1] if said else f"it ended with {ran.returncode}"
+        return _said(_failed(stage, given, why))
+    return ran.stdout
 
 
 def _failed(stage: str, given: Slot, why: str) -> Graded:

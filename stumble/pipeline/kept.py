@@ -52,7 +52,7 @@ class Kept:
             "laid_out": self.laid_out,
             "graded": self.graded,
         }
-        _whole(self.folder / STATE, json.dumps(said).encode())
+        put(self.folder / STATE, json.dumps(said).encode())
 
     def slot(self, stage: str) -> Slot | None:
         """What a stage left, or what took its place; None where it has not been graded."""
@@ -66,11 +66,12 @@ class Kept:
         """Keep a slot; it counts from when its stage is kept as graded."""
         (self.folder / SLOTS).mkdir(exist_ok=True)
         said = msgpack.packb((slot.provenance, dict(slot.artifacts)))
-        _whole(self.folder / SLOTS / f"{slot.stage}.msgpack", said)
+        put(self.folder / SLOTS / f"{slot.stage}.msgpack", said)
 
 
-def _whole(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.new")
+def put(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("wb") as file:
         file.write(data)
         file.flush()

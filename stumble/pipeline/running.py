@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from traces.store import Store
 if TYPE_CHECKING:
     from faults.armed import Armed
 
-RUNS = "pipelines"
+RUNS, KNOWN = "pipelines", "graded"
 COMMAND = (sys.executable, "-m", "stumble", "pipeline", "drive", ".")
 LARGEST = Limits(bytes=1 << 30, files=50_000)
 
@@ -49,6 +49,7 @@ def begun(ground: Ground, asked: Asked, prepare: Callable[[Path], object] | None
     id = new_id()
     folder = ground.store.root / RUNS / id
     folder.mkdir(parents=True)
+    asked = replace(asked, known=str(ground.store.root / KNOWN))
     asked.write(folder)
     kept = Kept(folder=folder, run=id)
     if prepare is not None:
