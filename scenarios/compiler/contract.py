@@ -84,15 +84,19 @@ class Graded:
     walls: tuple[str, ...] = ()
     """What stood around the agent's programs, of `scenarios.sandbox.limited.WALLS`; fewer than
     all are weaker."""
+    total: float | None = None
+    """The score where it is no plain mean, but what the workload itself makes of its cases."""
 
     @property
     def score(self) -> float | None:
-        """The mean over all cases; None where the grader failed at any."""
+        """The mean over all cases, or the `total`; None where the grader failed at any."""
         return None if any(case.score is None for case in self.cases) else self.score_known
 
     @property
     def score_known(self) -> float | None:
-        """The mean over the cases at which the grader did not fail."""
+        """The mean over the cases at which the grader did not fail, or the `total`."""
+        if self.total is not None:
+            return self.total
         known = [case.score for case in self.cases if case.score is not None]
         return sum(known) / len(known) if known else None
 

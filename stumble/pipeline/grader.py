@@ -20,7 +20,7 @@ from scenarios.compiler.contract import CaseGrade, Graded, Slot
 from stumble.pipeline import kept
 from stumble.pipeline.workload import workload
 
-PATIENCE = 900.0
+PATIENCE = 3600.0
 """Seconds that one stage's grading may take."""
 APART = frozenset((KEPT, "__pycache__"))
 """What stands in a workspace and is no part of what is graded: the built-in agent's conversation,
@@ -118,12 +118,13 @@ def _unslot(value: Any) -> Slot:
 
 def _said(graded: Graded) -> bytes:
     cases = [(c.case, c.result, c.score, c.reached, c.why) for c in graded.cases]
-    packed: bytes = msgpack.packb((graded.stage, graded.given, cases, _slot(graded.left)))
+    of = (graded.stage, graded.given, cases, _slot(graded.left), graded.total)
+    packed: bytes = msgpack.packb(of)
     return packed
 
 
 def _read(data: bytes) -> Graded:
-    stage, given, cases, left = msgpack.unpackb(data)
+    stage, given, cases, left, total = msgpack.unpackb(data)
     return Graded(
         stage=stage,
         given=given,
@@ -132,6 +133,7 @@ def _read(data: bytes) -> Graded:
             for case, result, score, reached, why in cases
         ),
         left=_unslot(msgpack.unpackb(left)),
+        total=total,
     )
 
 
