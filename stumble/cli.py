@@ -50,6 +50,12 @@ def _mcp() -> click.Command:
     return mcp
 
 
+def _doctor() -> click.Command:
+    from stumble.commands.doctor import doctor
+
+    return doctor
+
+
 def _probe() -> click.Command:
     from stumble.commands.probe import probe
 
@@ -196,6 +202,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "fork": _fork,
         "redrive": _redrive,
         "mcp": _mcp,
+        "doctor": _doctor,
         "probe": _probe,
         "scrub": _scrub,
         "faults": _faults,

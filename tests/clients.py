@@ -12,7 +12,7 @@ from tests.agents import LOCKS, environment, npm_agent
 
 MODEL = "practice/naive"
 
-type Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages"]
+type Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,8 @@ class Client:
     """What it calls its shell."""
     fails: int = 429
     """The status at which it tries again."""
+    second: int = 2
+    """By how many messages of the model, and one, its second request is known."""
     env: Mapping[str, str] = field(default_factory=dict)
     record: tuple[str, ...] = ()
     """More options for its recording."""
@@ -49,6 +51,32 @@ def _mini(prompt: str) -> tuple[str, ...]:
 
 def _node(api: str) -> Callable[[str], tuple[str, ...]]:
     return lambda prompt: ("node", str(npm_agent("node-sdks")), api, MODEL, prompt)
+
+
+def _qwen(prompt: str) -> tuple[str, ...]:
+    options = ("--yolo", "--auth-type", "openai", "-m", MODEL)
+    return ("node", str(npm_agent("qwen-code")), "-p", prompt, *options)
+
+
+def _opencode(prompt: str) -> tuple[str, ...]:
+    return (str(npm_agent("opencode")), "run", "-m", "anthropic/claude-sonnet-4-5", prompt)
+
+
+def _openhands(prompt: str) -> tuple[str, ...]:
+    program = environment("openhands").with_name("openhands")
+    unasked = ("--headless", "--json", "--override-with-envs", "--exit-without-confirmation")
+    return (str(program), *unasked, "-t", prompt)
+
+
+def _gemini(prompt: str) -> tuple[str, ...]:
+    options = ("--yolo", "--skip-trust", "-m", "gemini-2.5-pro")
+    return ("node", str(npm_agent("gemini-cli")), "-p", prompt, *options)
+
+
+def _aider(prompt: str) -> tuple[str, ...]:
+    program = environment("aider").with_name("aider")
+    quiet = ("--no-check-update", "--no-analytics", "--no-show-model-warnings")
+    return (str(program), "--model", f"openai/{MODEL}", "--message", prompt, "--yes-always", *quiet)
 
 
 def _claude(prompt: str) -> tuple[str, ...]:
@@ -112,6 +140,31 @@ CLIENTS: Mapping[str, Client] = {
         command=_node("anthropic"), dialect="anthropic_messages", env=_ANTHROPIC
     ),
     "node-ai": Client(command=_node("ai"), dialect="openai_responses"),
+    "openhands": Client(
+        command=_openhands,
+        dialect="openai_chat",
+        tool="terminal",
+        second=3,  # it tells two calls that were made together as two messages
+        env={"LLM_MODEL": f"openai/{MODEL}", "LLM_API_KEY": "sk-test-0123456789"},
+    ),
+    "qwen-code": Client(
+        command=_qwen,
+        dialect="openai_chat",
+        streams=True,
+        tool="run_shell_command",
+        second=3,  # it begins with words of the model that it made up
+        env={"OPENAI_BASE_URL": "https://api.openai.com/v1"},
+    ),
+    "opencode": Client(
+        command=_opencode, dialect="anthropic_messages", streams=True, env=_ANTHROPIC
+    ),
+    "gemini-cli": Client(
+        command=_gemini,
+        dialect="gemini",
+        streams=True,
+        tool="run_shell_command",
+        env={"GEMINI_API_KEY": "AIza-test-0123456789"},
+    ),
     "claude-code": Client(
         command=_claude,
         dialect="anthropic_messages",

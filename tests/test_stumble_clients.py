@@ -39,7 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_client_is_recorded_and_replayed(name: str, files: str, tmp_path: Path) -> None:
-    fails = f"2={CLIENTS[name].fails}"
+    fails = f"{CLIENTS[name].second}={CLIENTS[name].fails}"
     with workplace(tmp_path, name, "--fail-step", fails) as place:
         place.task, place.elsewhere = TASK, (files,)
         said = place.stumble("record", "-o", str(place.tape), *place.hosts, *place.agent.record)

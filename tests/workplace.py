@@ -21,7 +21,7 @@ from mitmproxy.certs import CertStore
 from scenarios.practice import elsewhere
 from scenarios.practice.shell import ShellTask, lay_out
 from scenarios.practice.workspace import WORKSPACE_TASKS
-from tests.clients import CLIENTS, Client
+from tests.clients import CLIENTS, MODEL, Client
 from tests.shop import Said, Shop, shop
 
 TASK = WORKSPACE_TASKS["work-stock"]
@@ -30,14 +30,21 @@ LIMIT = 120.0
 HOSTS = (
     "api.openai.com",
     "api.anthropic.com",
+    "generativelanguage.googleapis.com",
     "chatgpt.com",
     "ab.chatgpt.com",
     "api.github.com",
     "github.com",
     "http-intake.logs.us5.datadoghq.com",
     "downloads.claude.ai",
+    "dashscope.aliyuncs.com",
+    "models.opencode.ai",
+    "play.googleapis.com",
+    *(f"{registry}.org" for registry in ("pypi", "registry.npmjs")),
 )
 """Where the agents go by themselves: all of it ends at the provider, which knows only models."""
+NAMES = ("claude-sonnet-4-5", "claude-haiku-4-5-20251001", "gemini-2.5-pro", "gemini-2.5-flash")
+"""What models are called that agents know by themselves."""
 
 
 @cache
@@ -98,7 +105,7 @@ class Workplace:
 
     def environment(self) -> dict[str, str]:
         data = str(self.shop.folder / "data")
-        own = {"SSL_CERT_FILE": str(self.ca), "XDG_DATA_HOME": data}
+        own = {"SSL_CERT_FILE": str(self.ca), "XDG_DATA_HOME": data, "PWD": str(self.folder)}
         kept = {k: v for k, v in self.shop.environment().items() if not k.startswith("ANTHROPIC")}
         return kept | own | dict(self.agent.env)
 
@@ -117,5 +124,6 @@ class Workplace:
 def workplace(folder: Path, agent: str, *provider: str) -> Iterator[Workplace]:
     """A workplace for the agent of that name."""
     ca, pem = certificate()
-    with shop(folder, "refund-1", "--tls", str(pem), *provider) as opened:
+    names = [word for name in NAMES for word in ("--name", f"{name}={MODEL}")]
+    with shop(folder, "refund-1", "--tls", str(pem), *names, *provider) as opened:
         yield Workplace(shop=opened, agent=CLIENTS[agent], ca=ca)

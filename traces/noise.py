@@ -22,6 +22,10 @@ NOISE: tuple[tuple[str, str, bool], ...] = (
     ("*", "/backend-api/codex/models", False),  # codex
     ("api.github.com", "/repos/openai/plugins*", False),  # codex
     ("github.com", "/openai/plugins.git/*", False),  # codex
+    ("play.googleapis.com", "/log", True),  # gemini-cli
+    ("github.com", "/OpenHands/extensions/*", False),  # OpenHands
+    ("*", "/pypi/openhands/json", False),  # OpenHands
+    ("*.rum.aliyuncs.com", "*", True),  # qwen-code
     # Claude Code asks all of these of whatever host stands in for the model's.
     ("*", "/api/event_logging*", True),  # claude-code
     ("*", "/api/claude_*", False),  # claude-code settings

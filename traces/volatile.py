@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import itemgetter
 
-from traces.dialects import anthropic_messages, openai_chat, openai_responses
+from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from traces.encoding import plain
 from traces.model import Request
 from traces.step import Lens
 
-VERSION = 2
+VERSION = 3
 SETTLED = "VOLATILE"
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -104,8 +104,22 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             since=2,
         ),
     ),
+    gemini.NAME: (
+        Rule(
+            where="contents.*.parts.*.functionResponse.response.output",
+            part=r"\nProcess Group PGID: (\d+)\n</untrusted_context>\Z",
+            why="Gemini CLI: the number of the process that ran a command",
+            since=3,
+        ),
+    ),
     openai_chat.NAME: (
         Rule(where="prompt_cache_key", why="OpenHands: the id of this conversation", since=2),
+        Rule(
+            where="messages.*.content.*.text",
+            part=r"<CURRENT_DATETIME>\s.*? is: ([\d:.T-]+)\s*</CURRENT_DATETIME>",
+            why="OpenHands: when the conversation began",
+            since=3,
+        ),
         Rule(where="metadata.sessionId", why="qwen-code: the id of this session", since=2),
         Rule(
             where="messages.*.tool_calls.*.id",

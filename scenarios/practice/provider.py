@@ -67,6 +67,8 @@ class Provider:
     """HTTP statuses for the nth completion requests, counted from 1."""
     stumbles: dict[int, int] = field(default_factory=dict)
     """HTTP statuses for the first request in which the model is to take this step of a task."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Other names that models are asked for by, each with the model's own."""
     seen: int = 0
     kept: Kept = field(default_factory=Kept)
 
@@ -147,7 +149,7 @@ class Provider:
                     code="previous_response_not_found",
                 ),
             ) from None
-        found = skill(str(body["model"]))
+        found = skill(self.names.get(str(body["model"]), str(body["model"])))
         if found is None:
             self._write({**entry, "status": 404})
             message = f"The model `{body['model']}` does not exist"
@@ -340,6 +342,11 @@ def _failure(text: str) -> tuple[int, int]:
     return int(nth), int(status)
 
 
+def _named(text: str) -> tuple[str, str]:
+    name, _, model = text.partition("=")
+    return name, model
+
+
 async def _run(provider: Provider, port: int, tls: Path | None) -> None:
     await until_told(provider.app(), port, tls=tls)
 
@@ -368,14 +375,24 @@ def main() -> None:
         metavar="K=STATUS",
         help="answer the first request for step K of a task with this status",
     )
+    parser.add_argument(
+        "--name",
+        type=_named,
+        action="append",
+        default=[],
+        metavar="NAME=MODEL",
+        help="serve a model under another name too, for clients that know the names there are",
+    )
     parser.add_argument("--tls", type=Path, help="PEM file with key and certificate; else no TLS")
     options = parser.parse_args()
     with ExitStack() as files:
         log = files.enter_context(options.log.open("ab")) if options.log else None
-        failures = dict(options.fail_nth)
-        stumbles = dict(options.fail_step)
         provider = Provider(
-            log=log, gap=options.gap_ms / 1000, failures=failures, stumbles=stumbles
+            log=log,
+            gap=options.gap_ms / 1000,
+            failures=dict(options.fail_nth),
+            stumbles=dict(options.fail_step),
+            names=dict(options.name),
         )
         uvloop.run(_run(provider, options.port, options.tls))
 

@@ -3,7 +3,10 @@
 Wire fact: mini-swe-agent 2 offers one tool `bash` with {"command": ...}, shows the model
 {"returncode": ..., "output": ...} as JSON, and ends when a command prints SUBMIT alone; its
 version 1 showed `<returncode>` and `<output>` tags. Codex shows lines about the command, then
-`Output:` and what it printed.
+`Output:` and what it printed. Gemini CLI shows `Output:` and what was printed between two tags,
+then lines about the command: its exit code where that is not 0, and its process group; qwen-code
+shows the same lines without tags, and the command before them. OpenHands shows the exit code and
+more in brackets behind the output.
 """
 
 import json
@@ -31,6 +34,16 @@ _LINES = re.compile(
     r"\A(?:Chunk ID: .*\n)?Wall time: .*\nProcess exited with code (-?\d+)\n(?:.*\n)*?Output:\n"
 )
 
+_BETWEEN = re.compile(
+    r"\A(?:<untrusted_context>\n|Command: .*?\nDirectory: .*\n)Output: (.*?)\n"
+    r"(?:Error: .*\n)?(?:Exit Code: (-?\d+)\n)?(?:[A-Z][\w ]+: .*\n?)*(?:</untrusted_context>)?\Z",
+    re.DOTALL,
+)
+
+_ENDED = re.compile(
+    r"\A(.*?)\n\[The command completed with exit code (-?\d+)\.\]\n(?:\[.*\]\n?)*\Z", re.DOTALL
+)
+
 
 def parse(text: str) -> dict[str, Json] | None:
     """Return code and output of a command, from what the agent shows of it; None where cut."""
@@ -38,6 +51,11 @@ def parse(text: str) -> dict[str, Json] | None:
         return {"returncode": int(found[1]), "output": found[2]}
     if found := _LINES.match(text):
         return {"returncode": int(found[1]), "output": text[found.end() :]}
+    if found := _BETWEEN.match(text):
+        output = "" if found[1] == "(empty)" else found[1]
+        return {"returncode": int(found[2] or 0), "output": output}
+    if found := _ENDED.match(text):
+        return {"returncode": int(found[2]), "output": found[1]}
     if not text.startswith(("{", "<returncode>")):
         return {"returncode": 0, "output": text}
     try:
