@@ -14,14 +14,10 @@ from importlib.metadata import version
 
 from scenarios.compiler import golden, machine, toolchain
 from scenarios.compiler.contract import STAGES
+from scenarios.compiler.hello import ASSEMBLY, EXIT
 from scenarios.compiler.judged import Judged, scored, unreadable
 from scenarios.compiler.submission import Submission
 
-EXIT = 91
-"""Other than that of the program in the starters' check, so that it cannot be known."""
-PROGRAM = 'void _start(void) {{ __asm__ volatile("li a0, {}; li a7, 93; ecall"); }}\n'
-HELLO = PROGRAM.format(EXIT).encode()
-ASSEMBLY = b"\t.globl main\nmain:\n\tli a0, 91\n\tret\n"
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 

@@ -9,22 +9,24 @@ one; `regenerate` makes all of them anew.
 import csv
 import hashlib
 import io
+import json
 import lzma
+import platform
+import sys
 import zipfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from scenarios.compiler import distill, machine, toolchain
 from scenarios.compiler.contract import STAGES, Case, Slot
+from scenarios.compiler.hello import EXIT
 from scenarios.compiler.programs import cases
 
 FROZEN = Path(__file__).parent / "frozen"
-ENVIRONMENT = b'{"ready":true}\n'
-"""What T0's program leaves where all that the other stages need is there."""
-
 _MADE_BY = "# clang "
 
 
@@ -51,10 +53,11 @@ class Golden:
 def slot(stage: str, *, sample: bool = False) -> Slot:
     """The golden slot of a stage, of the graded programs or of the samples.
 
-    ValueError where an artifact is not what it was when it was frozen.
+    T0's is what is true of this machine, and is not frozen. ValueError where an artifact is not
+    what it was when it was frozen.
     """
     if stage == "T0":
-        artifacts = {"environment": ENVIRONMENT}
+        artifacts = {"environment": _environment()}
     else:
         names = [case.name for case in cases() if case.sample is sample]
         artifacts = {name: frozen().artifacts[f"{stage}/{name}"] for name in names}
@@ -137,6 +140,18 @@ def write(golden: Golden, folder: Path = FROZEN) -> None:
     digests = _digests({**golden.artifacts, "counts.csv": table})
     lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
     (folder / "golden.sha256").write_text(f"{_MADE_BY}{golden.clang}\n" + "".join(lines))
+
+
+def _environment() -> bytes:
+    clang = toolchain.version()
+    told = {
+        "language": {"command": sys.executable, "version": platform.python_version()},
+        "clang": clang,
+        "lld": clang,
+        "unicorn": version("unicorn"),
+        "hello": {"exit": EXIT},
+    }
+    return json.dumps(told).encode()
 
 
 def _make(case: Case) -> tuple[dict[str, bytes], Counts]:

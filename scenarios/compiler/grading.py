@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scenarios.compiler import environment, execution, golden, tokens, trees
 from scenarios.compiler.contract import STAGES, Case, CaseGrade, Graded, Slot
+from scenarios.compiler.hello import HELLO
 from scenarios.compiler.judged import Judged, shown
 from scenarios.compiler.programs import graded
 from scenarios.compiler.submission import Made, Submission, submission
@@ -101,7 +102,7 @@ class _Grading:
         if lacking := environment.lacking():
             judged = Judged(result="infrastructure_error", score=None, why="; ".join(lacking))
             return _One(grade=_grade("environment", judged, reached=True))
-        made = _make(entered, environment.HELLO)
+        made = _make(entered, HELLO)
         if made.artifact is None or not isinstance(entered, Submission):
             judged = _unmade(made)
         else:
