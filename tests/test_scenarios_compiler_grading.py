@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.compiler import environment, execution, golden, programs
+from scenarios.compiler import environment, execution, golden, programs, toolchain
 from scenarios.compiler.contract import STAGES, Case, Graded, Slot
 from scenarios.compiler.grading import grade
 from scenarios.compiler.starter import lay_out
@@ -37,6 +37,7 @@ def why(stage: str, workspace: Path) -> tuple[str, float | None, str]:
     return one.result, one.score, one.why
 
 
+@pytest.mark.timeout(300)
 def test_golden_is_worth_100_at_each_stage_from_the_source_to_the_end(tmp_path: Path) -> None:
     slot = golden.source_slot()
     for stage in STAGES[1:]:
@@ -267,6 +268,11 @@ BAD = {
         f"os.symlink('{GOLDEN}/frozen/golden.zip', output)",
         "agent_error",
         "run left no file of its own (Too many levels of symbolic links) at OUTPUT",
+    ),
+    "clang": (
+        f"import subprocess; subprocess.run(['{toolchain.zig()}', 'clang', '--version'])",
+        "agent_error",
+        "exit code 1: FileNotFoundError: [Errno 2] No such file or directory: '/",
     ),
     "nothing": ("pass", "agent_error", "run left nothing at OUTPUT"),
     "rubbish": (

@@ -96,10 +96,10 @@ class Submission:
             command,
             cwd=self.folder,
             scratch=ours / "scratch",
-            env=environment(ours / "scratch"),
+            env=environment(ours / "scratch", self.stage),
             limits=limits,
             writes=writes,
-            hidden=HIDDEN,
+            hidden=HIDDEN if self.stage == "T0" else (*HIDDEN, toolchain.zig().parent),
             shown={self.origin: self.copy},
             left=left,
         )
@@ -132,11 +132,12 @@ def submission(workspace: Path, stage: str) -> Iterator[Submission]:
         remove(holding)
 
 
-def environment(scratch: Path) -> dict[str, str]:
+def environment(scratch: Path, stage: str) -> dict[str, str]:
     """All that a program of the agent's gets to know: no variable of ours but PATH.
 
     Ours is the python3 that comes first. The hash seed is fixed, so that a program that depends
-    on the order of a set does so in the same way each time.
+    on the order of a set does so in the same way each time. Only T0 gets the tools: with zig
+    clang at hand, T4 and T5 would be one line each.
     """
     python = Path(getattr(sys, "_base_executable", sys.executable)).resolve().parent
     known = {
@@ -147,9 +148,8 @@ def environment(scratch: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    if toolchain.missing() is None:
-        known["ZIG"] = str(toolchain.zig())
-        known["UNICORN"] = str(toolchain.unicorn())
+    if stage == "T0":
+        known |= {"ZIG": str(toolchain.zig()), "UNICORN": str(toolchain.unicorn())}
     return known
 
 
