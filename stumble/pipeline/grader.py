@@ -117,23 +117,24 @@ def _unslot(value: Any) -> Slot:
 
 
 def _said(graded: Graded) -> bytes:
-    cases = [(c.case, c.result, c.score, c.reached, c.why) for c in graded.cases]
-    of = (graded.stage, graded.given, cases, _slot(graded.left), graded.total)
+    cases = [(c.case, c.result, c.score, c.reached, c.why, dict(c.facts)) for c in graded.cases]
+    of = (graded.stage, graded.given, cases, _slot(graded.left), graded.total, graded.walls)
     packed: bytes = msgpack.packb(of)
     return packed
 
 
 def _read(data: bytes) -> Graded:
-    stage, given, cases, left, total = msgpack.unpackb(data)
+    stage, given, cases, left, total, walls = msgpack.unpackb(data)
     return Graded(
         stage=stage,
         given=given,
         cases=tuple(
-            CaseGrade(case=case, result=result, score=score, reached=reached, why=why)
-            for case, result, score, reached, why in cases
+            CaseGrade(case=case, result=result, score=score, reached=reached, why=why, facts=facts)
+            for case, result, score, reached, why, facts in cases
         ),
         left=_unslot(msgpack.unpackb(left)),
         total=total,
+        walls=tuple(walls),
     )
 
 
