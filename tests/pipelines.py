@@ -62,7 +62,7 @@ def stored(root: Path) -> Store:
     store.write(
         "struck", _run("struck", "shop/agent", "model-a", [100, 100, 20, 0, 0, 0], 0.2, struck=True)
     )
-    store.write("idle", _run("idle", "untouched", None, [100, 20, 20, 0, 30, 0], 0.0))
+    store.write("idle", _run("idle", "starter", None, [100, 20, 20, 0, 30, 0], 0.0))
     return store
 
 

@@ -11,7 +11,7 @@ from tests.browser import tab
 from tests.pipelines import stored
 from tests.shop import Said
 
-AGENTS = ("model-a (shop/agent)", "untouched", "model-b (other)")
+AGENTS = ("model-a (shop/agent)", "starter", "model-b (other)")
 
 
 @pytest.fixture(scope="module")

@@ -138,7 +138,7 @@ def idle(sql: Sql, workload: str = "compiler", **told: object) -> dict[str, obje
         sql,
         "trajectories",
         [
-            {"trajectory_id": "p0", "agent": "untouched", "seconds": 0},
+            {"trajectory_id": "p0", "agent": "starter", "seconds": 0},
             {"trajectory_id": "p1", "agent": "a", **spent, **told},
         ],
     )
@@ -148,7 +148,7 @@ def idle(sql: Sql, workload: str = "compiler", **told: object) -> dict[str, obje
 def test_the_gated_index_is_of_the_way_from_the_untouched_run_and_what_was_saved(sql: Sql) -> None:
     assert idle(sql)["gated_aei"] == near(100 * (1 + 0.5) / 2)
     assert idle(sql, tokens=0)["gated_aei"] == near(100 * (1 + 2 / 3) / 2)
-    sql.execute("UPDATE trajectories SET agent = 'b' WHERE agent = 'untouched'")
+    sql.execute("UPDATE trajectories SET agent = 'b' WHERE agent = 'starter'")
     assert {each["gated_aei"] for each in answers(sql, "FROM pipeline_runs")} == {None}
 
 
@@ -187,7 +187,7 @@ def test_completion_is_told_with_and_without_the_graders_own_failures(sql: Sql) 
 
 @pytest.mark.parametrize(
     "told",
-    [{"condition": "fault"}, {"forked_at": "x"}, {"source": "replay"}, {"agent": "untouched"}],
+    [{"condition": "fault"}, {"forked_at": "x"}, {"source": "replay"}, {"agent": "starter"}],
 )
 def test_only_whole_clean_runs_complete_anything(sql: Sql, told: Known) -> None:
     board(sql, [100] * 6, told=told)
@@ -219,3 +219,14 @@ def test_a_run_counts_once_for_each_cause_of_its_stages(sql: Sql) -> None:
         (None, 1, 1),
     ]
     assert (found[0]["share"], found[0]["of_runs"]) == (0.5, 2)
+
+
+def test_what_a_run_cost_that_was_gone_on_with_is_that_of_its_stages(sql: Sql) -> None:
+    spent: list[Known] = [{"cost_usd": 2.0, "tokens": 50, "seconds": 7.0}] * 6
+    board(sql, [100] * 6, stages=spent, told={"prompt_tokens": 10, "completion_tokens": 10})
+    figures = "SELECT cost_usd, tokens, ramp_tokens, seconds, prompt_tokens FROM pipeline_runs"
+    assert list(one(sql, figures).values()) == [1, 100, 20, 42, 10]
+    sql.execute("UPDATE trajectories SET source = 'resume'")
+    assert list(one(sql, figures).values()) == [12, 300, 300, 42, None]
+    sql.execute("UPDATE stages SET cost_usd = NULL WHERE stage = 'T3'")
+    assert one(sql, figures)["cost_usd"] is None

@@ -91,6 +91,21 @@ def pipeline() -> None:
     "--env", "env", multiple=True, metavar="NAME", help="A variable that it gets; MY_* too."
 )
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Of a grader.")
+@click.option(
+    "--workload",
+    type=click.Choice(["embedded", "yatcc"]),
+    default="embedded",
+    show_default=True,
+    help="Our own compiler of a small C, or the labs of a checkout that you have.",
+)
+@click.option(
+    "--checkout",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where your configured YatCC is; it is copied, never changed.",
+)
+@click.option(
+    "--i-have-permission", "permitted", is_flag=True, help="To have an agent work on YatCC."
+)
 @click.option("--resume", metavar="RUN", help="Go on where this run was ended.")
 @options.match_options
 @options.fault_options(required=False)
@@ -112,6 +127,9 @@ def run(
     allow: tuple[str, ...],
     env: tuple[str, ...],
     jobs: int,
+    workload: str,
+    checkout: Path | None,
+    permitted: bool,
     resume: str | None,
     scenario_name: str | None,
     rule_texts: tuple[str, ...],
@@ -171,6 +189,7 @@ def run(
             allow=allow,
             env=env,
             jobs=jobs,
+            workload=_workload(workload, checkout, permitted=permitted, mode=mode),
         )
         _check(asked)
         played = begun(ground, asked)
@@ -251,6 +270,25 @@ def _stages(text: str) -> tuple[str, ...]:
         if name not in STAGES:
             raise Wrong(f"no stage is called {name!r}{nearest(name, STAGES)}")
     return tuple(stage for stage in STAGES if stage in names)
+
+
+def _workload(name: str, checkout: Path | None, *, permitted: bool, mode: "Mode") -> str:
+    """The workload with its checkout; the notice on its licence goes before everything else."""
+    from scenarios.yatcc.checkout import NOTICE
+    from stumble.pipeline.yatcc import YATCC
+
+    if name == "embedded":
+        if checkout is not None or permitted:
+            raise Wrong("--checkout and --i-have-permission go with --workload yatcc")
+        return name
+    click.echo(NOTICE, err=True)
+    if not permitted:
+        raise Wrong("nothing was run: it takes --i-have-permission")
+    if checkout is None:
+        raise Wrong("where is YatCC? --checkout DIR names a configured checkout")
+    if mode == "autonomous":
+        raise Wrong("YatCC has no workspace without its framework: not --mode autonomous")
+    return f"{YATCC}{checkout.resolve()}"
 
 
 def _check(asked: "Asked") -> None:

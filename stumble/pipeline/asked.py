@@ -41,9 +41,15 @@ class Asked:
     env: tuple[str, ...] = ()
     """Variables that it gets besides those that lead to models; `MY_*` too."""
     workload: str = "embedded"
+    """Or `yatcc:FOLDER`, with the folder of its checkout."""
     jobs: int = 2
     known: str = ""
     """The folder in which grades are kept."""
+
+    @property
+    def kind(self) -> str:
+        """What the workload is called, without its folder."""
+        return self.workload.partition(":")[0]
 
     @property
     def scope(self) -> str:
@@ -63,7 +69,7 @@ class Asked:
     def said(self) -> dict[str, object]:
         """What its first mark says."""
         return {
-            "workload": self.workload,
+            "workload": self.kind,
             "language": self.language,
             "mode": self.mode,
             "arm": self.arm,

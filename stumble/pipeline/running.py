@@ -91,7 +91,7 @@ def _recorded(ground: Ground, asked: Asked, kept: Kept) -> Played:
                 labels=Labels(
                     agent=ground.agent or asked.agent.split()[0].rpartition("/")[2],
                     model=asked.model,
-                    task=f"pipeline:{asked.workload}",
+                    task=f"pipeline:{asked.kind}",
                 ),
                 rules=ground.rules,
                 armed=ground.armed,

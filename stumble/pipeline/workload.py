@@ -6,6 +6,8 @@ from typing import Protocol
 from scenarios.compiler import golden, grading, starter, toolchain
 from scenarios.compiler.contract import Graded, Slot
 from scenarios.sandbox.values import Mount
+from scenarios.yatcc.checkout import Checkout
+from stumble.pipeline.yatcc import YATCC, YatCC
 from traces.nearest import nearest
 
 
@@ -82,7 +84,9 @@ WORKLOADS = {"embedded": Embedded}
 
 
 def workload(name: str) -> Workload:
-    """The workload of that name; LookupError where there is none."""
+    """The workload of that name, `yatcc:FOLDER` with its checkout; LookupError for no such one."""
+    if name.startswith(YATCC):
+        return YatCC(Checkout(folder=Path(name.removeprefix(YATCC))))
     if name not in WORKLOADS:
         raise LookupError(f"no workload is called {name!r}{nearest(name, WORKLOADS)}")
     return WORKLOADS[name]()

@@ -5,7 +5,7 @@
 WITH runs AS (
     SELECT trajectory_id, workload, mode, arm, cohort
     FROM pipeline_runs
-    WHERE condition = 'clean' AND whole AND coalesce(agent, '') != 'untouched'
+    WHERE condition = 'clean' AND whole AND coalesce(agent, '') NOT IN ('starter', 'golden')
 ),
 
 sized AS (

@@ -7,7 +7,7 @@
 WITH runs AS (
     SELECT trajectory_id, workload, mode, arm, cohort
     FROM pipeline_runs
-    WHERE condition = 'clean' AND whole AND coalesce(agent, '') != 'untouched'
+    WHERE condition = 'clean' AND whole AND coalesce(agent, '') NOT IN ('starter', 'golden')
 ),
 
 each_stage AS (

@@ -11,8 +11,8 @@
 -- none resurrected. e2e_strict: T0 to T3 and T5 count 100 or 0, T4 as scored if passed, all 0 after
 -- the first that failed. tokens: prompt and completion; ramp_tokens adds cached and reasoning
 -- tokens once more, as RAMP does. idle_mr: mr of a run of the same workload that changed nothing
--- (agent untouched; for ramp as published). gated_aei: see the macro; a stage's own seconds, cost
--- and tokens are summed where the run has none. whole: neither a replay, nor a fork, nor
+-- (agent starter; for ramp as published). gated_aei: see the macro. seconds, cost and tokens are
+-- those of the stages where the run has none or went on from another. whole: neither a replay, nor a fork, nor
 -- interrupted and gone on with in another run.
 WITH marks AS (
     SELECT
@@ -79,8 +79,8 @@ scored AS (
         CASE WHEN count(resurrected) > 0 THEN count(*) FILTER (resurrected) END AS resurrections,
         count(*) FILTER (outcome = 'infrastructure_error') AS infrastructure_errors,
         sum(seconds) AS stage_seconds,
-        sum(cost_usd) AS stage_cost,
-        sum(tokens)::BIGINT AS stage_tokens
+        CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS stage_cost,
+        CASE WHEN count(tokens) = count(*) THEN sum(tokens)::BIGINT END AS stage_tokens
     FROM rows_so_far
     GROUP BY trajectory_id
 ),
@@ -89,15 +89,19 @@ runs AS (
     SELECT
         t.*,
         scored.* EXCLUDE (trajectory_id),
-        coalesce(t.seconds, stage_seconds) AS all_seconds,
-        coalesce(t.cost_usd, stage_cost) AS all_cost,
-        coalesce(t.tokens, stage_tokens) AS all_tokens,
+        coalesce(t.source = 'resume', false) AS is_rest,
+        -- The agent's own, without the grading between; imports have that of the run only.
+        coalesce(stage_seconds, t.seconds) AS all_seconds,
+        coalesce(CASE WHEN NOT is_rest THEN t.cost_usd END, stage_cost) AS all_cost,
+        coalesce(CASE WHEN NOT is_rest THEN t.tokens END, stage_tokens) AS all_tokens,
         coalesce(
             t.ramp_tokens,
-            t.prompt_tokens
-            + t.completion_tokens
-            + coalesce(t.cached_tokens, 0)
-            + coalesce(t.reasoning_tokens, 0),
+            CASE WHEN NOT is_rest THEN
+                t.prompt_tokens
+                + t.completion_tokens
+                + coalesce(t.cached_tokens, 0)
+                + coalesce(t.reasoning_tokens, 0)
+            END,
             all_tokens
         ) AS counted_tokens,
         CASE WHEN NOT unknown THEN mr END AS known_mr
@@ -109,7 +113,7 @@ runs AS (
 idle AS (
     SELECT workload, avg(known_mr) AS idle_mr
     FROM runs
-    WHERE agent = 'untouched' AND workload != 'ramp'
+    WHERE agent = 'starter' AND workload != 'ramp'
     GROUP BY workload
     UNION ALL
     SELECT
@@ -154,10 +158,10 @@ SELECT
     all_seconds AS seconds,
     all_cost AS cost_usd,
     all_tokens AS tokens,
-    runs.prompt_tokens,
-    runs.cached_tokens,
-    runs.completion_tokens,
-    runs.reasoning_tokens,
+    CASE WHEN NOT is_rest THEN runs.prompt_tokens END AS prompt_tokens,
+    CASE WHEN NOT is_rest THEN runs.cached_tokens END AS cached_tokens,
+    CASE WHEN NOT is_rest THEN runs.completion_tokens END AS completion_tokens,
+    CASE WHEN NOT is_rest THEN runs.reasoning_tokens END AS reasoning_tokens,
     counted_tokens AS ramp_tokens,
     idle_mr,
     gated_aei(known_mr, idle_mr, all_seconds, all_cost, counted_tokens) AS gated_aei
