@@ -100,6 +100,9 @@ _CODEX = Client(
     env={"CODEX_API_KEY": "sk-test-0123456789"},
 )
 
+AIDER = Client(command=_aider, dialect="openai_chat", streams=True)
+"""It has no tools: its model says what the files are to hold."""
+
 CLIENTS: Mapping[str, Client] = {
     "openai3": Client(command=_sdk("openai_chat"), dialect="openai_chat"),
     "openai3-responses": Client(

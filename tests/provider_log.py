@@ -43,9 +43,10 @@ def digest(exchange: Exchange) -> str:
 
 
 def turns(told: Story) -> list[Step]:
-    """What the model said in the lane in which tools are called."""
-    (lane,) = {use.lane for use in told.uses}
-    return [step for step in told.turns if step.lane == lane]
+    """What the model said in the lane in which tools are called; all, where there are no tools."""
+    lanes = {use.lane for use in told.uses}
+    assert len(lanes) <= 1
+    return [step for step in told.turns if not lanes or step.lane in lanes]
 
 
 def folds_the_retry(told: Story) -> None:

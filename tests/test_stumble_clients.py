@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from scenarios.practice import elsewhere
-from scenarios.practice.shell import verify
+from scenarios.practice.shell import ShellTask, verify
+from scenarios.practice.spoken import STOCK
 from tests.clients import CLIENTS
 from tests.file_server import file_server
 from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered
@@ -52,6 +53,34 @@ def test_a_client_is_recorded_and_replayed(name: str, files: str, tmp_path: Path
         folds_the_retry(told)
         tells_what_the_shell_was_told(place, told)
         holds_what_the_shell_fetched(tape, told)
+
+        place.shop.stop("model")
+        said = place.stumble("replay", str(place.tape))
+        assert said.code == 0, said.err
+        assert REPLAYED.search(said.err), said.err
+
+
+SAYING = ShellTask(
+    id="say-stock",
+    prompt="Write stock.txt with what there is in stock.\ntask: say-stock\n",
+    files={"stock.txt": STOCK},
+    plan=(),
+)
+
+
+def test_aider_which_has_no_tools_is_recorded_and_replayed(tmp_path: Path) -> None:
+    """One answer makes a file, another, after a refusal, the message of its commit."""
+    with workplace(tmp_path, "aider", "--fail-nth", "2=429") as place:
+        place.task = SAYING
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        assert verify(place.folder, SAYING).passed
+        tape = read(place.tape)
+        told = tell(tape)
+        holds_what_the_provider_answered(place.shop, tape, told)
+        speaks_as_the_table_says(place, tape)
+        folds_the_retry(told)
+        assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
 
         place.shop.stop("model")
         said = place.stumble("replay", str(place.tape))

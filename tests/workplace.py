@@ -21,7 +21,7 @@ from mitmproxy.certs import CertStore
 from scenarios.practice import elsewhere
 from scenarios.practice.shell import ShellTask, lay_out
 from scenarios.practice.workspace import WORKSPACE_TASKS
-from tests.clients import CLIENTS, MODEL, Client
+from tests.clients import AIDER, CLIENTS, MODEL, Client
 from tests.shop import Said, Shop, shop
 
 TASK = WORKSPACE_TASKS["work-stock"]
@@ -122,8 +122,8 @@ class Workplace:
 
 @contextmanager
 def workplace(folder: Path, agent: str, *provider: str) -> Iterator[Workplace]:
-    """A workplace for the agent of that name."""
+    """A workplace for the agent of that name, of the table or aider."""
     ca, pem = certificate()
     names = [word for name in NAMES for word in ("--name", f"{name}={MODEL}")]
     with shop(folder, "refund-1", "--tls", str(pem), *names, *provider) as opened:
-        yield Workplace(shop=opened, agent=CLIENTS[agent], ca=ca)
+        yield Workplace(shop=opened, agent=AIDER if agent == "aider" else CLIENTS[agent], ca=ca)

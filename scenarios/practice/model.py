@@ -21,6 +21,7 @@ from scenarios.practice.schema import Row
 from scenarios.practice.shell import SHELL_TASKS, SUBMIT, ShellTask
 from scenarios.practice.shells import BASH, DELEGATE, Shell
 from scenarios.practice.shells import offered as offered_shell
+from scenarios.practice.spoken import SPOKEN
 from scenarios.practice.tasks import EVERY
 from scenarios.practice.tools import TOOLS
 from scenarios.practice.workspace import WORKSPACE_TASKS
@@ -75,6 +76,8 @@ def next_answer(
     if shell is not None:
         offered[BASH] = shell.tool
     talk = conversation.read(messages, offered, shell)
+    if not tools and (said := SPOKEN.get(talk.task or "")) is not None:
+        return Answer(message=said), ()
     task = _TASKS.get(talk.task or "")
     if task is None or not tools:
         return Answer(message="NOT DONE: there is no task I know in this conversation."), ()
