@@ -174,6 +174,31 @@ def test_trees_have_only_what_the_page_lists() -> None:
 KEYS = ("name", "value", "type")
 
 
+OPERATORS = {
+    "UnaryOperator": {"-", "!", "~"},
+    "CompoundAssignOperator": {"+=", "-=", "*=", "/=", "%="},
+    "BinaryOperator": {*re.findall(r"\S+", "= * / % + - << >> < > <= >= == != & ^ | && ||")},
+}
+STATEMENTS = {"CompoundStmt", "IfStmt", "WhileStmt", "ForStmt"}
+
+
+def test_programs_use_the_operators_of_the_page_and_assign_only_in_statements() -> None:
+    used = {kind: set[str]() for kind in OPERATORS}
+
+    def walk(node: dict[str, Any], above: str) -> None:
+        kind, value = node["kind"], node.get("value", "")
+        if kind in OPERATORS:
+            used[kind].add(value)
+        if value == "=" or kind == "CompoundAssignOperator":
+            assert above in STATEMENTS, node
+        for each in filter(None, node.get("inner", [])):
+            walk(each, kind)
+
+    for _, line in lines("T2"):
+        walk(json.loads(line), "")
+    assert used == OPERATORS
+
+
 def test_the_example_of_a_tree_is_true() -> None:
     source = b"int main(void) { int x = 1, y[2]; y[x] += -2; return y[x]; }\n"
     whole = json.loads(distill.tree(toolchain.dump_tree(source)))
@@ -230,6 +255,15 @@ def test_a_changed_artifact_is_named(tmp_path: Path) -> None:
 
     rewritten(folder / "golden.zip", change)
     with pytest.raises(ValueError, match="as it was frozen: T1/other, T3/gcd, T5/sieve$"):
+        golden.frozen(folder)
+
+
+def test_a_program_that_was_not_frozen_is_named(tmp_path: Path) -> None:
+    folder = frozen_in(tmp_path / "frozen")
+    listed = (folder / "golden.sha256").read_text().splitlines(keepends=True)
+    others = [line for line in listed if not line.endswith("  cases/small/gcd.out\n")]
+    (folder / "golden.sha256").write_text("".join(others))
+    with pytest.raises(ValueError, match=r"as it was frozen: cases/small/gcd\.out$"):
         golden.frozen(folder)
 
 

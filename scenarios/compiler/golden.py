@@ -1,9 +1,9 @@
 """The golden artifacts: for each program what a right and good compiler leaves at each stage.
 
 They are made by clang, frozen in `frozen/golden.zip`, and listed with their sha256 in
-`frozen/golden.sha256`; `frozen/counts.csv` says how many instructions each program executes as
-T3's golden IR and as T4's. Reading checks every artifact, so nothing is graded against a broken
-one; `regenerate` makes all of them anew.
+`frozen/golden.sha256`, beside the files of the programs themselves; `frozen/counts.csv` says how
+many instructions each program executes as T3's golden IR and as T4's. Reading checks every one of
+them, so nothing is graded against what is broken; `regenerate` makes all artifacts anew.
 """
 
 import csv
@@ -24,7 +24,7 @@ from pathlib import Path
 from scenarios.compiler import distill, machine, toolchain
 from scenarios.compiler.contract import STAGES, Case, Slot
 from scenarios.compiler.hello import EXIT
-from scenarios.compiler.programs import cases
+from scenarios.compiler.programs import CASES, cases
 
 FROZEN = Path(__file__).parent / "frozen"
 _MADE_BY = "# clang "
@@ -82,13 +82,21 @@ def frozen(folder: Path = FROZEN) -> Golden:
     listed = {name: digest for digest, name in (line.split("  ") for line in lines)}
     artifacts = _archived(folder / "golden.zip")
     table = (folder / "counts.csv").read_bytes()
-    if wrong := sorted(_differing(listed, _digests({**artifacts, "counts.csv": table}))):
+    if wrong := sorted(_differing(listed, _digests(artifacts | _beside(table)))):
         raise ValueError(f"{folder}: not as it was frozen: {', '.join(wrong)}")
     counted = {
         row["program"]: Counts(plain=int(row["plain"]), optimised=int(row["optimised"]))
         for row in csv.DictReader(io.StringIO(table.decode()))
     }
     return Golden(artifacts=artifacts, counts=counted, clang=clang.removeprefix(_MADE_BY))
+
+
+def _beside(table: bytes) -> dict[str, bytes]:
+    """What is listed and not in the archive: the table of counts, and the programs' files."""
+    files = [path for path in CASES.rglob("*") if path.is_file()]
+    return {"counts.csv": table} | {
+        f"cases/{path.relative_to(CASES).as_posix()}": path.read_bytes() for path in files
+    }
 
 
 def _archived(path: Path) -> dict[str, bytes]:
@@ -137,7 +145,7 @@ def write(golden: Golden, folder: Path = FROZEN) -> None:
     rows = [f"{name},{each.plain},{each.optimised}\n" for name, each in golden.counts.items()]
     table = ("program,plain,optimised\n" + "".join(rows)).encode()
     (folder / "counts.csv").write_bytes(table)
-    digests = _digests({**golden.artifacts, "counts.csv": table})
+    digests = _digests({**golden.artifacts, **_beside(table)})
     lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
     (folder / "golden.sha256").write_text(f"{_MADE_BY}{golden.clang}\n" + "".join(lines))
 

@@ -2,7 +2,7 @@
 
 import click
 
-from stumble.exits import Exits, Wrong
+from stumble.exits import Exits, Failed, Wrong
 
 
 @click.command(short_help="Make the golden artifacts anew, and compare.")
@@ -19,7 +19,12 @@ def golden(write: bool) -> None:
         artifacts.write(made)
         click.echo(f"frozen: {len(made.artifacts)} artifacts of {len(made.counts)} programs")
         return
-    frozen = artifacts.frozen()
+    try:
+        frozen = artifacts.frozen()
+    except ValueError as error:
+        raise Failed(
+            f"{error}; install stumble anew, or keep what was made with --write"
+        ) from error
     differing = artifacts.differences(frozen, made)
     for name in differing:
         click.echo(name)
