@@ -154,6 +154,7 @@ def test_tests_that_install_are_refused_and_not_failed(mine: Path, line: str, sa
         ("FROM a\nWORKDIR /app\nCOPY a.txt /etc/a.txt", "it fills /etc"),
         ("FROM a\nWORKDIR /app\nCOPY a.txt ../../x", "line 3: COPY to ../../x"),
         ("FROM a\nWORKDIR /app\nCOPY --from=b /x .", "line 3: COPY --from=b: needs a container"),
+        ("FROM a\nWORKDIR /app\nRUN apt-get install x", "leave the line out in a copy of the task"),
         ("FROM a\nWORKDIR /app\nCOPY a.txt", "line 3: COPY needs what to copy"),
         ("FROM a\nWORKDIR $HOME", "line 2: WORKDIR $HOME: variables are not replaced"),
         ("FROM a\nWORKDIR /app\nENV A=1 B", "line 3: ENV A=1 B: it is not KEY=VALUE"),

@@ -20,6 +20,8 @@ _SYSTEM = """
     bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys tmp usr var
     logs tests solution
 """
+CONTAINED = "needs a container, and tasks run in a plain folder here"
+NEXT = "have what it installs on this machine, and leave the line out in a copy of the task"
 SYSTEM = frozenset(_SYSTEM.split())
 """Folders of / that are the machine's own, or that a harness puts there."""
 
@@ -172,4 +174,4 @@ def _steps(path: Path) -> Iterator[tuple[int, str, str]]:
 
 def _needs(step: str) -> str:
     short = step if len(step) <= 60 else f"{step[:57]}..."
-    return f"{short}: needs a container, and tasks run in a plain folder here"
+    return f"{short}: {CONTAINED}; {NEXT}"

@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.benchmarks import dockerfile
-from scenarios.benchmarks.dockerfile import Image
+from scenarios.benchmarks.dockerfile import CONTAINED, Image
 from scenarios.benchmarks.stage import Facade, Stage
 from scenarios.benchmarks.trial import Trial
 from scenarios.table import ScenarioError, Table, document
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
-CONTAINED = "needs a container, and tasks run in a plain folder here"
 INSTALLS = re.compile(
     r"(?<![\w./-])(?:apt|apt-get|apk|dnf|yum|sudo|pip3? install|npm install)(?=\s)"
     r"|\|\s*(?:ba)?sh\b"

@@ -44,7 +44,8 @@ def _engine() -> Iterator[Line]:
     with engine.engine() as client:
         info = client.info()
     version, driver = info["ServerVersion"], info["Driver"]
-    yield Line(ok=True, what=f"docker engine {version} answers (images by {driver})")
+    slow = "" if driver != "vfs" else "vfs copies an image for each container; overlay2 does not"
+    yield Line(ok=True, what=f"docker engine {version} answers (images by {driver})", next=slow)
     lacking = engine.unlimited(info)
     what = f"cgroup v{info.get('CgroupVersion', '1')}: "
     if lacking:

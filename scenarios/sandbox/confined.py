@@ -20,10 +20,10 @@ from typing import IO, Any
 from scenarios.sandbox import limited
 from scenarios.sandbox.allow import Allow
 from scenarios.sandbox.holder import PORT
+from scenarios.sandbox.lending import taken_back
 from scenarios.sandbox.passing import led, proxy
 from scenarios.sandbox.relay import Relay
 from scenarios.sandbox.values import Ended, Isolation, Order, Ran
-from scenarios.sandbox.warden import own
 
 ALWAYS = (
     "it sees the files of this machine, but those that are hidden from it",
@@ -98,7 +98,7 @@ class Confined:
                 with _held(order, inside, (stdin, stdout, stderr)) as held:
                     return await self._ended(held, budget)
             finally:
-                await asyncio.shield(asyncio.to_thread(self._taken_back))
+                await asyncio.shield(asyncio.to_thread(taken_back, self.order))
 
     async def _ended(self, held: "_Held", budget: float | None) -> Ran:
         if self._alone:
@@ -110,16 +110,6 @@ class Confined:
         finally:
             held.hold.close()
         return _ran(await reporting, late=late)
-
-    def _taken_back(self) -> None:
-        """Have what the command could change be ours again; who is root had made it another's."""
-        if os.geteuid() == 0:
-            own(self._changed(), 0)
-
-    def _changed(self) -> list[str]:
-        mounts = [mount.source for mount in self.order.mounts if mount.writable]
-        home = [self.order.home] if self.order.home else []
-        return [str(path) for path in (self.order.workspace, *mounts, *home)]
 
     def _env(self, env: Mapping[str, str], scratch: str) -> dict[str, str]:
         home = str(self.order.home or scratch)
@@ -135,7 +125,7 @@ class Confined:
             "scratch": scratch,
             "env": None,
             "left": None,
-            "writes": self._changed(),
+            "writes": [str(path) for path in self.order.changed],
             "hidden": list(self.order.hidden),
             "limits": {
                 "cpu": LONG,

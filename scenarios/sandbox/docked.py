@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scenarios.sandbox import engine, images
 from scenarios.sandbox.allow import Allow
 from scenarios.sandbox.holder import PORT, held
+from scenarios.sandbox.lending import lent, taken_back
 from scenarios.sandbox.passing import files, led, proxy
 from scenarios.sandbox.places import bind
 from scenarios.sandbox.pump import Pump
@@ -102,6 +103,7 @@ class Docked:
             return await asyncio.to_thread(self._told, id, ended, pump.dropped)
         finally:
             await _always(asyncio.to_thread(engine.remove, self._client, id))
+            await _always(asyncio.to_thread(taken_back, self.order))
 
     async def _ended(self, id: str, budget: float | None) -> Ended:
         """Why the command ended, or has to."""
@@ -147,25 +149,26 @@ class Docked:
     ) -> str:
         relay = f"http://127.0.0.1:{PORT}"
         inside = {"HOME": HOME, **led(self.order.env, relay, self.order.allow), **env}
+        user = await asyncio.to_thread(lent, self.order)
         made = await asyncio.to_thread(
             self._client.create_container,
             self._image,
             command=list(command),
-            user=f"{os.getuid()}:{os.getgid()}",
+            user=f"{user}:{os.getgid() if user == os.getuid() else user}",
             working_dir=str(cwd),
             environment=inside,
             stdin_open=reads,
-            host_config=self._config(),
+            host_config=self._config(user),
             labels=engine.owner(),
             use_config_proxy=False,
         )
         return str(made["Id"])
 
-    def _config(self) -> "HostConfig":
+    def _config(self, user: int) -> "HostConfig":
         from docker.types import LogConfig, Ulimit
 
         bounds, shared = self.order.bounds, f"container:{self._holder}"
-        whose = f"uid={os.getuid()},gid={os.getgid()}"
+        whose = f"uid={user}"
         scratch = f"rw,exec,nosuid,nodev,size={bounds.scratch}"
         home = {} if self.order.home else {HOME: f"{scratch},mode=700,{whose}"}
         seen = [Path(mount["Target"]) for mount in self._mounts]
@@ -202,9 +205,8 @@ def _mounts(order: Order) -> tuple["Bound", ...]:
 
 def _lacks(client: "APIClient") -> tuple[str, ...]:
     """The limits that this engine cannot hold."""
-    user = ("it runs as root, though without any capability",) if os.getuid() == 0 else ()
     lacking = engine.unlimited(client.info())
-    return (*(f"{what} is not limited by this engine" for what in lacking), *user)
+    return tuple(f"{what} is not limited by this engine" for what in lacking)
 
 
 async def _always[T](ending: Awaitable[T]) -> T:

@@ -4,6 +4,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -63,16 +64,33 @@ def from_machine(client: "APIClient", tag: str) -> None:
 
 
 def imported(client: "APIClient", tar: IO[bytes], tag: str, changes: Iterable[str] = ()) -> None:
-    """Make a root file system an image; ChildProcessError where the engine does not take it."""
+    """Make a root file system an image; ChildProcessError where the engine does not take it.
+
+    The one that had this name before is removed, where it has no other.
+    """
+    from docker.errors import APIError
+
     name, _, version = tag.partition(":")
+    before = _id(client, tag)
     said = client.import_image_from_data(
         tar, repository=name, tag=version or "latest", changes=[f"LABEL {BUILT}=1", *changes]
     )
     for line in filter(None, said.splitlines()):
         if error := json.loads(line).get("error"):
-            raise ChildProcessError(
-                f"the docker engine did not take this root file system: {error}"
-            )
+            raise ChildProcessError(f"the engine did not take this root file system: {error}")
+    if before not in (None, _id(client, tag)):
+        with suppress(APIError):  # it has another name as well, or a container
+            client.remove_image(before)
+
+
+def _id(client: "APIClient", tag: str) -> str | None:
+    from docker.errors import ImageNotFound
+
+    try:
+        found: dict[str, str] = client.inspect_image(tag)  # type: ignore[no-untyped-call]
+    except ImageNotFound:
+        return None
+    return found["Id"]
 
 
 def _entry(name: str, kind: bytes) -> tarfile.TarInfo:

@@ -79,13 +79,15 @@ def led(env: Mapping[str, str], relay: str, allow: Iterable[str]) -> dict[str, s
 
 
 def proxy(env: Mapping[str, str]) -> tuple[str, int] | None:
-    """Where the proxy of an environment listens; None where it has none. ValueError for TLS."""
+    """Where the proxy of an environment listens; None where it has none.
+
+    ChildProcessError where it is not that of a recorder.
+    """
     url = next((env[name] for name in PROXIES if env.get(name)), None)
     if url is None:
         return None
     parts = urlsplit(url)
     if parts.scheme != "http" or parts.hostname is None or parts.username is not None:
-        raise ValueError(
-            f"{parts.scheme}://{parts.hostname}: a sandbox needs the proxy of a recorder"
-        )
+        named = f"{parts.scheme}://{parts.hostname}"
+        raise ChildProcessError(f"{named} is not the proxy of a recorder; see `stumble record`")
     return parts.hostname, parts.port or 80

@@ -106,3 +106,9 @@ class Order:
     hidden: tuple[str, ...] = SECRET
     """Folders that it shall find empty where it would see them at all."""
     bounds: Bounds = field(default_factory=Bounds)
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """What a command may change."""
+        mounted = (mount.source for mount in self.mounts if mount.writable)
+        return (self.workspace, *mounted, *((self.home,) if self.home else ()))
