@@ -98,7 +98,7 @@ def test_a_command_works_in_the_workspace_and_changes_nothing_else(
         async with opened(kind, order(tmp_path)) as box:
             ran, words = await said(box, "sh", "-c", script)
         assert ran == Ran(exit=3, ended="exit")
-        assert words.splitlines()[:2] == [str(tmp_path), "given"]
+        assert {str(tmp_path), "given"} < set(words.splitlines())
         assert words.count("Read-only file system") == 2
         assert (tmp_path / "made").read_text() == "made\n"
         assert (tmp_path / "made").owner() == tmp_path.owner()
