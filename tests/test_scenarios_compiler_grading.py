@@ -198,6 +198,16 @@ def test_an_environment_that_is_not_so_is_worth_nothing(
     assert one.why.startswith(reason)
 
 
+LACKS = "from scenarios.compiler.environment import lacking; print(*lacking(), sep='|')"
+
+
+def test_what_is_missing_for_any_stage_is_known_before_an_agent_starts() -> None:
+    command = (sys.executable, "-S", "-c", LACKS)  # without the packages that were installed
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("unicorn and ziglang not installed: ")
+    assert done.stdout.count("\n") == 1
+
+
 def test_a_stage_is_built_once_and_then_cannot_be_changed(tmp_path: Path) -> None:
     answers(tmp_path, "T1")
     script(tmp_path, "T1", "#!/bin/sh\nset -e\n[ ! -e once ]\ntouch once\nmv run was\n" +

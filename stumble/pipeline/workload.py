@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from scenarios.compiler import golden, grading, starter, toolchain
+from scenarios.compiler import environment, golden, grading, starter, toolchain
 from scenarios.compiler.contract import Graded, Slot
 from scenarios.sandbox.values import Mount
 from scenarios.yatcc.checkout import Checkout
@@ -47,8 +47,8 @@ class Embedded:
     """The compiler of a small C, which needs nothing but packages."""
 
     def missing(self) -> str | None:
-        """The line on how to install the extra; None where it is here."""
-        return toolchain.missing()
+        """What any of the stages lacks or cannot use here, and how to install it; or None."""
+        return "; ".join(environment.lacking()) or None
 
     def lay_out(self, folder: Path, language: str, *, bare: bool) -> None:
         """The tasks, the samples, the check, and the starter."""
