@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from scenarios.compiler.contract import Slot
 from stumble.pipeline.asked import Asked
 from stumble.pipeline.baseline import golden
+from stumble.pipeline.grader import grade
 from traces.tape import read
 
 AGENT = """#!/bin/sh
@@ -55,19 +57,9 @@ def stumble(*words: object, code: int = 0) -> str:
     return ran.stdout + ran.stderr
 
 
-def pipeline(here: Path, *words: str, stages: str = "T1,T2", code: int = 0) -> str:
-    return stumble(
-        "pipeline",
-        "run",
-        "--agent",
-        f"{here}/agent",
-        "--env",
-        "HERE",
-        "--stages",
-        stages,
-        *words,
-        code=code,
-    )
+def pipeline(here: Path, *words: str, stages: str = "T1,T2", sandbox: str = "process") -> str:
+    own = ("--agent", f"{here}/agent", "--env", "HERE", "--sandbox", sandbox, "--stages", stages)
+    return stumble("pipeline", "run", *own, *words)
 
 
 def rows(columns: str) -> list[list[Any]]:
@@ -144,3 +136,72 @@ def test_what_was_graded_is_not_lost_when_all_is_killed(here):
 def started(here: Path) -> list[str]:
     """The stages at which an agent was started."""
     return (here / "started").read_text().split() if (here / "started").exists() else []
+
+
+FORGER = """#!/usr/bin/env python3
+import json, os, re, socket
+from pathlib import Path
+
+found = set(map(str, Path("/tmp").glob("stumble-*/marks")))
+for each in Path("/proc").glob("[0-9]*/environ"):
+    try:
+        found |= set(re.findall(r"STUMBLE_MARKS=([^\\0]+)", each.read_bytes().decode()))
+    except OSError:
+        pass
+said = []
+for path in sorted(found):
+    line = socket.socket(socket.AF_UNIX)
+    line.settimeout(5)
+    try:
+        line.connect(path)
+        line.sendall(json.dumps(["graded", {"stage": "T1", "score": 100}]).encode() + b"\\n")
+        said.append(line.recv(100).decode())
+    except OSError as error:
+        said.append(type(error).__name__)
+Path("said").write_text(json.dumps([len(found), said, os.environ.get("STUMBLE_MARKS")]))
+"""
+
+
+def test_an_agent_tells_no_facts_of_its_own(here):
+    (here / "agent").write_text(FORGER)
+    pipeline(here, stages="T0", sandbox="none")
+    (folder,) = Path(".stumble/pipelines").iterdir()
+    tried, said, named = json.loads((folder / "workspace" / "said").read_text())
+    assert named is None
+    assert tried > 0
+    assert set(said) <= {"FileNotFoundError", "ConnectionRefusedError"}
+    (tape,) = tapes()
+    assert [mark.name for mark in read(tape).marks] == [
+        "pipeline", "stage", "sandbox", "agent", "graded", "resurrection",
+    ]  # fmt: skip
+
+
+def test_what_an_agent_does_to_its_workspace_is_contained_and_scored(here):
+    (here / "agent").write_text('#!/bin/sh\nhead -c 20000000 /dev/zero\nrm -rf "$PWD"\n')
+    pipeline(here, stages="T0", sandbox="none")
+    assert rows("score, outcome, agent_exit") == [[0.0, "agent_error", 0]]
+    (folder,) = Path(".stumble/pipelines").iterdir()
+    assert (folder / "T0.log").stat().st_size == 16 << 20
+
+
+def test_what_cannot_be_is_said_before_anything_starts(here):
+    for words, why in (
+        (["--agent", "no-such-agent"], "no-such-agent: command not found"),
+        (["--agent", f"{here}/agent", "--stages", "T9"], "no stage is called 'T9'"),
+        (["--agent", f"{here}/agent", "--mode", "progressive"], "cannot go on"),
+        (["--resume", "nothing"], "no run 'nothing'"),
+        ([], "which agent?"),
+    ):
+        said = stumble("pipeline", "run", *words, code=127 if "found" in why else 2)
+        assert why in said
+        assert len(said.splitlines()) == 1
+    assert not Path(".stumble/tapes").exists()
+
+
+def test_a_grader_that_breaks_is_no_failure_of_the_agents(tmp_path):
+    given = Slot(stage="T1", provenance="golden")
+    graded = grade(
+        "no-such", "T2", tmp_path, given, jobs=1, known=tmp_path / "known" / "of", anew=False
+    )
+    assert (graded.result, graded.score, graded.passed) == ("infrastructure_error", None, None)
+    assert "no workload is called 'no-such'" in graded.cases[0].why

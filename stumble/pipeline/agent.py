@@ -1,8 +1,11 @@
 """One agent at one stage: started in its sandbox, ended by itself or by a budget."""
 
 import asyncio
+import os
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,6 +16,8 @@ from scenarios.sandbox.values import Ran, Sandbox
 
 GRACE = 10.0
 """Seconds that it may go on once a model has refused for want of a budget."""
+KEPT, PIECE = 16 << 20, 1 << 16
+"""Bytes of its output that are kept, and that are read at once."""
 SLACK = 30.0
 """Seconds over its budget after which one that asks no model is ended."""
 
@@ -36,7 +41,7 @@ async def attempt(
     """Run an agent to its end, or for as long as there is a budget; `left` are its seconds."""
     began = time.monotonic()
     with ExitStack() as files:
-        output = files.enter_context(log.open("ab"))
+        output = files.enter_context(bounded(log))
         stdin = None
         if start.stdin is not None:
             told = files.enter_context(TemporaryFile())
@@ -48,8 +53,8 @@ async def attempt(
             env=start.env,
             budget=None if left is None else max(left, 0.0) + SLACK,
             stdin=stdin,
-            stdout=output.fileno(),
-            stderr=output.fileno(),
+            stdout=output,
+            stderr=output,
         )
         ran, spent = await _until(asyncio.create_task(running), teller)
     seconds = time.monotonic() - began
@@ -78,3 +83,24 @@ async def _until(agent: "asyncio.Task[Ran]", teller: Teller) -> tuple[Ran | None
         await asyncio.wait((agent, word))
     spent = None if word.cancelled() else word.result()
     return None if agent.cancelled() else agent.result(), spent
+
+
+@contextmanager
+def bounded(log: Path) -> Iterator[int]:
+    """A pipe whose first bytes are kept in a file; the others are read and dropped."""
+    source, sink = os.pipe()
+
+    def keep() -> None:
+        room = KEPT
+        with log.open("ab") as file:
+            while data := os.read(source, PIECE):
+                room -= file.write(data[:room]) if room else 0
+
+    pump = threading.Thread(target=keep)
+    pump.start()
+    try:
+        yield sink
+    finally:
+        os.close(sink)
+        pump.join()  # nothing that the agent started holds the pipe any more
+        os.close(source)

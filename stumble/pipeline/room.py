@@ -1,6 +1,7 @@
 """The sandbox in which the agents of a run work."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -72,4 +73,6 @@ class _Plain:
                 stdout=stdout,
                 stderr=stderr,
             )
+        if ended.signal is not None:  # it was told in our place; now we are
+            signal.raise_signal(ended.signal)
         return Ran(exit=ended.code, ended="time" if ended.budget else "exit")

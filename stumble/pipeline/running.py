@@ -64,7 +64,7 @@ def resumed(ground: Ground, id: str) -> Played:
     folder = ground.store.root / RUNS / id
     if not (folder / "state.json").exists():
         names = [each.name for each in (ground.store.root / RUNS).glob("*")]
-        raise Wrong(f"there is no run {id!r} of the pipeline{nearest(id, names)}")
+        raise Wrong(f"no run {id!r} of the pipeline is here{nearest(id, names)}")
     asked, kept = Asked.read(folder), Kept.read(folder)
     if all(stage in kept.graded for stage in asked.stages):
         raise Wrong(f"the run {id} is over: all its stages are graded")
