@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -56,14 +56,19 @@ def _call(command: str, id: str, text: str | None) -> dict[str, Any]:
     return {"role": "assistant", "content": text, "tool_calls": [call]}
 
 
-@contextmanager
-def model(programs: str) -> Iterator[int]:
+def model(programs: str) -> AbstractContextManager[int]:
     """The port of a server that answers so, for any number of agents."""
+    return served(lambda messages: (200, answer(messages, programs)))
+
+
+@contextmanager
+def served(answers: Callable[[list[dict[str, Any]]], tuple[int, dict[str, Any]]]) -> Iterator[int]:
+    """The port of a server that gives a status and a message, or an error that is no 200."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            message = answer(asked["messages"], programs)
+            status, message = answers(asked["messages"])
             finish = "tool_calls" if message.get("tool_calls") else "stop"
             said = {
                 "id": "1",
@@ -73,8 +78,8 @@ def model(programs: str) -> Iterator[int]:
                 "choices": [{"index": 0, "message": message, "finish_reason": finish}],
                 "usage": {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100},
             }
-            data = json.dumps(said).encode()
-            self.send_response(200)
+            data = json.dumps(said if status == 200 else {"error": message}).encode()
+            self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()

@@ -94,6 +94,10 @@ def test_a_stage_that_was_worked_at_again_fails_of_its_own() -> None:
     assert failures([full, WRONG], PASSED)["T2"].cause == "reasoning"
 
 
+def test_what_nobody_saw_has_no_cause() -> None:
+    assert failures([replace(WRONG, asked=(), used=())], PASSED) == {}
+
+
 def test_what_is_passed_has_no_cause() -> None:
     assert failures([replace(WRONG, score=PASSED)], PASSED) == {}
 

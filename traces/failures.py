@@ -121,13 +121,17 @@ class Failure:
 
 
 def failures(attempts: Iterable[Attempt], passed: float) -> Mapping[str, Failure]:
-    """The cause of each stage with a score under `passed` or none, by the stage's name."""
+    """The cause of each stage with a score under `passed` or none, by the stage's name.
+
+    A stage in which nothing was seen of the agent has none, where nothing else shows one.
+    """
     found: dict[str, Failure] = {}
     before: Failure | None = None
     for attempt in attempts:
-        here = None
-        if attempt.score is None or attempt.score < passed:
-            here = found[attempt.stage] = _failure(attempt, before)
+        fails = attempt.score is None or attempt.score < passed
+        here = _failure(attempt, before) if fails else None
+        if here is not None:
+            found[attempt.stage] = here
         before = here and (here if here.since else _since(here, attempt.stage))
     return found
 
@@ -154,7 +158,7 @@ def _since(failure: Failure, stage: str) -> Failure:
     return Failure(cause=failure.cause, text=failure.text, seq=failure.seq, since=stage)
 
 
-def _failure(attempt: Attempt, before: Failure | None) -> Failure:
+def _failure(attempt: Attempt, before: Failure | None) -> Failure | None:
     idle = all(each.failed for each in attempt.asked)
     lasting = before if before and before.cause in LASTING and idle and not attempt.used else None
     order = (
@@ -166,8 +170,12 @@ def _failure(attempt: Attempt, before: Failure | None) -> Failure:
         _tooling(attempt),
         _planning(attempt),
     )
-    wrong = f"the score is {attempt.score:g}" if attempt.score is not None else "no score"
-    return next((each for each in order if each), None) or Failure(cause="reasoning", text=wrong)
+    found = next((each for each in order if each), None)
+    if found is not None or not (attempt.asked or attempt.used):
+        return found
+    return Failure(
+        cause="reasoning", text=f"the score is {attempt.score:.1f}", seq=attempt.said_seq
+    )
 
 
 def _infrastructure(attempt: Attempt) -> Failure | None:
