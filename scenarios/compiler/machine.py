@@ -99,11 +99,16 @@ def run(elf: bytes, stdin: bytes = b"", limit: int = LIMIT) -> Ran:
         worker = _idle.get_nowait()
     except queue.Empty:
         worker = Worker()
-    ran = worker.run(elf, stdin, limit)
-    if ran.ended == "machine":
-        worker.close()
-    else:
-        _idle.put(worker)
+    ended: Ended = "machine"
+    try:
+        ran = worker.run(elf, stdin, limit)
+        ended = ran.ended
+    finally:
+        # One that was left in the middle of a program would give its answer to the next.
+        if ended == "machine":
+            worker.close()
+        else:
+            _idle.put(worker)
     return ran
 
 
