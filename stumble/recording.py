@@ -15,6 +15,7 @@ from scenarios.world import World
 from stumble import tapes
 from stumble.marking import Marking, hearing
 from stumble.runs import Hosts, Labels, Launch, Played, close, trajectory
+from stumble.summary import blind
 from stumble.theatre import Acted, act, desk, markable, teed, theatre
 from stumble.upstreams import Upstream, ports, told, variables
 from traces.conversation import Watch
@@ -119,7 +120,7 @@ async def record(
                 marking=marking,
                 say=say,
             )
-        ending = await close(tape, watch, acted.exit, world, began)
+        ending = await close(tape, watch, acted.exit, world, began, unseen=blind(acted.untrusted))
     await asyncio.to_thread(tapes.close, path)
     return Played(
         id=id,

@@ -219,8 +219,9 @@ async def close(
     began: float,
     left: Collection[str] = (),
     missed: Collection[str] = (),
+    unseen: Collection[str] = (),
 ) -> Ending:
-    """Ask the verifier and write how the run ended.
+    """Ask the verifier and write how the run ended, and what nothing could be seen of.
 
     Only a run that the agent itself brought to an end is verified: what diverged, ran out of
     budget, asked for what no tape holds or was stopped by us neither passed nor failed.
@@ -237,7 +238,9 @@ async def close(
         passed=verdict.passed if verdict else None,
         verifier=type(world).__name__ if world is not None else None,
         at=at,
-        detail=next(iter((*left, *missed)), verdict.detail if verdict else None),
+        detail=next(
+            filter(None, (*left, *missed, verdict.detail if verdict else "", *unseen)), None
+        ),
         state=state.digest if state else None,
         state_text=state.text if state else "",
         state_of=state.of if state else None,

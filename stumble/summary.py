@@ -1,6 +1,6 @@
 """What a tape holds, in one line or as JSON."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from stumble.runs import Played
 
 UNKNOWN_CA = ": if a proxy of yours looks into TLS, name its CA in SSL_CERT_FILE"
+
+
+CHECK = (
+    "Check its base URL, whether it has a NO_PROXY or a CA of its own, and whether it is a static "
+    "binary or works in docker; `stumble doctor -- COMMAND` tries it"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +93,17 @@ def troubles(runs: Iterable["Played"]) -> tuple[str, ...]:
     """What stood between the agents and the world, and was not seen: each once."""
     found: list[str] = []
     for run in runs:
-        found += [f"nothing was seen of {host}: {why}" for host, why in run.untrusted.items()]
+        found += blind(run.untrusted)
         found += [*run.refusals.values(), *run.warnings]
     return tuple(dict.fromkeys(found))
+
+
+def blind(untrusted: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each host whose traffic the agent would not let us see, with what may be why."""
+    return tuple(
+        f"nothing was seen of {host}: {why}; does the agent pin certificates or trust only its own?"
+        for host, why in untrusted.items()
+    )
 
 
 def _broke(exchange: Exchange) -> bool:
@@ -104,9 +118,9 @@ def unseen(tape: Tape) -> Iterator[str]:
     for error, hosts in sorted(_errors(tape).items()):
         yield f"{error} ({', '.join(sorted(hosts))}){UNKNOWN_CA if _unsigned(error) else ''}"
     if not tape.exchanges:
-        yield "no traffic at all was seen; does the agent honour HTTPS_PROXY?"
+        yield f"no traffic at all was seen; does the agent honour HTTPS_PROXY? {CHECK}"
     elif not any(kind(x.request) == "model" for x in tape.exchanges):
-        yield "no model traffic was seen; did the agent call a model, and by way of the proxy?"
+        yield f"no model traffic was seen; did the agent call a model? {CHECK}"
 
 
 def _unsigned(error: str) -> bool:

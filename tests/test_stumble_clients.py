@@ -6,6 +6,7 @@ themselves (curl, urllib, git), two of them at once.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ import pytest
 from scenarios.practice import elsewhere
 from scenarios.practice.shell import ShellTask, verify
 from scenarios.practice.spoken import STOCK
-from tests.clients import CLIENTS
+from tests.clients import CLIENTS, Client
 from tests.file_server import file_server
 from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered
 from tests.workplace import LIMIT, Workplace, certificate, workplace
@@ -130,3 +131,35 @@ def holds_what_the_shell_fetched(tape: Tape, told: Story) -> None:
     paths = {urlsplit(x.request.url).path for x in tools if x.response and x.response.status == 200}
     assert {"/north.txt", "/south.txt", "/east.git/info/refs", "/east.git/HEAD"} <= paths
     assert set(kinds.values()) <= {"model", "tool", "other"}
+
+
+PINS = """
+import os, ssl, urllib.request
+own = ssl.create_default_context(cafile=os.environ["OWN_CA"])
+try:
+    urllib.request.urlopen("https://api.openai.com/v1/models", context=own, timeout=30)
+except OSError as error:
+    raise SystemExit(f"no model: {error}")
+"""
+
+
+def test_a_client_that_trusts_only_its_own_is_named_in_the_summary_and_on_the_tape(
+    tmp_path: Path,
+) -> None:
+    ca, _ = certificate()
+    with workplace(tmp_path, "openai3") as place:
+        pins = Client(
+            command=lambda _: (sys.executable, "-c", PINS),
+            dialect="openai_chat",
+            env={"OWN_CA": str(ca)},
+        )
+        place.agent = pins
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+    assert said.code == 1
+    warned = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+    assert warned[0].startswith("warning: nothing was seen of api.openai.com: ")
+    assert "does the agent pin certificates" in warned[0]
+    assert "stumble doctor" in warned[-1]
+    ending = read(place.tape).ending
+    assert ending is not None
+    assert ending.detail == warned[0].removeprefix("warning: ")
