@@ -232,15 +232,14 @@ async def close(
     said = watch.conversations.said
     verdict = await world.verify(said) if world is not None and judged else None
     state = verdict.state if verdict else None
+    judgement = verdict.detail if verdict else None
     ending = Ending(
         ended=how,
         exit_code=exit.code,
         passed=verdict.passed if verdict else None,
         verifier=type(world).__name__ if world is not None else None,
         at=at,
-        detail=next(
-            filter(None, (*left, *missed, verdict.detail if verdict else "", *unseen)), None
-        ),
+        detail=next(iter((*left, *missed)), judgement or next(iter(unseen), judgement)),
         state=state.digest if state else None,
         state_text=state.text if state else "",
         state_of=state.of if state else None,
