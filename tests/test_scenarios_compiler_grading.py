@@ -1,8 +1,10 @@
 """Stages are graded by running real programs: right ones, damaged ones, and bad ones."""
 
 import math
+import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -327,6 +329,24 @@ def test_a_workspace_that_cannot_be_graded_says_why(tmp_path: Path) -> None:
     with (tmp_path / "t1" / "large").open("r+") as large:
         large.truncate(2 << 30)
     assert why("T1", tmp_path)[2] == "the workspace has over 1024 MiB or 100,000 files"
+
+
+def test_a_workspace_cannot_escape_being_graded(tmp_path: Path) -> None:
+    answers(tmp_path, "T1")
+    os.mkfifo(tmp_path / "t1" / "pipe")
+    (tmp_path / "t1" / "loop").symlink_to("loop")
+    (tmp_path / os.fsdecode(b"\xff")).touch()
+    assert why("T1", tmp_path) == ("pass", 100.0, "")
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # a path of over 4096 bytes
+        os.mkdir("x" * 250, dir_fd=here)
+        inner = os.open("x" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    assert why("T1", tmp_path)[0] == "agent_error"
+    assert why("T1", tmp_path)[2].endswith("x cannot be copied: File name too long")
+    shutil.rmtree(tmp_path / ("x" * 250))
 
 
 BREAKS = """

@@ -80,13 +80,15 @@ class _Grading:
                 entered = entered.build() or entered
             except OSError as error:
                 entered = error
-        with ThreadPoolExecutor(jobs) as pool:
+        with ExitStack() as stack:
+            pool = ThreadPoolExecutor(jobs)
+            stack.callback(pool.shutdown, cancel_futures=True)
             if self.stage == "T0":
                 running = {"environment": pool.submit(self._environment, entered)}
             else:
                 one = partial(self._one, entered)
                 running = {case.name: pool.submit(one, case) for case in self.cases}
-        done = {name: _done(name, future) for name, future in running.items()}
+            done = {name: _done(name, future) for name, future in running.items()}
         made = {name: each.made.artifact for name, each in done.items()}
         left = {name: artifact for name, artifact in made.items() if artifact is not None}
         return Graded(
@@ -183,7 +185,7 @@ def _grade(name: str, judged: Judged, *, reached: bool) -> CaseGrade:
         result=judged.result,
         score=judged.score,
         reached=reached,
-        why=judged.why,
+        why=shown(judged.why),
         facts=judged.facts,
     )
 

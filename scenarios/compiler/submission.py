@@ -1,12 +1,13 @@
 """A copy of an agent's workspace, whose programs are built and run in there and nowhere else."""
 
+import errno
 import os
 import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -192,26 +193,42 @@ def _last(said: bytes) -> str:
 
 
 def _copied(workspace: Path, copy: Path) -> None:
-    """Copy files and links as they are; ValueError where there is no workspace or too much."""
+    """Copy files and links as they are, and whatever else not; what goes meanwhile is gone.
+
+    ValueError where there is no workspace, too much of it, or what cannot be copied.
+    """
     if not workspace.is_dir():
         raise ValueError("the workspace is gone")
     size = count = 0
     for at, inner, files in os.walk(workspace):
         here = copy / Path(at).relative_to(workspace)
-        here.mkdir()
+        with _theirs(Path(at)):
+            here.mkdir()
         for name in (*inner, *files):
             source, target = Path(at, name), here / name
-            status = source.lstat()
-            size, count = size + status.st_size, count + 1
-            if size > LARGEST or count > MOST:
-                raise ValueError(f"the workspace has over {LARGEST >> 20} MiB or {MOST:,} files")
-            if stat.S_ISLNK(status.st_mode):
-                target.symlink_to(source.readlink())
-            elif stat.S_ISREG(status.st_mode):
-                try:
+            with _theirs(source):
+                status = source.lstat()
+                size, count = size + status.st_size, count + 1
+                if size > LARGEST or count > MOST:
+                    most = f"{LARGEST >> 20} MiB or {MOST:,} files"
+                    raise ValueError(f"the workspace has over {most}")
+                if stat.S_ISLNK(status.st_mode):
+                    target.symlink_to(source.readlink())
+                elif stat.S_ISREG(status.st_mode):
                     shutil.copy2(source, target, follow_symlinks=False)
-                except PermissionError:
-                    raise ValueError(f"{source.relative_to(workspace)} cannot be read") from None
+
+
+@contextmanager
+def _theirs(path: Path) -> Iterator[None]:
+    """Errors in which the workspace is at fault: else an agent could choose not to be graded."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP):
+            raise
+        raise ValueError(f"{path.name[:80]} cannot be copied: {error.strerror}") from None
 
 
 def remove(folder: Path) -> None:
@@ -219,6 +236,7 @@ def remove(folder: Path) -> None:
     for at, inner, _ in os.walk(folder):
         for name in inner:
             path = Path(at, name)
-            if not path.is_symlink():
-                path.chmod(0o700)
+            with suppress(OSError):  # too long a path, which rmtree does not use
+                if not path.is_symlink():
+                    path.chmod(0o700)
     shutil.rmtree(folder)
