@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.sandbox import engine
+from scenarios.sandbox.confined import lacking
 from scenarios.sandbox.docked import docked
 from scenarios.sandbox.reach import tried
 from scenarios.sandbox.values import Order
@@ -37,6 +38,7 @@ async def looked(image: str) -> tuple[Line, ...]:
                     lines.append(Line(ok=held, what=f"{what}{f' ({way.why})' * held}", next=then))
     except ChildProcessError as error:
         lines.append(Line(ok=False, what=str(error)))
+        lines += [Line(ok=True, what=f"processes instead: {lacks}") for lacks in await lacking()]
     return tuple(lines)
 
 

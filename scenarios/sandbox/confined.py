@@ -51,17 +51,25 @@ async def confined(order: Order) -> AsyncIterator["Confined"]:
         listening = socket.create_server(("127.0.0.1", 0), backlog=512)
         port = listening.getsockname()[1]
         await relay.serve(listening)
-    lacking = tuple(why for wall, why in WITHOUT.items() if wall not in walls)
     try:
         yield Confined(
             order=order,
             relay=relay,
-            weaker=(*ALWAYS, *lacking),
+            weaker=_lacking(walls),
             _alone="network" in walls,
             _port=port,
         )
     finally:
         await relay.close()
+
+
+async def lacking() -> tuple[str, ...]:
+    """What does not hold in such a sandbox here."""
+    return _lacking(await asyncio.to_thread(_walls))
+
+
+def _lacking(walls: tuple[str, ...]) -> tuple[str, ...]:
+    return (*ALWAYS, *(why for wall, why in WITHOUT.items() if wall not in walls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
