@@ -5,7 +5,9 @@ import re
 import sys
 from pathlib import Path
 
-KEYWORDS = frozenset("const int void if else while for break continue return".split())
+KEYWORDS = frozenset(
+    ["const", "int", "void", "if", "else", "while", "for", "break", "continue", "return"]
+)
 SIGNS = {
     "(": "l_paren", ")": "r_paren", "[": "l_square", "]": "r_square",
     "{": "l_brace", "}": "r_brace", ";": "semi", ",": "comma",
