@@ -307,10 +307,10 @@ def arithmetic(each: Instruction, made: dict[str, Instruction]) -> str | None:
         if other is not None and right is not None:  # (x + 1) + 2 is x + 3
             found = computed(each.op, each.type, other, right)
             each.args = [inside.args[0], written(found or 0, each.type)]
-    if each.op == "xor" and each.type == "i1" and right == 1:
-        if inside is not None and inside.op == "icmp":
-            each.op, each.type, each.how = "icmp", inside.type, INVERSE[inside.how]
-            each.args = list(inside.args)
+    inverted = each.op == "xor" and each.type == "i1" and right == 1
+    if inverted and inside is not None and inside.op == "icmp":
+        each.op, each.type, each.how = "icmp", inside.type, INVERSE[inside.how]
+        each.args = list(inside.args)
     return None
 
 
@@ -322,12 +322,12 @@ def comparison(each: Instruction, made: dict[str, Instruction]) -> str | None:
         each.args.reverse()
         each.how, left, right = SWAPPED[each.how], right, left
     inside = made.get(each.args[0])
-    if right == 0 and each.how in ("eq", "ne") and inside is not None and inside.op == "zext":
-        if inside.type == "i1":
-            if each.how == "ne":
-                return inside.args[0]
-            each.op, each.type, each.how = "xor", "i1", ""
-            each.args = [inside.args[0], "true"]
+    bit = inside is not None and inside.op == "zext" and inside.type == "i1"
+    if inside is not None and bit and right == 0 and each.how in ("eq", "ne"):
+        if each.how == "ne":
+            return inside.args[0]
+        each.op, each.type, each.how = "xor", "i1", ""
+        each.args = [inside.args[0], "true"]
     return None
 
 
@@ -488,7 +488,7 @@ def sweep(function: Function) -> None:
 
 
 def hoist(function: Function) -> None:
-    """What does not change in a loop is computed before it, where it may be computed for nothing."""
+    """What does not change in a loop is computed before it, where that can do no harm."""
     flow = Flow(function)
     for head in reversed(flow.order):
         tails = [name for name in flow.before[head] if flow.dominates(head, name)]
