@@ -8,11 +8,11 @@ the same conversation get the same answer, ids included.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import repeat, takewhile
 
-from scenarios.practice import conversation, results
+from scenarios.practice import conversation, results, solver
 from scenarios.practice.elsewhere import FETCHING
 from scenarios.practice.plan import Seen, Step, Task
 from scenarios.practice.proofs import Proof, proof
@@ -21,11 +21,14 @@ from scenarios.practice.schema import Row
 from scenarios.practice.shell import SHELL_TASKS, SUBMIT, ShellTask
 from scenarios.practice.shells import BASH, DELEGATE, Shell
 from scenarios.practice.shells import offered as offered_shell
+from scenarios.practice.solver import Solving, StageTask
 from scenarios.practice.spoken import SPOKEN
 from scenarios.practice.tasks import EVERY
 from scenarios.practice.tools import TOOLS
 from scenarios.practice.workspace import WORKSPACE_TASKS
 from traces.step import Answer, ToolCall
+
+type AnyTask = Task | ShellTask | StageTask
 
 TRIES = 3
 """How often a call is made before the model gives up."""
@@ -45,11 +48,15 @@ class Skill:
     """Repeats a call until it gets a result, and never gives up."""
     p: float = 1.0
     """The probability with which it acts on a trouble; else it goes on as if it had no skill."""
+    solving: Solving | None = None
+    """What it makes of the stages of the compiler pipeline; None for every other model."""
 
 
 def skill(model: str) -> Skill | None:
     """The skill a model name stands for; None where no such model is served."""
     name = model.removeprefix("openai/").removeprefix("practice/")
+    if name.partition(":")[0] == solver.NAME:
+        return _solver(name.partition(":")[2])
     if name.startswith("p="):
         try:
             p = float(name.removeprefix("p="))
@@ -57,6 +64,14 @@ def skill(model: str) -> Skill | None:
             return None
         return Skill(retries=True, verifies=True, p=p) if 0 <= p <= 1 else None
     return SKILLS.get(name)
+
+
+def _solver(words: str) -> Skill | None:
+    """`T1=good,verifies`: a skill among the words is the solver's, else it retries."""
+    own = [word for word in words.split(",") if word]
+    found = SKILLS[next((word for word in own if word in SKILLS), "retries")]
+    asked = solver.solving([word for word in own if word not in SKILLS])
+    return None if asked is None else replace(found, solving=asked)
 
 
 SKILLS = {
@@ -75,10 +90,9 @@ def next_answer(
     offered, shell = conversation.names(tools, (*TOOLS, BASH, DELEGATE)), offered_shell(tools)
     if shell is not None:
         offered[BASH] = shell.tool
-    talk = conversation.read(messages, offered, shell)
+    talk, task = _placed(messages, offered, shell, skill)
     if not tools and (said := SPOKEN.get(talk.task or "")) is not None:
         return Answer(message=said), ()
-    task = _TASKS.get(talk.task or "")
     if task is None or not tools:
         return Answer(message="NOT DONE: there is no task I know in this conversation."), ()
     player = _Player(task, skill)
@@ -100,6 +114,20 @@ def next_answer(
     return Answer(message=ask.text, calls=calls), player.said()
 
 
+def _placed(
+    messages: Sequence[Row], offered: Mapping[str, str], shell: Shell | None, skill: Skill
+) -> tuple[conversation.Talk, AnyTask | None]:
+    """The conversation and its task; of a solver's, what was said since the last stage began."""
+    whole = conversation.read(messages, offered, shell)
+    if skill.solving is None:
+        return whole, _TASKS.get(whole.task or "")
+    if (asked := solver.begun(messages)) is None:
+        return whole, None
+    stage, at = asked
+    since = conversation.read(messages[at:], offered, shell)
+    return replace(since, digest=whole.digest), solver.task(stage, skill.solving)
+
+
 def _id(talk: conversation.Talk, nth: int = 0) -> str:
     return f"call_{talk.digest[:24]}" + (f"_{nth}" if nth else "")
 
@@ -112,7 +140,7 @@ def _written(call: Call, shell: Shell | None) -> str:
 
 def _final(
     text: str,
-    task: Task | ShellTask,
+    task: AnyTask,
     talk: conversation.Talk,
     offered: dict[str, str],
     shell: Shell | None,
@@ -140,7 +168,7 @@ type _Play[R] = Generator[_Ask, str, R]
 class _Player:
     """One playing of a task: yields what to ask, is sent the result's text."""
 
-    def __init__(self, task: Task | ShellTask, skill: Skill) -> None:
+    def __init__(self, task: AnyTask, skill: Skill) -> None:
         self._task = task
         self._skill = skill
         self._heard = blake2b(task.id.encode())
@@ -159,6 +187,8 @@ class _Player:
         """Follow the plan; returns the final answer."""
         seen = Seen()
         for nth, step in enumerate(self._task.plan):
+            if step.only is not None and not step.only(seen):
+                continue
             together = takewhile(lambda other: other.beside, self._task.plan[nth + 1 :])
             self._beside = tuple(_call(other, seen) for other in together)
             reading = yield from self._perform(step, seen)
@@ -312,7 +342,7 @@ def _call(step: Step, seen: Seen) -> Call:
 
 def _reads(call: Call) -> bool:
     if call.tool == BASH:
-        return str(call.arguments["command"]).startswith("cat ")
+        return str(call.arguments.get("command")).startswith("cat ")
     return not TOOLS[call.tool].writes
 
 

@@ -25,6 +25,10 @@ class Seen:
         """A text that was found."""
         return str(self._rows[step][field])
 
+    def has(self, step: str, field: str) -> bool:
+        """Whether a step was taken and found this."""
+        return field in self._rows.get(step, {})
+
     def number(self, step: str, field: str) -> float:
         """A number that was found."""
         value = self._rows[step][field]
@@ -57,6 +61,8 @@ class Step:
     """True for a call that is made together with the one before it, whose result it needs not."""
     may_fail: bool = False
     """True where a failure is an answer, too: nobody repeats the call or gives up for it."""
+    only: Callable[[Seen], bool] | None = None
+    """Whether it is taken, from what was seen so far; None where it always is."""
 
 
 class Site(NamedTuple):

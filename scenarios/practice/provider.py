@@ -27,6 +27,7 @@ from scenarios.practice.kept import Kept
 from scenarios.practice.model import SKILLS, next_answer, skill
 from scenarios.practice.schema import Json, Row
 from scenarios.practice.serving import listening, until_told
+from scenarios.practice.solver import Solving
 from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from traces.step import Answer, Lens, Usage
 
@@ -69,6 +70,8 @@ class Provider:
     """HTTP statuses for the first request in which the model is to take this step of a task."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Other names that models are asked for by, each with the model's own."""
+    busy: set[str] = field(default_factory=set)
+    """The conversations that were refused once because their model asks for it."""
     seen: int = 0
     kept: Kept = field(default_factory=Kept)
 
@@ -166,6 +169,8 @@ class Provider:
             raise self._failed(entry, dialect, status)
         answer = replace(answer, model=str(body["model"]), usage=_usage(messages, tools, answer))
         digest = conversation.read(messages, {}).digest
+        if tools and found.solving is not None:
+            self._troubled(found.solving, entry, dialect, (digest, step, answer.usage))
         id = f"{dialect.id}{digest[:24]}"
         self._write(
             {
@@ -186,6 +191,23 @@ class Provider:
             _, chunks = openai_responses.write(answer, stream=False, id=id, created=CREATED)
             kept.keep(id, body, orjson.loads(chunks[0].data)["output"])
         return body, answer, id
+
+    def _troubled(
+        self,
+        asked: Solving,
+        entry: Mapping[str, object],
+        dialect: _Dialect,
+        turn: tuple[str, int, Usage | None],
+    ) -> None:
+        """The troubles that a solver's name asks for: too long, or busy for once."""
+        digest, step, usage = turn
+        if asked.context is not None and usage and (usage.prompt_tokens or 0) > asked.context:
+            self._write({**entry, "status": 400})
+            message = f"Range of input length should be [1, {asked.context}]"
+            raise _No(400, dialect.refused(400, message, code="invalid_parameter_error"))
+        if asked.busy == step and digest not in self.busy:
+            self.busy.add(digest)
+            raise self._failed(entry, dialect, 429)
 
     def _failed(self, entry: Mapping[str, object], dialect: _Dialect, status: int) -> "_No":
         self._write({**entry, "status": status})

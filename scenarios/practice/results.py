@@ -53,7 +53,7 @@ def read(call: Call, text: str) -> Reading:
     if wrong is None and call.tool == BASH:
         wrong = shell.failure(call.arguments, whole)
     if wrong is not None:
-        return Reading(row={}, whole=whole, problem=wrong)
+        return Reading(row=whole if call.may_fail else {}, whole=whole, problem=wrong)
     if call.rows is None or call.pick is None:
         return Reading(row=whole, whole=whole)
     rows = whole[call.rows]

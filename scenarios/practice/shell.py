@@ -70,7 +70,7 @@ def failure(arguments: Mapping[str, Json], whole: Mapping[str, Json]) -> str | N
     output = str(whole["output"]).strip()
     if whole["returncode"] != 0:
         return f"return code {whole['returncode']}: {output[-80:]}"
-    if str(arguments["command"]).startswith("cat ") and not output:
+    if str(arguments.get("command")).startswith("cat ") and not output:
         return f"{arguments['command']} printed nothing"
     return None
 

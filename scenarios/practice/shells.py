@@ -31,7 +31,7 @@ class Shell:
 
     def written(self, arguments: Mapping[str, Json]) -> str:
         """A plan's arguments as this agent wants them."""
-        return json.dumps({self.command: arguments["command"], **self.more})
+        return json.dumps({self.command: arguments["command"], **self.more}) if arguments else "{}"
 
     def plain(self, arguments: str) -> str:
         """This agent's arguments as the plan has them; what is no JSON object stays as it is."""

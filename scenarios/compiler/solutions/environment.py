@@ -28,7 +28,7 @@ def ends(zig: str, program: str) -> int:
     """The exit code of a program, compiled, linked and run."""
     with TemporaryDirectory() as made:
         subprocess.run(
-            [zig, "clang", *TARGET, "-c", program, "-o", "hello.o"],
+            [zig, "clang", *TARGET, "-x", "c", "-c", program, "-o", "hello.o"],
             cwd=made,
             check=True,
             timeout=60,
