@@ -55,6 +55,7 @@ entries AS (
         avg(completion_tokens) FILTER (kind = 'clean') AS completion_tokens,
         avg(reasoning_tokens) FILTER (kind = 'clean') AS reasoning_tokens,
         avg(e2e_strict) FILTER (kind = 'clean') AS e2e_strict,
+        bool_or(idle_mr IS NOT NULL) AS has_idle,
         avg(resurrections) FILTER (kind = 'clean') AS resurrections,
         count(*) FILTER (kind = 'clean' AND zero_shot_pass) AS zero_shot_passes,
         sum(infrastructure_errors) FILTER (kind = 'clean')::BIGINT AS infrastructure_errors,
@@ -187,7 +188,11 @@ SELECT
     gated_aei.mean AS gated_aei,
     gated_aei.lo AS gated_aei_lo,
     gated_aei.hi AS gated_aei_hi,
-    CASE WHEN runs IS NULL THEN 'no_pipeline' ELSE gated_aei.reason END AS gated_aei_reason,
+    CASE
+        WHEN runs IS NULL THEN 'no_pipeline'
+        WHEN NOT has_idle THEN 'no_baseline'
+        ELSE gated_aei.reason
+    END AS gated_aei_reason,
     cost_usd.mean AS cost_usd,
     cost_usd.lo AS cost_usd_lo,
     cost_usd.hi AS cost_usd_hi,
