@@ -1,6 +1,7 @@
 """An agent that knows nothing of us comes to us, by its environment alone."""
 
 import asyncio
+import ensurepip
 import os
 import shutil
 import ssl
@@ -22,6 +23,7 @@ from tests.recorder_wire import Notes, confdir, recording, says, server_ca, serv
 
 URL = "http://127.0.0.1:3128"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+PIP = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
 BASE = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 EVENTS = b"".join(
     b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":'
@@ -138,11 +140,12 @@ async def work(command: list[str], tmp_path: Path, answer: bytes, *, hook: bool)
         [sys.executable, "-c", "import sys, httpx; httpx.get(sys.argv[1]).raise_for_status()"],
         [sys.executable, "-c", "import sys, requests; requests.get(sys.argv[1]).json()"],
         ["git", "ls-remote"],
+        [sys.executable, str(PIP / "pip"), "install", "--disable-pip-version-check", "-r"],
     ],
-    ids=["curl", "urllib", "httpx", "requests", "git"],
+    ids=["curl", "urllib", "httpx", "requests", "git", "pip"],
 )
 def test_clients_come_to_us(command: list[str], tmp_path) -> None:
-    if command[0] == "git":
+    if command[0] == "git" or "-r" in command:
         answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
     else:
         answer = ANSWER
