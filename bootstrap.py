@@ -23,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
+ALONE = ("harbor",)
+"""Of whose dependencies the tests need only those that its `.in` names."""
 OUR_UV = TOOLS / "uv" / "bin" / "uv"
 STAMP = VENV / "installed"
 PYTHON = VENV / "bin" / "python"
@@ -95,7 +97,8 @@ def lock() -> None:
     run(*compiled, *project, "--output-file", requirements(dev=False))
     run(*compiled, *dev, "--output-file", requirements(dev=True))
     for agent in sorted((ROOT / "tests" / "agents").glob("*.in")):
-        run(*compiled, agent, "--output-file", agent.with_suffix(".txt"))
+        alone = ["--no-deps"] if agent.stem in ALONE else []
+        run(*compiled, *alone, agent, "--output-file", agent.with_suffix(".txt"))
     for agent in sorted((ROOT / "tests" / "agents").glob("*/package.json")):
         chosen = ("--package-lock-only", "--omit-lockfile-registry-resolved", "--ignore-scripts")
         run("npm", "install", "--silent", *chosen, "--prefix", agent.parent)

@@ -129,7 +129,9 @@ def _pieces(path: Path, found: list[_Seen], begin: float, cut: str | None) -> It
             if not isinstance(flow, HTTPFlow):
                 yield Remark(where=where, why=each.trouble or "it is no flow")
                 continue
-            line = connections.setdefault(flow.client_conn.id, len(connections) + 1)
+            # A WebSocket is told by its connection, and old files say it of its upgrade too.
+            name = flow.client_conn.id if flow.websocket is None else flow.id
+            line = connections.setdefault(name, len(connections) + 1)
             yield from _exchanges(flow, where, seqs[each.number], line, begin)
     if cut is not None:
         yield Remark(where=f"after flow {len(found)}", why=cut)

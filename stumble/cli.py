@@ -68,6 +68,12 @@ def _import() -> click.Command:
     return import_
 
 
+def _export() -> click.Command:
+    from stumble.commands.export import export
+
+    return export
+
+
 def _sql() -> click.Command:
     from stumble.commands.sql import sql
 
@@ -211,6 +217,7 @@ COMMANDS: Mapping[str, Callable[[], click.Command]] = MappingProxyType(
         "campaign": _campaign,
         "pipeline": _pipeline,
         "import": _import,
+        "export": _export,
         "sql": _sql,
         "why": _why,
         "judge": _judge,

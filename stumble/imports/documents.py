@@ -51,3 +51,9 @@ def _check(data: bytes) -> None:
                 total += sizes[event.anchor]
         if total > UNFOLDED * (len(data) + 1024):
             raise ValueError("its aliases unfold to more than it can mean")
+
+
+def dump(value: object) -> str:
+    """A value as YAML, keys in their order."""
+    said: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return said

@@ -75,4 +75,5 @@ def kind(path: Path) -> Wire | Format:
     if start and not start.strip():
         raise ValueError("it is empty")
     known = "; ".join([*(wire.name for wire in WIRES), *(each.NAME for each in FORMATS)])
+    known = re.sub(r" \([^)]*\)", "", known)
     raise ValueError(f"none of the formats known here: {known}")

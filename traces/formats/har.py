@@ -54,6 +54,8 @@ class _Entry:
 
     number: int
     started: float | None = None
+    zero: float | None = None
+    """When the run began, where the entry is of ours and says so."""
     turns: int = 0
     trouble: str | None = None
 
@@ -66,11 +68,12 @@ def traffic(path: Path) -> Traffic:
         raise ValueError(next((each.trouble for each in found if each.trouble), "it has no entry"))
     known = [each.started for each in whole if each.started is not None]
     timed = len(known) == len(whole)
+    zero = next((each.zero for each in whole if each.zero is not None), min(known, default=None))
     return Traffic(
         source=SOURCE,
-        pieces=_pieces(path, found, min(known) if timed else None, cut),
+        pieces=_pieces(path, found, zero if timed else None, cut),
         timed=timed,
-        recorded_at=min(known, default=None),
+        recorded_at=zero,
     )
 
 
@@ -102,7 +105,14 @@ def _entry(number: int, raw: bytes | int) -> _Entry:
         return _Entry(number=number, trouble=f"it is no JSON: {error}")
     said = entry.get("_webSocketMessages") or ()
     sent = sum(isinstance(each, dict) and each.get("type") == "send" for each in said)
-    return _Entry(number=number, started=_when(entry.get("startedDateTime")), turns=sent)
+    ours = entry.get("_exchange") or {}
+    zero = ours.get("recorded_at")
+    return _Entry(
+        number=number,
+        started=None if ours.get("timed") is False else _when(entry.get("startedDateTime")),
+        zero=zero if isinstance(zero, int | float) else None,
+        turns=sent,
+    )
 
 
 def _when(said: object) -> float | None:
@@ -149,10 +159,10 @@ def _exchanges(
     started = _number(ours.get("started"), at)
     if not isinstance(entry.get("request"), dict):
         raise ValueError("it has no request")
-    request = _request(entry["request"])
+    request = _request(entry["request"], bool(ours))
     response, error = _answer(entry, request, started)
     exchange = Exchange(
-        seq=seq,
+        seq=int(_number(ours.get("seq"), seq)),
         request=request,
         response=response,
         error=error,
@@ -169,14 +179,14 @@ def _exchanges(
         yield Remark(where=where, why=why)
 
 
-def _request(said: Table) -> Request:
+def _request(said: Table, ours: bool) -> Request:
     posted = said.get("postData")
     body, read = _posted(posted) if isinstance(posted, dict) else (b"", False)
     headers = _fields(said.get("headers"))
     return Request(
         method=str(said.get("method") or "GET"),
         url=str(said.get("url") or NOWHERE),
-        headers=fitting(headers, body, read=read) if read else headers,
+        headers=fitting(headers, body, read=read) if read and not ours else headers,
         body=body,
     )
 
@@ -209,9 +219,9 @@ def _answer(
     headers = _fields(said.get("headers"))
     body, read = _content(content, headers) if isinstance(content, dict) else (b"", False)
     empty = bodiless(request, status)
-    if read and empty:  # browsers show what their cache has; a 304 has no body
+    if read and empty and not ours:  # browsers show what their cache has; a 304 has no body
         body = b""
-    if read or not ours:
+    if not ours:
         headers = fitting(headers, body, read=read, empty=empty)
     return Response(
         status=status,
@@ -302,7 +312,9 @@ def _spoken(upgrade: Exchange, entry: Table, begin: float | None) -> Iterator[Ex
     head = None if answer is None else replace(answer, chunks=())
     connection = upgrade.connection or upgrade.seq + 1
     upgrade = replace(upgrade, response=head, connection=connection)
-    yield from turns(upgrade, messages, closed, count(upgrade.seq + 1))
+    seqs = [int(_number(each.get("_seq"), 0)) for each in said if each.get("type") == "send"]
+    numbers = iter(seqs) if ours else count(upgrade.seq + 1)
+    yield from turns(upgrade, messages, closed, numbers)
 
 
 def _message(said: Table, at: float, begin: float | None) -> Message:

@@ -1,0 +1,211 @@
+"""Runs in the formats of others: read back they are the same, and what cannot be said is named."""
+
+import http.client
+import json
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import vcr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recorder import flow_files
+from stumble.imports.documents import dump
+from traces.exports import atif, cassette, otel, parquet, told
+from traces.exports import har as written
+from traces.formats import bring, har, read
+from traces.formats.traffic import Remark, Traffic
+from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.store import Store
+from traces.tape import Tape
+
+AT = 1700000000.25
+
+
+def tape(*exchanges: Exchange, recorded_at: float | None = AT, timed: bool = True) -> Tape:
+    run = Trajectory(id="t", recorded_at=recorded_at, timed=timed, agent="a")
+    return Tape(path=Path("t.tape"), trajectory=run, exchanges=exchanges, spans={})
+
+
+def back(folder: Path, found: Tape) -> Traffic:
+    document, _ = written.document(found)
+    path = folder / "some.har"
+    path.write_text(json.dumps(document))
+    return har.traffic(path)
+
+
+def same(folder: Path, found: Tape) -> None:
+    again = back(folder, found)
+    pieces = list(again.pieces)
+    assert [each for each in pieces if isinstance(each, Remark)] == []
+    exchanges = [each for each in pieces if isinstance(each, Exchange)]
+    assert sorted(exchanges, key=lambda x: x.seq) == list(found.exchanges)
+    assert (again.recorded_at, again.timed) == (
+        found.trajectory.recorded_at,
+        found.trajectory.timed,
+    )
+
+
+def flows(path: Path) -> Tape:
+    traffic = flow_files.traffic(path)
+    exchanges = [each for each in traffic.pieces if isinstance(each, Exchange)]
+    found = sorted(exchanges, key=lambda x: x.seq)
+    return tape(*found, recorded_at=traffic.recorded_at, timed=traffic.timed)
+
+
+def test_what_real_agents_did_comes_back_from_har_as_it_was(tmp_path: Path, shared: Path) -> None:
+    for path in sorted((shared / "flows").iterdir()):
+        same(tmp_path, flows(path))
+
+
+TEXT = st.text(st.characters(codec="latin-1", exclude_characters="\r\n"), max_size=8)
+HEADERS = st.lists(
+    st.tuples(st.sampled_from(["X-A", "x-a", "Content-Type", "Content-Encoding"]), TEXT), max_size=3
+).map(tuple)
+TEXTS = st.text(max_size=6).map(lambda said: said.encode("utf-8", "replace"))
+BODY = st.binary(max_size=12) | TEXTS
+TIME = st.floats(0, 1e4, allow_nan=False)
+
+
+@st.composite
+def exchanges(draw: st.DrawFn) -> Exchange:
+    started = draw(TIME)
+    chunks = draw(st.lists(BODY.filter(bool), max_size=3))
+    answer = Response(
+        status=draw(st.sampled_from([200, 204, 404, 529])),
+        headers=draw(HEADERS),
+        chunks=tuple(Chunk(at=started + n, data=data) for n, data in enumerate(chunks)),
+        reason=draw(TEXT),
+        at=draw(TIME),
+        ended=draw(st.none() | TIME),
+        trailers=draw(HEADERS),
+    )
+    error = draw(st.sampled_from([None, "reset: by peer", "eof"]))
+    answer = replace(answer, ended=None) if error else answer
+    whole = draw(st.booleans()) or error is None
+    return Exchange(
+        seq=0,
+        request=Request(
+            method=draw(st.sampled_from(["GET", "POST", "HEAD"])),
+            url="http://a.example/",
+            headers=draw(HEADERS),
+            body=draw(BODY),
+        ),
+        response=answer if whole else None,
+        error=error,
+        started=started,
+        connection=draw(st.integers(0, 3)),
+        answered_by=draw(st.sampled_from(["live", "fault"])),
+    )
+
+
+@given(st.lists(exchanges(), min_size=1, max_size=3))
+def test_whatever_was_recorded_comes_back_from_har_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, found: list[Exchange]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    same(folder, tape(*(replace(x, seq=seq) for seq, x in enumerate(found))))
+
+
+def test_a_run_without_times_stays_one(tmp_path: Path) -> None:
+    answer = Response(status=200, at=0.0, ended=0.0)
+    exchange = Exchange(seq=0, request=Request(method="GET", url="http://a/"), response=answer)
+    same(tmp_path, tape(exchange, recorded_at=None, timed=False))
+
+
+def test_vcrpy_plays_what_was_recorded(tmp_path: Path) -> None:
+    def asked(seq: int, path: str, body: bytes) -> Exchange:
+        fields = (("Content-Type", "application/octet-stream"), ("X-N", "a"), ("X-N", "b"))
+        answer = Response(
+            status=201, headers=fields, chunks=(Chunk(at=1.0, data=body),), reason="Made", ended=1.0
+        )
+        request = Request(method="GET", url=f"http://nowhere.invalid{path}")
+        return Exchange(seq=seq, request=request, response=answer)
+
+    bodies = {"/text": "grün\r\n".encode(), "/bytes": b"\xff\0\x85", "/none": b""}
+    found = tape(*(asked(n, path, body) for n, (path, body) in enumerate(bodies.items())))
+    document, left = cassette.document(found)
+    assert left == ()
+    path = tmp_path / "some.yaml"
+    path.write_text(dump(document))
+    with vcr.use_cassette(str(path), record_mode="none") as played:
+        for name, body in bodies.items():
+            answer: http.client.HTTPResponse
+            with urllib.request.urlopen(f"http://nowhere.invalid{name}", timeout=5) as answer:
+                assert (answer.status, answer.read()) == (201, body)
+                assert answer.headers.get_all("x-n") == ["a", "b"]
+        assert played.play_count == 3
+
+
+def test_what_a_cassette_cannot_say_is_left_out_by_name() -> None:
+    request = Request(method="GET", url="http://a/")
+    whole = Exchange(seq=0, request=request, response=Response(status=200, ended=1.0))
+    cut = Exchange(seq=1, request=request, response=Response(status=200), error="reset")
+    none = Exchange(seq=2, request=request, error="dns")
+    spoken = Exchange(seq=3, request=request, transport="stdio")
+    document, left = cassette.document(tape(whole, cut, none, spoken))
+    assert len(document["interactions"]) == 1  # type: ignore[arg-type]
+    assert [(each.what, each.why) for each in left] == [
+        ("exchange 1", "its answer was cut, and a cassette of vcrpy cannot say so"),
+        ("exchange 2", "it has no answer"),
+        ("exchange 3", "a cassette of vcrpy holds no stdio"),
+    ]
+    with pytest.raises(ValueError, match="no answer"):
+        cassette.document(tape(none))
+
+
+def test_spans_of_a_real_run_are_read_back_as_the_same_run(tmp_path: Path, shared: Path) -> None:
+    run = told.of_tape(flows(shared / "flows" / "opencode-anthropic.fwd.rest.mitm.gz"))
+    spans = list(otel.spans(run))
+    assert {span["resource"]["schema_url"] for span in spans} == {otel.SCHEMA}  # type: ignore[index]
+    names = [str(span["name"]).split()[0] for span in spans]
+    asked = [call for step in run.steps for call in step.calls]
+    assert names.count("execute_tool") == len(asked)
+    assert names.count("chat") == sum(step.source == "agent" for step in run.steps)
+    path = tmp_path / "spans.jsonl"
+    path.write_text("".join(json.dumps(span) + "\n" for span in spans))
+    calls = read(path)["tool_calls"].to_pylist()
+    assert {(each["call_id"], each["arguments"], each["result"]) for each in calls} == {
+        (call.id, call.arguments, call.result) for call in asked
+    }
+
+
+def test_a_run_without_times_has_no_spans(shared: Path) -> None:
+    run = told.of_tape(flows(shared / "flows" / "codex.fwd.rest.mitm.gz"))
+    timeless = tuple(replace(step, over=None) for step in run.steps)
+    with pytest.raises(ValueError, match="it has no times"):
+        list(otel.spans(replace(run, steps=timeless)))
+
+
+def test_a_text_that_is_no_object_stands_in_one() -> None:
+    call = told.Call(id="c", tool="f", arguments="[1", result="r\ud800", cut={"result": 9000})
+    step = told.Step(source="agent", message="", calls=(call,))
+    document: dict[str, Any] = atif.document(told.Told(id="t", steps=(step,)))
+    [found] = document["steps"]
+    [asked] = found["tool_calls"]
+    assert asked["arguments"] == {"text": "[1"}
+    assert asked["extra"] == {"full_bytes": {"result": 9000}}
+    assert found["observation"]["results"][0]["content"] == "r?"
+
+
+@pytest.fixture
+def store(tmp_path: Path, shared: Path) -> Store:
+    store = Store(tmp_path / ".stumble")
+    bring(store, shared / "tau" / "gpt-4o-airline.json.gz")
+    bring(store, shared / "ramp" / "engineer-500-score.json")
+    return store
+
+
+def test_parquet_is_a_folder_that_others_read(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "warehouse"
+    with store.connect() as connection:
+        counts = parquet.write(connection, folder)
+    assert (counts["trajectories"], counts["tool_calls"], counts["stages"]) == (215, 1164, 90)
+    read_ = f"read_parquet('{folder}/trajectories/**/*.parquet', hive_partitioning = true)"
+    with duckdb.connect() as other:
+        found = other.execute(f"select source, count(*) from {read_} group by 1 order by 1")
+        assert found.fetchall() == [("ramp", 15), ("tau", 200)]
