@@ -182,7 +182,7 @@ def _exchanges(
 def _request(said: Table, ours: bool) -> Request:
     posted = said.get("postData")
     body, read = _posted(posted) if isinstance(posted, dict) else (b"", False)
-    headers = _fields(said.get("headers"))
+    headers = _fields(said.get("headers"), pseudo=ours)
     return Request(
         method=str(said.get("method") or "GET"),
         url=str(said.get("url") or NOWHERE),
@@ -330,15 +330,15 @@ def _message(said: Table, at: float, begin: float | None) -> Message:
     )
 
 
-def _fields(said: object) -> Headers:
-    """Header fields; the pseudo ones of HTTP/2 that Chrome lists are none."""
+def _fields(said: object, *, pseudo: bool = False) -> Headers:
+    """Header fields; the pseudo ones of HTTP/2 that Chrome lists are none, but as we wrote them."""
     if not isinstance(said, list):
         return ()
     pairs = [(each["name"], each["value"]) if isinstance(each, dict) else each for each in said]
     return tuple(
         (latin(str(name)), latin(str(value)))
         for name, value in pairs
-        if not str(name).startswith(":")
+        if pseudo or not str(name).startswith(":")
     )
 
 
