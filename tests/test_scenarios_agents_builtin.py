@@ -138,6 +138,21 @@ def test_what_passes_is_asked_again_and_a_conversation_goes_on(
     assert [message["content"] for message in asked[4]["messages"][1:]] == ["three"]
 
 
+def test_a_call_that_was_lost_with_its_agent_is_answered(agent: Program, tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    kept = [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
+    lines = [json.dumps(message) + "\n" for message in kept]
+    (tmp_path / builtin.KEPT).write_text("".join([*lines, '{"role": "to']))
+    with model((200, said("done"))) as (url, asked):
+        assert agent(url, tmp_path, "--continue", task="two").out == "done\n"
+    told = asked[0]["messages"]
+    assert [message["role"] for message in told] == ["user", "assistant", "tool", "user"]
+    assert told[2]["content"] == builtin.LOST
+
+
 @pytest.mark.parametrize(
     ("status", "message", "code", "word"),
     [

@@ -1,10 +1,10 @@
 """How known agents are started on a task, and told another one in the same conversation.
 
-Tried against the practice model, on the versions that the tests pin: builtin, claude (also
-`--continue`), codex (also `resume --last`), mini. Not tried by us are the words that go on in
-openhands, gemini, aider and opencode, and all of kimi: those are their manuals'. mini-swe-agent
-cannot go on. Agents keep their conversations below HOME, so one that goes on needs the same
-HOME and the same folder.
+Tried against the practice model, on the versions that the tests pin, on one task and on another
+one in the same conversation: builtin, claude, codex, openhands, gemini; mini on one task, since it
+cannot go on. Not tried by us: kimi, and what lets aider and opencode go on; those words are their
+manuals'. Agents keep their conversations below HOME or in the folder, so one that goes on needs
+the same of both.
 """
 
 import shlex
