@@ -80,6 +80,7 @@ def pipeline() -> None:
     show_default=True,
     help="Where the agent works: see `stumble sandbox`; none is as free as its user.",
 )
+@click.option("--image", help="What docker's containers are made of; see `stumble sandbox build`.")
 @click.option(
     "--allow",
     "allow",
@@ -124,6 +125,7 @@ def run(
     dollars: float | None,
     tokens: int | None,
     sandbox: str,
+    image: str | None,
     allow: tuple[str, ...],
     env: tuple[str, ...],
     jobs: int,
@@ -152,6 +154,7 @@ def run(
     stumble pipeline run --agent mini --fault timeout --where stage=T2
     """
     from faults.armed import live
+    from scenarios.sandbox.images import IMAGE
     from stumble import matching
     from stumble.home import store_root
     from stumble.pipeline.asked import Asked
@@ -186,6 +189,7 @@ def run(
             limits={kind: value for kind, value in limits.items() if value is not None},
             language=language,
             sandbox=sandbox,  # type: ignore[arg-type]
+            image=image or IMAGE,
             allow=allow,
             env=env,
             jobs=jobs,
