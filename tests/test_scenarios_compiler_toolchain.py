@@ -57,6 +57,8 @@ def test_what_clang_refuses_is_said_in_its_words() -> None:
     "refused",
     [
         '.incbin "/etc/passwd"',
+        '.INCBIN "/etc/passwd"',
+        '".Incbin" "/etc/passwd"',
         '\t.include "other.s"',
         ".macro again\nagain\n.endm",
         ".rept 1000000000\nnop\n.endr",
@@ -75,11 +77,27 @@ def test_assembly_that_reads_or_grows_is_not_accepted(refused: str) -> None:
         'module asm ".inc\\62in \\22/etc/passwd\\22"',
         'define i32 @main() {\n  call void asm sideeffect "nop", ""()\n  ret i32 0\n}',
         'define i32 @main() {\n  %1 = call i32 asm "li $0, 1", "=r"()\n  ret i32 %1\n}',
+        'define i32 @main() {\n  %1 = call i32asm "li $0, 1", "=r"()\n  ret i32 %1\n}',
+        '%0 = type i32\ndefine i32 @main() {\n  %1 = call %0asm "", "=r"()\n  ret i32 %1\n}',
     ],
 )
 def test_ir_with_assembly_in_it_is_not_accepted(refused: str) -> None:
     with pytest.raises(ValueError, match="is not accepted in ir"):
         toolchain.executable(refused.encode(), "ir")
+
+
+@pytest.mark.parametrize("magic", [b"BC\xc0\xde", b"\xde\xc0\x17\x0b"])
+def test_bitcode_in_which_nothing_can_be_found_is_not_accepted(magic: bytes) -> None:
+    with pytest.raises(ValueError, match="is not accepted in ir"):
+        toolchain.executable(magic + bytes(60), "ir")
+
+
+def test_an_object_names_no_files_to_be_linked(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"expected output")
+    (tmp_path / "script").write_text(f"TARGET(binary)\nINPUT({tmp_path / 'secret'})\n")
+    asks = '\t.section ".deplibs","MS",@llvm_dependent_libraries,1\n\t.asciz "{}"\n'
+    text = "\t.globl main\nmain:\n\tret\n" + asks.format(tmp_path / "script")
+    assert b"expected output" not in toolchain.executable(text.encode(), "assembly")
 
 
 def test_a_name_is_no_assembly() -> None:

@@ -33,9 +33,13 @@ type Kind = Literal["ir", "assembly"]
 
 _SUFFIX = {"ir": ".ll", "assembly": ".s"}
 _OBEYED_WHEN_READ = re.compile(
-    rb"(?<![%@.$\w])asm\b(?![.$:])|\.(?:incbin|include|macro|altmacro|irpc?|rept)\b"
+    rb"(?<![%@.$\w])(?:[%@i]?\d+)?asm\b(?![.$:])"
+    rb"|\.(?i:incbin|include|macro|altmacro|irpc?|rept?)\b"
+    rb"|^(?:BC\xc0\xde|\xde\xc0\x17\x0b)"
 )
-"""Inline assembly in IR, and directives with which the assembler reads other files or grows."""
+"""Inline assembly in IR, which LLVM also reads in `i32asm` and `%0asm`; directives, in any case of
+their letters, with which the assembler reads other files or grows; and bitcode, which hides both.
+"""
 
 
 def missing() -> str | None:
@@ -113,14 +117,16 @@ def executable(text: bytes, kind: Kind) -> bytes:
     IR gets code generation at -O1 and no pass of LLVM's: at -O0 better IR can make worse code.
     """
     if obeyed := _OBEYED_WHEN_READ.search(text):
-        raise ValueError(f"{obeyed.group().decode().strip()!r} is not accepted in {kind}")
+        found = obeyed.group().decode(errors="backslashreplace")
+        raise ValueError(f"{found!r} is not accepted in {kind}")
     name = f"program{_SUFFIX[kind]}"
     how = ("-O1", "-Xclang", "-disable-llvm-passes") if kind == "ir" else ()
     with TemporaryDirectory(prefix="stumble-cc-") as folder:
         (Path(folder) / name).write_bytes(text)
         (Path(folder) / "runtime.o").write_bytes(_runtime())
         _tool(folder, "clang", *TARGET, *how, "-w", "-c", name, "-o", "program.o")
-        _tool(folder, "ld.lld", "-static", "-o", "program", "runtime.o", "program.o")
+        alone = ("-static", "--no-dependent-libraries")  # objects may name files to be linked
+        _tool(folder, "ld.lld", *alone, "-o", "program", "runtime.o", "program.o")
         return (Path(folder) / "program").read_bytes()
 
 
