@@ -166,6 +166,49 @@ def test_a_killed_program_leaves_what_was_said(tmp_path: Path, server: str) -> N
     assert (len(tape.exchanges), tape.ending, tape.damage) == (1, None, ())
 
 
+def test_a_connection_that_is_opened_again_asks_nothing_twice(tmp_path: Path, server: str) -> None:
+    program = (
+        "import sys, http.client, stumble_attach\n"
+        "with stumble_attach.record('x.tape'):\n"
+        "    server = http.client.HTTPConnection(sys.argv[1].removeprefix('http://'))\n"
+        "    for path in ('/busy', '/gzip'):\n"
+        "        server.connect()\n"
+        "        server.request('GET', path)\n"
+        "        server.getresponse().read()\n"
+        "        server.close()\n"
+    )
+    code, said = attached(tmp_path, program, server)
+    assert code == 0, said
+    tape = read(tmp_path / "x.tape")
+    assert [(x.request.url.removeprefix(server), x.error) for x in tape.exchanges] == [
+        ("/busy", None),
+        ("/gzip", None),
+    ]
+
+
+def test_what_is_answered_after_the_block_disturbs_nobody(tmp_path: Path, server: str) -> None:
+    program = (
+        "import sys, http.client, stumble_attach\n"
+        "with stumble_attach.record('x.tape') as tape:\n"
+        "    server = http.client.HTTPConnection(sys.argv[1].removeprefix('http://'))\n"
+        "    server.request('GET', '/busy')\n"
+        "mine = open('mine', 'xb')\n"
+        "print(server.getresponse().status)\n"
+    )
+    code, said = attached(tmp_path, program, server)
+    assert (code, said) == (0, "429\n")
+    assert (tmp_path / "mine").read_bytes() == b"", "a file that took over a closed one's number"
+    assert read(tmp_path / "x.tape").damage == ()
+
+
+def test_a_key_on_the_command_line_is_not_written(tmp_path: Path) -> None:
+    program = "import stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
+    assert attached(tmp_path, program, "--key", KEY, "--pin", PIN, SHOP_TOKEN=PIN)[0] == 0
+    command = read(tmp_path / "x.tape").trajectory.command
+    assert command[-4::2] == ("--key", "--pin")
+    assert not {KEY, PIN} & set(command)
+
+
 @pytest.mark.parametrize("module", ["websockets", "grpc"])
 def test_a_library_that_cannot_be_seen_is_an_error(tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text("")

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakSet
 
 from vcr.cassette import Cassette
 from vcr.record_mode import RecordMode
@@ -23,7 +24,7 @@ from vcr.record_mode import RecordMode
 from stumble_attach.secrets import Secrets, of_environment
 from stumble_attach.tape import Tape
 
-VOLATILE = 2
+VOLATILE = 3
 """The version of `stumble`'s list of what may differ in a replay by which this is matched."""
 
 UNSEEN: Mapping[str, str] = {
@@ -105,23 +106,43 @@ class _Recorder:
     def __init__(self, tape: Tape, began: float) -> None:
         self._tape, self._began, self._turn = tape, began, threading.Lock()
         self._open: dict[int, tuple[int, object]] = {}
+        self._seen: WeakSet[object] = WeakSet()
         self._seq = 0
+        self._closed = False
 
     def asked(self, request: Any) -> None:
+        """Write a request; vcrpy shows the one before it again where a connection is reopened."""
         with self._turn:
-            seq, self._seq = self._seq, self._seq + 1
-            # The request itself is kept, so that no other one can have its id while it is open.
-            self._open[id(request)] = seq, request
-            headers = _pairs(request.headers)
-            self._tape.asked(seq, self._now(), request.method, request.uri, headers, _body(request))
+            if not self._closed and request not in self._seen:
+                self._begin(request)
 
     def answered(self, request: Any, response: Mapping[str, Any]) -> None:
+        """Write an answer; what comes after the block is no part of the tape."""
         with self._turn:
-            seq, _ = self._open.pop(id(request), (None, None))
-        if seq is None:
-            self.asked(request)
-            self.answered(request, response)
-            return
+            if self._closed:
+                return
+            if id(request) not in self._open:
+                self._begin(request)
+            seq, _ = self._open.pop(id(request))
+            self._end(seq, response)
+
+    def close(self) -> None:
+        """Whatever has no answer by now has none: vcrpy shows no errors of connections."""
+        with self._turn:
+            self._closed = True
+            for seq, _ in self._open.values():
+                self._tape.failed(seq, "unknown: no answer was seen")
+            self._open.clear()
+
+    def _begin(self, request: Any) -> None:
+        seq, self._seq = self._seq, self._seq + 1
+        self._seen.add(request)
+        # The request itself is kept, so that no other one can have its id while it is open.
+        self._open[id(request)] = seq, request
+        headers = _pairs(request.headers)
+        self._tape.asked(seq, self._now(), request.method, request.uri, headers, _body(request))
+
+    def _end(self, seq: int, response: Mapping[str, Any]) -> None:
         body, status = response["body"]["string"], response["status"]
         data = body.encode() if isinstance(body, str) else bytes(body or b"")
         headers = _pairs(response["headers"])
@@ -130,13 +151,6 @@ class _Recorder:
             self._tape.answered(seq, self._now(), int(status["code"]), reason, headers, data)
         except ValueError as error:
             self._tape.failed(seq, f"not recorded: {error}")
-
-    def close(self) -> None:
-        """Whatever has no answer by now has none: vcrpy shows no errors of connections."""
-        with self._turn:
-            for seq, _ in self._open.values():
-                self._tape.failed(seq, "unknown: no answer was seen")
-            self._open.clear()
 
     def _now(self) -> float:
         return time.monotonic() - self._began

@@ -180,6 +180,9 @@ def _decoded(coding: str, body: bytes) -> bytes:
             return gzip.decompress(body)
         if coding == "deflate":
             return zlib.decompress(body)
-    except (OSError, EOFError, zlib.error):
-        return body  # an encoding that is not true of the body: it is looked at as it is
+    except gzip.BadGzipFile:
+        if not body.startswith(b"\x1f\x8b"):
+            return body  # an encoding that is not true of the body: it is looked at as it is
+    except (EOFError, zlib.error):
+        pass
     raise ValueError(f"content-encoding {coding} cannot be looked into here")

@@ -112,9 +112,11 @@ class Tape:
             os.close(self._file)
 
     def _clean(self, value: object) -> object:
+        if isinstance(value, list):
+            return [self._clean(each) for each in value]
         if isinstance(value, str):
-            said = self._secrets.text(value.encode("utf-8", "surrogatepass"))
-            return said.decode("utf-8", "surrogatepass")
+            said = self._secrets.text(value.encode("utf-8", "replace"))
+            return said.decode("utf-8", "replace")
         return value
 
     def _write(self, data: bytes) -> None:
