@@ -66,6 +66,31 @@ def test_a_result_is_known_by_its_id() -> None:
     assert (result.call_id, result.text, result.is_error) == ("c7", "no", True)
 
 
+def test_what_litellm_writes_is_read_and_replaced() -> None:
+    call: Said = {
+        "role": "model",
+        "parts": [{"function_call": {"name": "ls", "args": {"path": "/"}}}],
+    }
+    result: Part = {"function_response": {"name": "ls", "response": {"content": "a b"}}}
+    body = body_of([GO, call, user(result)], system_instruction={"parts": [{"text": "be brief"}]})
+    said = [(message.role, message.content) for message in gemini.messages(body)]
+    assert said == [("system", "be brief"), ("user", "go"), ("assistant", ""), ("tool", "a b")]
+    asked = gemini.read(
+        (), json.dumps({"candidates": [{"content": asks(("ls", {"path": "/"}))}]}).encode()
+    )
+    assert asked is not None
+    (found,) = gemini.results(body)
+    assert (found.call_id, found.text, found.is_error) == (asked.calls[0].id, "a b", None)
+    bent = json.loads(edited(body, gemini.replace(body, found.call_id, "a c")))
+    assert bent["contents"][2]["parts"][0]["function_response"]["response"] == {"content": "a c"}
+
+
+def test_a_result_may_have_the_role_function_and_an_error_that_is_none() -> None:
+    said: Said = {"role": "function", "parts": [returns("ls", {"output": "a", "error": None})]}
+    (result,) = gemini.results(body_of([GO, asks(("ls", {})), said]))
+    assert (result.is_error, json.loads(result.text)["output"]) == (False, "a")
+
+
 def test_without_ids_a_result_belongs_to_the_next_call_of_that_name() -> None:
     again = asks(("get", {"a": 1}))
     body = body_of(

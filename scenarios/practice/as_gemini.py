@@ -2,6 +2,7 @@
 
 Wire facts: calls and results are parts; not every client sends back the id of a call, and then a
 result belongs to the next call of its name. The path names the model and says whether it streams.
+Names may be in snake_case, as litellm writes them.
 """
 
 import json
@@ -15,7 +16,7 @@ MODELS = r"/v1beta/models/{model:.+}:{method:generateContent|streamGenerateConte
 
 def messages(body: Row) -> list[Row]:
     """The conversation, the system instruction first."""
-    system = _said(_parts(body.get("systemInstruction")))
+    system = _said(_parts(_either(body, "systemInstruction", "system_instruction")))
     told: list[Row] = [{"role": "system", "content": system}] if system else []
     open: list[tuple[str, str]] = []
     contents = body.get("contents")
@@ -35,7 +36,11 @@ def _told(content: Row, turn: int, open: list[tuple[str, str]]) -> Iterator[Row]
         listed: list[Json] = [{"id": id, "type": "function", "function": c} for id, c in calls]
         yield {"role": "assistant", "content": said or None, "tool_calls": listed}
         return
-    results = [each for part in parts if isinstance(each := part.get("functionResponse"), dict)]
+    results = [
+        each
+        for part in parts
+        if isinstance(each := _either(part, "functionResponse", "function_response"), dict)
+    ]
     for result in results:
         name, id = str(result.get("name")), str(result.get("id"))
         found = next((o for o in open if o[1] == id), None) or next(
@@ -53,13 +58,17 @@ def _parts(content: Json | Row) -> list[Row]:
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
+def _either(part: Row, name: str, other: str) -> Json:
+    return part.get(name) or part.get(other)
+
+
 def _said(parts: list[Row]) -> str:
     return "".join(text(part.get("text")) for part in parts)
 
 
 def _calls(parts: list[Row], turn: int) -> Iterator[tuple[str, dict[str, Json]]]:
     for nth, part in enumerate(parts):
-        if isinstance(call := part.get("functionCall"), dict):
+        if isinstance(call := _either(part, "functionCall", "function_call"), dict):
             arguments = json.dumps(call.get("args") or {})
             function: dict[str, Json] = {"name": str(call.get("name")), "arguments": arguments}
             yield str(call.get("id") or f"{turn}_{nth}"), function
@@ -94,7 +103,7 @@ def tools(body: Row) -> list[Row]:
 
 
 def _declared(tools: Row) -> list[Row]:
-    listed = tools.get("functionDeclarations") or tools.get("function_declarations")
+    listed = _either(tools, "functionDeclarations", "function_declarations")
     return [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
 
 

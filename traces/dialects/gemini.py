@@ -7,6 +7,8 @@ part `functionCall` with `name`, `args` (an object) and perhaps an `id`; its res
 `error` is what a tool said and anything else is the output as a whole. Calls always arrive whole.
 A stream is server-sent events with `alt=sse`, else a JSON list; each event is an answer that says
 what is new. `candidatesTokenCount` leaves thinking out, `promptTokenCount` counts what was cached.
+In a request each name may be in snake_case too (protobuf's JSON), as litellm writes it; and older
+clients send results with the role `function`.
 
 Where no id crosses the wire a call is named after its name and arguments, and counted where the
 same comes again (`#2`); its result is the next one of that name.
@@ -38,9 +40,11 @@ LIST = "contents"
 type Members = dict[bytes, wire.Span]
 
 _ENDS = (":generateContent", ":streamGenerateContent")
-_SAID = ("output", "error", "result", "return_value")
+_CALL = ("functionCall", "function_call")
+_RESPONSE = ("functionResponse", "function_response")
+_SAID = ("output", "error", "result", "return_value", "content")
 """Under which of these clients put a tool's text, alone: the first two by Google's reference,
-`result` by google-genai's automatic calls, `return_value` by pydantic-ai."""
+`result` by google-genai's automatic calls, `return_value` by pydantic-ai, `content` by litellm."""
 _REFUSALS = frozenset(
     ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 )
@@ -103,7 +107,7 @@ def _item(text: bytes) -> _Said | None:
         return None
     role = "assistant" if value.get("role") == "model" else str(value.get("role") or "user")
     parts, returned = wire.tables(value.get("parts")), tuple(_returned(text))
-    said, carries = _text(parts), role == "user" and bool(returned)
+    said, carries = _text(parts), role != "assistant" and bool(returned)
     return _Said(
         message=Message(
             role="tool" if carries and not said else role,
@@ -123,7 +127,7 @@ def _text(parts: Iterable[dict[str, object]]) -> str:
 
 def _calls(parts: Iterable[dict[str, object]]) -> Iterator[_Call]:
     for part in parts:
-        if isinstance(call := part.get("functionCall"), dict):
+        if call := next((found for key in _CALL if (found := wire.table(part.get(key)))), None):
             id, name = wire.string(call.get("id")) or None, wire.string(call.get("name")) or ""
             yield _Call(id=id, name=name, known_by=id or _named(name, call.get("args")))
 
@@ -133,11 +137,11 @@ def _named(name: str, args: object) -> str:
 
 
 def _returned(content: bytes) -> Iterator[_Returned]:
-    if b'"functionResponse"' not in content:
+    if not any(key.encode() in content for key in _RESPONSE):
         return
     parts = spans.objects(content, spans.members(content, spans.root(content)).get(b"parts"))
     for part in parts:
-        start, stop = part.get(b"functionResponse", (0, 0))
+        start, stop = next((part[k] for key in _RESPONSE if (k := key.encode()) in part), (0, 0))
         if content[start : start + 1] != b"{" or start == 0:
             continue
         value = wire.table(wire.parsed(content[start:stop]))
@@ -146,10 +150,17 @@ def _returned(content: bytes) -> Iterator[_Returned]:
             id=wire.string(value.get("id")) or None,
             name=wire.string(value.get("name")) or "",
             text=_told(content, spans.members(content, start).get(b"response")),
-            is_error=True if "error" in told else False if "output" in told else None,
+            is_error=_failed(told),
             start=start,
             stop=stop,
         )
+
+
+def _failed(told: dict[str, object]) -> bool | None:
+    """Whether a response says that the tool failed; an `error` that is empty is none."""
+    if told.get("error") not in (None, False, ""):
+        return True
+    return False if "output" in told else None
 
 
 def _told(body: bytes, response: wire.Span | None) -> str:
