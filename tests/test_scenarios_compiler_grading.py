@@ -187,6 +187,7 @@ def test_an_environment_that_was_found_out_is_worth_100(workspace: Path) -> None
         ('version(zig, "clang")', '"17.0.1"', "clang: expected '"),
         ("platform.python_version()", '"3.1"', "language: python3 --version says Python 3."),
         ('"command": "python3"', '"command": "/no/such"', "language: /no/such --version says No"),
+        ('"command": "python3"', '"command": "x" * 99_999', "language: a command of 99999 letters"),
         ("json.dump({", "sys.exit(3)\njson.dump({", "exit code 3: without a word"),
     ],
 )
@@ -347,6 +348,16 @@ def test_a_workspace_cannot_escape_being_graded(tmp_path: Path) -> None:
     assert why("T1", tmp_path)[0] == "agent_error"
     assert why("T1", tmp_path)[2].endswith("x cannot be copied: File name too long")
     shutil.rmtree(tmp_path / ("x" * 250))
+
+
+def test_a_build_that_removes_its_stage_is_the_agents_fault(tmp_path: Path) -> None:
+    answers(tmp_path, "T1")
+    script(tmp_path, "T1", "#!/bin/sh\nrm -r ../t1\n", "build")
+    assert why("T1", tmp_path) == (
+        "agent_error",
+        0.0,
+        "run cannot be started: No such file or directory",
+    )
 
 
 BREAKS = """

@@ -4,6 +4,7 @@ Each runs with all walls, and where it says so without, as in a container that g
 """
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +18,22 @@ from scenarios.sandbox.limited import WALLS, Ended, Limits, run
 
 POWERLESS = str(Path(__file__).with_name("no_namespaces.py"))
 LITTLE = Limits(cpu=1, file=1 << 20, disk=4 << 20, processes=16, output=1 << 16, wall=30)
+
+NAME = "/proc/sys/kernel/hostname"
+RINGS = """
+import os, time
+
+for _ in range(3):
+    if os.fork() == 0:
+        while True: pass
+while True:
+    if os.fork() == 0:
+        os.fork()
+        os._exit(0)
+    os.wait()
+    time.sleep(0.005)
+"""
+"""Three that work, and one that lets a process go without a parent every few milliseconds."""
 
 type Runs = Callable[..., Ended]
 
@@ -78,6 +95,12 @@ def test_what_uses_up_something_is_stopped_by_it(limited: Runs, text: str, beyon
     assert len(ended.stdout) <= limits.output
 
 
+def test_a_bell_that_never_rests_hides_nothing(limited: Runs) -> None:
+    ended = limited(RINGS)
+    assert ended.beyond == "cpu"
+    assert ended.cpu < 2.5 * LITTLE.cpu  # each of the four may use as much by itself
+
+
 def test_it_writes_nowhere_else_and_does_not_see_what_is_hidden(
     limited: Runs, tmp_path: Path
 ) -> None:
@@ -110,6 +133,37 @@ def test_it_has_no_hand_in_what_is_reported(limited: Runs) -> None:
     assert limited("import os; print(os.listdir('/proc/self/fd'))").stdout == (
         b"['0', '1', '2', '3']\n"
     )
+
+
+def test_it_opens_nothing_by_a_handle_which_finds_what_is_hidden(limited: Runs) -> None:
+    ended = limited(
+        "import ctypes, errno\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "print(libc.open_by_handle_at(0, bytes(136), 0), errno.errorcode[ctypes.get_errno()])"
+    )
+    assert ended.stdout == b"-1 EPERM\n"
+
+
+def test_it_is_never_root_whatever_lies_in_its_folders(tmp_path: Path) -> None:
+    for name in ("scratch", "copy"):
+        (tmp_path / name).mkdir()
+    here = os.open(tmp_path / "copy", os.O_RDONLY)
+    for _ in range(20):  # a path of over 4096 bytes
+        os.mkdir("x" * 250, dir_fd=here)
+        inner = os.open("x" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    ended = run(
+        [sys.executable, "-c", f"import os; print(os.getuid() == 0); open({NAME!r}, 'w')"],
+        cwd=tmp_path / "copy",
+        scratch=tmp_path / "scratch",
+        env={},
+        writes=[tmp_path / "copy"],
+    )
+    shutil.rmtree(tmp_path / "copy")
+    assert (ended.stdout, ended.walls) == (b"False\n", WALLS)
+    assert b"Read-only file system" in ended.stderr
 
 
 def test_it_reaches_nobody(limited: Runs) -> None:
@@ -146,6 +200,8 @@ def test_what_it_leaves_behind_ends_with_it(limited: Runs) -> None:
 def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     ended = run(["/no/such"], cwd=tmp_path, scratch=tmp_path / "scratch", env={})
+    assert (ended.code, ended.unstarted) == (126, "No such file or directory")
+    ended = run(["true"], cwd=tmp_path / "gone", scratch=tmp_path / "scratch", env={})
     assert (ended.code, ended.unstarted) == (126, "No such file or directory")
 
 

@@ -18,6 +18,8 @@ from scenarios.compiler.hello import ASSEMBLY, EXIT
 from scenarios.compiler.judged import Judged, scored, unreadable
 from scenarios.compiler.submission import Submission
 
+LONGEST = 4096
+"""Letters of a command: a longer one cannot be started, nor even be asked for."""
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
@@ -60,6 +62,8 @@ def judge(artifact: bytes, entered: Submission) -> Judged:
     if hello.get("exit") != EXIT:
         return scored(0.0, f"hello: expected exit {EXIT}, got {hello.get('exit')!r}")
     command, wanted = str(language.get("command")), str(language.get("version"))
+    if len(command) > LONGEST:
+        return scored(0.0, f"language: a command of {len(command)} letters")
     says = entered.says([command, "--version"])
     if not _VERSION.fullmatch(wanted) or wanted not in _VERSION.findall(says):
         line = (says.splitlines() or ["nothing"])[0]
