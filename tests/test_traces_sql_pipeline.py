@@ -73,6 +73,15 @@ def test_a_stage_that_was_not_run_scores_nothing(sql: Sql) -> None:
     assert found["mr_a"] == near(1.2 * (100 + 400 + 120) / (1.2 * 9 + 11))
 
 
+def test_a_stage_that_was_passed_over_ends_the_row(sql: Sql) -> None:
+    board(sql, [100] * 6)
+    sql.execute("DELETE FROM stages WHERE stage = 'T1'")
+    found = one(sql, "FROM pipeline_runs")
+    assert (found["tier"], found["e2e_strict"]) == (0, near(100 / 6))
+    assert found["mr"] == near((1.2 * 100 + 100 * 12) / (1.2 * 1 + 14))
+    assert found["pass_score"] == near(100 * (1.5 + 4) / 9)
+
+
 def test_an_unknown_score_makes_the_means_unknown(sql: Sql) -> None:
     board(sql, [100, 100, 80, None, 50, 70])
     found = one(sql, "FROM pipeline_runs")

@@ -7,7 +7,7 @@
 -- bonus is lost as the run itself tells: at a stage that was done a second time (guided boards), or
 -- from the first stage on that was given a golden artifact (our runs); NULL where nothing is told.
 -- pass_score: share of 9 points, 1.5 or 1 per passed stage; pass_score_told by the other flags.
--- tier: the last stage of an unbroken row of 100s, -1 if none. zero_shot_pass: all stages passed,
+-- tier: the last stage of a row of 100s from T0 on, -1 if none. zero_shot_pass: all stages passed,
 -- none resurrected. e2e_strict: T0 to T3 and T5 count 100 or 0, T4 as scored if passed, all 0 after
 -- the first that failed. tokens: prompt and completion; ramp_tokens adds cached and reasoning
 -- tokens once more, as RAMP does. idle_mr: mr of a run of the same workload that changed nothing
@@ -28,9 +28,12 @@ WITH marks AS (
 rows_so_far AS (
     SELECT
         *,
-        bool_and(is_full) OVER so_far AS full_so_far,
-        bool_and(is_strict) OVER so_far AS strict_so_far,
-        CASE WHEN coalesce(bool_and(is_full) OVER earlier, true) THEN 1.2 ELSE 1.0 END AS bonus,
+        -- A stage before it that was not run scored nothing.
+        count(*) OVER so_far = place AS is_unbroken,
+        is_unbroken AND bool_and(is_full) OVER so_far AS full_so_far,
+        is_unbroken AND bool_and(is_strict) OVER so_far AS strict_so_far,
+        CASE WHEN is_unbroken AND coalesce(bool_and(is_full) OVER earlier, true) THEN 1.2 ELSE 1.0 END
+            AS bonus,
         CASE
             WHEN provenance IS NULL THEN resurrected
             -- What T0 and T1 are given is the task itself.
