@@ -255,3 +255,93 @@ def test_a_body_of_200_mb_costs_no_more_than_300_mb_of_memory(tmp_path: Path) ->
         "large.yaml refused None it has more than 32 MB, which is too much to read at once",
     ]
     assert int(more) < 300
+
+
+def har(*entries: object) -> str:
+    return json.dumps({"log": {"version": "1.2", "entries": entries}})
+
+
+def entry(**request: object) -> dict[str, object]:
+    return {
+        "startedDateTime": "2026-01-01T00:00:00Z",
+        "time": 3,
+        "request": {"method": "POST", "url": "http://a.example/v1", "headers": []} | request,
+        "response": {"status": 200, "headers": [], "content": {"text": "ok"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "state"),
+    [
+        ("nameless.har", har(entry(headers=[{"value": "x"}]), entry()), "new"),
+        ("listed.har", har([1], entry()), "new"),
+        ("spoken.har", har(entry() | {"_webSocketMessages": 5}, entry()), "new"),
+        ("named.har", har(entry() | {"_exchange": "x"}, entry()), "new"),
+        ("twice.har", har(*[entry() | {"_exchange": {"seq": 0}}] * 2), "refused"),
+        (
+            "tau.json",
+            json.dumps([{"task_id": 0, "reward": 1, "traj": ["x"], "trial": 0}]),
+            "refused",
+        ),
+        (
+            "inspect.json",
+            json.dumps(
+                {
+                    "version": 2,
+                    "status": "success",
+                    "eval": {"task": "t"},
+                    "samples": [{"id": 1, "messages": ["x"]}],
+                }
+            ),
+            "refused",
+        ),
+    ],
+)
+def test_a_value_of_another_shape_stops_no_other_file(
+    tmp_path: Path, name: str, text: str, state: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "z.yaml").write_text(cassette({"request": asked(), "response": said()}))
+    odd, whole = bring(tmp_path, name, "z.yaml")
+    assert odd.state == state
+    assert odd.why or odd.remarks
+    assert whole.state == "new"
+
+
+def test_an_address_that_is_none_does_not_spoil_the_store(tmp_path: Path) -> None:
+    odd = asked() | {"uri": "http://[x/"}
+    (tmp_path / "a.yaml").write_text(cassette({"request": odd, "response": said()}))
+    (row,) = bring(tmp_path, "a.yaml")
+    assert [(each.lost, each.why) for each in row.remarks] == [
+        (False, "its address is none: Invalid IPv6 URL")
+    ]
+    assert ask(tmp_path, "select url from exchanges") == [{"url": "https://unknown.invalid/"}]
+
+
+def test_a_pipe_in_a_folder_is_not_waited_on_and_any_name_will_do(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    os.mkfifo(folder / "a-pipe")
+    (folder / "b-loop").symlink_to("b-loop")
+    (folder / "c-gone").symlink_to("nowhere")
+    (folder / "d-up").symlink_to("..")
+    odd = Path(os.fsdecode(b"e \xff.har"))
+    (folder / odd).write_text(har(entry()))
+    rows = bring(tmp_path, "many")
+    assert [(each.path.name, each.why) for each in rows] == [
+        ("a-pipe", "it is no regular file but a pipe, a socket or a device"),
+        ("b-loop", "Too many levels of symbolic links"),
+        ("c-gone", "No such file or directory"),
+        (odd.name, None),
+    ]
+    assert ask(tmp_path, "select task from trajectories") == [{"task": "e \ufffd.har"}]
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", None])
+def test_the_fields_of_a_form_are_secrets_like_a_form(tmp_path: Path, kind: str | None) -> None:
+    posted = {"mimeType": "m", "params": [{"name": "password", "value": "hunter2hunter2"}]}
+    headers = [{"name": "Content-Type", "value": kind}] if kind else []
+    (tmp_path / "a.har").write_text(har(entry(headers=headers, postData=posted)))
+    bring(tmp_path, "a.har")
+    (exchange,) = read(tapes(tmp_path)[0]).exchanges
+    assert exchange.request.body.startswith(b"password=REDACTED")

@@ -56,7 +56,7 @@ def import_(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -> None:
     with progress("importing") as tell:
         brought = tuple(bring(Store(store_root()), meant, tell))
     if as_json:
-        click.echo(json.dumps([_row(each) for each in brought], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_row(each) for each in brought], indent=2))
     else:
         for line in _table(brought):
             click.echo(line)

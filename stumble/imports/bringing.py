@@ -1,6 +1,7 @@
 """Files and folders brought in one after the other; a bad one stops none of the others."""
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import Literal
 from stumble import indexing
 from stumble.imports.kinds import Wire, kind
 from stumble.imports.taping import name, tape
+from traces.formats import rows
+from traces.formats.files import named
 from traces.formats.traffic import Remark
 from traces.store import Store
 
@@ -43,9 +46,11 @@ def files(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _within(folder: Path) -> Iterator[Path]:
-    for at, folders, names in os.walk(folder):
+    unread = list[Path]()
+    for at, folders, names in os.walk(folder, onerror=lambda e: unread.append(Path(e.filename))):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         yield from (Path(at, each) for each in sorted(names) if not each.startswith("."))
+    yield from unread
 
 
 def bring(
@@ -62,12 +67,22 @@ def bring(
         yield found
 
 
+def _check(path: Path) -> None:
+    """ValueError for what has no end, or none that can be read twice: a pipe would be waited on."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise ValueError("it is a folder that cannot be read")
+    if not stat.S_ISREG(mode):
+        raise ValueError("it is no regular file but a pipe, a socket or a device")
+
+
 def _one(store: Store, path: Path, fresh: list[str]) -> Brought:
     try:
+        _check(path)
         found = kind(path)
         if isinstance(found, Wire):
             return _taped(store, path, found, fresh)
-        tables = found.tables(path)
+        tables = rows(found, path)
         known = store.keeps(path)
         kept = store.keep(path)
         store.write(kept.parent.name, tables)
@@ -84,7 +99,7 @@ def _taped(store: Store, path: Path, wire: Wire, fresh: list[str]) -> Brought:
     id = name(wire.source, path)
     if (store.tapes / f"{id}.tape").exists():
         return Brought(path=path, state="known", format=wire.name)
-    taped = tape(store, id, wire.read(path), path.name)
+    taped = tape(store, id, wire.read(path), named(path))
     fresh.append(id)
     counts = {"trajectories": 1, "exchanges": taped.exchanges}
     return Brought(path=path, state="new", format=wire.name, counts=counts, remarks=taped.remarks)

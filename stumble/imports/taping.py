@@ -4,11 +4,12 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from stumble.tapes import close
-from traces.formats.traffic import Remark, Traffic
+from traces.formats.traffic import NOWHERE, Remark, Traffic
 from traces.model import Exchange, Trajectory
 from traces.redact import secrets
 from traces.store import Store
@@ -46,6 +47,11 @@ def tape(store: Store, id: str, traffic: Traffic, task: str) -> Taped:
             for piece in traffic.pieces:
                 match piece:
                     case Exchange():
+                        if (why := _unaddressed(piece.request.url)) is not None:
+                            where = f"exchange {piece.seq}"
+                            remarks.append(Remark(where=where, why=why, lost=False))
+                            nowhere = replace(piece.request, url=f"{NOWHERE}/")
+                            piece = replace(piece, request=nowhere)
                         writer.exchange(piece)
                         exchanges += 1
                     case Remark():
@@ -54,6 +60,15 @@ def tape(store: Store, id: str, traffic: Traffic, task: str) -> Taped:
             raise ValueError(remarks[0].why if remarks else "it holds no exchange")
         close(path)
     return Taped(id=id, exchanges=exchanges, remarks=tuple(remarks))
+
+
+def _unaddressed(url: str) -> str | None:
+    """Why a text is no address; None where it is one. Whoever reads a tape may rely on that."""
+    try:
+        urlsplit(url)
+    except ValueError as error:
+        return f"its address is none: {error}"
+    return None
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from traces.formats import (
     swe_agent,
     tau,
 )
+from traces.formats.files import MISSHAPEN
 from traces.store import Store
 
 
@@ -47,9 +48,18 @@ def read(path: Path) -> Mapping[str, pa.Table]:
     """All rows of a file, by the first format it fits; ValueError if it fits none."""
     for each in FORMATS:
         if each.fits(path):
-            return each.tables(path)
+            return rows(each, path)
     looked_for = "; ".join(each.NAME for each in FORMATS)
     raise ValueError(f"{path}: none of the formats known here: {looked_for}")
+
+
+def rows(format: Format, path: Path) -> Mapping[str, pa.Table]:
+    """All rows of a file by a format; ValueError also where a value in it has another shape."""
+    try:
+        return format.tables(path)
+    except MISSHAPEN as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"a value in it is not what the format says: {why}") from None
 
 
 def bring(store: Store, path: Path) -> str:

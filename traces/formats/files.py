@@ -1,6 +1,7 @@
 """Reading files that may be gzipped, whatever they are called, and never more than fits."""
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 WHOLE = 64 << 20
 """Bytes of a file, unpacked, up to which it is read as a whole. What is parsed takes some four
 times its size, so this is what keeps an import under 300 MB."""
+MISSHAPEN = (TypeError, AttributeError, LookupError, OverflowError)
+"""What it raises to read a value that is not of the shape which a format says."""
 _GZIP = b"\x1f\x8b"
 _HEAD = 65536
 
@@ -31,6 +34,11 @@ def content(path: Path, limit: int = WHOLE) -> bytes:
         how = "unpacks to" if packed else "has"
         raise ValueError(f"it {how} more than {limit >> 20} MB, which is too much to read at once")
     return data
+
+
+def named(path: Path) -> str:
+    """The name of a file as text: what of it is no UTF-8 is replaced."""
+    return os.fsencode(path.name).decode("utf-8", "replace")
 
 
 def head(path: Path) -> bytes:

@@ -57,6 +57,8 @@ class _Entry:
     zero: float | None = None
     """When the run began, where the entry is of ours and says so."""
     turns: int = 0
+    own: int | None = None
+    """Its number, where the entry is of ours."""
     trouble: str | None = None
 
 
@@ -66,6 +68,9 @@ def traffic(path: Path) -> Traffic:
     whole = [each for each in found if each.trouble is None]
     if not whole:
         raise ValueError(next((each.trouble for each in found if each.trouble), "it has no entry"))
+    numbers = {each.own for each in whole}
+    if numbers != {None} and (None in numbers or len(numbers) < len(whole)):
+        raise ValueError("it was put together of several runs: a number is there twice, or missing")
     known = [each.started for each in whole if each.started is not None]
     timed = len(known) == len(whole)
     zero = next((each.zero for each in whole if each.zero is not None), min(known, default=None))
@@ -103,15 +108,23 @@ def _entry(number: int, raw: bytes | int) -> _Entry:
         entry = orjson.loads(raw)
     except ValueError as error:
         return _Entry(number=number, trouble=f"it is no JSON: {error}")
-    said = entry.get("_webSocketMessages") or ()
+    try:
+        return _told(number, entry)
+    except files.MISSHAPEN as error:
+        return _Entry(number=number, trouble=f"it is no entry of HAR: {error}")
+
+
+def _told(number: int, entry: Table) -> _Entry:
+    said = cast("list[Table]", entry.get("_webSocketMessages") or [])
     sent = sum(isinstance(each, dict) and each.get("type") == "send" for each in said)
-    ours = entry.get("_exchange") or {}
-    zero = ours.get("recorded_at")
+    ours = cast("Table", entry.get("_exchange") or {})
+    zero, own = ours.get("recorded_at"), ours.get("seq")
     return _Entry(
         number=number,
         started=None if ours.get("timed") is False else _when(entry.get("startedDateTime")),
         zero=zero if isinstance(zero, int | float) else None,
         turns=sent,
+        own=own if isinstance(own, int) else None,
     )
 
 
@@ -139,7 +152,7 @@ def _pieces(
             at = seq * TICK if begin is None else (each.started or begin) - begin
             try:
                 yield from _exchanges(orjson.loads(raw), where, at, seq, connections, begin)
-            except (ValueError, TypeError, AttributeError) as error:
+            except (ValueError, *files.MISSHAPEN) as error:
                 yield Remark(where=where, why=f"it is no entry of HAR: {error}")
     if cut is not None:
         yield Remark(where=f"after entry {len(found)}", why=cut)
@@ -183,6 +196,8 @@ def _request(said: Table, ours: bool) -> Request:
     posted = said.get("postData")
     body, read = _posted(posted) if isinstance(posted, dict) else (b"", False)
     headers = _fields(said.get("headers"), pseudo=ours)
+    if isinstance(posted, dict) and not ours:
+        headers = _typed(headers, posted)
     return Request(
         method=str(said.get("method") or "GET"),
         url=str(said.get("url") or NOWHERE),
@@ -191,11 +206,29 @@ def _request(said: Table, ours: bool) -> Request:
     )
 
 
+def _is_form(said: Table) -> bool:
+    """Whether what was sent stands only as the fields of a form."""
+    return not said.get("text") and bool(said.get("params"))
+
+
+def _typed(headers: Headers, said: Table) -> Headers:
+    """The headers with the type of the body: a form is looked through for secrets only as one."""
+    if _is_form(said):
+        rest = tuple(each for each in headers if each[0].lower() != "content-type")
+        return (*rest, ("content-type", "application/x-www-form-urlencoded"))
+    kind = str(said.get("mimeType") or "")
+    if not kind or header(headers, "content-type") is not None:
+        return headers
+    return (*headers, ("content-type", latin(kind)))
+
+
 def _posted(said: Table) -> tuple[bytes, bool]:
     """What was sent, and whether it stands decoded."""
     if (raw := said.get("_raw")) is not None:
         return _unpacked(raw), False
-    if isinstance(text := said.get("text"), str) and (text or not said.get("params")):
+    if not _is_form(said):
+        text = said.get("text")
+        text = text if isinstance(text, str) else ""
         return text.encode("utf-8", "surrogateescape"), True
     params = said.get("params")
     named = [each for each in params if isinstance(each, dict)] if isinstance(params, list) else []

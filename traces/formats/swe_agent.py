@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 
-from traces.formats.files import head
+from traces.formats.files import head, named
 from traces.formats.lines import documents
 from traces.formats.rows import Rows
 from traces.formats.talk import Asked, Said, Talk, add
@@ -35,7 +35,7 @@ def tables(path: Path) -> Mapping[str, pa.Table]:
     for document in documents(path):
         if not isinstance(document, dict) or not isinstance(document.get("trajectory"), list):
             raise ValueError("no list of steps under trajectory")
-        add(rows, _talk(document, path.name.split(".traj")[0]))
+        add(rows, _talk(document, named(path).split(".traj")[0]))
     return rows.tables()
 
 
