@@ -61,11 +61,23 @@ def test_a_replay_and_a_clean_twin_are_no_further_runs(sql: Sql, told: Known) ->
 
 
 def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
-    board(sql, [100] * 6, [0] * 6, told={"model": "m"})
-    sql.execute("UPDATE trajectories SET condition = 'fault' WHERE trajectory_id = 'p1'")
+    board(sql, [100] * 6, [0] * 6, [50] * 6, [60] * 6, told={"model": "m"})
+    sql.execute("UPDATE trajectories SET condition = 'fault' WHERE trajectory_id != 'p0'")
+    sql.execute("UPDATE trajectories SET source = 'replay' WHERE trajectory_id = 'p3'")
+    struck = [
+        {"injection_id": f"i{k}", "trajectory_id": f"p{k}", "op": "e1", "consumed": True}
+        for k in (1, 3)
+    ]
+    missed = {
+        "injection_id": "i2",
+        "trajectory_id": "p2",
+        "op": "e1",
+        "unreached_reason": "no_site",
+    }
+    fill(sql, "injections", [*struck, missed])
     found = one(sql, "FROM leaderboard")
     assert (found["mr"], found["runs"]) == (near(100), 1)
-    assert (found["mr_struck"], found["runs_struck"]) == (0, 1)
+    assert (found["mr_struck"], found["runs_struck"]) == (0, 1), "no miss, and nothing twice"
 
 
 def test_the_index_is_against_the_own_cohort_with_its_maxima(sql: Sql) -> None:

@@ -14,7 +14,9 @@ WITH runs AS (
         *,
         CASE
             WHEN condition = 'clean' AND whole THEN 'clean'
-            WHEN condition = 'fault' THEN 'struck'
+            WHEN trajectory_id IN (
+                SELECT trajectory_id FROM strikes WHERE NOT sham AND state != 'unfired'
+            ) THEN 'struck'
         END AS kind
     FROM pipeline_runs
 ),
