@@ -65,3 +65,10 @@ def test_what_is_there_already_is_not_written_over(tmp_path: Path) -> None:
     assert "refused none: there is no such run" in said.err
     assert (tmp_path / "some.har").read_text() == "mine"
     assert not (tmp_path / "other.har").exists()
+
+
+def test_parquet_of_a_run_that_is_not_there_is_no_empty_folder(tmp_path: Path) -> None:
+    said = here(tmp_path).stumble("export", "none", "--to", "parquet", "-o", "rows")
+    assert said.code == 2
+    assert "none: no such run in the store" in said.err
+    assert not (tmp_path / "rows").exists()

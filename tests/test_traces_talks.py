@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,51 @@ def test_spans_of_four_instrumentations_tell_the_same_run(
     assert {each["tool"] for each in found} == {"get_weather"}
     assert all(each["result"] for each in found)
     assert len(rows(path, "usage")) == steps
+
+
+def typed(value: object) -> dict[str, object]:
+    """A value as OTLP says it in JSON."""
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case list():
+            return {"arrayValue": {"values": [typed(each) for each in value]}}
+    return {"stringValue": value}
+
+
+def nanoseconds(when: str) -> str:
+    return str(round(datetime.fromisoformat(when).timestamp() * 1e6) * 1000)
+
+
+def collected(span: dict[str, Any]) -> dict[str, Any]:
+    """A span as a collector writes it."""
+    found = {
+        "traceId": span["context"]["trace_id"].removeprefix("0x"),
+        "spanId": span["context"]["span_id"].removeprefix("0x"),
+        "name": span["name"],
+        "startTimeUnixNano": nanoseconds(span["start_time"]),
+        "endTimeUnixNano": nanoseconds(span["end_time"]),
+        "attributes": [{"key": key, "value": typed(v)} for key, v in span["attributes"].items()],
+        "status": {"code": 2 if span["status"]["status_code"] == "ERROR" else 0},
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {}, "spans": [found]}]}]}
+
+
+@pytest.mark.parametrize("name", ["openinference-openai", "pydantic-ai"])
+def test_what_a_collector_wrote_tells_the_same_run(shared: Path, tmp_path: Path, name: str) -> None:
+    path = shared / "otel" / f"{name}.jsonl"
+    spans = [json.loads(line) for line in path.read_text().splitlines()]
+    own = written(tmp_path / "collected.json", *map(collected, spans))
+    for relation in ("trajectories", "steps", "tool_calls", "usage"):
+        there, here = rows(path, relation), rows(own, relation)
+        assert there
+        for each in (*there, *here):
+            del each["trajectory_id"]
+        assert here == there
 
 
 def test_a_trajectory_of_swe_agent(tmp_path: Path) -> None:

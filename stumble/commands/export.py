@@ -11,6 +11,8 @@ import click
 from stumble.exits import Exits, Wrong
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
     from traces.exports import LeftOut
     from traces.exports.told import Told
     from traces.store import Store
@@ -36,9 +38,9 @@ SUFFIXES = {"atif": ".atif.json", "otel": ".spans.jsonl", "har": ".har", "vcr": 
 def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> None:
     """Write runs of the store, or tapes, in a format that other tools read.
 
-    RUNS are ids of the store or paths of tapes; without any it is every run of the store. atif is
-    Harbor's trajectory, otel spans of OpenTelemetry, har and vcr what crossed the wire (only of
-    tapes), parquet the relations of the store. A run that a format cannot hold is refused with
+    RUNS are ids of the store or paths of tapes (parquet: only ids); without any it is every run of
+    the store. atif is Harbor's trajectory, otel spans of OpenTelemetry, har and vcr what crossed
+    the wire (only of tapes), parquet the relations of the store. A run that a format cannot hold is refused with
     its reason, and what cannot be said of one is left out by name; the exit code is then 1.
 
     \b
@@ -60,11 +62,19 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
         if output.exists() and any(output.iterdir()):
             raise Wrong(f"{output} is not empty; rows are written to a folder of their own")
         with store.connect() as connection:
+            if unknown := _unknown(connection, runs):
+                raise Wrong(f"{', '.join(unknown)}: no such run in the store; parquet takes ids")
             counts = parquet.write(connection, output, runs or None)
         click.echo(json.dumps(counts) if as_json else _counted(counts))
         return
     done = list(_all(store, runs or tuple(_every(store)), form, output))
     _report(done, as_json)
+
+
+def _unknown(connection: "DuckDBPyConnection", runs: tuple[str, ...]) -> tuple[str, ...]:
+    asked = "select trajectory_id from trajectories where trajectory_id in (select unnest(?))"
+    known = {id for (id,) in connection.execute(asked, [list(runs)]).fetchall()}
+    return tuple(run for run in runs if run not in known)
 
 
 def _every(store: "Store") -> Iterator[str]:

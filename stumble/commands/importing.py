@@ -34,8 +34,8 @@ def import_(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -> None:
     cassettes, HAR, flow files of mitmproxy) becomes tapes, without the secrets in it: show, replay
     and fork take them.
     Trajectories (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, OpenTelemetry
-    spans), RAMP cohorts and tables of pipeline scores (CSV) become rows, and their source is kept
-    in the store. Importing twice adds nothing. A file that cannot be read is refused with its
+    spans, also as OTLP), RAMP cohorts and tables of pipeline scores (CSV) become rows, and their
+    source is kept in the store: what stands in them, secrets too, stays as it is. Importing twice adds nothing. A file that cannot be read is refused with its
     reason, and the others come in; the exit code is then 1.
 
     \b

@@ -1,4 +1,6 @@
-"""OpenTelemetry spans of agents as JSON lines: GenAI's names and OpenInference's.
+"""OpenTelemetry spans of agents: GenAI's names and OpenInference's.
+
+As JSON lines, of the form in which SDKs print them or of OTLP, in which collectors write them.
 
 A trace is a run. A span with messages is a request to a model; each has the whole conversation so
 far, so of its input only what is new is told, and then its output. A result that no later request
@@ -14,12 +16,13 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 
+from traces.formats import otlp
 from traces.formats.files import head
 from traces.formats.lines import documents
 from traces.formats.rows import Rows
 from traces.formats.talk import Asked, Said, Talk, add
 
-NAME = "OpenTelemetry spans (JSON lines with trace_id and gen_ai or llm attributes)"
+NAME = "OpenTelemetry spans (JSON lines with trace_id and attributes, or OTLP with resourceSpans)"
 
 type Table = dict[str, object]
 
@@ -38,22 +41,29 @@ _PART = re.compile(r"contents\.(\d+)\.message_content\.text")
 def fits(path: Path) -> bool:
     """Whether a file begins with spans."""
     start = head(path)
-    return start.lstrip()[:1] == b"{" and all(
-        key in start for key in (b'"trace_id"', b'"span_id"', b'"attributes"')
-    )
+    printed = all(key in start for key in (b'"trace_id"', b'"span_id"', b'"attributes"'))
+    return start.lstrip()[:1] == b"{" and (printed or otlp.SIGN in start)
 
 
 def tables(path: Path) -> Mapping[str, pa.Table]:
     """The traces as trajectories, steps, tool calls, messages and usage."""
     traces: dict[str, list[Table]] = {}
-    for each in documents(path):
-        span = _table(each)
+    for span in _spans(path):
         trace = str(_table(span.get("context")).get("trace_id"))
         traces.setdefault(trace, []).append(span)
     rows = Rows()
     for trace, spans in traces.items():
         add(rows, _talk(trace, sorted(spans, key=lambda span: str(span.get("start_time")))))
     return rows.tables()
+
+
+def _spans(path: Path) -> Iterator[Table]:
+    for each in documents(path):
+        document = _table(each)
+        if "resourceSpans" in document:
+            yield from otlp.spans(document)
+        else:
+            yield document
 
 
 def _talk(trace: str, spans: list[Table]) -> Talk:
