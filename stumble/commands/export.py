@@ -40,8 +40,9 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
 
     RUNS are ids of the store or paths of tapes (parquet: only ids); without any it is every run of
     the store. atif is Harbor's trajectory, otel spans of OpenTelemetry, har and vcr what crossed
-    the wire (only of tapes), parquet the relations of the store. A run that a format cannot hold is refused with
-    its reason, and what cannot be said of one is left out by name; the exit code is then 1.
+    the wire (only of tapes), parquet the relations of the store. A run that a format cannot hold is
+    refused with its reason, and what cannot be said of one is left out by name; the exit code is
+    then 1.
 
     \b
     stumble export refund.tape --to har -o refund.har

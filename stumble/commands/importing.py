@@ -35,8 +35,9 @@ def import_(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -> None:
     and fork take them.
     Trajectories (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, OpenTelemetry
     spans, also as OTLP), RAMP cohorts and tables of pipeline scores (CSV) become rows, and their
-    source is kept in the store: what stands in them, secrets too, stays as it is. Importing twice adds nothing. A file that cannot be read is refused with its
-    reason, and the others come in; the exit code is then 1.
+    source is kept in the store: what stands in them, secrets too, stays as it is. Importing twice
+    adds nothing. A file that cannot be read is refused with its reason, and the others come in; the
+    exit code is then 1.
 
     \b
     stumble import gpt-4o-airline.json.gz
