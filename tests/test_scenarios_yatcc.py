@@ -1,5 +1,6 @@
 """A checkout of YatCC is driven by its targets; here one of our own that offers the same ones."""
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -69,7 +70,7 @@ def test_what_a_stage_is_given_is_a_setting_that_is_rewritten(checkout: Checkout
 def test_only_the_tasks_of_a_workspace_are_graded(checkout: Checkout) -> None:
     workspace = handed_in(checkout, "T1", "30")
     (workspace / "test" / "score.cmake").write_text('file(WRITE "${TO}" "{}")\n')
-    (workspace / "config.cmake").write_text("message(FATAL_ERROR broken)\n")
+    (workspace / "config.cmake").write_text("message(FATAL_ERROR broken)\nset(TASK1_WITH \\q)\n")
     assert grade(checkout, "T1", workspace, GOLDEN, jobs=1).score == 30.25
 
 
@@ -106,6 +107,32 @@ def test_a_workspace_without_tasks_is_the_agents_doing(checkout: Checkout) -> No
     shutil.rmtree(workspace / "task")
     found = grade(checkout, "T1", workspace, GOLDEN, jobs=1)
     assert (found.result, found.score) == ("agent_error", 0)
+
+
+def test_a_checkout_that_cannot_be_copied_is_no_fault_of_the_agent(checkout: Checkout) -> None:
+    workspace = handed_in(checkout, "T1", "50")
+    os.mkfifo(checkout.folder / "pipe")
+    found = grade(checkout, "T1", workspace, GOLDEN, jobs=1)
+    assert (found.result, found.score) == ("infrastructure_error", None)
+    assert found.cases[0].why.startswith("there is no copy to grade: ")
+
+
+FORGES = """
+set(forged "${CMAKE_BINARY_DIR}/test/task1/score.json")
+if(NOT EXISTS "${forged}")
+  file(WRITE "${forged}" "{}")
+  execute_process(COMMAND touch -d 2099-01-01 "${forged}")
+endif()
+"""
+
+
+def test_a_score_file_that_came_with_a_build_is_no_score(checkout: Checkout) -> None:
+    workspace = handed_in(checkout, "T1", "silent")
+    lists = checkout.folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text() + FORGES)
+    found = grade(checkout, "T1", workspace, GOLDEN, jobs=1)
+    assert (found.result, found.score) == ("infrastructure_error", None)
+    assert found.cases[0].why.startswith("score.json is older than this run")
 
 
 def test_what_a_checkout_lacks_is_named(checkout: Checkout, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def submission(workspace: Path, stage: str) -> Iterator[Submission]:
     holding = Path(tempfile.mkdtemp(prefix="stumble-grading-"))
     holding.chmod(0o755)
     try:
-        _copied(workspace, holding / "workspace")
+        copied(workspace, holding / "workspace")
         entered = Submission(holding / "workspace", stage, workspace.resolve())
         if not entered.folder.is_dir():
             raise ValueError(f"there is no folder {stage.lower()} in the workspace")
@@ -192,7 +192,7 @@ def _last(said: bytes) -> str:
     return (named[:1] or lines[-1:] or ["without a word"])[0]
 
 
-def _copied(workspace: Path, copy: Path) -> None:
+def copied(workspace: Path, copy: Path) -> None:
     """Copy files and links as they are, and whatever else not; what goes meanwhile is gone.
 
     ValueError where there is no workspace, too much of it, or what cannot be copied.

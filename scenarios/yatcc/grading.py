@@ -7,7 +7,6 @@ helped: the answers lie in the tree in which the agent's program runs, as YatCC 
 timed by the clock, so its score is noisy.
 """
 
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scenarios.compiler.contract import CaseGrade, Graded, Result, Slot
-from scenarios.compiler.submission import remove
+from scenarios.compiler.submission import copied, remove
 from scenarios.sandbox.limited import Ended, Limits, run
 from scenarios.yatcc import scores
 from scenarios.yatcc.checkout import Checkout, built, environment, rewritten, scored, settings
@@ -50,8 +49,11 @@ def grade(
         tree = place / "tree"
         try:
             _tree(checkout, workspace, stage, given, tree)
+        except ValueError as error:
+            return _said(stage, given, _none("agent_error", f"its tasks: {error}"))
         except OSError as error:
-            return _said(stage, given, _none("agent_error", f"its tasks cannot be copied: {error}"))
+            why = f"there is no copy to grade: {error}"
+            return _said(stage, given, _none("infrastructure_error", why))
         grader = _Grader(checkout=checkout, tree=tree, jobs=jobs, limits=limits)
         found = grader.grade(stage, reached=_reached(stage, given))
         if not isinstance(found, scores.Scored) and found.result == "agent_error":
@@ -73,16 +75,24 @@ def _place() -> Iterator[Path]:
 
 
 def _tree(checkout: Checkout, workspace: Path, stage: str, given: Slot, tree: Path) -> None:
+    """What is graded: ValueError where the workspace is at fault, OSError where it is not."""
     checkout.copy(tree, without=("task",))
-    shutil.copytree(workspace / "task", tree / "task", symlinks=True)
+    copied(workspace / "task", tree / "task")
     config = tree / "config.cmake"
     wanted = {}
     if (own := workspace / "config.cmake").is_file():
-        chosen = settings(own.read_text("utf-8", "replace"))
-        wanted = {name: chosen[name] for name in CHOICES if name in chosen}
+        chosen = settings(_theirs(own))
+        wanted = {name: chosen[name] for name in CHOICES if chosen.get(name, "").isalnum()}
     if stage > "T1":
         wanted[f"TASK{stage[1]}_REVIVE"] = "ON" if given.provenance == "golden" else "OFF"
     config.write_text(rewritten(config.read_text("utf-8"), wanted), "utf-8")
+
+
+def _theirs(config: Path) -> str:
+    try:
+        return config.read_text("utf-8", "replace")
+    except OSError as error:
+        raise ValueError(f"{config.name} cannot be read: {error.strerror}") from None
 
 
 def _reached(stage: str, given: Slot) -> bool:
@@ -102,15 +112,18 @@ class _Grader:
         if failed := self._built(stage):
             return failed
         target = self._target(scored(int(stage[1])))
-        began = time.time_ns()
-        ended = self._cmake("--build", "build", "--target", target)
         folder = self.tree / "build" / "test" / f"task{stage[1]}"
-        found = [path for name in scores.names(stage) if (path := folder / name).is_file()]
+        files = [folder / name for name in scores.names(stage)]
+        before, began = [_changed(path) for path in files if path.is_file()], time.time_ns()
+        ended = self._cmake("--build", "build", "--target", target)
+        found = [path for path in files if path.is_file()]
         if not found:
-            why = f"{target} left no {scores.names(stage)[0]}: {_last(ended)}"
+            why = f"{target} left no {files[0].name}: {_last(ended)}"
             return _none("infrastructure_error", why)
-        # File systems keep times by the tick, so a file of this run may seem a little older.
-        if found[0].stat().st_mtime_ns < began - 20_000_000:
+        # File systems keep times by the tick, so a file of this run may seem a little older. One
+        # that the agent's build left may say that it is of any time.
+        changed = _changed(found[0])
+        if changed in before or changed[1] < began - 20_000_000:
             why = f"{found[0].name} is older than this run of {target}"
             return _none("infrastructure_error", why)
         try:
@@ -150,6 +163,12 @@ class _Grader:
                 limits=self.limits,
                 writes=(self.tree,),
             )
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    """Which file it is, and when its contents changed, as it says."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def _of(ended: Ended, what: str) -> CaseGrade:
