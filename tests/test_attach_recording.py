@@ -243,6 +243,12 @@ def bodies() -> Iterator[bytes]:
     yield json.dumps({"pin": PIN, "again": PIN}).encode()
     escaped, in_url = PIN.replace("/", chr(92) + "/"), quote(PIN, safe="")
     yield f'{{"escaped": "{escaped}", "url": "{in_url}"}}'.encode()
+    yield b'{"access_token": "ya29.a0AfB_byC1234567890abcdef", "id": "token: of nobody at all"}'
+    yield b'{"say": "authorization: Bearer abcdefghijklmnopqrstuvwxyz"}'
+    yield b'{"api_key": "0x77777777777777777777"}'
+    block = b"-----BEGIN PRIVATE KEY-----" + b"MIIEvQIBADANBgkq" * 4 + b"-----END PRIVATE KEY-----"
+    yield b'{"private_key": "' + block + b'"}'
+    yield b"grant_type=x&client_secret=GOCSPX-abcdefghij0123456789"
     yield b'{"looks": "ghp_abcdefghij0123456789ABCDEFGHIJ", "key": "' + KEY.encode() + b'"}'
 
 

@@ -48,6 +48,15 @@ _LOOKS = (
 _LOOK = re.compile(
     rb"(?<![A-Za-z0-9])(?:" + b"|".join(b"(%b)" % look for _, look in _LOOKS) + rb")"
 )
+_IS = rb"[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
+_NAMED = re.compile(
+    rb"(?i:(?P<bearer>bearer )|(?:secret(?:_?access_?key)?|api[_-]?key|(?:(?:access|fresh|ssion)_?"
+    rb"|\bid_)token)" + _IS + rb")"
+    rb"(?(bearer)(?=[\w.~+/=-]{20})|(?=[A-Za-z+/=._-]{0,64}\d))(?P<value>[\w.~+/=-]{20,4096})"
+)
+_BLOCK = re.compile(
+    rb"(?s)(?P<begin>-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----)(?P<value>.{16,16384}?)(?=-----END|\Z)"
+)
 _PLACEHOLDER = re.compile(rb"(?:REDACTED|RD)[a-z]\d+x*Z")
 
 
@@ -104,7 +113,16 @@ class Secrets:
         """The data with each secret replaced by text of its length."""
         for value, pattern in self._known.items():
             data = pattern.sub(partial(self._standing, value), data)
-        return _LOOK.sub(self._looks, data)
+        data = _LOOK.sub(self._looks, data)
+        data = _NAMED.sub(lambda found: self._after(found, "b" if found["bearer"] else "n"), data)
+        return _BLOCK.sub(lambda found: self._after(found, "m"), data)
+
+    def _after(self, found: re.Match[bytes], kind: str) -> bytes:
+        """What stands for a value that words before it say is a secret."""
+        value, begins = found["value"], found.start("value") - found.start()
+        if b"REDACTED" in value:
+            return found[0]
+        return found[0][:begins] + self._instead(value, len(value), kind)
 
     def _field(self, name: str, value: str) -> str:
         if name in ("cookie", "set-cookie"):
