@@ -350,6 +350,30 @@ def test_a_workspace_cannot_escape_being_graded(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / ("x" * 250))
 
 
+HOLDS = """
+import sys
+from pathlib import Path
+from scenarios.compiler import golden, programs
+from scenarios.compiler.grading import grade
+done = grade("T1", Path(sys.argv[1]), golden.source_slot(), jobs=1, cases=programs.graded()[:1])
+print(done.cases[0].why)
+"""
+
+
+def test_what_installers_keep_is_not_seen(tmp_path: Path) -> None:
+    kept = tmp_path / "cache" / "archive" / "golden.zip"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    work = tmp_path / "work"
+    (work / "t1").mkdir(parents=True)
+    script(work, "T1", f"#!/bin/sh\nls {kept} >&2\nexit 1\n")
+    for variable in ("UV_CACHE_DIR", "PIP_CACHE_DIR", "XDG_CACHE_HOME"):
+        env = os.environ | {variable: str(tmp_path / "cache")}
+        command = (sys.executable, "-c", HOLDS, str(work))
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        assert "golden.zip': No such file or directory" in done.stdout, done
+
+
 def test_a_build_that_removes_its_stage_is_the_agents_fault(tmp_path: Path) -> None:
     answers(tmp_path, "T1")
     script(tmp_path, "T1", "#!/bin/sh\nrm -r ../t1\n", "build")

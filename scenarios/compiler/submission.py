@@ -18,6 +18,15 @@ from scenarios.sandbox.limited import Ended, Limits, run
 HOUSE = Path(__file__).parents[2]
 HIDDEN = tuple(HOUSE / name for name in ("scenarios", "tests", ".git", ".stumble"))
 """Folders of ours with golden artifacts in them, or with what they are made of."""
+CACHES = tuple(
+    Path(named) if (named := os.environ.get(variable)) else Path.home() / ".cache" / inside
+    for variable, inside in (
+        ("XDG_CACHE_HOME", ""),
+        ("UV_CACHE_DIR", "uv"),
+        ("PIP_CACHE_DIR", "pip"),
+    )
+)
+"""Where installers keep what they installed, and so the golden artifacts and zig once more."""
 LARGEST, MOST = 1 << 30, 100_000
 """Bytes and files of a workspace that are copied."""
 NAMES = {
@@ -100,10 +109,22 @@ class Submission:
             env=environment(ours / "scratch", self.stage),
             limits=limits,
             writes=writes,
-            hidden=HIDDEN if self.stage == "T0" else (*HIDDEN, toolchain.zig().parent),
+            hidden=hidden(self.stage),
             shown={self.origin: self.copy},
             left=left,
         )
+
+
+def hidden(stage: str) -> tuple[Path, ...]:
+    """What a stage's programs do not see; a cache that we ourselves run from they do."""
+    needed = [Path(sys.prefix), Path(sys.base_prefix), toolchain.zig(), toolchain.unicorn()]
+    caches = [
+        cache
+        for cache in (each.resolve() for each in CACHES)
+        if not any(path.resolve().is_relative_to(cache) for path in needed)
+    ]
+    tools = () if stage == "T0" else (toolchain.zig().parent,)
+    return (*HIDDEN, *caches, *tools)
 
 
 @contextmanager
