@@ -72,3 +72,11 @@ def test_parquet_of_a_run_that_is_not_there_is_no_empty_folder(tmp_path: Path) -
     assert said.code == 2
     assert "none: no such run in the store" in said.err
     assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.parametrize("form", ["har", "vcr"])
+def test_the_edits_of_a_fault_are_left_out_by_name(tmp_path: Path, form: str) -> None:
+    tape = Path(__file__).with_name("data") / "tapes" / "edited.tape"
+    said = here(tmp_path).stumble("export", str(tape), "--to", form, "-o", "out")
+    assert said.code == 1
+    assert "left out of out: the edits of exchange 0" in said.err

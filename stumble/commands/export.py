@@ -99,6 +99,7 @@ def _all(
                 row: dict[str, object] = {"run": run, "path": None, "left_out": [], "why": None}
                 try:
                     name, text, left = _written(run, taped.get(run), kept.get(run), form)
+                    name = name.replace("/", "_")  # of a tape that somebody gave us
                     path = output if one else output / f"{name}{SUFFIXES[form]}"
                     path.parent.mkdir(parents=True, exist_ok=True)
                     with path.open("x", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """A cassette that vcrpy plays: what was asked and answered over HTTP, without its times.
 
 An answer that was cut, or never came, cannot be said in it, nor what went over a WebSocket or
-stdio: these are left out by name. Bodies stand as they were on the wire.
+stdio, nor the edits of a fault: these are left out by name. Bodies stand as they were on the wire.
 """
 
 from traces.exports import LeftOut
@@ -19,6 +19,9 @@ def document(tape: Tape) -> tuple[dict[str, object], tuple[LeftOut, ...]]:
             left.append(LeftOut(what=f"exchange {exchange.seq}", why=why or "it has no answer"))
         else:
             whole.append({"request": _request(exchange), "response": _response(answer)})
+            if exchange.edits:
+                why = "a cassette of vcrpy has one body for a request"
+                left.append(LeftOut(what=f"the edits of exchange {exchange.seq}", why=why))
     if not whole:
         raise ValueError(left[0].why if left else "it has no exchanges")
     return {"version": 1, "interactions": whole}, tuple(left)
