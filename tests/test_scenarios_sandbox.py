@@ -122,6 +122,50 @@ def test_our_own_agent_runs_and_finds_no_golden_artifact_and_no_grader(
     on_loop(main())
 
 
+HANDLES = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def handle(path):
+    found = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder) + bytes(132))
+    assert libc.name_to_handle_at(-100, path.encode(), found, ctypes.byref(ctypes.c_int()), 0) == 0
+    return found
+if sys.argv[1]:
+    print(handle(sys.argv[1]).raw.hex())
+else:
+    beside = os.open(sys.argv[2], os.O_RDONLY)
+    found = ctypes.create_string_buffer(bytes.fromhex(sys.argv[3]))
+    opened = libc.open_by_handle_at(beside, found, os.O_RDONLY)
+    print(os.read(opened, 99) if opened >= 0 else "no")
+"""
+
+
+@both
+def test_what_is_hidden_is_not_found_by_its_handle_either(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        golden, work = tmp_path / "golden", tmp_path / "work"
+        golden.mkdir()
+        work.mkdir()
+        (golden / "answer").write_text("42")
+        ask = [sys.executable, "-c", HANDLES]
+        handle = subprocess.check_output([*ask, golden / "answer"], text=True).strip()
+        given = Order(workspace=work, env={}, hidden=(str(golden),))
+        async with opened(kind, given) as box:
+            _, words = await said(box, "python3", "-c", HANDLES, "", str(work), handle)
+        assert words == "no\n"
+
+    on_loop(main())
+
+
+def test_a_process_opens_no_disk(tmp_path: Path) -> None:
+    async def main() -> None:
+        look = "cd /dev; for each in *; do test -b $each && echo $each; done; ls null tty urandom"
+        async with opened("process", order(tmp_path)) as box:
+            _, words = await said(box, "sh", "-c", look)
+        assert words.split() == ["null", "tty", "urandom"]
+
+    on_loop(main())
+
+
 @both
 def test_how_commands_end(tmp_path: Path, kind: str) -> None:
     async def main() -> None:

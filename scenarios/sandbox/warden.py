@@ -140,6 +140,7 @@ def close_folders(order: Order) -> None:
     /run is hidden as well, for sockets lie there, which no network namespace closes.
     """
     mount("none", "/", None, MS_REC | MS_PRIVATE)
+    close_devices()
     for folder in order.writes:
         mount(folder, folder, None, MS_BIND | MS_REC)
     read_only("/", on=True, deep=True)
@@ -153,6 +154,19 @@ def close_folders(order: Order) -> None:
     for folder in filter(os.path.isdir, (order.scratch, "/dev/shm")):
         size = order.limit("disk")
         mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
+
+
+def close_devices() -> None:
+    """Cover each device that is not for everybody to read: a disk shows also what is hidden."""
+    for at, _, names in os.walk("/dev"):
+        for path in (f"{at}/{name}" for name in names):
+            try:
+                mode = os.lstat(path).st_mode
+                device = stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
+                if device and not mode & stat.S_IROTH:
+                    mount("/dev/null", path, None, MS_BIND)
+            except FileNotFoundError:  # a terminal that has just been closed
+                continue
 
 
 def own(folders: list[str], user: int) -> None:
