@@ -1,22 +1,25 @@
 """What an agent in a sandbox can do and reach, with the real engine and the real recorder."""
 
 import asyncio
+import io
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from scenarios.sandbox import engine
+from scenarios.sandbox import engine, images, opening
+from scenarios.sandbox.allow import near
 from scenarios.sandbox.confined import confined
 from scenarios.sandbox.docked import docked
 from scenarios.sandbox.opening import ours
 from scenarios.sandbox.reach import tried
-from scenarios.sandbox.values import Bounds, Order, Ran, Sandbox
+from scenarios.sandbox.values import Bounds, Mount, Order, Ran, Sandbox
 from tests.boxes import image, on_loop, order, said
 from tests.recorder_wire import Notes, recording, reset, says, server_tls, serving
 
@@ -197,6 +200,74 @@ def test_standard_input_is_passed_on_to_its_end(tmp_path: Path, kind: str) -> No
             assert await said(box, "cat") == (Ran(exit=0, ended="exit"), "")
 
     on_loop(main())
+
+
+def test_input_and_output_do_not_wait_for_one_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        (tmp_path / "input").write_bytes(bytes(40 << 20))
+        async with opened("entered", order(tmp_path)) as box:
+            with (tmp_path / "input").open("rb") as given:
+                ran, words = await said(box, "cat", stdin=given.fileno(), budget=30.0)
+        assert (ran.ended, len(words)) == ("exit", 40 << 20)
+
+    on_loop(main())
+
+
+@both
+def test_what_is_hidden_is_not_found_by_another_name_of_its_folder(
+    tmp_path: Path, kind: str
+) -> None:
+    async def main() -> None:
+        golden, work, name = (tmp_path / each for each in ("real/golden", "work", "name"))
+        golden.mkdir(parents=True)
+        work.mkdir()
+        name.symlink_to("real")
+        (golden / "answer").write_text("42")
+        seen = (Mount(source=name, target=str(name)),)
+        given = Order(workspace=work, env={}, mounts=seen, hidden=(str(golden),))
+        async with opened(kind, given) as box:
+            ran, _ = await said(box, "cat", str(name / "golden" / "answer"))
+        assert ran.exit == 1
+
+    on_loop(main())
+
+
+def test_an_image_is_shown_no_more_of_this_machine_than_ours_are(tmp_path: Path) -> None:
+    async def main() -> None:
+        tag = "stumble-tests-greedy:latest"
+        with engine.engine() as client:
+            label = f'LABEL {images.SHOWN}="/usr:/var/run"'
+            images.imported(client, io.BytesIO(bytes(10240)), tag, (label,))
+            try:
+                with pytest.raises(ChildProcessError, match="/var/run of this machine"):
+                    async with docked(order(tmp_path), image=tag):
+                        pass
+            finally:
+                client.remove_image(tag)
+
+    on_loop(main())
+
+
+def test_a_home_cannot_fill_the_disk_either(tmp_path: Path) -> None:
+    async def main() -> None:
+        for folder in ("work", "home"):
+            (tmp_path / folder).mkdir()
+        given = order(tmp_path / "work", disk=50 << 20)
+        async with opened("entered", replace(given, home=tmp_path / "home")) as box:
+            ran, _ = await said(box, "sh", "-c", f"cd; {FILL}", budget=30.0)
+        assert ran.ended == "disk"
+
+    on_loop(main())
+
+
+@pytest.mark.parametrize("address", ["64:ff9b::7f00:1", "::7f00:1", "::ffff:127.0.0.1"])
+def test_an_address_in_an_address_is_no_public_one(address: str) -> None:
+    assert near(address)
+
+
+def test_who_is_named_by_a_url_is_reached_at_its_port_alone() -> None:
+    named = {"A_BASE_URL": "http://localhost/v1", "B_API_BASE": "https://K:k@Models.example:8443"}
+    assert opening.models(named)[-2:] == ("localhost:80", "models.example:8443")
 
 
 @both

@@ -40,7 +40,8 @@ def near(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     address = mapped or address
-    return not address.is_global or address.is_multicast or _ours(str(address))
+    far = address.is_global and not address.is_multicast and not address.is_reserved
+    return not far or _ours(str(address))
 
 
 async def _addresses(name: str, port: int) -> Iterable[str]:

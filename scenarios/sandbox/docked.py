@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from scenarios.sandbox.allow import Allow
 from scenarios.sandbox.holder import PORT, held
 from scenarios.sandbox.lending import lent, taken_back
 from scenarios.sandbox.passing import files, led, proxy
-from scenarios.sandbox.places import bind
+from scenarios.sandbox.places import bind, outside
 from scenarios.sandbox.pump import Pump
 from scenarios.sandbox.relay import Relay
 from scenarios.sandbox.values import HOME, Ended, Isolation, Mount, Order, Ran
@@ -117,7 +117,7 @@ class Docked:
                 break
             if until is not None and loop.time() >= until:
                 return "time"
-            if await asyncio.to_thread(outgrown, self.order.workspace, self.order.bounds.disk):
+            if await asyncio.to_thread(outgrown, self.order.changed, self.order.bounds.disk):
                 return "disk"
         over.result()
         return "exit"
@@ -171,12 +171,7 @@ class Docked:
         whose = f"uid={user}"
         scratch = f"rw,exec,nosuid,nodev,size={bounds.scratch}"
         home = {} if self.order.home else {HOME: f"{scratch},mode=700,{whose}"}
-        seen = [Path(mount["Target"]) for mount in self._mounts]
-        hidden = {
-            path: "ro,size=4k"
-            for path in self.order.hidden
-            if any(Path(path).is_relative_to(each) for each in seen)
-        }
+        hidden = dict.fromkeys(_covered(self.order.hidden, self._mounts), "ro,size=4k")
         return self._client.create_host_config(
             network_mode=shared,
             pid_mode=shared,
@@ -201,6 +196,14 @@ def _mounts(order: Order) -> tuple["Bound", ...]:
     for each in (*home, *order.mounts, *files(order.env)):
         asked.setdefault(each.target, bind(each.source, each.target, writable=each.writable))
     return tuple(asked.values())
+
+
+def _covered(hidden: Sequence[str], mounts: Sequence["Bound"]) -> Iterator[str]:
+    """Where in the container folders would be seen that are hidden, by whatever name."""
+    for folder in (outside(Path(each)) for each in hidden if Path(each).is_dir()):
+        for mount in mounts:
+            if folder.is_relative_to(mount["Source"]):
+                yield str(Path(mount["Target"]) / folder.relative_to(mount["Source"]))
 
 
 def _lacks(client: "APIClient") -> tuple[str, ...]:

@@ -29,7 +29,10 @@ USERS = b"root:x:0:0:root:/tmp/home:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/
 
 
 def shown(client: "APIClient", image: str) -> tuple["Mount", ...]:
-    """What of this machine an image shows; ChildProcessError where there is no such image."""
+    """What of this machine an image shows; ChildProcessError where there is no such image.
+
+    Its label is not believed further than to what an image of ours shows: others may have made it.
+    """
     from docker.errors import ImageNotFound
 
     try:
@@ -39,6 +42,9 @@ def shown(client: "APIClient", image: str) -> tuple["Mount", ...]:
             f"there is no image {image}: make it with `stumble sandbox build --rootfs host`"
         ) from None
     paths = (found["Config"].get("Labels") or {}).get(SHOWN, "").split(":")
+    if foreign := set(filter(None, paths)) - {*MACHINE}:
+        named = ", ".join(sorted(foreign))
+        raise ChildProcessError(f"{image} asks to be shown {named} of this machine: take another")
     return tuple(bind(Path(path), path) for path in filter(None, paths))
 
 

@@ -27,6 +27,7 @@ MODELS = (
     "*.openai.azure.com",
 )
 URLS = ("_BASE_URL", "_API_BASE", "_ENDPOINT", "_BASE")
+PORTS = {"http": 80, "https": 443}
 
 
 def opened(
@@ -39,8 +40,12 @@ def opened(
 def models(env: Mapping[str, str]) -> tuple[str, ...]:
     """Whom an agent may ask for answers: the known ones, and where its variables lead it."""
     found = [urlsplit(value) for name, value in env.items() if name.endswith(URLS)]
-    named = (url.netloc.rpartition("@")[2] for url in found if url.scheme in ("http", "https"))
-    return tuple(dict.fromkeys((*MODELS, *(each.lower() for each in named))))
+    named = (
+        url.netloc.rpartition("@")[2].lower() + ("" if url.port else f":{PORTS[url.scheme]}")
+        for url in found
+        if url.scheme in PORTS
+    )
+    return tuple(dict.fromkeys((*MODELS, *named)))
 
 
 def ours() -> tuple[Mount, ...]:

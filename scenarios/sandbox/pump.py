@@ -4,6 +4,7 @@ import os
 import select
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 
 HEADER = struct.Struct(">BxxxL")
@@ -21,6 +22,8 @@ class Pump:
     limit: int
     """Bytes of output that are passed on; the rest is read and dropped."""
     dropped: int = 0
+    _given: bytes = b""
+    """Read from `stdin`, and not passed on yet: it may be output that the command waits for."""
 
     def run(self) -> None:
         """Until the container has closed its output, or our connection to it was closed."""
@@ -32,27 +35,39 @@ class Pump:
             watched.register(self.stdin, select.POLLIN)
         held = b""
         while True:
-            ready = {fd for fd, _ in watched.poll()}
+            ready = dict(watched.poll())
             if self.stdin in ready:
-                assert self.stdin is not None
-                self._in(watched)
-            if self.stream.fileno() in ready:
+                self._read(watched)
+            said = ready.get(self.stream.fileno(), 0)
+            if said & select.POLLOUT:
+                self._pass_on(watched)
+            if said & ~select.POLLOUT:
                 piece = self.stream.recv(PIECE)
                 if not piece:
                     return
                 held = self._out(held + piece)
 
-    def _in(self, watched: select.poll) -> None:
+    def _read(self, watched: select.poll) -> None:
+        """The next piece of `stdin`, which is not looked at again until all of it is passed on."""
         assert self.stdin is not None
-        data = os.read(self.stdin, PIECE)
-        try:
-            self.stream.sendall(data)
-            if not data:
+        watched.unregister(self.stdin)
+        self._given = os.read(self.stdin, PIECE)
+        if self._given:
+            watched.modify(self.stream, select.POLLIN | select.POLLOUT)
+        else:
+            with suppress(OSError):  # the container has ended
                 self.stream.shutdown(socket.SHUT_WR)
+
+    def _pass_on(self, watched: select.poll) -> None:
+        assert self.stdin is not None
+        try:
+            self._given = self._given[self.stream.send(self._given, socket.MSG_DONTWAIT) :]
         except OSError:  # the container has ended
-            data = b""
-        if not data:
-            watched.unregister(self.stdin)
+            watched.modify(self.stream, select.POLLIN)
+            return
+        if not self._given:
+            watched.modify(self.stream, select.POLLIN)
+            watched.register(self.stdin, select.POLLIN)
 
     def _out(self, held: bytes) -> bytes:
         """Pass on all frames that are whole; what is left of the last one."""

@@ -25,7 +25,7 @@ class Bounds:
     scratch: int = 1 << 30
     """Of /tmp, which is in memory."""
     disk: int = 4 << 30
-    """Of the workspace; looked at once per second, so a fast writer gets somewhat more."""
+    """Of all that it may change; looked at once per second, so a fast writer gets somewhat more."""
     output: int = 64 << 20
     """Printed by the command; what is more is read and dropped."""
 
