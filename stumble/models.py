@@ -17,6 +17,7 @@ KEPT: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "openai_chat": _CHAT | {"response_format", "reasoning_effort"},
         "text_history": _CHAT,
+        "observed_history": _CHAT,
         "anthropic_messages": _ALL
         | {"messages", "system", "top_k", "max_tokens", "stop_sequences", "thinking"},
         "openai_responses": _ALL
@@ -61,6 +62,7 @@ class Model:
         self._ask: Mapping[str, Callable[..., Awaitable[object]]] = {
             "openai_chat": litellm.acompletion,
             "text_history": litellm.acompletion,
+            "observed_history": litellm.acompletion,
             "anthropic_messages": litellm.anthropic_messages,
             "openai_responses": litellm.aresponses,
         }

@@ -19,7 +19,7 @@ from typing import Literal
 from faults.armed import Armed
 from faults.nemesis import Nemesis
 from stumble.forks import Branch
-from stumble.models import Asked
+from stumble.models import KEPT, Asked
 from stumble.prices import price
 from traces.conversation import Watch, canonical_arguments
 from traces.dialects import lens
@@ -109,6 +109,8 @@ def _question(
     request = exchange.request
     dialect = lens(request)
     assert dialect is not None
+    if dialect.NAME not in KEPT:
+        raise ValueError(f"a request in the dialect {dialect.NAME} cannot be asked of a model here")
     clean = plain(request.headers, request.body) or b""
     if b'"previous_response_id"' in clean and json.loads(clean).get("previous_response_id"):
         raise ValueError("the recorded request says only what is new (previous_response_id)")

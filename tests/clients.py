@@ -12,7 +12,9 @@ from tests.agents import LOCKS, environment, npm_agent
 
 MODEL = "practice/naive"
 
-type Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+type Dialect = Literal[
+    "openai_chat", "openai_responses", "anthropic_messages", "gemini", "observed_history"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,9 @@ CLIENTS: Mapping[str, Client] = {
     "pydantic-ai": Client(command=_framework("pydantic_ai"), dialect="openai_chat"),
     "openai-agents": Client(command=_framework("openai_agents"), dialect="openai_responses"),
     "langgraph": Client(command=_framework("langgraph"), dialect="openai_chat", streams=True),
+    "smolagents": Client(
+        command=_framework("smolagents", env="sdks-httpx"), dialect="observed_history"
+    ),
     "mini-swe-agent": Client(
         command=_mini,
         dialect="openai_chat",

@@ -14,6 +14,7 @@ from traces.dialects import (
     anthropic_messages,
     gemini,
     lens,
+    observed_history,
     openai_chat,
     openai_responses,
     text_history,
@@ -23,9 +24,21 @@ from traces.step import Answer, Lens, ToolCall, Usage
 
 type Path = tuple[str | int, ...]
 
+OBSERVED = '{"messages":[{"content":"Calling tools:\\n[]"},{"content":"Observation:\\n"}]}'
 ODD: tuple[object, ...] = (None, True, 3, -0.5, "a", [], [None, "a", [{}], {"a": []}], {"text": 1})
 SHOWN = "```bash\nls\n```"
 BODIES: dict[str, object] = {
+    "observed_history": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "x"},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Calling tools:\n[{'id': 'a'}]"}],
+            },
+            {"role": "user", "content": [{"type": "text", "text": "Observation:\nx"}]},
+        ],
+    },
     "text_history": {
         "messages": [
             {"role": "system", "content": SHOWN},
@@ -185,6 +198,7 @@ def read(dialect: Lens, answer: Answer, stream: bool) -> Answer:
     [
         ("/v1/chat/completions", '{"messages": []}', openai_chat),
         ("/v1/messages", '{"messages": []}', anthropic_messages),
+        ("/v1/chat/completions", OBSERVED, observed_history),
         ("/v1/responses", '{"input": []}', openai_responses),
         ("/v1beta/models/m:generateContent", '{"contents": []}', gemini),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", '{"contents": []}', gemini),
@@ -196,4 +210,4 @@ def test_each_request_has_one_dialect(path: str, body: str, wanted: ModuleType) 
     request = Request(method="POST", url=f"http://h{path}", body=body.encode())
     assert lens(request) is wanted
     narrow = [each for each in LENSES if each.fits(request)]
-    assert narrow in ([wanted], [text_history, openai_chat])
+    assert narrow in ([wanted], [text_history, openai_chat], [observed_history, openai_chat])

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from itertools import repeat, takewhile
 
 from scenarios.practice import conversation, results, solver
+from scenarios.practice.as_observed import FINAL
 from scenarios.practice.elsewhere import FETCHING
 from scenarios.practice.plan import Seen, Step, Task
 from scenarios.practice.proofs import Proof, proof
@@ -87,7 +88,10 @@ def next_answer(
     messages: Sequence[Row], tools: Sequence[Row], skill: Skill
 ) -> tuple[Answer, tuple[str, ...]]:
     """What the model says next, and what it has noticed since it spoke last."""
-    offered, shell = conversation.names(tools, (*TOOLS, BASH, DELEGATE)), offered_shell(tools)
+    offered, shell = (
+        conversation.names(tools, (*TOOLS, BASH, DELEGATE, FINAL)),
+        offered_shell(tools),
+    )
     if shell is not None:
         offered[BASH] = shell.tool
     talk, task = _placed(messages, offered, shell, skill)
@@ -149,9 +153,17 @@ def _final(
     arguments = json.dumps({"command": SUBMIT})
     told = conversation.key(BASH, arguments) in talk.results
     if isinstance(task, Task) or told or (shell is not None and shell.tool != BASH):
-        return Answer(message=text)
+        return Answer(message=text, calls=_last(text, talk, offered))
     call = ToolCall(id=_id(talk), name=offered[BASH], arguments=arguments)
     return Answer(message=text, calls=(call,))
+
+
+def _last(text: str, talk: conversation.Talk, offered: dict[str, str]) -> tuple[ToolCall, ...]:
+    """The call that tells the end to an agent which has a tool for that; none to others."""
+    if FINAL not in offered:
+        return ()
+    arguments = json.dumps({"answer": text})
+    return (ToolCall(id=_id(talk), name=offered[FINAL], arguments=arguments),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

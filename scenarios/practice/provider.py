@@ -22,7 +22,7 @@ import orjson
 import uvloop
 from aiohttp import WSMessage, WSMsgType, web
 
-from scenarios.practice import as_anthropic, as_gemini, as_responses, conversation
+from scenarios.practice import as_anthropic, as_gemini, as_observed, as_responses, conversation
 from scenarios.practice.kept import Kept
 from scenarios.practice.model import SKILLS, next_answer, skill
 from scenarios.practice.schema import Json, Row
@@ -328,7 +328,7 @@ CHAT = _Dialect(
     lens=openai_chat,
     said="messages",
     id="chatcmpl-",
-    messages=partial(_rows, name="messages"),
+    messages=lambda body: as_observed.messages(_rows(body, "messages")),
     tools=partial(_rows, name="tools"),
     refused=_refused,
 )

@@ -45,8 +45,20 @@ def langgraph(model: str, prompt: str) -> str:
     return str(end["messages"][-1].content)
 
 
+def smolagents(model: str, prompt: str) -> str:
+    from smolagents import LogLevel, OpenAIModel, ToolCallingAgent, tool
+
+    agent = ToolCallingAgent(
+        tools=[tool(bash)],
+        model=OpenAIModel(model_id=model),
+        max_steps=30,
+        verbosity_level=LogLevel.OFF,
+    )
+    return str(agent.run(prompt))
+
+
 FRAMEWORKS: Mapping[str, Callable[[str, str], str]] = {
-    made.__name__: made for made in (pydantic_ai, openai_agents, langgraph)
+    made.__name__: made for made in (pydantic_ai, openai_agents, langgraph, smolagents)
 }
 
 if __name__ == "__main__":

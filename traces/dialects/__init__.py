@@ -11,6 +11,7 @@ Law, held by a property test: replacing a result by its own text changes no byte
 from traces.dialects import (
     anthropic_messages,
     gemini,
+    observed_history,
     openai_chat,
     openai_responses,
     text_history,
@@ -21,12 +22,13 @@ from traces.step import Lens
 
 LENSES: tuple[Lens, ...] = (
     text_history,
+    observed_history,
     openai_chat,
     anthropic_messages,
     openai_responses,
     gemini,
 )
-"""The first that fits; a text history looks like chat completions, and is a narrower thing."""
+"""The first that fits; histories that are text look like chat completions, and are narrower."""
 
 
 def beside(request: Request) -> bool:

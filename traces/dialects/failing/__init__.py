@@ -11,6 +11,7 @@ from typing import Protocol
 from traces.dialects import (
     anthropic_messages,
     gemini,
+    observed_history,
     openai_chat,
     openai_responses,
     text_history,
@@ -55,6 +56,7 @@ class Failing(Protocol):
 
 _BY_NAME: Mapping[str, Failing] = {
     text_history.NAME: chat,
+    observed_history.NAME: chat,
     openai_chat.NAME: chat,
     anthropic_messages.NAME: messages,
     openai_responses.NAME: responses,
