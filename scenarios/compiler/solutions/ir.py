@@ -231,6 +231,7 @@ def first(function: Function) -> str:
 
 
 def begun(text: str) -> Function:
+    """A function by its `define` line, without blocks yet."""
     line = Line(text)
     line.take("define")
     while not TYPE.fullmatch(line.words[line.at]):
@@ -248,6 +249,7 @@ def begun(text: str) -> Function:
 
 
 def declared(text: str) -> "tuple[str, str, str]":
+    """A global: its name, its type and what it begins with."""
     line = Line(text)
     name = line.take()
     line.take("=")
@@ -258,6 +260,7 @@ def declared(text: str) -> "tuple[str, str, str]":
 
 
 def instruction(text: str) -> Instruction:
+    """What one line says."""
     line = Line(text)
     result = ""
     if line.words[1:2] == ["="]:
@@ -280,16 +283,19 @@ def instruction(text: str) -> Instruction:
 
 
 def unknown(line: Line) -> None:
+    """Refuse an instruction that is not of the language."""
     raise ValueError(f"{' '.join(line.words)}: not understood")
 
 
 def icmp(line: Line, made: Instruction) -> None:
+    """`icmp HOW TYPE A, B`."""
     made.how = line.take()
     made.type = line.type()
     made.args = [line.value(), line.take(",") and line.value()]
 
 
 def load(line: Line, made: Instruction) -> None:
+    """`load TYPE, ptr P`."""
     made.type = line.type()
     line.take(",")
     line.take("ptr")
@@ -297,6 +303,7 @@ def load(line: Line, made: Instruction) -> None:
 
 
 def store(line: Line, made: Instruction) -> None:
+    """`store TYPE V, ptr P`."""
     made.type, made.args = line.type(), [line.value()]
     line.take(",")
     line.take("ptr")
@@ -304,6 +311,7 @@ def store(line: Line, made: Instruction) -> None:
 
 
 def getelementptr(line: Line, made: Instruction) -> None:
+    """`getelementptr TYPE, ptr P, INDICES`."""
     made.type = line.type()
     line.take(",")
     line.take("ptr")
@@ -314,6 +322,7 @@ def getelementptr(line: Line, made: Instruction) -> None:
 
 
 def branch(line: Line, made: Instruction) -> None:
+    """`br label %x`, or on a condition to one of two."""
     if not line.takes("label"):
         made.type, made.args = line.type(), [line.value()]
         line.take(",")
@@ -325,6 +334,7 @@ def branch(line: Line, made: Instruction) -> None:
 
 
 def switch(line: Line, made: Instruction) -> None:
+    """`switch TYPE V, label %else [ TYPE N, label %x ... ]`."""
     branch(line, made)
     line.take("[")
     while not line.takes("]"):
@@ -336,6 +346,7 @@ def switch(line: Line, made: Instruction) -> None:
 
 
 def phi(line: Line, made: Instruction) -> None:
+    """`phi TYPE [ V, %from ], ...`."""
     made.type = line.type()
     while not made.args or line.takes(","):
         line.take("[")
@@ -346,6 +357,7 @@ def phi(line: Line, made: Instruction) -> None:
 
 
 def select(line: Line, made: Instruction) -> None:
+    """`select i1 C, TYPE A, TYPE B`."""
     line.type()
     made.args = [line.value()]
     for _ in range(2):
@@ -355,6 +367,7 @@ def select(line: Line, made: Instruction) -> None:
 
 
 def call(line: Line, made: Instruction) -> None:
+    """`call TYPE @name(ARGUMENTS)`."""
     while not TYPE.fullmatch(line.words[line.at]):
         line.take()
         if line.sees("("):
@@ -368,16 +381,19 @@ def call(line: Line, made: Instruction) -> None:
 
 
 def ret(line: Line, made: Instruction) -> None:
+    """`ret TYPE V`, or of nothing."""
     made.type = line.type()
     if made.type != "void":
         made.args = [line.value()]
 
 
 def alloca(line: Line, made: Instruction) -> None:
+    """`alloca TYPE`."""
     made.type = line.type()
 
 
 def freeze(line: Line, made: Instruction) -> None:
+    """`freeze TYPE V`."""
     made.type, made.args = line.type(), [line.value()]
 
 

@@ -244,6 +244,7 @@ def computed(op: str, kind: str, left: int, right: int) -> int | None:
 
 
 def compared(how: str, kind: str, left: int, right: int) -> bool:
+    """Whether a comparison of two numbers holds."""
     if how[0] == "u":
         mask = (1 << int(kind[1:])) - 1
         left, right = left & mask, right & mask
@@ -282,6 +283,7 @@ def simpler(each: Instruction, made: dict[str, Instruction]) -> str | None:
 
 
 def arithmetic(each: Instruction, made: dict[str, Instruction]) -> str | None:
+    """What an operation comes to without being done; None if it must be."""
     left, right = (number(value) for value in each.args)
     if left is not None and right is not None:
         found = computed(each.op, each.type, left, right)
@@ -315,6 +317,7 @@ def arithmetic(each: Instruction, made: dict[str, Instruction]) -> str | None:
 
 
 def comparison(each: Instruction, made: dict[str, Instruction]) -> str | None:
+    """What a comparison comes to without being made; None if it must be."""
     left, right = (number(value) for value in each.args)
     if left is not None and right is not None:
         return "true" if compared(each.how, each.type, left, right) else "false"
@@ -358,6 +361,7 @@ def simplify(function: Function) -> bool:
 
 
 def resolved(instead: dict[str, str], value: str) -> str:
+    """The value that stands at the end of a row of replacements."""
     while value in instead:
         value = instead[value]
     return value
@@ -387,6 +391,7 @@ def remembered(function: Function) -> None:
 
 
 def typed(store: Instruction) -> str:
+    """The type of what is stored."""
     return store.type
 
 
@@ -401,6 +406,7 @@ def apart(made: dict[str, Instruction], one: str, other: str) -> bool:
 
 
 def base(made: dict[str, Instruction], place: str) -> str:
+    """The object that a place lies in."""
     while place in made and made[place].op == "getelementptr":
         place = made[place].args[0]
     return place.partition("+")[0]
@@ -505,6 +511,7 @@ def hoist(function: Function) -> None:
 
 
 def lift(flow: Flow, inside: set[str], to: Block) -> None:
+    """Move what does not change in a loop before it."""
     blocks = [flow.named[name] for name in flow.order if name in inside]
     varying = {each.result for block in blocks for each in block.body}
     changed = True
@@ -540,10 +547,12 @@ def expand(module: Module) -> None:
 
 
 def size(function: Function) -> int:
+    """How many instructions a function has."""
     return sum(len(block.body) for block in function.blocks)
 
 
 def fits(called: Function, into: Function) -> bool:
+    """Whether a function may be put in the place of a call."""
     calls = {each.how for block in called.blocks for each in block.body if each.op == "call"}
     own = calls - SPOKEN
     return (
@@ -670,10 +679,12 @@ def text(each: Instruction) -> str:
 
 
 def typed_value(kind: str, value: str) -> str:
+    """An argument with its type, as calls write it."""
     return f"{kind} signext {value}" if kind == "i32" else f"{kind} {value}"
 
 
 def whole(function: Function) -> str:
+    """A function as text."""
     given = [typed_value(kind, renamed(name)) for kind, name in function.parameters]
     how = "signext " if function.gives == "i32" else ""
     lines = [f"define {how}{function.gives} {function.name}({', '.join(given)}) {{"]
