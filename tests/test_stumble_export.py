@@ -67,6 +67,15 @@ def test_what_is_there_already_is_not_written_over(tmp_path: Path) -> None:
     assert not (tmp_path / "other.har").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_named_and_nothing_half_is_left(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    tape = Path(__file__).with_name("data") / "tapes" / "edited.tape"
+    done = here(tmp_path).stumble("export", str(tape), "--to", "har", "-o", "file/x.har")
+    assert (done.code, "file: " in done.out + done.err) == (1, True)
+    assert "Traceback" not in done.err
+    assert sorted(path.name for path in tmp_path.glob(".*.part")) == []
+
+
 def test_parquet_of_a_run_that_is_not_there_is_no_empty_folder(tmp_path: Path) -> None:
     said = here(tmp_path).stumble("export", "none", "--to", "parquet", "-o", "rows")
     assert said.code == 2

@@ -1,7 +1,7 @@
 """`stumble export`: runs in the formats of others."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import batched
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,17 +101,31 @@ def _all(
                     name, text, left = _written(run, taped.get(run), kept.get(run), form)
                     name = name.replace("/", "_")  # of a tape that somebody gave us
                     path = output if one else output / f"{name}{SUFFIXES[form]}"
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    with path.open("x", encoding="utf-8") as file:
-                        file.writelines(text)
+                    _write(path, text)
                 except FileExistsError:
                     row["why"] = f"{path} is there already; it is not written over"
+                except OSError as error:
+                    row["why"] = f"{error.filename or path}: {error.strerror}"
                 except ValueError as error:
                     row["why"] = str(error)
                 else:
                     row["path"] = str(path)
                     row["left_out"] = [{"what": each.what, "why": each.why} for each in left]
                 yield row
+
+
+def _write(path: Path, text: Iterable[str]) -> None:
+    """Write a new file, which has its name only when it is whole. FileExistsError, OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        raise FileExistsError(path)
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.writelines(text)
+        aside.rename(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _tape(store: "Store", run: str) -> Path:
