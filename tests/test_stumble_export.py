@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_made_is_named_and_nothing_half_is_left(tmp_path
     (tmp_path / "file").write_text("mine")
     tape = Path(__file__).with_name("data") / "tapes" / "edited.tape"
     done = here(tmp_path).stumble("export", str(tape), "--to", "har", "-o", "file/x.har")
-    assert (done.code, "file: " in done.out + done.err) == (1, True)
+    assert (done.code, "file is there already" in done.out + done.err) == (1, True)
     assert "Traceback" not in done.err
     assert sorted(path.name for path in tmp_path.glob(".*.part")) == []
 

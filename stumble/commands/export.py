@@ -1,6 +1,8 @@
 """`stumble export`: runs in the formats of others."""
 
+import errno
 import json
+import os
 from collections.abc import Iterable, Iterator
 from itertools import batched
 from pathlib import Path
@@ -102,8 +104,8 @@ def _all(
                     name = name.replace("/", "_")  # of a tape that somebody gave us
                     path = output if one else output / f"{name}{SUFFIXES[form]}"
                     _write(path, text)
-                except FileExistsError:
-                    row["why"] = f"{path} is there already; it is not written over"
+                except FileExistsError as error:
+                    row["why"] = f"{error.filename} is there already; it is not written over"
                 except OSError as error:
                     row["why"] = f"{error.filename or path}: {error.strerror}"
                 except ValueError as error:
@@ -118,7 +120,7 @@ def _write(path: Path, text: Iterable[str]) -> None:
     """Write a new file, which has its name only when it is whole. FileExistsError, OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
-        raise FileExistsError(path)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     aside = path.with_name(f".{path.name}.part")
     try:
         with aside.open("w", encoding="utf-8") as file:
