@@ -18,6 +18,8 @@ BUDGET = 2400
 """Seconds that all groups together should stay under on two cores; more is said, not failed."""
 LIMIT = 2400
 """Seconds after which a group is ended."""
+LAST_WORDS = 60
+"""Seconds that it then has to say what has failed so far."""
 
 PYTHON = (sys.executable, "-m")
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -71,8 +73,12 @@ def run(name: str, command: tuple[str, ...]) -> Ran:
         text=True,
         start_new_session=True,
     ) as process:
-        bell = threading.Timer(LIMIT, os.killpg, (process.pid, signal.SIGKILL))
-        bell.start()
+        bells = (
+            threading.Timer(LIMIT, os.killpg, (process.pid, signal.SIGINT)),
+            threading.Timer(LIMIT + LAST_WORDS, os.killpg, (process.pid, signal.SIGKILL)),
+        )
+        for bell in bells:
+            bell.start()
         try:
             assert process.stdout
             for line in process.stdout:
@@ -80,7 +86,8 @@ def run(name: str, command: tuple[str, ...]) -> Ran:
                 last = line.rstrip() or last
             process.wait()
         finally:
-            bell.cancel()
+            for bell in bells:
+                bell.cancel()
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     seconds = time.monotonic() - began
