@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "agents": (*PYTHON, "pytest", "-m", "agents", "-n", "2"),
     "tests": (*PYTHON, "pytest", "-m", "not alone and not agents", "-n", "2"),
     "selftest": (*PYTHON, "stumble", "selftest"),
-    "mutants": (sys.executable, "tests/mutants/run.py"),
+    "mutants": (sys.executable, "tests/mutation/run.py"),
 }
 
 
