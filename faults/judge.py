@@ -21,8 +21,10 @@ from traces.story import Story, ToolUse, tell
 from traces.tape import Tape
 
 TWINS = 3
-ENDINGS_UNKNOWN = ("harness", "diverged", "budget", "replay_miss")
+ENDINGS_UNKNOWN = ("harness", "diverged", "replay_miss")
 """Ends that say nothing about the agent: neither pass nor crash."""
+ENDINGS_FAILED = ("crash", "budget")
+"""Ends without a final answer: an agent that loops until its budget is up has failed as well."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
     claims = claims_success(injection, faulted.story) if found.consumed else None
     outcome = classify(
         consumed=found.consumed,
-        crashed=ending is not None and ending.ended == "crash",
+        crashed=ending is not None and ending.ended in ENDINGS_FAILED,
         passed=passed,
         noticed=seen.noticed,
         claims=claims,
@@ -116,7 +118,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         evidence=(
             *filter(None, [change(injection).words()]),
             found.why,
-            *filter(None, [found.attempts, end.difference]),
+            *filter(None, [found.attempts, end.difference, _cut_off(ending)]),
             *(f"{one.code} step {one.step}: {one.quote}" for one in seen.signals if one.hard),
         ),
         signals=seen.signals,
@@ -269,6 +271,10 @@ def _given_lie(injection: Injection, taint: Taint, passed: bool | None) -> tuple
     return taint.explained, "" if taint.explained is not None else why
 
 
+def _cut_off(ending: Ending | None) -> str:
+    return "ended by its budget" if ending is not None and ending.ended == "budget" else ""
+
+
 def _unsaid(ending: Ending | None) -> str:
     if ending is None:
         return "the recording has no end"
@@ -285,6 +291,11 @@ def whole(run: Run) -> bool:
     return ending is not None and ending.ended not in ENDINGS_UNKNOWN
 
 
+def _passed(ending: Ending) -> bool | None:
+    """What the verifier said; a run that was still going when its budget was up did not pass."""
+    return False if ending.ended == "budget" else ending.passed
+
+
 def baseline_valid(twins: tuple[Run, ...], state_of: str | None = None) -> bool | None:
     """Whether at least two of three twins pass; None where too few say.
 
@@ -295,7 +306,7 @@ def baseline_valid(twins: tuple[Run, ...], state_of: str | None = None) -> bool 
         of = state_of or next((each.state_of for each in endings if each.state_of), None)
         if of is not None:
             return alike(of, endings)
-    said = [twin.tape.ending.passed for twin in twins if twin.tape.ending is not None]
+    said = [_passed(twin.tape.ending) for twin in twins if twin.tape.ending is not None]
     passes, unknown = said.count(True), said.count(None) + len(twins) - len(said)
     needed = -(-2 * max(len(twins), TWINS) // 3)
     if passes >= needed:

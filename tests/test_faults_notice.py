@@ -82,7 +82,7 @@ def test_a_baseline_is_valid_where_two_of_three_twins_are_known_to_pass(
         ("crash", False, "crashed"),
         ("diverged", False, None),
         ("harness", False, None),
-        ("budget", False, None),
+        ("budget", None, "crashed"),
         ("replay_miss", False, None),
     ],
 )
@@ -91,6 +91,19 @@ def test_only_an_end_that_is_the_agents_own_is_judged(
 ) -> None:
     run = Telling().calls(BENT).says("DONE").over(passed=passed, ended=ended)
     assert judge(WRONG, run, (clean(), clean(), clean())).outcome == outcome
+
+
+def test_who_loops_until_the_budget_is_up_has_failed_and_the_evidence_names_it() -> None:
+    looping = Telling().calls(BENT).calls(BENT).over(passed=None, ended="budget")
+    verdict = judge(WRONG, looping, (clean(), clean(), clean()))
+    assert (verdict.outcome, verdict.baseline_valid) == ("crashed", True)
+    assert "ended by its budget" in verdict.evidence
+
+
+def test_a_clean_twin_that_was_ended_by_its_budget_did_not_pass() -> None:
+    looping = Telling().calls(ORDER).over(passed=None, ended="budget")
+    assert baseline_valid((clean(), looping, looping)) is False
+    assert baseline_valid((clean(), clean(), looping)) is True
 
 
 def test_without_twins_nothing_is_said_to_be_unnoticed() -> None:
