@@ -18,7 +18,7 @@ demo: setup
 test: dev
 	@$(python) tests/groups.py
 
-# Installs every client of tests/clients.py, each pinned, and has it recorded and replayed.
+# Installs every client of tests/support/clients.py, each pinned, and has it recorded and replayed.
 test-agents: dev
 	@$(python) tests/groups.py install agents
 

@@ -21,8 +21,8 @@ from mitmproxy.certs import CertStore
 from scenarios.practice import elsewhere
 from scenarios.practice.shell import ShellTask, lay_out
 from scenarios.practice.workspace import WORKSPACE_TASKS
-from tests.clients import AIDER, CLIENTS, MODEL, Client
 from tests.shop import Said, Shop, shop
+from tests.support.clients import AIDER, CLIENTS, MODEL, Client
 
 TASK = WORKSPACE_TASKS["work-stock"]
 LIMIT = 120.0

@@ -8,7 +8,7 @@
 -- clustering is taken for chance. The quantile is that of t for 2 (clusters - 1) degrees of
 -- freedom: with clusters - 1 intervals from 5 to 20 clusters cover up to 99 %. Measured with ten
 -- cases per cluster, rates of .05, .3 and .8 and correlations of 0, .1 and .2: 93.5 to 96.9 %
--- from 20 clusters on, 93.9 to 97.8 % from 5 on (tests/test_calibration.py). Where all cases agree
+-- from 20 clusters on, 93.9 to 97.8 % from 5 on (tests/statistical/test_calibration.py). Where all cases agree
 -- clustering cannot be estimated at all, so each cluster counts as one case (exact bound,
 -- one-sided). Fewer than five clusters with cases have no interval, no cases have no rate.
 CREATE MACRO cluster_sums(hit_list, case_list) AS {

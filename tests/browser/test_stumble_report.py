@@ -1,0 +1,253 @@
+"""`stumble report`: pages that a real browser opens from disk, without a network."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import anyio
+import pytest
+from click.testing import CliRunner
+
+from stumble.cli import cli
+from stumble.commands.report import CHARTS
+from stumble.demo import Job
+from tests.reported import FAULTS, JOBS, fill, multiplied
+from tests.shop import Said
+from tests.support.browser import tab
+from traces.sql import ask
+from traces.store import Store
+
+SECTIONS = (
+    "headline",
+    "outcomes",
+    "survival",
+    "pairs",
+    "notice",
+    "recovery_time",
+    "cost",
+    "exclusions",
+    "injections",
+    "terms",
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two agents, recorded once each and struck four times, beside clean twins and a sham."""
+    return fill(tmp_path_factory.mktemp("struck") / ".stumble")
+
+
+def report(store: Path, *arguments: str) -> Said:
+    """What `stumble report` says of a store."""
+    done = CliRunner().invoke(cli, ["report", *arguments], env={"STUMBLE_STORE": str(store)})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return Said(code=done.exit_code, out=done.stdout, err=done.stderr)
+
+
+def page(store: Path, path: Path, *arguments: str) -> str:
+    """What a page written of a store says, its tags left out."""
+    said = report(store, "-o", str(path), *arguments)
+    assert said.code == 0, said.err
+    return words(path.read_text())
+
+
+def words(page: str) -> str:
+    """What a page says, without its tags, styles and scripts."""
+    reader = _Reader()
+    reader.feed(page)
+    return re.sub(r"\s+", " ", " ".join(reader.said))
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self._silent = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._silent = tag in ("style", "script")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.said.append(data)
+
+
+def test_a_page_opens_from_disk_without_a_network(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    page(store.root, path)
+
+    async def look() -> None:
+        async with tab() as opened:
+            await opened.show(path, width=1280)
+            ids = await opened.ask("[...document.querySelectorAll('main > section')].map(s=>s.id)")
+            assert ids == list(SECTIONS)
+            assert await opened.ask("document.querySelectorAll('figure svg path').length") > 20
+            count = await opened.ask("document.querySelectorAll('.example').length")
+            assert count == len(FAULTS) * len(JOBS)
+            light = await opened.ask("getComputedStyle(document.body).backgroundColor")
+
+            await opened.show(path, width=400, dark=True)
+            await opened.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+            assert await opened.ask("document.documentElement.scrollWidth") == 400
+            dark = await opened.ask("getComputedStyle(document.body).backgroundColor")
+            assert (light, dark) == ("rgb(255, 255, 255)", "rgb(18, 22, 28)")
+
+            assert opened.complaints == []
+            assert {url.partition(":")[0] for url in opened.asked} == {"file"}
+
+    anyio.run(look)
+
+
+def test_tables_sort_and_injections_are_found(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    page(store.root, path)
+
+    async def look() -> None:
+        async with tab() as opened:
+            await opened.show(path, width=1280)
+            await opened.ask("document.querySelector('#cost th button').click()")
+            first = "document.querySelector('#cost th').getAttribute('aria-sort')"
+            assert await opened.ask(first) == "ascending"
+            await opened.ask(
+                "(() => { const find = document.getElementById('find');"
+                " find.value = 'digit verifies'; find.dispatchEvent(new Event('input')) })()"
+            )
+            assert await opened.ask("document.getElementById('found').textContent") == "1 of 8"
+            assert opened.complaints == []
+
+    anyio.run(look)
+
+
+def test_what_tools_say_is_text_and_never_markup(store: Store, tmp_path: Path) -> None:
+    """One of the faults answers with a page of a proxy."""
+    path = tmp_path / "report.html"
+    said = page(store.root, path, "--title", "<i>mine</i>")
+    assert "<center><h1>502 Bad Gateway</h1></center>" in said
+    assert "<i>mine</i>" in said
+    assert "<center>" not in path.read_text()
+    assert "<i>" not in path.read_text()
+
+
+def test_a_struck_value_is_marked_beside_the_true_one(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    page(store.root, path, "--op", "digit", "--model", "practice/retries")
+    with store.connect() as sql:
+        asked = "SELECT original, mutated FROM strikes WHERE op = 'digit' AND model LIKE '%retries'"
+        [(original, mutated)] = sql.execute(asked).fetchall()
+    text = path.read_text()
+    true, lie = (str(json.loads(value)["amount"]) for value in (original, mutated))
+    assert f'<mark class="truth">{true}</mark>' in text
+    assert f'<mark class="lie">{lie}</mark>' in text
+    assert f"{true} became {lie}" in text
+
+
+def test_the_figures_are_those_of_the_store(store: Store) -> None:
+    said = report(store.root, "--json").json
+    [table] = said["headline"]["tables"]
+    with store.connect() as sql:
+        rates = {row[1]: row for row in ask(sql, "recovery_by_model").fetchall()}
+    assert {row["agent"] for row in table["rows"]} == rates.keys()
+    for row in table["rows"]:
+        assert row["struck"] == len(FAULTS)
+        assert row["handled"]["n"] == len(FAULTS)
+        assert row["handled"]["value"] == rates[row["agent"]][7]
+        assert row["handled"]["reason"] == "few_traces"
+    assert said["injections"] == len(FAULTS) * len(JOBS)
+
+
+def test_a_part_is_selected_by_model_and_operator(store: Store) -> None:
+    said = report(store.root, "--json", "--model", "practice/verifies", "--op", "digit").json
+    [row] = said["headline"]["tables"][0]["rows"]
+    assert (row["agent"], row["struck"]) == ("practice/verifies", 1)
+    wrong = report(store.root, "--op", "digi")
+    assert (wrong.code, wrong.err) == (
+        2,
+        "stumble: the store has no op 'digi'; did you mean digit?\n",
+    )
+    assert "no campaign 'may', nor any other" in report(store.root, "--campaign", "may").err
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_chart_is_a_picture_of_its_own(store: Store, tmp_path: Path, chart: str) -> None:
+    drawn, painted = tmp_path / "a.svg", tmp_path / "a.png"
+    for path in (drawn, painted):
+        said = report(store.root, "--chart", chart, "-o", str(path))
+        assert said.code == 0, said.err
+    text = "".join(ElementTree.fromstring(drawn.read_text()).itertext())
+    assert "practice/retries" in text
+    assert "var(" not in drawn.read_text()
+    assert painted.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--chart", "survival"), "needs -o FILE"),
+        (("--chart", "survival", "-o", "a.html"), "png or svg, not 'html'"),
+        (("-o", "a.png"), "needs --chart"),
+        (("-o", "a"), "a page is written as html"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    store: Store, options: tuple[str, ...], why: str
+) -> None:
+    said = report(store.root, *options)
+    assert said.code == 2
+    assert why in said.err
+
+
+def test_an_empty_store_has_a_page_that_says_so(tmp_path: Path) -> None:
+    said = page(Store(tmp_path / "empty").root, tmp_path / "a.html")
+    assert "There are no runs in what was selected." in said
+    assert "No fault struck in what was selected." in said
+    assert "0 %" not in said
+    refused = report(tmp_path / "empty", "--chart", "outcomes", "-o", str(tmp_path / "a.svg"))
+    assert refused.code == 2
+    assert "No fault struck, so there are no outcomes" in refused.err
+
+
+def test_clean_runs_alone_show_survival_and_no_rate(tmp_path: Path) -> None:
+    said = page(fill(tmp_path / "clean", faults=()).root, tmp_path / "a.html")
+    assert "nothing can be said about recovery" in said
+    assert "practice/retries, 1 run" in said
+    assert "no faults were injected" in said
+
+
+def test_one_injection_without_a_verdict_is_no_rate(tmp_path: Path) -> None:
+    store = fill(
+        tmp_path / "one", jobs=(Job("refund-1", "naive"),), faults=FAULTS[:1], verified=False
+    )
+    said = page(store.root, tmp_path / "a.html")
+    assert "not known (no verdict could be given)" in said
+    assert "practice/naive: 1 fault struck, 1 reached the agent." in said
+    assert "too few clean twins say whether they pass" in said
+    [row] = report(store.root, "--json").json["headline"]["tables"][0]["rows"]
+    assert row["handled"]["value"] is None
+
+
+def test_thousands_of_injections_make_a_page_for_people(store: Store, tmp_path: Path) -> None:
+    """Within ten seconds, of which the machine's other work takes none."""
+    large = multiplied(store, tmp_path / "large", 5000)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-m", "stumble", "report", "-o", tmp_path / "a.html"],
+        check=True,
+        env=os.environ | {"STUMBLE_STORE": str(large.root)},
+        timeout=90,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = words((tmp_path / "a.html").read_text())
+    assert "200 of 5,000 injections" in said
+    assert "2,500 faults struck, 2,500 reached the agent" in said
+    assert "is gone or cannot be read" in said
+    assert (tmp_path / "a.html").stat().st_size < 2_000_000
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10

@@ -1,0 +1,266 @@
+"""Five agents that others wrote: each is recorded, forked, and replayed without the network.
+
+All of them do one task (scenarios/practice/workspace.py) in a folder with two files. The model
+is scripted and knows its own answers, so what was recorded is held against the provider's log.
+Not tried here: a real provider. What these agents ask only of one (thinking blocks, prompt
+caches, tools that a provider runs) is not in these tapes.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from scenarios.practice.shell import parse, verify
+from scenarios.practice.workspace import WORKSPACE_TASKS
+from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered, turns
+from tests.support.clients import CLIENTS
+from tests.workplace import LIMIT, TASK, Workplace, workplace
+from traces.dialects import lens
+from traces.encoding import plain
+from traces.model import Injection
+from traces.story import Story, tell
+from traces.tape import Tape, read
+
+AGENTS = ("claude-code", "codex", "codex-http", "mini-swe-agent", "openai3", "pydantic-ai")
+
+COMMANDS = (
+    "ls -l --time-style=full-iso",
+    "cat north.txt",
+    "cat south.txt",
+    "cat east.txt",
+    "echo stock 233511 > stock.txt",
+    "cat stock.txt",
+)
+CAT_NORTH = 2
+"""Which call of the shell reads the file that the model is lied to about."""
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
+
+
+@pytest.fixture(params=AGENTS)
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workplace]:
+    """A workplace whose provider fails the second time that the model is to speak."""
+    status = CLIENTS[request.param].fails
+    folder = tmp_path_factory.mktemp(request.param)
+    with workplace(folder, request.param, "--fail-step", f"2={status}") as opened:
+        yield opened
+
+
+def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
+    options = ("-o", str(place.tape), *place.hosts, *place.agent.record)
+    said = place.stumble("record", *options)
+    assert said.code == 0, said.err
+    tape = read(place.tape)
+    told = tell(tape)
+    assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
+    holds_what_the_provider_answered(place.shop, tape, told)
+    tells_the_tools_as_they_ran(place, told)
+    folds_the_retry(told)
+    assert ends(told) == ("233511", "stock 233511")
+
+    sham, faulted, injection = forked(place)
+    assert [printed(sham, nth) for nth in range(6)] == [printed(told, nth) for nth in range(6)]
+    assert [step.message for step in turns(sham)] == [step.message for step in turns(told)]
+    stays_told(faulted, injection)
+    wrong = believed(injection)
+    assert wrong != "233511"
+    assert ends(tell(faulted)) == (wrong, f"stock {wrong}")
+
+    unnamed(tape, faulted)
+    struck_at_the_model(place)
+
+    place.shop.stop("model")
+    before = stood(place.folder)
+    said = place.stumble("replay", str(place.tape), "--keep-workspace")
+    assert said.code == 0, said.err
+    assert ", 0 upstream, 0 diverged" in said.err
+    copy = Path(said.err.partition("the copy is in ")[2].partition("\n")[0])
+    assert verify(copy, TASK).passed
+    assert stood(place.folder) == before, "the folder itself is untouched"
+    rmtree(copy.parent)
+
+
+def stood(folder: Path) -> dict[str, int]:
+    """What is in a folder, and when it was written."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def tells_the_tools_as_they_ran(place: Workplace, told: Story) -> None:
+    """Each call has its result, whatever ran first, and none of them went over the network."""
+    uses = [use for use in told.uses if "COMPLETE_TASK" not in use.arguments]
+    assert {(use.tool, use.place) for use in uses} == {(place.agent.tool, "local")}
+    assert len(uses) == len(COMMANDS)
+    assert all(command in use.arguments for use, command in zip(uses, COMMANDS, strict=True))
+    listing, north, south, east, _, stock = (printed(told, nth) for nth in range(6))
+    for name in TASK.start:
+        time = (place.folder / name).stat().st_mtime_ns
+        assert f"{time % 10**9:09}" in listing
+    assert (north, south) == tuple(text.strip() for text in TASK.start.values())
+    assert "No such file" in east
+    assert stock == "stock 233511"
+    assert uses[1].step == uses[2].step, "these two were called together"
+
+
+def printed(told: Story, nth: int) -> str:
+    """What the nth command printed, without what the agent says about it."""
+    shown = parse(told.uses[nth].result or "")
+    assert shown is not None
+    return str(shown["output"]).strip()
+
+
+def ends(told: Story) -> tuple[str, str]:
+    """The sum that the model had written, and what was in the file when it looked."""
+    written = re.search(r"echo stock (\d+) >", told.uses[4].arguments)
+    assert written is not None
+    return written[1], printed(told, 5)
+
+
+def forked(place: Workplace) -> tuple[Story, Tape, Injection]:
+    """A sham and a lie at the same call."""
+    where = ("--where", f"tool={place.agent.tool}", "--nth", str(CAT_NORTH), "--twins", "1")
+    options = (*where, "--jobs", "1", *place.hosts, "--json")
+    said = place.stumble("fork", str(place.tape), "--fault", "digit", *options)
+    assert said.code == 5, f"no verifier was named, so the end is nobody's to judge: {said.err}"
+    result = said.json
+    assert (result["fired"], result["consumed"], result["diverged"]) == (1, True, [])
+    tapes = Path(result["tape"]).parent
+    sham, faulted = read(tapes / f"{result['twins'][0]['run']}.tape"), read(Path(result["tape"]))
+    assert [each.sham for each in sham.injections] == [True]
+    (injection,) = faulted.injections
+    return tell(sham), faulted, injection
+
+
+WORDS = re.compile(rb"(?i)stumbl|inject|(?<![a-z])fault|chaos|nemesis|\bsham\b|mutat|tamper")
+"""Of ours, which stand in nothing that an agent is told."""
+
+
+def unnamed(tape: Tape, faulted: Tape) -> None:
+    """What came to the agent, headers and all, names us no more than the live world does."""
+    for each in (tape, faulted):
+        for answer in (x.response for x in each.exchanges if x.response is not None):
+            body = plain(answer.headers, answer.body)
+            said = repr((answer.headers, answer.trailers, answer.reason)).encode()
+            assert WORDS.search(said + (answer.body if body is None else body)) is None
+
+
+def struck_at_the_model(place: Workplace) -> None:
+    """The third turn is refused once, which each of these agents' clients tries again."""
+    options = ("--at", "model", "--nth", "3", "--twins", "0", "--jobs", "1", *place.hosts, "--json")
+    fault = f"http_status:code={place.agent.fails}"
+    said = place.stumble("fork", str(place.tape), "--fault", fault, *options)
+    result = said.json
+    assert (result["fired"], result["diverged"]) == (1, []), said.err
+    struck = read(Path(result["tape"]))
+    (injection,) = struck.injections
+    got = next(x for x in struck.exchanges if x.seq == injection.seq)
+    assert got.response is not None
+    assert (got.answered_by, got.response.body) == ("fault", injection.mutated)
+    assert result["consumed"] is False, "its client tried again, and the agent never saw it"
+    assert ends(tell(struck)) == ("233511", "stock 233511")
+
+
+def stays_told(faulted: Tape, injection: Injection) -> None:
+    """Each later request forwards the same struck text; the agent itself keeps the true one."""
+    told, held = list[bytes](), list[bytes]()
+    for exchange in faulted.exchanges:
+        dialect = lens(exchange.request)
+        if exchange.seq < injection.seq or dialect is None:
+            continue
+        for body, texts in ((exchange.forwarded.body, told), (exchange.request.body, held)):
+            found = (each for each in dialect.results(body) if each.call_id == injection.call_id)
+            texts += [each.text.encode() for each in found]
+    struck = next(x for x in faulted.exchanges if x.seq == injection.seq)
+    # Over a WebSocket a result is sent once, and the provider keeps it.
+    assert len(told) == 1 if struck.transport == "websocket" else len(told) >= 4
+    assert set(told) == {injection.mutated}
+    assert set(held) == {injection.original}
+
+
+def believed(injection: Injection) -> str:
+    """The sum for a model that takes the struck text for true."""
+    shown = parse((injection.mutated or b"").decode())
+    assert shown is not None
+    figures = f"{shown['output']}\n{TASK.start['south.txt']}"
+    return str(sum(map(int, re.findall(r"(\d+)$", figures, re.MULTILINE))))
+
+
+def test_helpers_that_work_at_once_and_a_title_have_lanes_of_their_own(tmp_path: Path) -> None:
+    """Claude Code asks for a title beside its work, and has two helpers read a file each."""
+    with workplace(tmp_path, "claude-code") as place:
+        place.task = WORKSPACE_TASKS["work-lead"]
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        told = tell(read(place.tape))
+        lanes: dict[int, list[str]] = {step.lane: [] for step in told.turns}
+        for use in told.uses:
+            lanes[use.lane].append(use.tool)
+        assert sorted(lanes.values()) == [[], ["Agent", "Agent", "Bash"], ["Bash"], ["Bash"]]
+        reports = [use.result or "" for use in told.uses if use.tool == "Agent"]
+        assert ["155534" in reports[0], "77977" in reports[1]] == [True, True]
+
+        place.shop.stop("model")
+        said = place.stumble("replay", str(place.tape))
+        assert said.code == 0, said.err
+        assert ", 0 upstream, 0 diverged" in said.err
+
+
+def test_a_key_in_the_prompt_does_not_hide_the_call(tmp_path: Path) -> None:
+    """The tape has something else in its place, so the conversation before the call differs."""
+    with workplace(tmp_path, "openai3") as place:
+        key = place.environment()["OPENAI_API_KEY"]
+        place.task = replace(TASK, prompt=f"{TASK.prompt}My key is {key}, keep it secret.\n")
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        assert all(key.encode() not in x.request.body for x in read(place.tape).exchanges)
+        *_, injection = forked(place)
+        assert injection.tool == "bash"
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        # Struck is what the lead itself read, before it has a helper read the other file.
+        ("work-survey", {"lead": "recorded live live live", "helper": "live live"}),
+        # Struck is what one of two helpers read; the lead hears of it, the other helper does not.
+        (
+            "work-lead",
+            {
+                "lead": "recorded cascade cascade",
+                "helper": "recorded live",
+                "other": "recorded recorded",
+            },
+        ),
+    ],
+)
+def test_helpers_of_claude_code_are_live_where_the_fork_reaches_them(
+    tmp_path: Path, task: str, expected: dict[str, str]
+) -> None:
+    with workplace(tmp_path, "claude-code") as place:
+        place.task = WORKSPACE_TASKS[task]
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        where = ("--where", f"tool={place.agent.tool}", "--twins", "0")
+        said = place.stumble(
+            "fork", str(place.tape), "--fault", "digit", *where, *place.hosts, "--json"
+        )
+        assert (said.json["fired"], said.json["diverged"], said.json["missed"]) == (1, [], [])
+    tape = read(Path(said.json["tape"]))
+    told = tell(tape)
+    (injection,) = tape.injections
+    lanes: dict[int, list[str]] = {use.lane: [] for use in told.uses}
+    for x in tape.exchanges:
+        lane = told.placed[x.seq].lane
+        if lane in lanes and asks(x.request):
+            lanes[lane].append("cascade" if x.cascade else x.answered_by)
+    lead = next(use.lane for use in told.uses if use.tool == "Agent")
+    struck = next(use.lane for use in told.uses if use.call_id == injection.call_id)
+    names = {lane: "other" for lane in lanes} | {struck: "helper", lead: "lead"}
+    if struck == lead:
+        names = {lane: "lead" if lane == lead else "helper" for lane in lanes}
+    assert {names[lane]: " ".join(by) for lane, by in lanes.items()} == expected

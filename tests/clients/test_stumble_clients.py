@@ -1,0 +1,173 @@
+"""Every client of the table (clients.py) does one task, with the same checks for each.
+
+It is recorded with nothing configured, while the model fails once; the tape is held against the
+provider's log; and it is replayed without provider or network. The task's commands go out by
+themselves (curl, urllib, git), two of them at once.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from scenarios.practice import elsewhere
+from scenarios.practice.shell import ShellTask, verify
+from scenarios.practice.spoken import STOCK
+from tests.file_server import file_server
+from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered
+from tests.support.clients import CLIENTS, Client
+from tests.workplace import LIMIT, Workplace, certificate, workplace
+from traces.dialects import lens
+from traces.model import Exchange
+from traces.story import Story, tell
+from traces.tape import Tape, read
+
+TASK = elsewhere.FETCHING
+COMMANDS = ("curl", "fetch.py", "git clone", "cat east/east.txt", "cat east/west.txt")
+REPLAYED = re.compile(r"(\d+) answered from the tape, 0 upstream, 0 diverged")
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 3)]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the shells of the agents find their files."""
+    with file_server(tmp_path_factory.mktemp("files"), certificate()[1]) as served:
+        yield served
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_is_recorded_and_replayed(name: str, files: str, tmp_path: Path) -> None:
+    fails = f"{CLIENTS[name].second}={CLIENTS[name].fails}"
+    with workplace(tmp_path, name, "--fail-step", fails) as place:
+        place.task, place.elsewhere = TASK, (files,)
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts, *place.agent.record)
+        assert said.code == 0, said.err
+        assert verify(place.folder, TASK).passed
+        tape = read(place.tape)
+        told = tell(tape)
+        holds_what_the_provider_answered(place.shop, tape, told)
+        speaks_as_the_table_says(place, tape)
+        folds_the_retry(told)
+        tells_what_the_shell_was_told(place, told)
+        holds_what_the_shell_fetched(tape, told)
+
+        place.shop.stop("model")
+        said = place.stumble("replay", str(place.tape))
+        assert said.code == 0, said.err
+        assert REPLAYED.search(said.err), said.err
+
+
+SAYING = ShellTask(
+    id="say-stock",
+    prompt="Write stock.txt with what there is in stock.\ntask: say-stock\n",
+    files={"stock.txt": STOCK},
+    plan=(),
+)
+
+
+def test_aider_which_has_no_tools_is_recorded_and_replayed(tmp_path: Path) -> None:
+    """One answer makes a file, another, after a refusal, the message of its commit."""
+    with workplace(tmp_path, "aider", "--fail-nth", "2=429") as place:
+        place.task = SAYING
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+        assert said.code == 0, said.err
+        assert verify(place.folder, SAYING).passed
+        tape = read(place.tape)
+        told = tell(tape)
+        holds_what_the_provider_answered(place.shop, tape, told)
+        speaks_as_the_table_says(place, tape)
+        folds_the_retry(told)
+        assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
+
+        place.shop.stop("model")
+        said = place.stumble("replay", str(place.tape))
+        assert said.code == 0, said.err
+        assert REPLAYED.search(said.err), said.err
+
+
+def speaks_as_the_table_says(place: Workplace, tape: Tape) -> None:
+    """Every model call is in the client's dialect, streamed or not."""
+    heard = {(dialect_of(x), _streamed(x)) for x in tape.exchanges if asks(x.request)}
+    assert (place.agent.dialect, place.agent.streams) in heard
+    spoken = {dialect for dialect, _ in heard}
+    if place.agent.dialect == "observed_history":  # until something was observed it is any chat
+        spoken.discard("openai_chat")
+    assert spoken == {place.agent.dialect}
+
+
+def dialect_of(exchange: Exchange) -> str | None:
+    found = lens(exchange.request)
+    return found.NAME if found else None
+
+
+def _streamed(exchange: Exchange) -> bool:
+    said = exchange.response
+    return exchange.transport == "websocket" or (
+        said is not None and "event-stream" in dict(said.headers).get("content-type", "")
+    )
+
+
+def tells_what_the_shell_was_told(place: Workplace, told: Story) -> None:
+    """Each call has its result; the first two were asked for together."""
+    uses = [use for use in told.uses if "COMPLETE_TASK" not in use.arguments]
+    uses = [use for use in uses if use.tool != "final_answer"]
+    assert {use.tool for use in uses} == {place.agent.tool}
+    expected = (*COMMANDS, "echo stock 276702", "cat stock.txt")
+    assert len(uses) == len(expected)
+    assert all(words in use.arguments for use, words in zip(uses, expected, strict=True))
+    north, south, _, east, west, _, stock = (use.result or "" for use in uses)
+    together = {"north.txt": north, "south.txt": south}
+    if place.agent.dialect == "observed_history":  # what was observed of both is one text
+        assert {use.result for use in uses[:2]} == {None}
+        together = {}
+    for name, result in {**together, "east.txt": east}.items():
+        assert all(line in result for line in elsewhere.FILES[name].splitlines())
+    assert "No such file" in west
+    assert "stock 276702" in stock
+    assert uses[0].step == uses[1].step
+
+
+def holds_what_the_shell_fetched(tape: Tape, told: Story) -> None:
+    """What is no model call is a fetch of the shell, or known noise."""
+    kinds = {x.seq: told.placed[x.seq].kind for x in tape.exchanges}
+    tools = [x for x in tape.exchanges if kinds[x.seq] == "tool"]
+    assert {urlsplit(x.request.url).hostname for x in tools} == {elsewhere.HOST}
+    paths = {urlsplit(x.request.url).path for x in tools if x.response and x.response.status == 200}
+    assert {"/north.txt", "/south.txt", "/east.git/info/refs", "/east.git/HEAD"} <= paths
+    assert set(kinds.values()) <= {"model", "tool", "other"}
+
+
+PINS = """
+import os, ssl, urllib.request
+own = ssl.create_default_context(cafile=os.environ["OWN_CA"])
+try:
+    urllib.request.urlopen("https://api.openai.com/v1/models", context=own, timeout=30)
+except OSError as error:
+    raise SystemExit(f"no model: {error}")
+"""
+
+
+def test_a_client_that_trusts_only_its_own_is_named_in_the_summary_and_on_the_tape(
+    tmp_path: Path,
+) -> None:
+    ca, _ = certificate()
+    with workplace(tmp_path, "openai3") as place:
+        pins = Client(
+            command=lambda _: (sys.executable, "-c", PINS),
+            dialect="openai_chat",
+            env={"OWN_CA": str(ca)},
+        )
+        place.agent = pins
+        said = place.stumble("record", "-o", str(place.tape), *place.hosts)
+    assert said.code == 1
+    warned = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+    assert warned[0].startswith("warning: nothing was seen of api.openai.com: ")
+    assert "does the agent pin certificates" in warned[0]
+    assert "stumble doctor" in warned[-1]
+    ending = read(place.tape).ending
+    assert ending is not None
+    assert ending.detail == warned[0].removeprefix("warning: ")

@@ -1,0 +1,165 @@
+"""The workspace that an agent starts with: what it holds, what its check says, what it is worth."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenarios.compiler import golden, programs, trees
+from scenarios.compiler.contract import STAGES
+from scenarios.compiler.grading import grade
+from scenarios.compiler.starter import BASELINE, LANGUAGES, lay_out
+from tests.compiling import BEFORE, KNOWS, given, script
+from tests.e2e.pipeline.test_scenarios_compiler_grading import FULL
+
+ONE = programs.graded()[:1]
+
+
+@pytest.fixture(params=LANGUAGES)
+def workspace(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    lay_out(tmp_path / "workspace", request.param, bare=False)
+    return tmp_path / "workspace"
+
+
+OTHER = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
+"""Where there is one, a Python that is not ours, as in a container; Debian's is older."""
+
+
+def check(workspace: Path, *words: str, python: str = OTHER) -> tuple[int, str]:
+    """What the check says where nothing of ours is known."""
+    command = [python, "-I", str(workspace / "check"), *words]
+    done = subprocess.run(
+        command,
+        cwd="/",
+        env={"PATH": os.environ["PATH"]},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+    )
+    return done.returncode, done.stdout
+
+
+def solved(workspace: Path, stage: str) -> None:
+    """Let a stage know the samples' answers."""
+    shutil.rmtree(workspace / stage.lower())
+    script(workspace, stage, KNOWS)
+    folder = workspace / stage.lower() / "answers"
+    folder.mkdir()
+    suffix = f".{BEFORE[stage]}" if stage in BEFORE else ".c"
+    for sample in (workspace / "samples").glob("*.c"):
+        asked = sample.with_suffix(suffix)
+        said = subprocess.run(["sha256sum", asked], capture_output=True, text=True, check=True)
+        shutil.copy(sample.with_suffix(f".{stage}"), folder / said.stdout[:64])
+
+
+def test_an_untouched_starter_is_worth_the_baseline(tmp_path: Path) -> None:
+    workspace, name = tmp_path / "workspace", ONE[0].name
+    lay_out(workspace, "python", bare=False)
+    made = {
+        stage: grade(stage, workspace, given(stage), jobs=1, cases=ONE).left.artifacts[name]
+        for stage in STAGES[2:]
+    }
+    assert grade("T0", workspace, golden.source_slot(), jobs=1).score == BASELINE["T0"]
+    assert grade("T1", workspace, given("T1"), jobs=2).score == pytest.approx(BASELINE["T1"])
+    graded = programs.graded()
+    trees_of = golden.slot("T2").artifacts
+    scores = [trees.judge(trees_of[case.name], made["T2"]).score or 0.0 for case in graded]
+    assert sum(scores) / len(graded) == pytest.approx(BASELINE["T2"])
+    assert made["T4"] == given("T4").artifacts[name]
+    counts = [golden.counts()[case.name] for case in graded]
+    ratios = [math.sqrt(each.optimised / each.plain) for each in counts]
+    assert 100 * sum(ratios) / len(ratios) == pytest.approx(BASELINE["T4"])
+    # T3 and T5 make a program that prints nothing and exits with 0, which no program does.
+    assert made["T3"] == b"define i32 @main() {\n  ret i32 0\n}\n"
+    assert made["T5"] == b"\t.globl main\nmain:\n\tli a0, 0\n\tret\n"
+    assert [case.name for case in graded if (case.stdout, case.exit) == (b"", 0)] == []
+    assert BASELINE["T3"] == BASELINE["T5"] == 0
+
+
+def test_a_starter_in_another_language_does_the_same(tmp_path: Path) -> None:
+    for language in LANGUAGES:
+        lay_out(tmp_path / language, language, bare=False)
+    for stage in STAGES:
+        python, cpp = (
+            grade(stage, tmp_path / language, given(stage), jobs=1, cases=ONE)
+            for language in ("python", "cpp")
+        )
+        assert python.score == cpp.score
+        assert [each.why for each in python.cases] == [each.why for each in cpp.cases]
+
+
+def test_the_check_shows_what_was_expected_and_what_came(workspace: Path) -> None:
+    code, said = check(workspace)
+    count = len(programs.samples())
+    assert code == 1
+    assert "t0: clang: expected " in said
+    assert f"t1: 0 of {count} samples are right" in said
+    assert '\n    expected {"kind":"' in said
+    assert '\n    got      {"kind":"semi"' in said.replace('": "', '":"')
+    assert "/TranslationUnitDecl[0]/" in said
+    assert f"t4: {count} of {count} samples are right" in said
+    assert "and exit code 0\n    got      b'' and exit code 0" in said
+
+
+def test_the_check_is_content_with_what_is_right(tmp_path: Path) -> None:
+    lay_out(tmp_path / "workspace", "python", bare=True)
+    workspace = tmp_path / "workspace"
+    for stage in STAGES[1:]:
+        solved(workspace, stage)
+    script(workspace, "T0", FULL)
+    code, said = check(workspace)
+    count = len(programs.samples())
+    assert code == 0, said
+    assert said.startswith("t0: right\n")
+    assert said.count(f": {count} of {count} samples are right\n") == 5
+
+
+@pytest.mark.parametrize(
+    ("stage", "text", "reason"),
+    [
+        ("T1", "#!/bin/sh\nexit 3\n", "exit code 3"),
+        ("T1", "#!/bin/sh\n", "nothing was written to OUTPUT"),
+        ("T2", '#!/bin/sh\necho rubbish > "$2"\n', "got      {'kind': 'no node: rubbish'}"),
+        ("T3", '#!/bin/sh\necho rubbish > "$2"\n', "error: "),
+        ("T5", "no program", "./run cannot be started: Exec format error"),
+    ],
+)
+def test_the_check_says_what_is_wrong(tmp_path: Path, stage: str, text: str, reason: str) -> None:
+    lay_out(tmp_path / "workspace", "python", bare=False)
+    script(tmp_path / "workspace", stage, text)
+    code, said = check(tmp_path / "workspace", stage.lower())
+    assert code == 1
+    assert reason in said
+
+
+def test_a_workspace_holds_nothing_that_is_graded(workspace: Path) -> None:
+    held = {path.read_bytes() for path in workspace.rglob("*") if path.is_file()}
+    for stage in STAGES[1:]:
+        assert held.isdisjoint(golden.slot(stage).artifacts.values())
+        assert held >= set(golden.slot(stage, sample=True).artifacts.values())
+    assert held.isdisjoint(case.source for case in programs.graded())
+    assert held >= {case.source for case in programs.samples()}
+
+
+def test_a_bare_workspace_has_tasks_samples_and_the_check_only(tmp_path: Path) -> None:
+    lay_out(tmp_path / "bare", "any", bare=True)
+    found = {str(path.relative_to(tmp_path / "bare")) for path in (tmp_path / "bare").rglob("*")}
+    tasks = {f"{stage.lower()}/TASK.md" for stage in STAGES}
+    assert {name for name in found if name[0] == "t" and "/" in name and "tools" not in name} == (
+        tasks
+    )
+    assert {"TASK.md", "LANGUAGE.md", "check", "samples"} <= found
+
+
+def test_what_cannot_be_laid_out_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no starter in cobol; there are python, cpp"):
+        lay_out(tmp_path, "cobol", bare=False)
+    (tmp_path / "mine").touch()
+    with pytest.raises(FileExistsError, match="is not empty"):
+        lay_out(tmp_path, "python", bare=False)

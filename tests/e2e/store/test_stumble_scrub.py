@@ -1,0 +1,159 @@
+"""A tape with secrets in it becomes one without, whole or not at all."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stumble import indexing
+from tests.leaks import copies, leaks
+from tests.shop import shop
+from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
+from traces.redact import Redactor
+from traces.store import Store
+from traces.tape import Writer, read
+
+KEY, PIN = "ghp_" + "aB3d" * 9, "h4x0r/77-pin"
+
+
+def stumble(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)} | variables
+    command = [sys.executable, "-m", "stumble", *words]
+    env["PYTHONPATH"] = str(Path(__file__).parents[3])
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Path:
+    path = tmp_path / "a.tape"
+    bodies = [b"nothing", f'{{"key": "{KEY}"}}'.encode(), f"pin={PIN}".encode()]
+    with Writer(path, Trajectory(id="r", recorded_at=0.0), redact=False) as writer:
+        for seq, body in enumerate(bodies):
+            answer = Response(
+                status=200, chunks=(Chunk(at=seq + 0.5, data=b"ok"),), ended=seq + 0.6
+            )
+            request = Request(method="POST", url="http://h/", body=body)
+            writer.exchange(Exchange(seq=seq, request=request, response=answer))
+        under_way = Exchange(
+            seq=3, request=Request(method="GET", url="http://h/"), response=Response(status=200)
+        )
+        writer.request(under_way)
+        writer.head(under_way)
+        writer.chunk(under_way, Chunk(at=9.0, data=b"my key: " + KEY.encode()[:30]))
+        writer.ending(Ending(ended="final", exit_code=0))
+    assert leaks(KEY, path)
+    assert read(path).verbatim
+    return path
+
+
+def test_scrubbing_writes_a_new_tape_and_says_how_much_changed(tape: Path) -> None:
+    said = stumble(tape.parent, "scrub", "a.tape", "-o", "b.tape", "--secret-env", "PIN", PIN=PIN)
+
+    assert said.returncode == 0, said.stderr
+    assert "3 of 4 exchanges changed" in said.stderr
+    new, old = read(tape.parent / "b.tape"), read(tape)
+    assert leaks(KEY, new.path) == leaks(PIN, new.path) == leaks(KEY[:30], new.path) == 0
+    assert leaks(KEY, tape) > 0
+    assert (new.trajectory, new.ending) == (old.trajectory, old.ending)
+    assert not new.verbatim
+    for a, b in zip(new.exchanges, old.exchanges, strict=True):
+        assert len(a.request.body) == len(b.request.body)
+        assert a.response is not None
+        assert b.response is not None
+        assert a.response.ended == b.response.ended
+        assert [(c.at, len(c.data)) for c in a.response.chunks] == [
+            (c.at, len(c.data)) for c in b.response.chunks
+        ]
+    assert sorted(path.name for path in tape.parent.glob("*tape*")) == ["a.tape", "b.tape"]
+
+
+def test_in_place_is_asked_for_and_leaves_nothing_of_the_old_one(tape: Path) -> None:
+    assert stumble(tape.parent, "scrub", "a.tape", "--in-place").returncode == 0
+    assert leaks(KEY, tape) == 0
+    assert [path.name for path in tape.parent.iterdir() if path.name != ".local"] == ["a.tape"]
+    again = stumble(tape.parent, "scrub", "a.tape", "--in-place")
+    assert "0 of 4 exchanges changed" in again.stderr
+
+
+def test_in_place_the_rows_of_the_store_are_made_again_too(tape: Path) -> None:
+    store = Store(tape.parent / ".stumble")
+    url = f"http://h/?q={KEY}"
+    with Writer(tape.parent / "b.tape", Trajectory(id="s", recorded_at=0.0), redact=False) as new:
+        new.exchange(Exchange(seq=0, request=Request(method="GET", url=url), error="reset"))
+        new.ending(Ending(ended="final", exit_code=0))
+    indexing.adopt(store, tape.parent / "b.tape", "s")
+    assert indexing.refresh(store) == []
+    asked = "select url from exchanges where trajectory_id = 's'"
+    with store.connect() as connection:
+        assert connection.execute(asked).fetchall() == [(url,)]
+
+    said = stumble(tape.parent, "scrub", "b.tape", "--in-place")
+
+    assert said.returncode == 0, said.stderr
+    assert "warning" not in said.stderr
+    with store.connect() as connection:
+        ((now,),) = connection.execute(asked).fetchall()
+    assert now.startswith("http://h/?q=REDACTEDg1")
+    assert not any(copies(KEY.encode(), file.read_bytes())
+                   for file in store.root.rglob("*") if file.is_file())  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("-o", "a.tape"), "there already"),
+        (("-o", "b.tape", "--in-place"), "one of them"),
+        (("--secret-env", "NONE"), "unset"),
+    ],
+)
+def test_what_makes_no_sense_is_said_and_changes_nothing(
+    tape: Path, words: tuple[str, ...], why: str
+) -> None:
+    before = tape.read_bytes()
+    said = stumble(tape.parent, "scrub", "a.tape", *words)
+    assert said.returncode == 2
+    assert why in said.stderr
+    assert tape.read_bytes() == before
+
+
+def test_a_file_that_is_no_tape_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.tape").write_bytes(b"no tape")
+    said = stumble(tmp_path, "scrub", "x.tape")
+    assert said.returncode == 2
+    assert "not a tape" in said.stderr
+    assert [path.name for path in tmp_path.glob("*tape*")] == ["x.tape"]
+
+
+def test_a_tape_that_holds_no_secret_says_the_same_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.tape"
+    request = Request(method="POST", url="http://h/", body=b"x" * 5000)
+    with Writer(path, Trajectory(id="r", recorded_at=0.0)) as writer:
+        writer.exchange(Exchange(seq=0, request=Redactor().request(request), error="reset"))
+    assert stumble(tmp_path, "scrub", "a.tape").returncode == 0
+    assert read(tmp_path / "a.scrubbed.tape").exchanges == read(path).exchanges
+
+
+def test_what_was_recorded_as_it_came_replays_and_so_does_what_was_scrubbed(
+    tmp_path: Path,
+) -> None:
+    with shop(tmp_path) as world:
+        world.reset()
+        key = world.environment()["OPENAI_API_KEY"]
+        agent = world.agent("practice/retries")
+        said = world.stumble(
+            "record", "--no-redact", "-o", "a.tape", *world.host_options(), "--", *agent
+        )
+    assert said.code == 0, said.err
+    assert "stumble scrub a.tape" in said.err
+    assert leaks(key, tmp_path / "a.tape")
+
+    assert world.stumble("replay", "a.tape", "--", *agent).code == 0
+    assert world.stumble("scrub", "a.tape", "-o", "b.tape").code == 0
+    again = world.stumble("replay", "b.tape", "--", *agent)
+
+    assert again.code == 0, again.err
+    assert leaks(key, tmp_path / "b.tape") == 0

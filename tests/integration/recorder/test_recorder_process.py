@@ -1,0 +1,302 @@
+"""The agent has our terminal and our signals, and leaves nothing behind."""
+
+import asyncio
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from recorder.loop import Interrupted
+from recorder.loop import run as on_loop
+from recorder.process import Ended, run
+
+ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+ROOT = Path(__file__).resolve().parents[3]
+FOREVER = "sleep 1000"
+
+
+def agent(script: str, *, cwd: Path | None = None, **options) -> Ended:
+    return on_loop(run(["sh", "-c", script], env=ENV, cwd=cwd, grace=0.3, **options))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def number(path: Path) -> int:
+    """A process id that is written to a file, once it is there."""
+    until = time.monotonic() + 10
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < until, f"nothing in {path}"
+        time.sleep(0.005)
+    return int(path.read_text())
+
+
+def gone(pid: int) -> None:
+    until = time.monotonic() + 10
+    while alive(pid):
+        assert time.monotonic() < until, f"process {pid} is still there"
+        time.sleep(0.005)
+
+
+def test_the_exit_code_is_the_agents() -> None:
+    assert agent("exit 7") == Ended(code=7)
+    assert agent("kill -9 $$") == Ended(code=137)
+
+
+def test_standard_output_directory_and_name_are_the_agents(tmp_path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    (tmp_path / "tool").write_text('#!/bin/sh\necho "$0 $PWD $GREETING"; echo oops >&2; cat\n')
+    (tmp_path / "tool").chmod(0o755)
+    with out.open("wb") as to, err.open("wb") as other:
+        ended = on_loop(
+            run(
+                ["./tool"],
+                env=ENV | {"GREETING": "hello"},
+                cwd=tmp_path,
+                stdout=to,
+                stderr=other,
+            )
+        )
+    assert (ended.code, out.read_text()) == (0, f"./tool {tmp_path} hello\n")
+    assert err.read_text() == "oops\n"
+
+
+def test_what_cannot_run_is_said_before_anything_is_started(tmp_path) -> None:
+    (tmp_path / "text").write_text("no program")
+    with pytest.raises(FileNotFoundError, match="no such command"):
+        on_loop(run(["no-such-agent"], env=ENV))
+    with pytest.raises(FileNotFoundError):
+        on_loop(run(["sh"], env={"PATH": str(tmp_path)}))
+    for name in (str(tmp_path / "text"), str(tmp_path)):
+        with pytest.raises(PermissionError):
+            on_loop(run([name], env=ENV))
+    with pytest.raises(PermissionError):
+        on_loop(run(["text"], env={"PATH": str(tmp_path)}))
+
+
+def test_the_budget_ends_the_agent_and_its_children(tmp_path) -> None:
+    pid = tmp_path / "pid"
+    ended = agent(f"trap '' TERM; {FOREVER} & echo $! > {pid}; wait; {FOREVER}", budget=0.3)
+    assert ended == Ended(code=137, budget=True)
+    gone(number(pid))
+
+
+def test_an_agent_may_end_in_order_when_its_budget_is_up() -> None:
+    script = f"trap 'exit 5' TERM; {FOREVER} & wait"
+    assert agent(script, budget=0.3) == Ended(code=5, budget=True)
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "{} & echo $! > {}",
+        "(setsid {} & echo $! > {})",
+        "trap '' HUP; ({} & echo $! > {}) & wait",
+        "(trap '' TERM; setsid sh -c 'echo $$ > {1}; trap \"\" TERM; {0}; {0}' &); sleep 0.2",
+        "{} & echo $! > {}; kill -STOP $!",
+    ],
+    ids=["child", "of a session of its own", "twice forked", "stubborn", "stopped"],
+)
+def test_nothing_is_left_when_the_agent_ends(leave: str, tmp_path) -> None:
+    pid = tmp_path / "pid"
+    assert agent(leave.format(FOREVER, pid) + "; exit 3") == Ended(code=3)
+    gone(number(pid))
+
+
+def test_children_of_ours_are_not_the_agents() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        agent("exit 0")
+        assert other.poll() is None
+        other.kill()
+
+
+def test_cancelling_ends_the_agent(tmp_path) -> None:
+    pid = tmp_path / "pid"
+
+    async def main() -> None:
+        script = f"echo $$ > {pid}; {FOREVER}"
+        task = asyncio.create_task(run(["sh", "-c", script], env=ENV))
+        await asyncio.to_thread(number, pid)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not alive(number(pid))
+
+    on_loop(main())
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_passed_on_once_and_handlers_come_back(sent: signal.Signals, tmp_path) -> None:
+    ready, heard = tmp_path / "ready", tmp_path / "heard"
+    script = (
+        f"trap 'echo x >> {heard}; kill $!; exit 4' {sent.name[3:]};"
+        f" {FOREVER} & echo $! > {ready}; wait"
+    )
+
+    def send() -> None:
+        number(ready)
+        os.kill(os.getpid(), sent)
+
+    async def main() -> Ended:
+        before = [signal.getsignal(each) for each in (2, 15, 1)]
+        sender = threading.Thread(target=send)
+        sender.start()
+        ended = await run(["sh", "-c", script], env=ENV)
+        sender.join()
+        assert [signal.getsignal(each) for each in (2, 15, 1)] == before
+        return ended
+
+    assert on_loop(main()) == Ended(code=4, signal=sent)
+    assert heard.read_text() == "x\n"
+
+
+def ours(script: str, **options) -> subprocess.Popen[bytes]:
+    """A process that does what we do: run an agent and exit with its code."""
+    code = (
+        "import sys, os; from recorder.loop import run as loop; from recorder.process import run;"
+        "sys.exit(loop(run(['sh', '-c', sys.argv[1]], env=dict(os.environ), grace=0.3)).code)"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, script], cwd=ROOT, env=ENV, **options)
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_our_own_kill_takes_the_agent_along(whole_group: bool, tmp_path) -> None:
+    agent_pid, child = tmp_path / "agent", tmp_path / "child"
+    script = f"setsid {FOREVER} & echo $! > {child}; echo $$ > {agent_pid}; {FOREVER}"
+    with ours(script, process_group=0) as process:
+        number(agent_pid)
+        if whole_group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    gone(number(agent_pid))
+    gone(number(child))
+
+
+def on_a_terminal(script: str) -> tuple[int, subprocess.Popen[bytes]]:
+    """Us as a shell starts us: leader of a session whose terminal we hold."""
+    keyboard, screen = pty.openpty()
+    code = (
+        "import fcntl, sys, termios, os;"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+        f"sys.path.insert(0, {str(ROOT)!r});"
+        "from recorder.loop import run as loop; from recorder.process import run;"
+        "ended = loop(run(['sh', '-c', sys.argv[1]], env=dict(os.environ), grace=0.3));"
+        "print('ours again', os.tcgetpgrp(0) == os.getpgrp(), ended.code, ended.signal)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, script],
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        env=ENV,
+        start_new_session=True,
+    )
+    os.close(screen)
+    return keyboard, process
+
+
+def screen_until(keyboard: int, wanted: bytes) -> bytes:
+    shown = b""
+    until = time.monotonic() + 20
+    while wanted not in shown:
+        assert time.monotonic() < until, shown
+        shown += os.read(keyboard, 1000)
+    return shown
+
+
+def test_a_terminal_goes_to_the_agent_and_comes_back() -> None:
+    keyboard, process = on_a_terminal("test -t 0 && read line && echo got $line")
+    with process:
+        os.write(keyboard, b"typed\n")
+        shown = screen_until(keyboard, b"None\r\n")
+    os.close(keyboard)
+    assert b"got typed" in shown
+    assert b"ours again True 0 None" in shown
+
+
+def test_ctrl_c_on_a_terminal_is_the_agents_alone() -> None:
+    keyboard, process = on_a_terminal("trap 'echo heard; exit 9' INT; echo ready; read x; read x")
+    with process:
+        screen_until(keyboard, b"ready")
+        os.write(keyboard, b"\x03")
+        shown = screen_until(keyboard, b"None\r\n")
+    os.close(keyboard)
+    assert shown.count(b"heard") == 1
+    assert b"ours again True 9 None" in shown
+
+
+def test_ctrl_z_without_a_shell_does_not_hang() -> None:
+    keyboard, process = on_a_terminal("echo ready; read x; echo got $x")
+    with process:
+        screen_until(keyboard, b"ready")
+        os.write(keyboard, b"\x1a")
+        time.sleep(0.7)
+        os.write(keyboard, b"on\n")
+        assert b"got on" in screen_until(keyboard, b"True 0 None\r\n")
+    os.close(keyboard)
+
+
+def test_a_signal_goes_to_all_agents_and_one_that_wants_none_has_its_patience(tmp_path) -> None:
+    """As in a fork that makes several runs at once."""
+    deaf, good = tmp_path / "deaf", tmp_path / "good"
+    scripts = (
+        f"trap '' TERM; echo $$ > {deaf}; while :; do sleep 0.05; done",
+        f"trap 'exit 4' TERM; echo $$ > {good}; while :; do sleep 0.05; done",
+    )
+
+    def send() -> None:
+        for path in (deaf, good):
+            number(path)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def main() -> list[Ended]:
+        before = [signal.getsignal(each) for each in (2, 15, 1)]
+        sender = threading.Thread(target=send)
+        sender.start()
+        runs = (run(["sh", "-c", each], env=ENV, grace=0.3, patience=0.5) for each in scripts)
+        ended = await asyncio.gather(*runs)
+        sender.join()
+        assert [signal.getsignal(each) for each in (2, 15, 1)] == before
+        return ended
+
+    first, second = on_loop(main())
+    assert (first.signal, first.budget) == (signal.SIGTERM, False)
+    assert second == Ended(code=4, signal=signal.SIGTERM)
+    assert not alive(number(deaf))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_where_no_agent_runs_closes_what_was_opened(
+    sent: signal.Signals, tmp_path
+) -> None:
+    closed = tmp_path / "closed"
+
+    async def main() -> None:
+        try:
+            os.kill(os.getpid(), sent)
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(0)
+            closed.touch()
+
+    # Whoever started the tests may have it ignored (nohup), and what is ignored stays so.
+    started_with = signal.signal(sent, signal.SIG_DFL)
+    before = [signal.getsignal(each) for each in (2, 15, 1)]
+    with pytest.raises(Interrupted) as told:
+        on_loop(main())
+    assert told.value.number == sent
+    assert closed.exists()
+    assert [signal.getsignal(each) for each in (2, 15, 1)] == before
+    signal.signal(sent, started_with)

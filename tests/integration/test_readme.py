@@ -1,0 +1,73 @@
+"""The README's first screen is a real session with its real output."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def session() -> list[tuple[str, list[str]]]:
+    """The commands of the first console block, each with the lines that it printed."""
+    block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    commands: list[tuple[str, list[str]]] = []
+    for line in block[1].replace("\\\n", "").splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], []))
+        else:
+            commands[-1][1].append(line)
+    return commands
+
+
+def test_the_first_screen_of_the_readme_is_true(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "TOOLS", "STUMBLE"))}
+    env |= {"PATH": path, "HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / ".stumble")}
+    served = []
+    try:
+        for command, printed in session():
+            where: dict[str, Any] = {"cwd": tmp_path, "env": env, "text": True}
+            if command.endswith(" &"):
+                serving = subprocess.Popen(
+                    command.removesuffix(" &").split(), stdout=subprocess.PIPE, **where
+                )
+                served.append(serving)
+                assert serving.stdout is not None
+                said = [serving.stdout.readline().rstrip()]
+            else:
+                done = subprocess.run(
+                    command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    timeout=100, **where,
+                )  # fmt: skip
+                said = [line.rstrip() for line in done.stdout.splitlines()]
+            assert said == printed, command
+    finally:
+        for serving in served:
+            serving.kill()
+            serving.communicate(timeout=10)
+
+
+def test_the_session_shows_the_main_job() -> None:
+    verbs = [command.split()[1] for command, _ in session()]
+    assert verbs == ["practice", "record", "replay", "fork", "sql"]
+
+
+def test_every_command_of_the_readme_exists_with_its_options() -> None:
+    from stumble.cli import COMMANDS
+
+    text = (ROOT / "README.md").read_text()
+    for verb in re.findall(r"^    stumble (\w+)", text, re.MULTILINE):
+        assert verb in COMMANDS, verb
+    options = {
+        option
+        for load in COMMANDS.values()
+        for parameter in load().params
+        for option in parameter.opts
+    }
+    for line in re.findall(r"^ +(?:stumble|--).*$", text, re.MULTILINE):
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line):
+            assert option in options, line

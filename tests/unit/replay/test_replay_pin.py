@@ -1,0 +1,225 @@
+"""Pinned results: what a local tool says otherwise in the shared prefix, and nowhere else."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults.armed import Armed
+from faults.binding import bind
+from faults.nemesis import Nemesis
+from faults.site import select
+from replay.lanes import Fork
+from replay.pin import Pin, pinnable
+from replay.player import Player
+from tests.unit.replay.test_replay_lanes import Talk, call, moved
+from traces.conversation import Watch
+from traces.dialects import openai_chat
+from traces.index import rows
+from traces.model import Edit, Exchange, Fault, Response, Trajectory, composed, edited
+from traces.model import Request as Asked
+from traces.relations import SCHEMAS
+from traces.step import ToolCall
+from traces.story import tell
+from traces.tape import Tape, Writer, read
+from traces.taps import Taps
+
+NOW, LOOK, SUM = call("c1", "now"), call("c2", "look", at="north"), call("c3", "sum")
+CALLS = (NOW, LOOK, SUM)
+SAYS = {"c1": "12:00:01", "c2": "lamps 48271", "c3": "48271"}
+
+
+def work(*says: str) -> Iterator[tuple[Asked, Response]]:
+    """(request, answer): a call after the other, with these results in the place of the usual."""
+    talk = Talk("sum up")
+    for made, said in zip(CALLS, (*says, *list(SAYS.values())[len(says) :]), strict=True):
+        yield talk.request(), talk.hears(made)
+        talk.tells(made, said)
+    yield talk.request(), talk.hears(message="done")
+
+
+def recorded(*says: str) -> Tape:
+    exchanges = tuple(
+        Exchange(seq=seq, started=float(seq), request=request, response=moved(answer, float(seq)))
+        for seq, (request, answer) in enumerate(work(*says))
+    )
+    run = Trajectory(id="r", recorded_at=0.0)
+    return Tape(path=Path("a.tape"), trajectory=run, exchanges=exchanges, spans={})
+
+
+def forked(
+    path: Path, *says: str, at: ToolCall = LOOK, fault: Fault | None = None, pinned: bool = True
+) -> tuple[list[Exchange], Player, Pin]:
+    """All exchanges of a fork at a call, in which tools say these things."""
+    tape, watch, seqs = recorded(), Watch(), count()
+    told = tell(tape)
+    player = Player(tape, watch, fork=Fork(at.id, None, world=False))
+    pin = Pin(told.uses if pinned else (), player.saved)
+    began = Trajectory(id="f", recorded_at=0.0, forked_at=at.id, source="fork")
+    said = list[Exchange]()
+    with Writer(path, began) as writer:
+        taps: list[object] = [pin, watch, player, writer]
+        if fault is not None:
+            site = select(told, fault, bind(fault))
+            struck = Nemesis(
+                (Armed(fault=fault, site=site),), watch, writer.injection, run="f", trace="t"
+            )
+            taps.insert(2, struck)
+        chain = Taps(taps)
+        for request, answer in work(*says):
+            seq = next(seqs)
+            x = chain.request(Exchange(seq=seq, request=request, started=float(seq)))
+            if x.response is None:
+                x = replace(x, response=moved(answer, float(seq)))
+            assert x.response is not None
+            chain.head(x)
+            for chunk in x.response.chunks:
+                chain.chunk(x, chunk)
+            chain.done(x)
+            said.append(x)
+            if x.answered_by == "refused":
+                break
+    return said, player, pin
+
+
+def results(x: Exchange) -> list[str]:
+    """What the model is told."""
+    return [result.text for result in openai_chat.results(x.forwarded.body)]
+
+
+def test_a_result_that_drifted_is_told_as_it_was_and_counted_once(tmp_path: Path) -> None:
+    path = tmp_path / "f.tape"
+    said, player, pin = forked(path, "12:34:56")
+    assert [x.answered_by for x in said] == ["recorded", "recorded", "live", "live"]
+    assert player.diverged == []
+    assert [results(x)[:1] for x in said[1:]] == [["12:00:01"]] * 3, "also where it is live"
+    assert [x.pinned for x in said] == [(), ("c1",), ("c1",), ("c1",)]
+    assert pin.drifted == 1
+
+    tape = read(path)
+    assert [x.pinned for x in tape.exchanges] == [x.pinned for x in said]
+    assert [x.request.body for x in tape.exchanges] == [x.request.body for x in said]
+    found = rows(tape)
+    run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
+    assert run["drifted"] == 1
+    calls = {row[2]: (row[5], row[-1]) for row in found["tool_calls"]}
+    assert calls["c1"] == ("12:34:56", True), "the row has what the tool really said"
+    assert calls["c2"] == ("lamps 48271", False)
+
+
+def test_unpinned_a_result_that_drifted_has_left_the_recording(tmp_path: Path) -> None:
+    said, player, pin = forked(tmp_path / "f.tape", "12:34:56", pinned=False)
+    assert [x.answered_by for x in said] == ["recorded", "refused"]
+    assert len(player.diverged) == 1
+    assert pin.drifted == 0
+
+
+def test_what_a_live_model_asked_for_is_never_pinned(tmp_path: Path) -> None:
+    """It has the id and the arguments of a recorded call, and is another one all the same."""
+    said, player, pin = forked(tmp_path / "f.tape", "12:00:01", "lamps 48271", "99999", at=NOW)
+    assert [x.answered_by for x in said] == ["recorded", "live", "live", "live"]
+    assert results(said[-1]) == ["12:00:01", "lamps 48271", "99999"]
+    assert (pin.drifted, player.diverged) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["digit", "sham"])
+def test_the_struck_result_is_bent_from_what_was_recorded(tmp_path: Path, name: str) -> None:
+    """So all runs of a fork differ by the lie alone, whatever their tools said."""
+    fault = Fault(name=name, where={"tool": "look"}, at="model-boundary")
+    lies = set()
+    for drifted in ("lamps 48271", "lamps 99999"):
+        path = tmp_path / f"{drifted}.tape"
+        said, player, pin = forked(path, "12:34:56", drifted, fault=fault)
+        assert player.diverged == []
+        (injection,) = read(path).injections
+        assert injection.original == b"lamps 48271"
+        assert results(said[2])[0] == "12:00:01"
+        lies.add(results(said[2])[1])
+        assert results(said[3])[:2] == results(said[2])[:2], "neither is taken back"
+        assert pin.drifted == 1 + (drifted == "lamps 99999")
+        assert len(injection.edits) == (name == "digit")
+    assert len(lies) == 1
+    assert (lies == {"lamps 48271"}) == (name == "sham")
+
+
+def test_what_does_not_count_in_matching_is_no_drift(tmp_path: Path) -> None:
+    """Codex says how long a command took, each time another time."""
+    shown = "Chunk ID: {}\nWall time: {} seconds\nProcess exited with code 0\nOutput:\nlamps 1\n"
+    prompt = {"type": "message", "role": "user", "content": "go"}
+    said = {"type": "function_call", "call_id": "c1", "name": "exec", "arguments": "{}"}
+
+    def told(output: str) -> dict[str, object]:
+        return {"type": "function_call_output", "call_id": "c1", "output": output}
+
+    def body(output: str) -> dict[str, object]:
+        return {"model": "m", "input": [prompt, said, told(output)]}
+
+    asks = {"model": "m", "input": [prompt]}
+    answer = {"id": "r1", "status": "completed", "output": [said], "model": "m"}
+    bodies = (json.dumps(asks).encode(), json.dumps(body(shown.format("a1", "0.1"))).encode())
+    exchanges = tuple(
+        Exchange(
+            seq=seq,
+            started=float(seq),
+            request=Asked(method="POST", url="http://m/v1/responses", body=each),
+            response=moved(
+                Response(status=200, chunks=Talk("").hears().chunks, ended=0.0), float(seq)
+            ),
+        )
+        for seq, each in enumerate(bodies)
+    )
+    first = exchanges[0].response
+    assert first is not None
+    chunk = replace(first.chunks[0], data=json.dumps(answer).encode())
+    exchanges = (replace(exchanges[0], response=replace(first, chunks=(chunk,))), exchanges[1])
+    tape = Tape(
+        path=tmp_path, trajectory=Trajectory(id="r", recorded_at=0.0), exchanges=exchanges, spans={}
+    )
+    uses = tell(tape).uses
+    assert [use.place for use in pinnable(uses)] == ["local"]
+    for output, drifted in ((shown.format("b2", "0.9"), 0), (shown.format("b2", "0.9") + "x", 1)):
+        request = Asked(
+            method="POST", url="http://m/v1/responses", body=json.dumps(body(output)).encode()
+        )
+        pin = Pin(uses, exchanges[:1])
+        asked = pin.request(Exchange(seq=9, request=request))
+        assert len(asked.pinned) == pin.drifted == drifted
+
+    twice = body(shown.format("b2", "0.9"))
+    twice["input"] = [prompt, said, *(told(shown.format("b2", "0.9") + more) for more in ("", "x"))]
+    request = Asked(method="POST", url="http://m/v1/responses", body=json.dumps(twice).encode())
+    asked = Pin(uses, exchanges[:1]).request(Exchange(seq=9, request=request))
+    assert [request.body[edit.start : edit.stop][-4:] for edit in asked.edits] == [b'\\nx"']
+
+
+def test_a_result_whose_call_cannot_be_told_is_left_alone() -> None:
+    """Two calls have one id here, as where a client counts anew in each conversation."""
+    uses = tell(recorded()).uses
+    again = replace(uses[1], call_id="c1")
+    assert {use.call_id for use in pinnable((uses[0], again, uses[2]))} == {"c3"}
+    assert pinnable(replace(use, place="http") for use in uses) == ()
+
+
+@given(st.data())
+def test_edits_of_an_edited_body_are_edits_of_the_body(data: st.DataObject) -> None:
+    body = data.draw(st.binary(max_size=30))
+    first = data.draw(some_edits(len(body)))
+    between = edited(body, first)
+    then = data.draw(some_edits(len(between)))
+    assert edited(body, composed(first, then, between)) == edited(between, then)
+
+
+@st.composite
+def some_edits(draw: st.DrawFn, length: int) -> tuple[Edit, ...]:
+    """Edits in order that do not overlap, and of which no two insert at one place."""
+    places = draw(st.lists(st.integers(0, length), unique=True, max_size=6).map(sorted))
+    data = st.binary(max_size=5)
+    return tuple(
+        Edit(start=start, stop=stop, data=draw(data))
+        for start, stop in zip(places[::2], places[1::2], strict=False)
+    )

@@ -1,0 +1,336 @@
+"""The store: written by many, read by many, and never a row missing or twice."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tests.stored import Sql
+from traces.relations import SCHEMAS, row, table
+from traces.store import Store
+
+COUNTED = "SELECT count(*), count(DISTINCT trajectory_id) FROM tool_calls"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / ".stumble")
+
+
+def run(name: str, calls: int = 3) -> Mapping[str, pa.Table]:
+    """A trajectory of that name with some calls."""
+    steps = ({"trajectory_id": name, "step": step, "tool": "t"} for step in range(calls))
+    return {
+        "trajectories": table("trajectories", [row("trajectories", {"trajectory_id": name})]),
+        "tool_calls": table("tool_calls", [row("tool_calls", each) for each in steps]),
+    }
+
+
+def ask(store: Store, sql: str) -> list[tuple[object, ...]]:
+    with store.connect() as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_an_empty_store_has_every_relation(store: Store) -> None:
+    with store.connect() as sql:
+        for name, schema in SCHEMAS.items():
+            assert sql.execute(f"FROM {name}").fetchall() == []
+            assert [column[0] for column in sql.description or ()] == schema.names
+
+
+def test_only_its_owner_may_look_into_it_and_git_does_not(store: Store) -> None:
+    assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
+    assert (store.root / ".gitignore").read_text() == "*\n"
+
+
+def test_a_segment_is_one_file_per_relation_with_rows(store: Store) -> None:
+    store.write("a", run("a"))
+    files = {str(path.relative_to(store.root)) for path in store.root.glob("index/*/a.parquet")}
+    assert files == {"index/trajectories/a.parquet", "index/tool_calls/a.parquet"}
+    assert store.segments() == ("a",)
+    assert ask(store, COUNTED) == [(3, 1)]
+
+
+def test_a_segment_is_replaced_whole(store: Store) -> None:
+    store.write("a", run("a", calls=5))
+    store.write("a", {"trajectories": run("a")["trajectories"]})
+    assert ask(store, COUNTED) == [(0, 0)]
+    assert ask(store, "SELECT count(*) FROM trajectories") == [(1,)]
+
+
+def test_an_open_connection_sees_what_is_written_later(store: Store) -> None:
+    with store.connect() as sql:
+        assert sql.execute(COUNTED).fetchall() == [(0, 0)]
+        store.write("a", run("a"))
+        assert sql.execute(COUNTED).fetchall() == [(3, 1)]
+        store.write("a", run("a", calls=4))
+        assert sql.execute(COUNTED).fetchall() == [(4, 1)]
+
+
+def test_a_segment_without_its_trajectories_is_not_complete(store: Store) -> None:
+    store.write("a", run("a"))
+    (store.root / "index" / "trajectories" / "a.parquet").unlink()
+    assert store.segments() == ()
+
+
+def test_a_dropped_segment_is_gone(store: Store) -> None:
+    for name in "abc":
+        store.write(name, run(name))
+    store.drop("b")
+    store.drop("never there")
+    assert store.segments() == ("a", "c")
+    assert ask(store, "SELECT trajectory_id FROM trajectories ORDER BY 1") == [("a",), ("c",)]
+
+
+@pytest.mark.parametrize("segment", ["", "../a", "a/b", ".a", "_empty", "a b", "*"])
+def test_a_segment_is_named_plainly(store: Store, segment: str) -> None:
+    with pytest.raises(ValueError, match="a segment's name is"):
+        store.write(segment, run("a"))
+
+
+def test_a_table_must_be_the_relations(store: Store) -> None:
+    with pytest.raises(ValueError, match="no relation things; there are trajectories"):
+        store.write("a", {"things": table("usage", ())})
+    with pytest.raises(ValueError, match="usage: these columns are not the relation's"):
+        store.write("a", {"usage": table("steps", ())})
+    assert store.segments() == ()
+
+
+def test_packing_changes_no_row(store: Store) -> None:
+    for number in range(9):
+        store.write(f"s.{number}", run(f"s.{number}", calls=number))
+    before = ask(store, "FROM tool_calls ORDER BY ALL")
+    assert store.compact(limit=10) == 0
+    assert store.compact(limit=9) == 9
+    assert len(list(store.root.glob("index/tool_calls/*.parquet"))) == 1
+    assert len(store.segments()) == 9
+    assert ask(store, "FROM tool_calls ORDER BY ALL") == before
+    assert store.compact(limit=0) == 0
+
+
+def test_packs_of_packs(store: Store) -> None:
+    for number in range(12):
+        store.write(f"s{number}", run(f"s{number}"))
+        if number % 3 == 2:
+            assert store.compact(limit=3) == 3
+            assert ask(store, COUNTED) == [(3 * (number + 1), number + 1)]
+
+
+def test_a_packed_segment_is_replaced_and_dropped_like_any_other(store: Store) -> None:
+    for name in "abc":
+        store.write(name, run(name))
+    store.compact(limit=1)
+    store.write("b", run("b", calls=5))
+    assert ask(store, COUNTED) == [(11, 3)]
+    store.drop("a")
+    assert ask(store, COUNTED) == [(8, 2)]
+    assert store.segments() == ("b", "c")
+    store.compact(limit=1)
+    assert ask(store, COUNTED) == [(8, 2)]
+
+
+def test_a_connection_from_before_a_packing_fails_and_does_not_lie(store: Store) -> None:
+    store.write("a", run("a"))
+    with store.connect() as sql:
+        store.compact(limit=1)
+        with pytest.raises(duckdb.IOException, match="No files found"):
+            sql.execute(COUNTED)
+    assert ask(store, COUNTED) == [(3, 1)]
+
+
+def test_a_packing_that_was_killed_is_finished_by_the_next_who_connects(store: Store) -> None:
+    for name in "abc":
+        store.write(name, run(name))
+    ask(store, COUNTED)
+    before = store.root.parent / "before"
+    shutil.copytree(store.root, before, symlinks=True)
+    store.compact(limit=1)
+    newest = max(store.root.glob("index/packs/[0-9]*"))
+    shutil.copytree(newest, before / "index" / "packs" / newest.name)
+    shutil.rmtree(store.root)
+    before.rename(store.root)
+
+    assert len(list(store.root.glob("index/packs/[0-9]*"))) == 2
+    assert ask(store, COUNTED) == [(9, 3)]
+    assert not list(store.root.glob("index/tool_calls/[abc].parquet"))
+    assert store.segments() == ("a", "b", "c")
+
+
+def test_a_packing_that_was_killed_half_way_is_forgotten(store: Store) -> None:
+    store.write("a", run("a"))
+    ask(store, COUNTED)
+    shutil.copytree(store.root / "index" / "packs" / "1", store.root / "index" / "packs" / ".2")
+    assert ask(store, COUNTED) == [(3, 1)]
+    assert store.compact(limit=1) == 1
+    assert ask(store, COUNTED) == [(3, 1)]
+
+
+def test_a_store_that_was_moved_still_answers(store: Store, tmp_path: Path) -> None:
+    for name in "ab":
+        store.write(name, run(name))
+    store.compact(limit=1)
+    store.write("c", run("c"))
+    assert ask(store, COUNTED) == [(9, 3)]
+    moved = tmp_path / "it's [moved]" / "here"
+    moved.parent.mkdir()
+    store.root.rename(moved)
+    again = Store(moved)
+    assert ask(again, COUNTED) == [(9, 3)]
+    again.drop("a")
+    assert ask(again, COUNTED) == [(6, 2)]
+
+
+def test_views_of_another_version_are_replaced(store: Store) -> None:
+    store.write("a", run("a"))
+    ask(store, COUNTED)
+    link = store.root / "store.duckdb"
+    current = link.resolve()
+    current.rename(current.with_name("views-0000000000000000.duckdb"))
+    assert ask(store, COUNTED) == [(3, 1)]
+    assert [path.name for path in store.root.glob("index/views-*")] == [current.name]
+    link.unlink()
+    assert ask(store, COUNTED) == [(3, 1)]
+    assert link.resolve() == current
+
+
+def test_older_files_lack_newer_columns(store: Store) -> None:
+    store.write("a", run("a"))
+    path = store.root / "index" / "trajectories" / "a.parquet"
+    older = pa.parquet.read_table(path).drop_columns(["cohort", "verifier", "campaign", "cell"])
+    pa.parquet.write_table(older, path)
+    new = "SELECT trajectory_id, cohort, campaign, cell FROM trajectories"
+    assert ask(store, new) == [("a", None, None, None)]
+    store.compact(limit=1)
+    assert ask(store, new) == [("a", None, None, None)]
+
+
+def test_the_index_can_be_thrown_away(store: Store) -> None:
+    store.write("a", run("a"))
+    ask(store, COUNTED)
+    shutil.rmtree(store.root / "index")
+    again = Store(store.root)
+    assert again.segments() == ()
+    assert ask(again, COUNTED) == [(0, 0)]
+
+
+def test_a_variable_named_like_a_table_is_not_one(store: Store) -> None:
+    with store.connect() as sql:
+        nonesuch = table("usage", ())
+        with pytest.raises(duckdb.CatalogException, match="nonesuch does not exist"):
+            sql.execute("FROM nonesuch")
+        assert nonesuch.num_rows == 0
+
+
+def test_nobody_can_write_through_the_views(store: Store) -> None:
+    with store.connect() as sql, pytest.raises(duckdb.InvalidInputException, match="read-only"):
+        sql.execute("CREATE TABLE mine (x INT)")
+
+
+OTHER = """
+import sys, duckdb
+with duckdb.connect(sys.argv[1], read_only=True) as sql:
+    print(sql.execute(sys.argv[2]).fetchone(), flush=True)
+    sys.stdin.readline()
+    print(sql.execute(sys.argv[2]).fetchone(), flush=True)
+"""
+
+
+def test_another_process_holds_it_open_while_segments_are_written(store: Store) -> None:
+    store.write("a", run("a"))
+    ask(store, COUNTED)
+    command = [sys.executable, "-c", OTHER, str(store.root / "store.duckdb"), COUNTED]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        try:
+            assert other.stdout
+            assert other.stdout.readline() == "(3, 1)\n"
+            store.write("b", run("b"))
+            assert ask(store, COUNTED) == [(6, 2)]
+            said, _ = other.communicate("go on\n", timeout=30)
+            assert said == "(6, 2)\n"
+        finally:
+            other.kill()
+
+
+BUSY = """
+import sys
+from pathlib import Path
+from tests.unit.traces.store.test_traces_store import run
+from traces.store import Store
+store = Store(Path(sys.argv[1]))
+for number in range(12):
+    store.write(f"new{number}", run(f"new{number}"))
+    store.write(f"old{number % 20}", run(f"old{number % 20}"))
+    if number % 4 == 3:
+        store.compact(limit=4)
+"""
+
+
+def test_readers_are_right_or_fail_while_others_write_and_pack(store: Store) -> None:
+    """The twenty old runs are always there, once; what is added is there whole or not at all."""
+    for number in range(20):
+        store.write(f"old{number}", run(f"old{number}"))
+    old = (
+        "SELECT count(*), count(DISTINCT trajectory_id) FROM tool_calls WHERE trajectory_id[1]='o'"
+    )
+    every = "SELECT count(*), count(DISTINCT trajectory_id) FROM trajectories"
+    root = Path(__file__).resolve().parents[4]
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY, str(store.root)], env=os.environ | {"PYTHONPATH": str(root)}
+    ) as busy:
+        try:
+            answered = 0
+            while busy.poll() is None:
+                with store.connect() as sql:
+                    answered += watch(sql, old, every)
+            assert busy.returncode == 0
+        finally:
+            busy.kill()
+    assert answered > 20
+    assert ask(store, every) == [(32, 32)]
+
+
+def watch(sql: Sql, old: str, every: str, times: int = 20) -> int:
+    """How many questions were answered, all right, before the views were replaced."""
+    seen = 0
+    for answered in range(times):
+        try:
+            assert sql.execute(old).fetchone() == (60, 20)
+            rows, names = sql.execute(every).fetchall()[0]
+        except duckdb.IOException:
+            return answered
+        assert rows == names >= seen
+        seen = rows
+    return times
+
+
+def test_a_kept_source_is_named_by_its_content(store: Store, tmp_path: Path) -> None:
+    source = tmp_path / "some runs.json"
+    source.write_text("[1]")
+    kept = store.keep(source)
+    assert (kept.name, kept.read_text()) == ("some runs.json", "[1]")
+    renamed = source.rename(tmp_path / "other.json")
+    assert store.keep(renamed) == kept
+    renamed.write_text("[2]")
+    assert store.keep(renamed).parent != kept.parent
+    assert len(store.imports()) == 2
+
+
+def test_many_packed_segments_are_replaced_at_once(store: Store) -> None:
+    names = [f"s{n}" for n in range(4)]
+    for name in names:
+        store.write(name, run(name))
+    store.compact(limit=1)
+    before = len(list((store.root / "index" / "packs").glob("[0-9]*")))
+    store.write_all({name: run(name, calls=5) for name in (*names[:3], "new")})
+    assert ask(store, COUNTED) == [(3 + 4 * 5, 5)]
+    assert store.segments() == ("new", *names)
+    assert len(list((store.root / "index" / "packs").glob("[0-9]*"))) == before
