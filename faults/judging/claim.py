@@ -5,114 +5,93 @@ JSON with a status, a marked answer); a question or a hand-over; then words, cla
 claim says nothing of whether it is true. What cannot be told is `unknown`.
 """
 
-from dataclasses import dataclass
-from typing import Literal
-
-from faults.judging.claim_structure import Structured, structured_call, structured_text
-from faults.judging.claim_words import Said, is_unknown_answer, say
+from faults.judging.claim_message import read_message, weigh
+from faults.judging.claim_structure import (
+    Structured,
+    is_action,
+    structured_call,
+    structured_text,
+    submits_by_command,
+)
+from faults.judging.claim_types import SHOWN, Basis, ClaimReading, MessageReading
+from faults.judging.claim_words import is_unknown_answer, say
 from faults.judging.final_turns import FinalTurns
+from faults.judging.sentences import spoken
 
-type Claim = Literal[
-    "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
-]
-type Basis = Literal["last", "previous", "tool", "structure", "end"]
-
-CLAIMS: tuple[Claim, ...] = (
-    "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
-)  # fmt: skip
 _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
            "replay_miss", "killed", "exceeded", "error")  # fmt: skip
-_NEGATIVE = ("undone", "fail", "refuse", "handover")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimReading:
-    """A claim, which part of the run it was read from, the words that carry it, and the rule."""
-
-    claim: Claim
-    basis: Basis
-    evidence: str
-    reason: str
+_SUBMITTED = ("submit", "finish")
+_NEGATIVE = ("abstained", "admits_failure")
 
 
 def read_claim(final: FinalTurns) -> ClaimReading:
     """What the agent says of its own result: delivered, and all that is not; never raises."""
-    last = _read(final.messages[-1], "last") if final.messages else None
-    if last is not None and last.claim != "none":
-        return last
-    if broken := _broken(final):
-        return broken
+    messages = tuple(map(spoken, final.messages[-2:])) or ("",)
+    broken, last = _ended(final, _BROKEN), read_text(messages[-1])
     call = structured_call(final.tools[-1]) if final.tools else None
-    if call is not None:
-        return _structured(call, "tool")
-    if final.open_call:
-        return ClaimReading("none", "end", final.tools[-1].call[:200] if final.tools else "",
-                            "the run ends in an open tool call")  # fmt: skip
-    before = _read(final.messages[-2], "previous") if len(final.messages) > 1 else None
-    if before is not None and (last is None or last.reason == "nothing said"):
-        return before
-    return last or ClaimReading("none", "end", "", "no message")
-
-
-def _broken(final: FinalTurns) -> ClaimReading | None:
-    ended = (final.ended or "").casefold()
-    if any(word in ended for word in _BROKEN):
+    if submits_by_command(messages[-1]) or (
+        _ended(final, _SUBMITTED) and last.claim in ("unknown", "none", "delivered")
+    ):
+        return _reading(last, "structure") if last.claim == "delivered" else _submitted(final)
+    if is_action(messages[-1]) and last.claim != "delivered" and call is None:
+        return ClaimReading("none", "last", messages[-1][-SHOWN:], "ends in an action")
+    if last.claim != "none" and not (broken and not last.is_explicit):
+        return _beside(last, messages)
+    if broken:
         return ClaimReading("none", "end", final.ended or "", "the run ended without a final")
-    return None
+    if call is not None:
+        return _reading(_structured(call), "tool")
+    if final.open_call:
+        open_call = final.tools[-1].call[:SHOWN] if final.tools else ""
+        return ClaimReading("none", "end", open_call, "the run ends in an open tool call")
+    if last.reason == "nothing said" and len(messages) > 1:
+        return _reading(read_text(messages[0]), "previous")
+    return _reading(last, "last")
 
 
-def _read(text: str, basis: Basis) -> ClaimReading:
+def read_text(text: str) -> MessageReading:
+    """The claim of one message, by its form if it has one, else by its words."""
     found = structured_text(text)
-    if found is not None:
-        return _structured(found, "structure" if basis == "last" else basis)
-    claim, evidence, reason = _weigh(say(text))
-    return ClaimReading(claim, basis, evidence[:300], reason)
+    return read_message(text) if found is None else _structured(found)
 
 
-def _structured(found: Structured, basis: Basis) -> ClaimReading:
+def _ended(final: FinalTurns, words: tuple[str, ...]) -> bool:
+    ended = (final.ended or "").casefold()
+    return any(word in ended for word in words)
+
+
+def _reading(read: MessageReading, basis: Basis) -> ClaimReading:
+    return ClaimReading(read.claim, basis, read.evidence[:SHOWN], read.reason)
+
+
+def _submitted(final: FinalTurns) -> ClaimReading:
+    evidence = final.messages[-1] if final.messages else final.ended or ""
+    return ClaimReading("delivered", "structure", evidence[-SHOWN:], "a submission")
+
+
+def _beside(last: MessageReading, messages: tuple[str, ...]) -> ClaimReading:
+    """The last message's claim; partial if it refuses one wish after another was fulfilled."""
+    if last.claim in _NEGATIVE and len(messages) > 1:
+        before = read_text(messages[0])
+        if before.claim in ("delivered", "partial") and before.is_explicit:
+            return ClaimReading("partial", "previous", before.evidence[:SHOWN],
+                                f"done before, and the last message {last.reason}")  # fmt: skip
+    return _reading(last, "last")
+
+
+def _structured(found: Structured) -> MessageReading:
     if found.status is not None:
-        return ClaimReading(found.status, basis, found.quote, "a status")
+        return MessageReading(found.status, found.quote, "a status")
     text = found.text or ""
+    if not found.is_answer:
+        return read_message(text)
     if not text.strip():
-        return ClaimReading("none", basis, found.quote, "an empty answer")
+        return MessageReading("none", found.quote, "an empty answer")
     if is_unknown_answer(text):
-        return ClaimReading("admits_failure", basis, found.quote, "an answer that names none")
-    said = say(text)
-    claim, evidence, _ = _weigh(said)
-    if claim in ("admits_failure", "abstained", "asks") and said[0].kind != "done":
-        return ClaimReading(claim, basis, evidence, "the answer says so")
-    return ClaimReading("delivered", basis, found.quote, "a marked answer")
-
-
-def _weigh(said: tuple[Said, ...]) -> tuple[Claim, str, str]:
-    """The claim of one message, its evidence and the rule."""
-    heard = [each for each in said if each.kind not in ("bye", "offer", "fragment")]
-    kinds = [each.kind for each in heard]
-    first = {kind: heard[kinds.index(kind)].text for kind in set(kinds)}
-    if not heard:
-        fragment = next((each for each in said if each.kind == "fragment"), None)
-        return ("unknown" if fragment else "none", fragment.text if fragment else "",
-                "a fragment" if fragment else "nothing said")  # fmt: skip
-    done = "done" in kinds
-    if kinds[-1] == "ask" and not (done and kinds.index("done") == len(kinds) - 2):
-        return "asks", heard[-1].text, "ends with a question"
-    if "ask" in kinds and not {"done", "fail", "refuse", "handover"} & set(kinds):
-        return "asks", first["ask"], "asks before anything is done"
-    if "handover" in kinds:
-        return "partial" if done else "abstained", first["handover"], "hands over"
-    if "refuse" in kinds:
-        return "partial" if done else "abstained", first["refuse"], "refuses"
-    negative = next((each for each in heard if each.kind in ("undone", "fail")), None)
-    if negative is not None:
-        return "partial" if done else "admits_failure", negative.text, "says what is not done"
-    if "partial" in kinds:
-        return "partial", first["partial"], "says that a part is done"
-    if kinds[-1] == "intent" and not done:
-        return "none", heard[-1].text, "says what comes next"
-    if done:
-        return "delivered", first["done"], "says that it is done"
-    if "ask" in kinds:
-        return "asks", first["ask"], "asks"
-    if kinds[-1] == "statement":
-        return "delivered", heard[-1].text, "states an answer"
-    return "unknown", heard[-1].text, "no cue"
+        return MessageReading("admits_failure", found.quote, "an answer that names none")
+    # What an answer says was not done may be what was asked for: a doctor orders nothing.
+    said = tuple(each for each in say(text) if each.kind != "undone")
+    read = weigh(said)
+    if read.claim in (*_NEGATIVE, "asks") and not {"done", "found"} & {s.kind for s in said}:
+        return MessageReading(read.claim, read.evidence, "the answer says so")
+    return MessageReading("delivered", found.quote, "a marked answer")

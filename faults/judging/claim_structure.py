@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,8 @@ class Structured:
     status: Status | None
     text: str | None
     quote: str
+    is_answer: bool = True
+    """Whether that text is marked as the answer: then a plain statement is one."""
 
 
 _STATUSES: Mapping[str, Status] = {
@@ -48,7 +50,8 @@ _STATUSES: Mapping[str, Status] = {
     **dict.fromkeys(
         ("needs_input", "input_required", "needs_confirmation", "awaiting_confirmation", "waiting",
          "question", "clarification", "needs_clarification", "pending_confirmation",
-         "awaiting_input", "requires_input", "pending", "on_hold"),
+         "awaiting_input", "requires_input", "on_hold", "ready_for_confirmation",
+         "awaiting_user", "needs_approval", "awaiting_approval", "confirmation_required"),
         "asks",
     ),
 }  # fmt: skip
@@ -56,12 +59,10 @@ _STATUS_KEYS = (
     "status", "state", "outcome", "success", "succeeded", "ok", "completed", "complete", "done",
     "task_completed", "task_status", "finished", "resolved", "passed", "exit_code", "returncode",
 )  # fmt: skip
-_TEXT_KEYS = (
-    "answer", "final_answer", "finalanswer", "message", "text", "summary", "result", "output",
-    "response", "report", "content", "final_output", "final_response", "value",
-    "question", "reason",
-)  # fmt: skip
+_ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "final_output", "final_response", "value")
 _INVERTED = ("exit_code", "returncode")
+_DEPTH = 20
+"""Levels of JSON that are read."""
 _NAME = r"[\w.:/-]*?"
 _SUBMITS = re.compile(
     rf"(?i)^{_NAME}(?:^|[_.:/-]|\b)(?:submit|finish|finished|final|final_answer|final_result|"
@@ -85,6 +86,15 @@ _GIVES_UP = re.compile(
 )
 _REFUSES = re.compile(r"(?i)(^|[_.:/-])(refuse|decline|abstain|reject)(_\w+)?$")
 _CALL = re.compile(r"(?s)^\s*([A-Za-z_][\w.:/-]{0,80})\s*[(\[{](.*?)[)\]}]?\s*$")
+_SUBMITS_BY_COMMAND = re.compile(
+    r"(?im)^\W*(?:echo\s+\W?)?(?:submit|COMPLETE_TASK\w*|FINAL_OUTPUT|TASK_COMPLETED?)\b(?!\s*[(\[{:])"
+)
+_BLOCK = re.compile(r"```[\w+-]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_ACTION = re.compile(
+    r"(?im)^\s*(?:action\s*\d*\s*:\s*(?!finish|submit|answer|none|final)\w|(?:GET|POST|PUT|PATCH|DELETE)"
+    r"\s+\S*/|<(?:tool_call|function|invoke|execute)\w*[ =>]|functions?\.\w+\()"
+)
+_LOOSE = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\s*:)')
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
     r"(?im)^[\W_]*(?:the |my )?(?:final[ _](?:answer|result|output|response)|answer|ANTWORT|"
@@ -103,27 +113,43 @@ _FINISHES = re.compile(
 
 def structured_call(turn: ToolTurn) -> Structured | None:
     """What a call says that submits, gives up, asks or hands over; None for any other."""
-    found = _CALL.match(turn.call[:20_000])
+    call, quote = turn.call[:20_000], turn.call[:200]
+    if _SUBMITS_BY_COMMAND.search(call[:2000]):
+        return Structured("delivered", None, quote)
+    found = _CALL.match(call)
     if found is None:
         return None
-    name, inside = found[1], found[2]
-    given = _object(inside if inside.lstrip().startswith("{") else "{" + inside + "}")
-    if _HANDS_OVER.search(name):
-        return Structured("abstained", None, turn.call[:200])
-    for pattern, status in ((_REFUSES, "abstained"), (_GIVES_UP, "admits_failure")):
+    name, inside = found[1], found[2].strip()
+    for pattern, status in _BY_NAME:
         if pattern.search(name):
-            return Structured("abstained" if status == "abstained" else "admits_failure", None,
-                              turn.call[:200])  # fmt: skip
-    if _ASKS.search(name):
-        return Structured("asks", None, turn.call[:200])
-    if _SUBMITS.match(name):
-        if given is None:
-            return Structured(None if inside.strip() else "delivered", inside or None,
-                              turn.call[:200])  # fmt: skip
-        return structured_object(given, turn.call[:200]) or Structured(
-            "delivered", None, turn.call[:200]
-        )
-    return None
+            return Structured(status, None, quote)
+    if not _SUBMITS.match(name):
+        return None
+    given = _object(inside if inside.startswith("{") else "{" + inside + "}")
+    if given is not None:
+        return structured_object(given, quote) or Structured("delivered", None, quote)
+    return Structured(None, inside, quote) if inside else Structured("delivered", None, quote)
+
+
+_BY_NAME: tuple[tuple[re.Pattern[str], Status], ...] = (
+    (_HANDS_OVER, "abstained"),
+    (_REFUSES, "abstained"),
+    (_GIVES_UP, "admits_failure"),
+    (_ASKS, "asks"),
+)
+
+
+def submits_by_command(text: str) -> bool:
+    """Whether the last code block of a message runs a command that submits."""
+    blocks = _BLOCK.findall(clip(text))
+    return bool(blocks and _SUBMITS_BY_COMMAND.search(blocks[-1]))
+
+
+def is_action(text: str) -> bool:
+    """Whether a message ends in a call that is written as text, or in code that is to be run."""
+    text = clip(text).rstrip()
+    last = text.rpartition("\n\n")[2]
+    return bool(_ACTION.search(last)) or text.endswith("```") and bool(_BLOCK.search(text))
 
 
 def structured_text(text: str) -> Structured | None:
@@ -133,40 +159,55 @@ def structured_text(text: str) -> Structured | None:
         given = _object(candidate)
         if given is not None:
             return structured_object(given, candidate[:200])
+    if text.lstrip().startswith("{") and (told := "\n".join(_loose_strings(text))):
+        return Structured(None, told, text[:200], is_answer=False)
     if tagged := list(_TAGGED.finditer(text)):
         inside = next(part for part in tagged[-1].groups()[1:] if part is not None)
         return _answer(inside, tagged[-1][0])
-    finishes = _FINISHES.search(text)
-    if finishes is not None:
+    if finishes := _FINISHES.search(text):
         return _answer(finishes[1], finishes[0])
-    marked = _MARKED.findall(text)
-    return _answer(marked[-1], marked[-1]) if marked and marked[-1].strip() else None
+    if marked := list(_MARKED.finditer(text)):
+        answer = marked[-1][1].strip() or text[marked[-1].end() :].strip()
+        return _answer(answer, marked[-1][0] if marked[-1][1].strip() else answer)
+    return None
 
 
 def structured_object(given: Mapping[str, object], quote: str) -> Structured | None:
-    """What a JSON object says by a status, else by an answer; None without either."""
-    named = {key.casefold().replace("-", "_").replace(" ", "_"): key for key in given}
-    said: list[Status] = []
-    for key in _STATUS_KEYS:
-        if key in named:
-            value = given[named[key]]
-            folded = str(value).casefold().strip().replace(" ", "_").replace("-", "_")
-            status = _STATUSES.get(folded)
-            if key in _INVERTED and isinstance(value, int):
-                status = "delivered" if value == 0 else "admits_failure"
-            if status is not None:
-                said.append(status)
-    text = next(
-        (given[named[key]] for key in _TEXT_KEYS if key in named and given[named[key]]), None
-    )
+    """What a JSON object says by a status, else by its answer, else by all its words."""
+    named = {key.casefold().replace("-", "_").replace(" ", "_"): given[key] for key in given}
+    said = {status for key in _STATUS_KEYS if (status := _status(key, named.get(key)))}
     if said:
-        agreed = said[0] if len(set(said)) == 1 else "partial"
-        return Structured(agreed, None, quote)
-    if given.get(named.get("error", "")):
+        return Structured(said.pop() if len(said) == 1 else "partial", None, quote)
+    if named.get("error"):
         return Structured("admits_failure", None, quote)
-    if text is not None:
-        return Structured(None, text if isinstance(text, str) else json.dumps(text), quote)
-    return None
+    answer = next((named[key] for key in _ANSWER_KEYS if key in named), None)
+    if answer is not None and not isinstance(answer, dict | list):
+        return Structured(None, str(answer), quote)
+    told = "\n".join(_strings(given))
+    return Structured(None, told, quote, is_answer=False) if told else None
+
+
+def _status(key: str, value: object) -> Status | None:
+    if key in _INVERTED:
+        return None if value is None else "delivered" if value == 0 else "admits_failure"
+    if isinstance(value, dict | list):
+        return None
+    return _STATUSES.get(re.sub(r"[\s-]+", "_", str(value).casefold().strip()))
+
+
+def _loose_strings(text: str) -> Iterator[str]:
+    """The texts of more than one word in JSON that is cut or broken."""
+    for found in _LOOSE.finditer(text):
+        yield from _strings(found[1].replace("\\n", "\n").replace('\\"', '"'))
+
+
+def _strings(value: object, depth: int = 0) -> Iterator[str]:
+    """The texts of more than one word in a JSON value, a sentence each, in their order."""
+    if isinstance(value, str) and len(value.split()) > 1:
+        yield value if value.rstrip().endswith((".", "!", "?", ":")) else f"{value.rstrip()}."
+    elif isinstance(value, dict | list) and depth < _DEPTH:
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner, depth + 1)
 
 
 def _answer(text: str, quote: str) -> Structured:

@@ -7,7 +7,7 @@ before the rest is searched, so that it speaks for nothing.
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,19 +16,22 @@ from typing import Literal
 from faults.judging.sentences import Clause, clauses, fold
 
 type Kind = Literal[
-    "done", "undone", "fail", "refuse", "handover", "ask", "offer", "intent", "bye", "partial",
-    "statement", "fragment", "foreign",
+    "partial", "offer", "ask", "handover", "referral", "refuse", "undone", "fail", "done",
+    "found", "trouble", "intent", "bye", "question", "statement", "fragment", "foreign",
 ]  # fmt: skip
-"""`statement`: a sentence without a cue; `fragment`: too short to be one; `foreign`: no language
-with cues."""
+"""`ask`: a request or a question that waits; `question`: one that offers; `statement`: a sentence
+without a cue; `fragment`: too short to be one; `foreign`: no language with cues."""
 
 _ORDER: tuple[Kind, ...] = (
-    "partial", "offer", "handover", "refuse", "ask", "undone", "fail", "done", "intent", "bye",
+    "partial", "offer", "ask", "handover", "referral", "refuse", "undone", "fail", "done",
+    "found", "trouble", "intent", "bye",
 )  # fmt: skip
 """The class of a clause is the first of these with a cue in it."""
 FRAGMENT = 3
 """Words under which a clause without a cue is no sentence."""
-SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+LEAST_SHARE = 0.08
+"""Share of function words under which a text is in no language that is known."""
+SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
@@ -39,8 +42,11 @@ class Language:
     code: str
     words: frozenset[str]
     blank: re.Pattern[str]
+    contrast: re.Pattern[str]
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...]
     unknown_answer: re.Pattern[str]
+    offering: re.Pattern[str]
+    insisting: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +55,16 @@ class Said:
 
     kind: Kind
     text: str
+    is_cut: bool = False
+    """Whether the text breaks off in it."""
+    offers_handover: bool = False
+    """Whether it is a question that offers to hand over."""
 
 
 @cache
 def languages() -> tuple[Language, ...]:
     """All languages with cues, English first."""
-    found = [path for path in files("faults.judging").joinpath("cues").iterdir()]
+    found = files("faults.judging").joinpath("cues").iterdir()
     named = sorted((path for path in found if path.name.endswith(".toml")), key=lambda p: p.name)
     read = [_language(path.name[:-5], tomllib.loads(path.read_text("utf-8"))) for path in named]
     return tuple(sorted(read, key=lambda language: language.code != "en"))
@@ -63,59 +73,81 @@ def languages() -> tuple[Language, ...]:
 def _language(code: str, table: dict[str, str | list[str]]) -> Language:
     def pattern(name: str) -> re.Pattern[str]:
         cues = table.get(name, [])
+        cues = [cues] if isinstance(cues, str) else cues
         return re.compile("|".join(f"(?:{cue})" for cue in cues) or r"(?!)")
 
     return Language(
         code=code,
         words=frozenset(str(table["words"]).split()),
         blank=pattern("blank"),
+        contrast=pattern("contrast"),
         kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
+        offering=pattern("offering"),
+        insisting=pattern("insisting"),
         unknown_answer=re.compile(rf"\W*{table.get('unknown_answer', '(?!)')}\W*"),
     )
 
 
 def language_of(text: str) -> Language | None:
-    """The language with the largest share of its function words in the text; None if too few."""
+    """The language with the largest share of its function words in a folded text.
+
+    None if that is less than LEAST_SHARE.
+    """
+    scored = [(_share(text, language), language) for language in languages()]
+    share, best = max(scored, key=lambda each: each[0])
+    return best if share >= LEAST_SHARE else None
+
+
+def _share(text: str, language: Language) -> float:
+    if any(SPACELESS.match(word) for word in language.words):
+        letters = len(SPACELESS.findall(text))
+        return sum(text.count(word) for word in language.words) / max(letters, 1)
     words = _WORD.findall(text)
-    letters = SPACELESS.findall(text)
-    best, share = None, 0.0
-    for language in languages():
-        if any(SPACELESS.match(word) for word in language.words):
-            found = sum(text.count(word) for word in language.words) / max(len(text), 1) * 3
-            found = found if letters else 0.0
-        else:
-            found = sum(word in language.words for word in words) / max(len(words), 1)
-        if found > share:
-            best, share = language, found
-    return best if share >= 0.08 else None
+    return sum(word in language.words for word in words) / max(len(words), 1)
 
 
 def say(text: str) -> tuple[Said, ...]:
     """What each clause of a text does, in order."""
     found = clauses(text)
     language = language_of(" ".join(clause.folded for clause in found))
-    tried = [language] if language else list(languages())
-    return tuple(_said(clause, tried, known=language is not None) for clause in found)
+    tried = (language,) if language else languages()
+    split = language.contrast if language else re.compile(r"(?!)")
+    return tuple(
+        _said(part, tried, known=language is not None)
+        for clause in found
+        for part in _parts(clause, split)
+    )
 
 
-def _said(clause: Clause, tried: Iterable[Language], *, known: bool) -> Said:
-    for language in tried:
-        kind = _kind(clause, language)
-        if kind is not None:
-            return Said(kind, clause.text)
-    if clause.is_question:
-        return Said("ask", clause.text)
-    words = _WORD.findall(clause.folded)
-    long = len(words) >= FRAGMENT or len(SPACELESS.findall(clause.folded)) >= 2 * FRAGMENT
-    return Said("fragment" if not long else "statement" if known else "foreign", clause.text)
+def _parts(clause: Clause, contrast: re.Pattern[str]) -> Iterator[Clause]:
+    """A sentence in its parts, where it sets one thing against another."""
+    parts = [part for part in contrast.split(clause.folded) if any(map(str.isalnum, part))]
+    if len(parts) < 2:
+        yield clause
+        return
+    for part in parts:
+        last = part is parts[-1]
+        yield Clause(clause.text, part, clause.is_question and last, clause.is_cut and last)
+
+
+def _said(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Said:
+    kind = next((kind for each in tried if (kind := _kind(clause, each)) is not None), None)
+    if clause.is_question and kind not in ("offer", "ask"):
+        offers = any(
+            each.offering.search(clause.folded) and not each.insisting.search(clause.folded)
+            for each in tried
+        )
+        return Said("question" if offers else "ask", clause.text, clause.is_cut, kind == "handover")
+    if kind is None:
+        words = _WORD.findall(clause.folded)
+        long = len(words) >= FRAGMENT or len(SPACELESS.findall(clause.folded)) >= 2 * FRAGMENT
+        kind = "fragment" if not long else "statement" if known else "foreign"
+    return Said(kind, clause.text, clause.is_cut)
 
 
 def _kind(clause: Clause, language: Language) -> Kind | None:
     told = language.blank.sub(" ", clause.folded)
-    kind = next((kind for kind, cue in language.kinds if cue.search(told)), None)
-    if clause.is_question and kind not in ("offer", "handover", "bye"):
-        return "ask"
-    return kind
+    return next((kind for kind, cue in language.kinds if cue.search(told)), None)
 
 
 def is_unknown_answer(text: str) -> bool:

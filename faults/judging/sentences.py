@@ -1,8 +1,8 @@
 """A text in the form in which cues are looked for: clauses in one spelling, without quotations."""
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 MOST_EACH = 6000
@@ -42,6 +42,12 @@ _END = re.compile(r"(?<=[.!?。;…])[\s)*\"']+|(?<=[。!?])(?=\w)|\n+")
 _SPACES = re.compile(r"[ \t]+")
 
 
+_SPEAKER = re.compile(r"^\s*\[[\w .()>-]{1,60}\]\s+(?=\S)")
+_NOTICE = re.compile(r"\s*\[[^\n]*[^\W\d_]{2}[^\n]*\]\s*")
+_STOP = re.compile(r"(?im)^[\W_]*(?:terminate|stop|end|eof|eos|exit|over|end_turn)[\W_]*$")
+_CUT = re.compile(r"[^\W\d_A-Z]|[,(\[{+\-]")
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One sentence or line: as it was written, and folded for the search of cues."""
@@ -49,6 +55,8 @@ class Clause:
     text: str
     folded: str
     is_question: bool
+    is_cut: bool = False
+    """Whether the whole text breaks off in it."""
 
 
 def clip(text: str) -> str:
@@ -56,6 +64,25 @@ def clip(text: str) -> str:
     if len(text) <= 2 * MOST_EACH:
         return text
     return f"{text[:MOST_EACH]}\n{text[-MOST_EACH:]}"
+
+
+def spoken(text: str) -> str:
+    """What the agent itself said: without its name before it, stop words and a program's notice.
+
+    A whole message in square brackets that is no list was written by the program around it.
+    """
+    text = clip(text)
+    if _NOTICE.fullmatch(text) and not _is_list(text):
+        return ""
+    return _STOP.sub("", _SPEAKER.sub("", text)).strip()
+
+
+def _is_list(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def fold(text: str) -> str:
@@ -70,12 +97,25 @@ def fold(text: str) -> str:
 
 def clauses(text: str) -> tuple[Clause, ...]:
     """The sentences and lines of a text, code blocks left out."""
-    return tuple(_clauses(_MARKUP.sub(" ", _FENCE.sub("\n", clip(text)).translate(_SPELLING))))
+    text = _MARKUP.sub(" ", _FENCE.sub("\n", clip(text)).translate(_SPELLING)).strip()
+    parts = [part.strip() for part in _END.split(text)]
+    parts = [part for part in parts if any(map(str.isalnum, part))]
+    return tuple(
+        _clause(part, is_cut=part is parts[-1] and breaks_off(text, part)) for part in parts
+    )
 
 
-def _clauses(text: str) -> Iterator[Clause]:
-    for part in _END.split(text):
-        written = part.strip()
-        if any(letter.isalnum() for letter in written):
-            folded = fold(written)
-            yield Clause(written, folded, folded.rstrip(" )\"'*").endswith(("?", "？", "؟")))
+def _clause(written: str, *, is_cut: bool) -> Clause:
+    folded = fold(written)
+    asks = folded.rstrip(" )\"'*").endswith(("?", "\u061f"))
+    return Clause(written, folded, asks, is_cut)
+
+
+def breaks_off(text: str, last: str) -> bool:
+    """Whether a text stops within its last sentence: an open bracket, or no end after others."""
+    if not text.endswith(last):
+        return False
+    if last.count("(") > last.count(")") or _CUT.fullmatch(last[-1]) and not last[-1].isalpha():
+        return True
+    line = text.rpartition("\n")[2]
+    return bool(_CUT.fullmatch(last[-1])) and len(line) > len(last) and len(last.split()) > 2

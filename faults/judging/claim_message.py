@@ -1,0 +1,115 @@
+"""The claim of one message, from what each of its clauses does."""
+
+from collections.abc import Iterable
+
+from faults.judging.claim_types import Claim, MessageReading
+from faults.judging.claim_words import Kind, Said, say
+
+_SILENT: tuple[Kind, ...] = ("bye", "offer", "fragment")
+"""Clauses that claim nothing of the task."""
+_STEPS: frozenset[Kind] = frozenset(("statement", "intent", "found"))
+
+
+def read_message(text: str) -> MessageReading:
+    """The claim of a free text; `none` if it is only courtesy, `unknown` if nothing tells."""
+    return weigh(say(text))
+
+
+def weigh(said: tuple[Said, ...]) -> MessageReading:
+    """The claim that the clauses of a message make together."""
+    heard = [each for each in said if each.kind not in _SILENT]
+    if not heard:
+        return _unsaid(said)
+    kinds = [each.kind for each in heard]
+    if said[-1].is_cut and set(kinds) <= _STEPS:
+        return MessageReading("none", said[-1].text, "the text breaks off")
+    if kinds[-1] in ("ask", "question"):
+        return _asking(heard, kinds)
+    if {"ask", "question"} & set(kinds) and set(kinds) <= {
+        "ask", "question", "undone", "statement", "found", "referral"
+    }:  # fmt: skip
+        asking = next(each for each in heard if each.kind in ("ask", "question"))
+        return MessageReading("asks", asking.text, "asks before anything is done")
+    return _negative(heard, kinds) or _positive(heard, kinds)
+
+
+def _unsaid(said: tuple[Said, ...]) -> MessageReading:
+    fragment = next((each for each in said if each.kind == "fragment"), None)
+    if fragment is None:
+        return MessageReading("none", "", "nothing said", False)
+    return MessageReading("unknown", fragment.text, "a fragment", False)
+
+
+def _asking(heard: list[Said], kinds: list[Kind]) -> MessageReading:
+    """The claim of a message that ends in a question.
+
+    After something was done, an offering question is courtesy; after a refusal, an offer to hand
+    over is part of it.
+    """
+    last = heard[-1]
+    before = [each for each in heard if each.kind not in ("ask", "question")]
+    if "done" in kinds and last.kind == "question":
+        return _negative(before, kinds) or _positive(before, kinds)
+    if last.offers_handover and {"refuse", "fail", "handover"} & set(kinds):
+        claim: Claim = "partial" if "done" in kinds else "abstained"
+        return MessageReading(claim, last.text, "offers to hand over")
+    return MessageReading("asks", last.text, "ends with a question", False)
+
+
+def _first(heard: Iterable[Said], *kinds: Kind) -> Said | None:
+    return next((each for each in heard if each.kind in kinds), None)
+
+
+def _negative(heard: list[Said], kinds: list[Kind]) -> MessageReading | None:
+    """The claim of a message that hands over, refuses, or says what is not done; or None."""
+    for among, alone, reason in _NEGATIVE:
+        found = _first(heard, *among)
+        if found is None:
+            continue
+        if "done" in kinds:
+            return _mixed(heard, kinds, among)
+        if alone == "admits_failure" and "referral" in kinds:
+            return MessageReading("abstained", found.text, "fails, and sends elsewhere")
+        return MessageReading(alone, found.text, reason)
+    return None
+
+
+_NEGATIVE: tuple[tuple[tuple[Kind, ...], Claim, str], ...] = (
+    (("handover",), "abstained", "hands over"),
+    (("refuse",), "abstained", "refuses"),
+    (("undone", "fail"), "admits_failure", "says what is not done"),
+)
+
+
+def _mixed(heard: list[Said], kinds: list[Kind], among: tuple[Kind, ...]) -> MessageReading:
+    """Something is done and something is not: partial, unless what was done came afterwards.
+
+    What comes afterwards may be another wish that was fulfilled, or the same one in another way.
+    """
+    last_done = len(kinds) - 1 - kinds[::-1].index("done")
+    after = next((each for each in heard[last_done:] if each.kind in among), None)
+    if after is not None:
+        return MessageReading("partial", after.text, "says what is not done beside what is")
+    return MessageReading("unknown", heard[last_done].text, "done, after something was not")
+
+
+def _positive(heard: list[Said], kinds: list[Kind]) -> MessageReading:
+    """The claim of a message that says nothing of a failure, a refusal or a hand-over."""
+    if found := _first(heard, "partial"):
+        return MessageReading("partial", found.text, "says that a part is done")
+    if found := _first(heard, "done"):
+        return MessageReading("delivered", found.text, "says that it is done")
+    if found := _first(heard, "referral"):
+        return MessageReading("abstained", found.text, "somebody else is to do it")
+    if found := _first(heard, "trouble"):
+        return MessageReading("admits_failure", found.text, "trouble")
+    last = heard[-1]
+    if last.kind == "intent":
+        return MessageReading("none", last.text, "says what comes next")
+    if found := _first(heard, "found"):
+        return MessageReading("delivered", found.text, "says what was found", False)
+    if found := _first(heard, "ask", "question"):
+        return MessageReading("asks", found.text, "asks", False)
+    if last.kind == "statement":
+        return MessageReading("delivered", last.text, "states an answer", False)
+    return MessageReading("unknown", last.text, "no cue", False)

@@ -1,0 +1,36 @@
+"""The values of a reading: what may be claimed, where it was read, and why."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+type Claim = Literal[
+    "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
+]
+type Basis = Literal["last", "previous", "tool", "structure", "end"]
+
+CLAIMS: tuple[Claim, ...] = (
+    "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
+)  # fmt: skip
+SHOWN = 300
+"""Characters of evidence that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReading:
+    """A claim, which part of the run it was read from, the words that carry it, and the rule."""
+
+    claim: Claim
+    basis: Basis
+    evidence: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReading:
+    """The claim of one message, the words that carry it, and the rule."""
+
+    claim: Claim
+    evidence: str
+    reason: str
+    is_explicit: bool = True
+    """False for what any message in the middle of a run may say: a statement, a question."""
