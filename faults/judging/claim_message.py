@@ -24,7 +24,7 @@ def weigh(said: tuple[Said, ...]) -> MessageReading:
     if said[-1].is_cut and set(kinds) <= _STEPS:
         return MessageReading("none", said[-1].text, "the text breaks off")
     if kinds[-1] in ("ask", "question"):
-        return _asking(heard, kinds)
+        return _asking(said, heard, kinds)
     if {"ask", "question"} & set(kinds) and set(kinds) <= {
         "ask", "question", "undone", "statement", "found", "referral"
     }:  # fmt: skip
@@ -40,7 +40,7 @@ def _unsaid(said: tuple[Said, ...]) -> MessageReading:
     return MessageReading("unknown", fragment.text, "a fragment", False)
 
 
-def _asking(heard: list[Said], kinds: list[Kind]) -> MessageReading:
+def _asking(said: tuple[Said, ...], heard: list[Said], kinds: list[Kind]) -> MessageReading:
     """The claim of a message that ends in a question.
 
     After something was done, an offering question is courtesy; after a refusal, an offer to hand
@@ -50,10 +50,15 @@ def _asking(heard: list[Said], kinds: list[Kind]) -> MessageReading:
     before = [each for each in heard if each.kind not in ("ask", "question")]
     if "done" in kinds and last.kind == "question":
         return _negative(before, kinds) or _positive(before, kinds)
-    if last.offers_handover and {"refuse", "fail", "handover"} & set(kinds):
+    if {"refuse", "fail", "handover"} & set(kinds) and (last.offers_handover or _offers(said)):
         claim: Claim = "partial" if "done" in kinds else "abstained"
         return MessageReading(claim, last.text, "offers to hand over")
     return MessageReading("asks", last.text, "ends with a question", False)
+
+
+def _offers(said: tuple[Said, ...]) -> bool:
+    """Whether the last question is about the offer to hand over before it."""
+    return len(said) > 1 and any(each.offers_handover for each in said[-3:])
 
 
 def _first(heard: Iterable[Said], *kinds: Kind) -> Said | None:

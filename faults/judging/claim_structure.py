@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from faults.judging.final_turns import ToolTurn
-from faults.judging.sentences import clip
+from faults.judging.sentences import clip, parts
 
 type Status = Literal["delivered", "partial", "abstained", "asks", "admits_failure"]
 
@@ -94,7 +94,7 @@ _ACTION = re.compile(
     r"(?im)^\s*(?:action\s*\d*\s*:\s*(?!finish|submit|answer|none|final)\w|(?:GET|POST|PUT|PATCH|DELETE)"
     r"\s+\S*/|<(?:tool_call|function|invoke|execute)\w*[ =>]|functions?\.\w+\()"
 )
-_LOOSE = re.compile(r'"((?:[^"\\]|\\.)*+)"(?!\s*:)')
+_LOOSE = re.compile(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
     r"(?im)^[\W_]*(?:the |my )?(?:final[ _](?:answer|result|output|response)|answer|ANTWORT|"
@@ -197,8 +197,11 @@ def _status(key: str, value: object) -> Status | None:
 
 def _loose_strings(text: str) -> Iterator[str]:
     """The texts of more than one word in JSON that is cut or broken."""
-    for found in _LOOSE.finditer(text):
-        yield from _strings(found[1].replace("\\n", "\n").replace('\\"', '"'))
+    for part in parts(text):
+        if not part.lstrip().startswith(("{", "[", '"', "}", "]")):
+            part = f',"{part}'
+        for found in _LOOSE.finditer(f'{part}",'):
+            yield from _strings(found[1].replace("\\n", "\n").replace('\\"', '"'))
 
 
 def _strings(value: object, depth: int = 0) -> Iterator[str]:

@@ -42,7 +42,10 @@ class Language:
     code: str
     words: frozenset[str]
     blank: re.Pattern[str]
+    condition: re.Pattern[str]
+    """What is said under a condition, and so not said to be; offers are made under one."""
     contrast: re.Pattern[str]
+    handover: re.Pattern[str]
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...]
     unknown_answer: re.Pattern[str]
     offering: re.Pattern[str]
@@ -80,7 +83,9 @@ def _language(code: str, table: dict[str, str | list[str]]) -> Language:
         code=code,
         words=frozenset(str(table["words"]).split()),
         blank=pattern("blank"),
+        condition=pattern("condition"),
         contrast=pattern("contrast"),
+        handover=pattern("handover"),
         kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
         offering=pattern("offering"),
         insisting=pattern("insisting"),
@@ -132,22 +137,28 @@ def _parts(clause: Clause, contrast: re.Pattern[str]) -> Iterator[Clause]:
 
 def _said(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Said:
     kind = next((kind for each in tried if (kind := _kind(clause, each)) is not None), None)
+    hands_over = any(each.handover.search(clause.folded) for each in tried)
     if clause.is_question and kind not in ("offer", "ask"):
         offers = any(
             each.offering.search(clause.folded) and not each.insisting.search(clause.folded)
             for each in tried
         )
-        return Said("question" if offers else "ask", clause.text, clause.is_cut, kind == "handover")
+        return Said("question" if offers else "ask", clause.text, clause.is_cut, hands_over)
     if kind is None:
         words = _WORD.findall(clause.folded)
         long = len(words) >= FRAGMENT or len(SPACELESS.findall(clause.folded)) >= 2 * FRAGMENT
         kind = "fragment" if not long else "statement" if known else "foreign"
-    return Said(kind, clause.text, clause.is_cut)
+    return Said(kind, clause.text, clause.is_cut, kind == "offer" and hands_over)
 
 
 def _kind(clause: Clause, language: Language) -> Kind | None:
     told = language.blank.sub(" ", clause.folded)
-    return next((kind for kind, cue in language.kinds if cue.search(told)), None)
+    for kind, cue in language.kinds:
+        if cue.search(told):
+            return kind
+        if kind == "offer":
+            told = language.condition.sub(" ", told)
+    return None
 
 
 def is_unknown_answer(text: str) -> bool:

@@ -36,12 +36,16 @@ _CONTRACTIONS = tuple(
     )
 )
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE_CLOSES = re.compile(r"[ \t]*(?:\n|\Z)(?!.*```)", re.DOTALL)
 _MARKUP = re.compile(r"\*\*|__|<[a-z/][^<>\n]{0,80}>|(?m:^\s*(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+)")
 _QUOTED = re.compile(r'"[^"\n]{1,300}"|「[^」\n]{1,300}」|『[^』\n]{1,300}』')
 _END = re.compile(r"(?<=[.!?。;…])[\s)*\"']+|(?<=[。!?])(?=\w)|\n+")
 _SPACES = re.compile(r"[ \t]+")
 
 
+LEFT_OUT = "\n[... cut ...]\n"
+"""Where a text was shortened."""
+_LEFT_OUT = re.compile(r"\s*\[\.\.\.[^\]\n]{0,40}\]\s*")
 _SPEAKER = re.compile(r"^\s*\[[\w .()>-]{1,60}\]\s+(?=\S)")
 _NOTICE = re.compile(r"\s*\[[^\n]*[^\W\d_]{2}[^\n]*\]\s*")
 _STOP = re.compile(r"(?im)^[\W_]*(?:terminate|stop|end|eof|eos|exit|over|end_turn)[\W_]*$")
@@ -60,10 +64,15 @@ class Clause:
 
 
 def clip(text: str) -> str:
-    """The start and the end of a text."""
+    """The start and the end of a text, with a mark between them if something is left out."""
     if len(text) <= 2 * MOST_EACH:
         return text
-    return f"{text[:MOST_EACH]}\n{text[-MOST_EACH:]}"
+    return f"{text[:MOST_EACH]}{LEFT_OUT}{text[-MOST_EACH:]}"
+
+
+def parts(text: str) -> list[str]:
+    """A text in the parts between the marks of what was left out of it."""
+    return _LEFT_OUT.split(clip(text))
 
 
 def spoken(text: str) -> str:
@@ -97,12 +106,19 @@ def fold(text: str) -> str:
 
 def clauses(text: str) -> tuple[Clause, ...]:
     """The sentences and lines of a text, code blocks left out."""
-    text = _MARKUP.sub(" ", _FENCE.sub("\n", clip(text)).translate(_SPELLING)).strip()
-    parts = [part.strip() for part in _END.split(text)]
-    parts = [part for part in parts if any(map(str.isalnum, part))]
-    return tuple(
-        _clause(part, is_cut=part is parts[-1] and breaks_off(text, part)) for part in parts
-    )
+    text = "\n".join(without_code(part) for part in parts(text)).translate(_SPELLING)
+    text = _MARKUP.sub(" ", text).strip()
+    said = [part.strip() for part in _END.split(text)]
+    said = [part for part in said if any(map(str.isalnum, part))]
+    return tuple(_clause(part, is_cut=part is said[-1] and breaks_off(text, part)) for part in said)
+
+
+def without_code(part: str) -> str:
+    """A part of a text without code blocks; one that begins within a block begins after it."""
+    if part.count("```") % 2:
+        head, _, tail = part.partition("```")
+        part = tail if _FENCE_CLOSES.match(tail) else f"{head}\n```{tail}"
+    return _FENCE.sub("\n", part)
 
 
 def _clause(written: str, *, is_cut: bool) -> Clause:
