@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.shop import Said
+from tests.support.warm_stumble import run_stumble
 from traces.model import Trajectory
 from traces.store import Store
 from traces.tape import read
@@ -36,15 +37,8 @@ class Bench:
     def stumble(
         self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 240
     ) -> Said:
-        done = subprocess.run(
-            [sys.executable, "-m", "stumble", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=self.environment() | dict(env or {}),
-            timeout=timeout,
-        )
-        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
+        given = self.environment() | dict(env or {})
+        return run_stumble(arguments, cwd=self.folder, env=given, timeout=timeout)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A command that goes on, at the head of a process group of its own."""

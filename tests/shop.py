@@ -10,20 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.warm_stumble import CommandResult, run_stumble
+
 TASK = "refund-1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What a command said, and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+Said = CommandResult
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,8 +30,10 @@ class Shop:
     servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def agent(self, model: str = "practice/retries", *more: str) -> tuple[str, ...]:
+        """The practice agent; without the SDK, which loads longer than a run takes."""
         module = ("-m", "scenarios.practice.agent", self.task, "--model", model)
-        return (sys.executable, *module, *more)
+        needs_sdk = {"--sdk", "--stream", "--websocket"} & set(more)
+        return (sys.executable, *module, *(() if needs_sdk else ("--sdk", "none")), *more)
 
     def world(self) -> tuple[str, ...]:
         """Options that reset and verify the order book."""
@@ -62,15 +56,8 @@ class Shop:
     def stumble(
         self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 90
     ) -> Said:
-        done = subprocess.run(
-            [sys.executable, "-m", "stumble", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=self.environment() | dict(env or {}),
-            timeout=timeout,
-        )
-        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
+        given = self.environment() | dict(env or {})
+        return run_stumble(arguments, cwd=self.folder, env=given, timeout=timeout)
 
     def environment(self) -> dict[str, str]:
         home = self.folder / "home"

@@ -1,4 +1,4 @@
-"""A plain agent: the official openai SDK, a loop, and tools over HTTP, MCP, locally, or a shell.
+"""A plain agent: a chat client, a loop, and tools over HTTP, MCP, locally, or a shell.
 
 Exit status: 0 with a final answer, 1 on a crash, 2 for wrong arguments, 3 when steps run out.
 """
@@ -9,27 +9,19 @@ import os
 import sqlite3
 import ssl
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import httpx
-import openai
 import orjson
-from openai.types.chat import (
-    ChatCompletionChunk,
-    ChatCompletionMessageFunctionToolCallParam,
-    ChatCompletionMessageParam,
-    ChatCompletionStreamOptionsParam,
-    ChatCompletionToolParam,
-)
 
 from scenarios.practice import book, tools, warm
+from scenarios.practice.plain_chat import Chat, Message, PlainChat, tool_call
 from scenarios.practice.tasks import EVERY
 
 type Tool = Callable[[str, str], str]
 """Calls a tool by name with JSON arguments, and says in words what came of it."""
-type ToolCall = ChatCompletionMessageFunctionToolCallParam
 
 SYSTEM = "You work for the shop's customer service. Use the tools, and say what you have done."
 
@@ -43,13 +35,15 @@ def main(arguments: Sequence[str]) -> int:
         return warm.serve(main)
     if options.task is None and options.prompt is None:
         parser.error("which task?")
+    if options.sdk == "none" and (options.stream or options.websocket):
+        parser.error("--stream and --websocket need --sdk openai")
     if options.tools == "local" and options.db is None:
         parser.error("local tools need --db")
     model_url = os.environ.get("OPENAI_BASE_URL", "http://model.practice/v1")
     tools_url = os.environ.get("TOOLS_URL", "http://shop.practice")
     timeout = float(os.environ.get("TOOLS_TIMEOUT", "10"))
     with ExitStack() as stack:
-        http = stack.enter_context(_http(model_url, tools_url))
+        http = stack.enter_context(_http(options.sdk, model_url, tools_url))
         offered, call = OFFERED, _remote(http, tools_url, timeout)
         if options.tools == "local":
             call = _local(stack.enter_context(closing(book.connect(options.db))))
@@ -69,9 +63,8 @@ def main(arguments: Sequence[str]) -> int:
 
             final = lead(model_url, options.model, (SYSTEM, prompt), call, options.max_steps)
         else:
-            client = _client(http, model_url)
-            agent = Agent(client, options.model, call, stream=options.stream, offered=offered)
-            final = agent.run(prompt, options.max_steps)
+            chat = _chat(options.sdk, http, model_url, options.model, stream=options.stream)
+            final = Agent(chat, call, offered=offered).run(prompt, options.max_steps)
     if final is None:
         print(f"no final answer within {options.max_steps} steps", file=sys.stderr)
         return 3
@@ -95,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--stream", action="store_true", help="have the answers streamed")
     parser.add_argument(
+        "--sdk",
+        choices=("openai", "none"),
+        default="openai",
+        help="ask the model through the openai SDK, or by plain HTTP without retries",
+    )
+    parser.add_argument(
         "--websocket", action="store_true", help="ask for responses over a WebSocket, as Codex does"
     )
     parser.add_argument("--max-steps", type=int, default=60)
@@ -106,28 +105,20 @@ class Agent:
     """Asks the model, runs the tools it calls, tells it the results, until it calls none."""
 
     def __init__(
-        self,
-        client: openai.OpenAI,
-        model: str,
-        call: Tool,
-        *,
-        stream: bool = False,
-        offered: Sequence[ChatCompletionToolParam] | None = None,
+        self, chat: Chat, call: Tool, *, offered: Sequence[Mapping[str, object]] | None = None
     ) -> None:
-        self._client = client
+        self._chat = chat
         self._offered = OFFERED if offered is None else offered
-        self._model = model
         self._call = call
-        self._stream = stream
 
     def run(self, prompt: str, max_steps: int) -> str | None:
         """The final answer; None where the steps run out."""
-        messages: list[ChatCompletionMessageParam] = [
+        messages: list[Message] = [
             {"role": "system", "content": SYSTEM},
             {"role": "user", "content": prompt},
         ]
         for _ in range(max_steps):
-            text, calls = self._ask(messages)
+            text, calls = self._chat.ask(messages, self._offered)
             if not calls:
                 return text
             messages.append({"role": "assistant", "content": text, "tool_calls": calls})
@@ -137,27 +128,8 @@ class Agent:
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
         return None
 
-    def _ask(self, messages: list[ChatCompletionMessageParam]) -> tuple[str, list[ToolCall]]:
-        # Given as `messages`, the SDK would compare every field of every message with the types
-        # of all its parameters, which takes two thirds of a run; the wire is the same.
-        body = {"messages": messages, "tools": self._offered}
-        create = self._client.chat.completions.create
-        if self._stream:
-            usage: ChatCompletionStreamOptionsParam = {"include_usage": True}
-            with create(
-                model=self._model, messages=(), stream=True, stream_options=usage, extra_body=body
-            ) as stream:
-                return _joined(stream)
-        message = create(model=self._model, messages=(), extra_body=body).choices[0].message
-        calls = [
-            _tool_call(call.id, call.function.name, call.function.arguments)
-            for call in message.tool_calls or ()
-            if call.type == "function"
-        ]
-        return message.content or "", calls
 
-
-OFFERED: tuple[ChatCompletionToolParam, ...] = tuple(
+OFFERED: tuple[Mapping[str, object], ...] = tuple(
     {
         "type": "function",
         "function": {
@@ -170,37 +142,23 @@ OFFERED: tuple[ChatCompletionToolParam, ...] = tuple(
 )
 
 
-def _joined(stream: Iterable[ChatCompletionChunk]) -> tuple[str, list[ToolCall]]:
-    """Text and calls of a streamed answer; the pieces of a call are joined by their index."""
-    texts: list[str] = []
-    calls: dict[int, ToolCall] = {}
-    for chunk in stream:
-        for choice in chunk.choices:
-            texts.append(choice.delta.content or "")
-            for piece in choice.delta.tool_calls or ():
-                call = calls.setdefault(piece.index, _tool_call("", "", ""))
-                call["id"] += piece.id or ""
-                if piece.function is not None:
-                    call["function"]["name"] += piece.function.name or ""
-                    call["function"]["arguments"] += piece.function.arguments or ""
-    return "".join(texts), [call for _, call in sorted(calls.items())]
-
-
-def _tool_call(id: str, name: str, arguments: str) -> ToolCall:
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def _http(*urls: str) -> httpx.Client:
+def _http(sdk: str, *urls: str) -> httpx.Client:
     """One keep-alive client for everything; it follows the proxy variables."""
+    client = httpx.Client
+    if sdk == "openai":
+        from openai import DefaultHttpxClient as client  # half a second that `--sdk none` saves
     if any(url.startswith("https:") for url in urls):
-        return openai.DefaultHttpxClient()
+        return client()
     # Reading the system's certificates takes longer than a run; without any, TLS is refused.
-    return openai.DefaultHttpxClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return client(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
-def _client(http: httpx.Client, url: str) -> openai.OpenAI:
-    key = os.environ.get("OPENAI_API_KEY", "practice")
-    return openai.OpenAI(base_url=url, api_key=key, http_client=http, timeout=120)
+def _chat(sdk: str, http: httpx.Client, url: str, model: str, *, stream: bool = False) -> Chat:
+    if sdk == "none":
+        return PlainChat(http, url, model)
+    from scenarios.practice.openai_chat import OpenAIChat
+
+    return OpenAIChat(http, url, model, stream=stream)
 
 
 def _remote(http: httpx.Client, url: str, timeout: float) -> Tool:
@@ -238,14 +196,12 @@ def _local(shop: sqlite3.Connection) -> Tool:
 
 def warm_up() -> None:
     """Load what the SDK and its HTTP client load on first use: two runs that reach no network."""
-    _http().close()
+    _http("openai").close()
     "localhost".encode("idna")  # every look-up of a host name does this, and loads a codec
     for stream in (False, True):
         with httpx.Client(transport=httpx.MockTransport(_answer)) as http:
-            agent = Agent(
-                _client(http, "http://nowhere/v1"), "none", lambda *_: "{}", stream=stream
-            )
-            agent.run("", 2)
+            chat = _chat("openai", http, "http://nowhere/v1", "none", stream=stream)
+            Agent(chat, lambda *_: "{}").run("", 2)
 
 
 def _answer(request: httpx.Request) -> httpx.Response:
@@ -254,7 +210,7 @@ def _answer(request: httpx.Request) -> httpx.Response:
     stream, first = asked.get("stream", False), len(asked["messages"]) == 2
     said: dict[str, object] = {"role": "assistant", "content": "."}
     if first:
-        said["tool_calls"] = [{"index": 0, **_tool_call("1", "get_order", "{}")}]
+        said["tool_calls"] = [{"index": 0, **tool_call("1", "get_order", "{}")}]
     choice = {"index": 0, "delta" if stream else "message": said, "finish_reason": "stop"}
     kind = "chat.completion.chunk" if stream else "chat.completion"
     body = json.dumps({"id": "", "object": kind, "created": 0, "model": "", "choices": [choice]})

@@ -20,6 +20,8 @@ from tests.practice import port, program, run
 
 PROMPT: list[dict[str, str]] = [{"role": "user", "content": TASKS["refund-1"].prompt}]
 
+TOOLS: Any = OFFERED
+
 type Ask[R] = Callable[[openai.AsyncOpenAI], Coroutine[None, None, R]]
 
 
@@ -37,14 +39,14 @@ def asking[R](ask: Ask[R], **settings: Any) -> R:
 
 
 async def whole(client: openai.AsyncOpenAI, messages: Any, model: str) -> ChatCompletion:
-    return await client.chat.completions.create(model=model, messages=messages, tools=OFFERED)
+    return await client.chat.completions.create(model=model, messages=messages, tools=TOOLS)
 
 
 async def events(
     client: openai.AsyncOpenAI, messages: Any, model: str, **options: Any
 ) -> AsyncIterator[ChatCompletionChunk]:
     stream = await client.chat.completions.create(
-        model=model, messages=messages, tools=OFFERED, stream=True, **options
+        model=model, messages=messages, tools=TOOLS, stream=True, **options
     )
     async for chunk in stream:
         yield chunk
