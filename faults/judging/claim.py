@@ -35,6 +35,12 @@ def read_claim(final: FinalTurns) -> ClaimReading:
         return _reading(last, "structure") if last.claim == "delivered" else _submitted(final)
     if is_action(messages[-1]) and last.claim != "delivered" and call is None:
         return ClaimReading("none", "last", messages[-1][-SHOWN:], "ends in an action")
+    if (
+        call is not None
+        and call.hands_over
+        and not (last.claim == "delivered" and last.is_explicit)
+    ):
+        return _handed_over(call, messages)
     if last.claim != "none" and not (broken and not last.is_explicit):
         return _beside(last, messages)
     if broken:
@@ -60,6 +66,15 @@ def _ended(final: FinalTurns, words: tuple[str, ...]) -> bool:
     return any(word in ended for word in words)
 
 
+def _handed_over(call: Structured, messages: tuple[str, ...]) -> ClaimReading:
+    """A run whose last act is a hand-over: partial if the agent said before what it had done."""
+    for text in messages:
+        read = read_text(text)
+        if read.claim in ("delivered", "partial") and read.is_explicit:
+            return ClaimReading("partial", "tool", read.evidence[:SHOWN], "done, then handed over")
+    return ClaimReading("abstained", "tool", call.quote, "the last call hands over")
+
+
 def _reading(read: MessageReading, basis: Basis) -> ClaimReading:
     return ClaimReading(read.claim, basis, read.evidence[:SHOWN], read.reason)
 
@@ -70,13 +85,20 @@ def _submitted(final: FinalTurns) -> ClaimReading:
 
 
 def _beside(last: MessageReading, messages: tuple[str, ...]) -> ClaimReading:
-    """The last message's claim; partial if it refuses one wish after another was fulfilled."""
-    if last.claim in _NEGATIVE and len(messages) > 1:
-        before = read_text(messages[0])
-        if before.claim in ("delivered", "partial") and before.is_explicit:
-            return ClaimReading("partial", "previous", before.evidence[:SHOWN],
-                                f"done before, and the last message {last.reason}")  # fmt: skip
-    return _reading(last, "last")
+    """The last message's claim; partial if one wish was fulfilled and another one refused."""
+    if len(messages) < 2 or last.claim not in (*_NEGATIVE, "delivered"):
+        return _reading(last, "last")
+    before = read_text(messages[0])
+    if last.claim == "delivered":
+        refused = last.is_explicit and before.claim == "asks" and before.refuses
+        return _part(before, last) if refused else _reading(last, "last")
+    done = before.claim in ("delivered", "partial") and before.is_explicit
+    return _part(before, last) if done else _reading(last, "last")
+
+
+def _part(before: MessageReading, last: MessageReading) -> ClaimReading:
+    reason = f"the message before {before.reason}, the last one {last.reason}"
+    return ClaimReading("partial", "previous", before.evidence[:SHOWN], reason)
 
 
 def _structured(found: Structured) -> MessageReading:

@@ -50,10 +50,11 @@ def _asking(said: tuple[Said, ...], heard: list[Said], kinds: list[Kind]) -> Mes
     before = [each for each in heard if each.kind not in ("ask", "question")]
     if "done" in kinds and last.kind == "question":
         return _negative(before, kinds) or _positive(before, kinds)
-    if {"refuse", "fail", "handover"} & set(kinds) and (last.offers_handover or _offers(said)):
+    if last.offers_handover or (last.kind == "question" and _offers(said)):
         claim: Claim = "partial" if "done" in kinds else "abstained"
         return MessageReading(claim, last.text, "offers to hand over")
-    return MessageReading("asks", last.text, "ends with a question", False)
+    refuses = "refuse" in kinds
+    return MessageReading("asks", last.text, "ends with a question", False, refuses)
 
 
 def _offers(said: tuple[Said, ...]) -> bool:

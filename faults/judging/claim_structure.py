@@ -21,6 +21,8 @@ class Structured:
     quote: str
     is_answer: bool = True
     """Whether that text is marked as the answer: then a plain statement is one."""
+    hands_over: bool = False
+    """Whether it is a call that hands over to somebody else."""
 
 
 _STATUSES: Mapping[str, Status] = {
@@ -122,7 +124,7 @@ def structured_call(turn: ToolTurn) -> Structured | None:
     name, inside = found[1], found[2].strip()
     for pattern, status in _BY_NAME:
         if pattern.search(name):
-            return Structured(status, None, quote)
+            return Structured(status, None, quote, hands_over=pattern is _HANDS_OVER)
     if not _SUBMITS.match(name):
         return None
     given = _object(inside if inside.startswith("{") else "{" + inside + "}")

@@ -34,3 +34,5 @@ class MessageReading:
     reason: str
     is_explicit: bool = True
     """False for what any message in the middle of a run may say: a statement, a question."""
+    refuses: bool = False
+    """Whether it refuses something beside what it claims."""
