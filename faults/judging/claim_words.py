@@ -31,11 +31,13 @@ FRAGMENT = 3
 """Words under which a clause without a cue is no sentence."""
 LEAST_SHARE = 0.08
 """Share of function words under which a text is in no language that is known."""
+ALIKE = 0.7
+"""Share of the best language's share from which another one is read too."""
 SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Language:
     """The cues of one language."""
 
@@ -44,6 +46,8 @@ class Language:
     blank: re.Pattern[str]
     condition: re.Pattern[str]
     """What is said under a condition, and so not said to be; offers are made under one."""
+    reason: re.Pattern[str]
+    """Why something was done, which is not what was done; rules are such reasons, and count."""
     contrast: re.Pattern[str]
     handover: re.Pattern[str]
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...]
@@ -76,14 +80,15 @@ def languages() -> tuple[Language, ...]:
 def _language(code: str, table: dict[str, str | list[str]]) -> Language:
     def pattern(name: str) -> re.Pattern[str]:
         cues = table.get(name, [])
-        cues = [cues] if isinstance(cues, str) else cues
-        return re.compile("|".join(f"(?:{cue})" for cue in cues) or r"(?!)")
+        joined = "|".join(f"(?:{cue})" for cue in ([cues] if isinstance(cues, str) else cues))
+        return re.compile(joined.replace("VERBS", str(table.get("verbs"))) or r"(?!)")
 
     return Language(
         code=code,
         words=frozenset(str(table["words"]).split()),
         blank=pattern("blank"),
         condition=pattern("condition"),
+        reason=pattern("reason"),
         contrast=pattern("contrast"),
         handover=pattern("handover"),
         kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
@@ -93,14 +98,16 @@ def _language(code: str, table: dict[str, str | list[str]]) -> Language:
     )
 
 
-def language_of(text: str) -> Language | None:
-    """The language with the largest share of its function words in a folded text.
+def languages_of(text: str) -> tuple[Language, ...]:
+    """The languages whose function words make up a folded text, the likeliest first.
 
-    None if that is less than LEAST_SHARE.
+    Those within ALIKE of the best are all kept, since related languages share such words; none if
+    the best has less than LEAST_SHARE.
     """
-    scored = [(_share(text, language), language) for language in languages()]
-    share, best = max(scored, key=lambda each: each[0])
-    return best if share >= LEAST_SHARE else None
+    shares = {language: _share(text, language) for language in languages()}
+    best = max(shares.values())
+    kept = [each for each, share in shares.items() if LEAST_SHARE <= share >= ALIKE * best]
+    return tuple(sorted(kept, key=lambda language: -shares[language]))
 
 
 def _share(text: str, language: Language) -> float:
@@ -114,13 +121,12 @@ def _share(text: str, language: Language) -> float:
 def say(text: str) -> tuple[Said, ...]:
     """What each clause of a text does, in order."""
     found = clauses(text)
-    language = language_of(" ".join(clause.folded for clause in found))
-    tried = (language,) if language else languages()
-    split = language.contrast if language else re.compile(r"(?!)")
+    known = languages_of(" ".join(clause.folded for clause in found))
+    english = languages()[0]
+    tried = known if english in known else (*known, english) if known else languages()
+    split = known[0].contrast if known else re.compile(r"(?!)")
     return tuple(
-        _said(part, tried, known=language is not None)
-        for clause in found
-        for part in _parts(clause, split)
+        _said(part, tried, known=bool(known)) for clause in found for part in _parts(clause, split)
     )
 
 
@@ -158,6 +164,8 @@ def _kind(clause: Clause, language: Language) -> Kind | None:
             return kind
         if kind == "offer":
             told = language.condition.sub(" ", told)
+        if kind == "refuse":
+            told = language.reason.sub(" ", told)
     return None
 
 

@@ -48,6 +48,11 @@ LEFT_OUT = "\n[... cut ...]\n"
 _LEFT_OUT = re.compile(r"\s*\[\.\.\.[^\]\n]{0,40}\]\s*")
 _SPEAKER = re.compile(r"^\s*\[[\w .()>-]{1,60}\]\s+(?=\S)")
 _NOTICE = re.compile(r"\s*\[[^\n]*[^\W\d_]{2}[^\n]*\]\s*")
+_LIMIT = re.compile(
+    r"(?i)\W*(?:agent )?(?:stopped|terminated|ended|finished)? ?(?:due to|because of|:)? ?"
+    r"(?:the )?(?:max(?:imum)?(?: number of)? \w+|\w+) ?(?:iterations?|limit|budget)"
+    r"(?: or \w+ limit)?(?: (?:was |has been )?(?:reached|exceeded|exhausted|hit))?\W*"
+)
 _STOP = re.compile(r"(?im)^[\W_]*(?:terminate|stop|end|eof|eos|exit|over|end_turn)[\W_]*$")
 _CUT = re.compile(r"[^\W\d_A-Z]|[,(\[{+\-]")
 
@@ -78,10 +83,11 @@ def parts(text: str) -> list[str]:
 def spoken(text: str) -> str:
     """What the agent itself said: without its name before it, stop words and a program's notice.
 
-    A whole message in square brackets that is no list was written by the program around it.
+    A whole message in square brackets that is no list was written by the program around it, as
+    was one that says nothing but that a limit was reached.
     """
     text = clip(text)
-    if _NOTICE.fullmatch(text) and not _is_list(text):
+    if _LIMIT.fullmatch(text[:200]) or _NOTICE.fullmatch(text) and not _is_list(text):
         return ""
     return _STOP.sub("", _SPEAKER.sub("", text)).strip()
 
