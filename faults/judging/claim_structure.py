@@ -89,7 +89,7 @@ _GIVES_UP = re.compile(
 _REFUSES = re.compile(r"(?i)(^|[_.:/-])(refuse|decline|abstain|reject)(_\w+)?$")
 _CALL = re.compile(r"(?s)^\s*([A-Za-z_][\w.:/-]{0,80})\s*[(\[{](.*?)[)\]}]?\s*$")
 _SUBMITS_BY_COMMAND = re.compile(
-    r"(?im)^\W*(?:echo\s+\W?)?(?:submit|COMPLETE_TASK\w*|FINAL_OUTPUT|TASK_COMPLETED?)\b(?!\s*[(\[{:])"
+    r"(?im)^[^\w\n]*+(?:echo\s+\W?)?(?:submit|COMPLETE_TASK\w*|FINAL_OUTPUT|TASK_COMPLETED?)\b(?!\s*[(\[{:])"
 )
 _BLOCK = re.compile(r"```[\w+-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _ACTION = re.compile(
@@ -99,9 +99,9 @@ _ACTION = re.compile(
 _LOOSE = re.compile(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
-    r"(?im)^[\W_]*(?:the |my )?(?:final[ _](?:answer|result|output|response)|answer|ANTWORT|"
+    r"(?im)^(?:[^\w\n]|_)*+(?:the |my )?(?:final[ _](?:answer|result|output|response)|answer|ANTWORT|"
     r"réponse(?: finale)?|respuesta(?: final)?|resposta(?: final)?|risposta(?: finale)?|"
-    r"endergebnis|答案|最终答案|最終回答|回答|答え)[\W_]*?(?::|：|=|\bis\b)[ \t*_`]*(.*)$"
+    r"endergebnis|答案|最终答案|最終回答|回答|答え)(?:[^\w\n]|_)*?(?::|：|=|\bis\b)[ \t*_`]*(.*)$"
 )
 _TAGGED = re.compile(
     r"(?is)(?:<(final_?answer|answer|result|solution)>(.*?)</\1>|\[answer\](.*?)(?:\[/answer\]|\Z)|"

@@ -53,7 +53,9 @@ _LIMIT = re.compile(
     r"(?:the )?(?:max(?:imum)?(?: number of)? \w+|\w+) ?(?:iterations?|limit|budget)"
     r"(?: or \w+ limit)?(?: (?:was |has been )?(?:reached|exceeded|exhausted|hit))?\W*"
 )
-_STOP = re.compile(r"(?im)^[\W_]*(?:terminate|stop|end|eof|eos|exit|over|end_turn)[\W_]*$")
+_STOP = re.compile(
+    r"(?im)^(?:[^\w\n]|_)*+(?:terminate|stop|end|eof|eos|exit|over|end_turn)(?:[^\w\n]|_)*+$"
+)
 _CUT = re.compile(r"[^\W\d_A-Z]|[,(\[{+\-]")
 
 
