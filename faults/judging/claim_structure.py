@@ -99,7 +99,8 @@ _ACTION = re.compile(
 _LOOSE = re.compile(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
-    r"(?im)^(?:[^\w\n]|_)*+(?:the |my )?(?:final[ _](?:answer|result|output|response)|answer|ANTWORT|"
+    r"(?im)^(?:[^\w\n]|_)*+(?:the |my )?"
+    r"(?:final[ _](?:answer|result|output|response)|answer|antwort|"
     r"réponse(?: finale)?|respuesta(?: final)?|resposta(?: final)?|risposta(?: finale)?|"
     r"endergebnis|答案|最终答案|最終回答|回答|答え)(?:[^\w\n]|_)*?(?::|：|=|\bis\b)[ \t*_`]*(.*)$"
 )

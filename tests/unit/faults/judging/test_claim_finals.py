@@ -1,6 +1,5 @@
 """Claims of real agents, which others labelled: how often they are read right."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,8 @@ from stumble.calibrating import calibrate
 
 
 @pytest.fixture(scope="module")
-def found(shared: Path) -> Iterator[Agreement]:
-    yield calibrate(shared / "finals" / "finals.jsonl").all
+def found(shared: Path) -> Agreement:
+    return calibrate(shared / "finals" / "finals.jsonl").all
 
 
 def test_few_are_left_unknown(found: Agreement) -> None:
