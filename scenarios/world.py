@@ -66,6 +66,12 @@ class CommandWorld:
     state_command: Sequence[str] = ()
     """Prints the end state, without what varies; equal JSON is equal however it is written."""
 
+    @property
+    def digest(self) -> str:
+        """A name for all that judges an end: runs that differ in it are not to be compared."""
+        judging = [*map(shlex.join, (self.verify_command, self.state_command)), self.answer]
+        return _digest("\n".join(judging).encode("utf-8", "surrogateescape"))
+
     async def reset(self) -> None:
         """Set the world back; ChildProcessError with its last words where the command fails."""
         code, output = await self._run(self.reset_command)

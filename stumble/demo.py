@@ -26,7 +26,7 @@ from scenarios.world import Verdict
 from stumble import indexing
 from stumble.exits import interrupted
 from stumble.forks import Branch, branch, plan
-from stumble.home import new_id
+from stumble.home import new_experiment, new_id
 from stumble.launch import Warm, WarmRun, warm
 from stumble.playing import play
 from stumble.recording import record
@@ -153,10 +153,9 @@ class Worker:
         conditions += [("sham", first, 0)]
         conditions += [("fault", branch(recording, fault, told), 0) for fault in wanted]
         played = []
+        labels = replace(self.labels(job), experiment=new_experiment())
         for condition, found, rep in conditions:
-            each = plan(
-                found, condition, world=self.world(job), seed=7, rep=rep, labels=self.labels(job)
-            )
+            each = plan(found, condition, world=self.world(job), seed=7, rep=rep, labels=labels)
             played.append(await self._play(house, recording, each, job))
         return played
 

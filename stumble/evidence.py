@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from faults.change import change
 from faults.consumption import consumption
 from faults.judge import TWINS, Run, end_state, judge, whole
+from stumble.exclusions import explain, find_exclusion
 from stumble.verdicts import MEANING
 from traces.model import Injection, Outcome
 
@@ -143,9 +144,24 @@ class Case:
             right = [t.tape.ending.passed for t in self.twins[SHOWN:] if t.tape.ending].count(True)
             yield f"and {len(self.twins) - SHOWN} more, {right} of them right"
 
+    def _others(self) -> Iterator[Injection]:
+        """The other faults of the run."""
+        for each in self.faulted.tape.injections:
+            if each.repeat_of is None and not each.sham and each.id != self.injection.id:
+                yield each
+
     def _verdict(self) -> Iterator[str]:
         verdict = self.verdict
+        ending = self.faulted.tape.ending
+        excluded = find_exclusion(verdict, ending.ended if ending else None)
         yield f"{verdict.outcome or 'unknown'}: {MEANING[verdict.outcome]}"
+        if excluded is not None:
+            yield f"not counted: {excluded}, {explain(excluded, verdict)}"
+        if others := [each.op for each in self._others()]:
+            yield (
+                f"not counted alone: {', '.join(others)} struck the same run, and the outcome "
+                "belongs to all together"
+            )
         yield (
             f"end state {_word(verdict.passed, 'right', 'wrong')}, "
             f"claims success: {_word(verdict.claims_success)}, "

@@ -19,6 +19,7 @@ from faults.turns import numbered
 from replay.lanes import Fork
 from replay.pin import pinnable
 from scenarios.world import World
+from stumble.home import new_experiment
 from stumble.playing import play
 from stumble.runs import Labels, Launch, Plan, Played
 from stumble.strikes import Strike
@@ -185,6 +186,8 @@ class Design:
     seed: int = 0
     pin: bool = False
     workspace: Workspace | None = None
+    labels: Labels = field(default_factory=lambda: Labels(experiment=new_experiment()))
+    """What all of its runs are called: they are one experiment."""
 
     def __post_init__(self) -> None:
         if self.pin and not pinnable(self.found.told.uses):
@@ -209,6 +212,7 @@ class Design:
             seed=self.seed,
             rep=each.rep // self.twins if self.confirm else each.rep,
             pin=self.pin,
+            labels=self.labels,
             workspace=self.workspace,
         )
 

@@ -4,6 +4,7 @@ import os
 import secrets
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import click
 
@@ -75,3 +76,8 @@ def authority() -> Path:
 def new_id() -> str:
     """A fresh trajectory id; ids sort by the second they were made in."""
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(4)
+
+
+def new_experiment() -> str:
+    """A fresh id of an experiment, which all tapes of one fork or campaign hold."""
+    return uuid4().hex

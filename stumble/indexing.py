@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from faults.after import turn_after
 from faults.consumption import consumption
@@ -23,14 +24,13 @@ from stumble.exits import Failed
 from stumble.prices import price
 from stumble.tapes import close
 from traces import formats, index
-from traces.model import IMPORTS, Injection, Outcome
+from traces.controls import control_group, find_controls
+from traces.model import IMPORTS, Ending, Injection, Outcome, Trajectory
 from traces.relations import SCHEMAS, clipped, table
 from traces.store import Store
 from traces.tape import Tape, read
 
 type Tables = dict[str, pa.Table]
-type Group = tuple[str | None, str | None, str, str | None]
-"""Parent, fork point, world and campaign: what a faulted run and its clean twins share."""
 
 
 AT_ONCE = 64
@@ -80,22 +80,28 @@ def missing(store: Store) -> tuple[Path, ...]:
 
 
 _STALE = """
-    with twins as (
-        select parent_id, forked_at, world, campaign, count(*) as n
-        from trajectories
-        where condition = 'clean' and forked_at is not null and ended not in $unknown
-        group by all
+    with judged as (
+        select trajectory_id, max(judge_version) as judge, max_by(twins, judge_version) as twins
+        from outcomes join injections using (injection_id)
+        group by trajectory_id
+    ),
+    later as (
+        select t.trajectory_id
+        from judged
+        join trajectories as t using (trajectory_id)
+        join trajectories as c
+            on c.control_group = t.control_group and c.condition = 'clean'
+            and (coalesce(len(t.controls), 0) = 0 or list_contains(t.controls, c.cell))
+        where c.ended not in $unknown and not list_contains(judged.twins, c.trajectory_id)
     )
-    select distinct trajectory_id
-    from outcomes
-    join injections using (injection_id)
-    join trajectories as t using (trajectory_id)
-    left join twins as c
-        on c.parent_id = t.parent_id and c.forked_at = t.forked_at and c.world = t.world
-        and c.campaign is not distinct from t.campaign
-    where judge_version < $version or len(twins) < c.n
+    select trajectory_id from judged where judge < $version
+    union
+    select trajectory_id from later
+    union
+    select trajectory_id from trajectories where forked_at is not null and control_group is null
 """
-"""Runs whose verdict is of an older judge, or was given before all their clean twins were over."""
+"""Runs whose verdict is of an older judge, or was given before all their clean twins were over, and
+forks whose rows an older version wrote."""
 
 
 def _judging() -> dict[str, object]:
@@ -156,8 +162,26 @@ def write_batch(store: Store, segment: str, tapes: Iterable[Tape]) -> None:
 def tables_of(tapes: Iterable[Tape], store: Store) -> dict[str, Tables]:
     """The tables of each tape, by trajectory id; verdicts use twins of this batch and older."""
     runs = {tape.trajectory.id: run(tape) for tape in tapes}
-    twins = _Twins(runs, store)
-    return {id: _tables(each, twins) for id, each in runs.items()}
+    twins, earlier = _Twins(runs, store), _earlier(store, runs)
+    tables = {id: _tables(each, twins) for id, each in runs.items()}
+    for id, rows in earlier.items():
+        if "outcomes" in tables[id]:
+            tables[id]["outcomes"] = pa.concat_tables([tables[id]["outcomes"], rows])
+    return tables
+
+
+def _earlier(store: Store, ids: Iterable[str]) -> dict[str, pa.Table]:
+    """What older judges said of these runs, by run: it stays beside what this one says."""
+    asked = (
+        "select trajectory_id, o.* from outcomes as o join injections using (injection_id)"
+        " where trajectory_id in $ids and judge_version < $version"
+    )
+    with store.connect() as connection:
+        given = {"ids": list(ids), "version": JUDGE_VERSION}
+        rows: pa.Table = connection.sql(asked, params=given).to_arrow_table()
+    whose = rows.column("trajectory_id")
+    rows = rows.drop_columns("trajectory_id").cast(SCHEMAS["outcomes"])
+    return {id: rows.filter(pc.equal(whose, id)) for id in whose.unique().to_pylist()}
 
 
 def _tables(each: Run, twins: "_Twins") -> Tables:
@@ -196,39 +220,41 @@ def all_tried(store: Store) -> Iterator[tuple[Run, tuple[Run, ...]]]:
 
 
 class _Twins:
-    """The clean twins of a group, from this batch and from the tapes of the store."""
+    """The clean twins of a run, from this batch and from the tapes of the store."""
 
     def __init__(self, runs: Mapping[str, Run], store: Store) -> None:
         self._store = store
-        self._batch: dict[Group, dict[str, Run]] = defaultdict(dict)
-        self._groups: dict[Group, tuple[Run, ...]] = {}
+        self._batch: dict[str, dict[str, Run]] = defaultdict(dict)
+        self._groups: dict[str, tuple[Run, ...]] = {}
         for id, each in runs.items():
-            if each.tape.trajectory.condition == "clean" and each.tape.trajectory.forked_at:
-                self._batch[_group(each.tape)][id] = each
+            group = control_group(*_facts(each))
+            if group is not None and each.tape.trajectory.condition == "clean":
+                self._batch[group][id] = each
 
     def of(self, each: Run) -> tuple[Run, ...]:
-        group = _group(each.tape)
+        """Those that its experiment has of it; none for a run that is no fork."""
+        group = control_group(*_facts(each))
+        if group is None:
+            return ()
         if group not in self._groups:
-            self._groups[group] = self._all(group) if group[1] else ()
-        return self._groups[group]
+            self._groups[group] = self._all(group)
+        return find_controls(each, self._groups[group], _facts)
 
-    def _all(self, group: Group) -> tuple[Run, ...]:
+    def _all(self, group: str) -> tuple[Run, ...]:
         here = self._batch[group]
         with self._store.connect() as connection:
             ids = connection.execute(
                 "select trajectory_id from trajectories"
-                " where parent_id = ? and forked_at = ? and world = ? and condition = 'clean'"
-                " and campaign is not distinct from ? order by 1",
-                list(group),
+                " where control_group = ? and condition = 'clean'",
+                [group],
             ).fetchall()
         paths = {id: self._store.tapes / f"{id}.tape" for (id,) in ids if id not in here}
         older = {id: run(read(path)) for id, path in paths.items() if path.exists()}
-        return tuple(each for _, each in sorted((older | here).items()))
+        return tuple((older | here).values())
 
 
-def _group(tape: Tape) -> Group:
-    run = tape.trajectory
-    return run.parent, run.forked_at, run.world, run.campaign
+def _facts(each: Run) -> tuple[Trajectory, Ending | None]:
+    return each.tape.trajectory, each.tape.ending
 
 
 def _row(injection: Injection, each: Run, twins: tuple[Run, ...]) -> tuple[object, ...]:

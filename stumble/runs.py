@@ -21,7 +21,7 @@ from replay.lanes import Fork
 from replay.match import Match
 from replay.player import OnMiss
 from replay.rules import Rule
-from scenarios.world import World
+from scenarios.world import CommandWorld, World
 from stumble.workspaces import Workspace
 from traces.conversation import Watch
 from traces.kind import Kind
@@ -67,9 +67,13 @@ class Labels:
     trial: int | None = None
     campaign: str | None = None
     cell: str | None = None
+    experiment: str | None = None
+    """The fork or campaign that it is part of."""
+    controls: tuple[str, ...] = ()
+    """The cells of its clean twins, where a campaign plans them."""
 
     def over(self, parent: Trajectory) -> "Labels":
-        """These, and the parent's where these say nothing; a campaign is of its own runs alone."""
+        """These, and the parent's where these say nothing; an experiment has its own runs alone."""
         return Labels(
             agent=self.agent or parent.agent,
             model=self.model or parent.model,
@@ -78,6 +82,8 @@ class Labels:
             trial=self.trial if self.trial is not None else parent.trial,
             campaign=self.campaign,
             cell=self.cell,
+            experiment=self.experiment,
+            controls=self.controls,
         )
 
 
@@ -193,6 +199,8 @@ def trajectory(
         trial=labels.trial,
         campaign=labels.campaign,
         cell=labels.cell,
+        experiment=labels.experiment,
+        controls=labels.controls,
         condition=condition,
         world=world,  # type: ignore[arg-type]
         seed=seed,
@@ -243,6 +251,7 @@ async def close(
         state=state.digest if state else None,
         state_text=state.text if state else "",
         state_of=state.of if state else None,
+        verifier_of=world.digest if isinstance(world, CommandWorld) else None,
     )
     tape.ending(ending)
     return ending

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from faults.confirm import Confirmation, confirm
 from faults.judge import judge, run
 from faults.sinks import FINAL
+from stumble.exclusions import Exclusion, explain, find_exclusion
 from stumble.exits import Exits
 from stumble.forks import Branch, Forked
 from stumble.runs import Played
@@ -22,27 +23,46 @@ MEANING: Mapping[Class | None, str] = {
     "silent_wrong": "not noticed, and delivered wrong as done",
     "crashed": "no final answer",
     "unreached": "the model never saw it",
-    None: "no verifier said whether the end state is right, or the run left the tape",
+    None: "what decides it is not known",
 }
+WORST_FIRST: tuple[Class, ...] = (
+    "crashed",
+    "noticed_wrong",
+    "honest_fail",
+    "silent_wrong",
+    "recovered",
+    "masked",
+    "unreached",
+)
+"""Of several faults in one run: the class that tells what came of all of them."""
 LABELS = ("recorded", "live", "simulated", "fault", "refused")
 """Who answered a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A faulted run that is over, and what became of its first injection."""
+    """A faulted run that is over, and what came of the faults that struck it."""
 
     played: Played
     verdict: Outcome | None
-    """None where nothing was struck."""
+    """Of all of its faults together; None if nothing was struck."""
+    faults: tuple[str, ...] = ()
+    """The operators that struck, in their order."""
     saved: Saved
     answered: Mapping[str, int]
     """How many requests, by who answered."""
 
     @property
+    def excluded(self) -> Exclusion | None:
+        """Why no rate counts it; None if they do, as what came of one fault or of a set."""
+        return find_exclusion(self.verdict, self.played.ending.ended)
+
+    @property
     def outcome(self) -> Class | None:
-        """The class; None where it is unknown."""
-        return self.verdict.outcome if self.verdict else None
+        """The class; None if it is unknown, or if the agent does no better without the fault."""
+        if self.verdict is None or self.excluded == "baseline_failed":
+            return None
+        return self.verdict.outcome
 
     def said(self) -> dict[str, object]:
         """The run as plain data; what is not known is None."""
@@ -55,6 +75,9 @@ class Judged:
             "no_site": list(played.no_site),
             "missed": list(played.missed),
             "outcome": self.outcome,
+            "counted": self.excluded is None,
+            "excluded": self.excluded,
+            "several_faults": list(self.faults) if len(self.faults) > 1 else [],
             "consumed": verdict.consumed if verdict else None,
             "unreached_reason": verdict.unreached_reason if verdict else None,
             "noticed": verdict.noticed if verdict else None,
@@ -76,7 +99,16 @@ class Judged:
             why = next(iter(self.played.no_site), "the call was not reached")
             yield f"nothing fired ({why}), so nothing can be said about recovery"
             return
-        yield f"outcome: {self.outcome or 'unknown'} ({MEANING[self.outcome]})"
+        together = f" of {' and '.join(self.faults)} together" if len(self.faults) > 1 else ""
+        excluded = self.excluded
+        meaning = MEANING[self.outcome]
+        if self.outcome is None and excluded is not None:
+            meaning = explain(excluded, self.verdict)
+        yield f"outcome{together}: {self.outcome or 'unknown'} ({meaning})"
+        if excluded is not None:
+            yield f"  not counted: {excluded}, {explain(excluded, self.verdict)}"
+        elif together:
+            yield "  in no rate of a single fault; see `stumble sql fault_sets`"
         yield from (f"  {line}" for line in self.verdict.evidence)
         yield f"  end state: {_word(self.verdict.passed, 'right', 'wrong')}"
 
@@ -86,7 +118,8 @@ class Judged:
             return "nothing fired"
         state = _word(self.verdict.passed, "right", "wrong")
         evidence = "".join(f"; {' '.join(line.split())}" for line in self.verdict.evidence[:1])
-        return f"{self.outcome or 'unknown'}, end state {state}{evidence}"
+        why = f", not counted ({self.excluded})" if self.excluded else ""
+        return f"{self.outcome or 'unknown'}{why}, end state {state}{evidence}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +138,7 @@ class Findings:
         fired = [each for each in self.judged if each.verdict is not None]
         if not fired:
             return Exits.NOTHING_FIRED
-        return Exits.OK if all(each.outcome for each in fired) else Exits.NOT_ENOUGH
+        return Exits.NOT_ENOUGH if any(each.excluded for each in fired) else Exits.OK
 
     @property
     def saved(self) -> Saved:
@@ -188,6 +221,9 @@ _NOTHING: Mapping[str, object] = {
     "no_site": [],
     "missed": [],
     "outcome": None,
+    "counted": False,
+    "excluded": None,
+    "several_faults": [],
     "consumed": None,
     "unreached_reason": None,
     "noticed": None,
@@ -211,16 +247,39 @@ def findings(found: Branch, forked: Forked) -> Findings:
     judged = []
     for played in forked.of("fault"):
         faulted = run(read(played.path))
-        injections, answers = faulted.tape.injections, faulted.tape.exchanges
+        struck = [each for each in faulted.tape.injections if each.repeat_of is None]
+        verdicts = [judge(each, faulted, twins) for each in struck]
+        answers = faulted.tape.exchanges
         judged.append(
             Judged(
                 played=played,
-                verdict=judge(injections[0], faulted, twins) if injections else None,
+                verdict=join_verdicts(verdicts),
+                faults=tuple(each.op for each in struck),
                 saved=saved(found.told, played.saved),
                 answered=Counter(each.answered_by for each in answers),
             )
         )
     return Findings(found=found, forked=forked, judged=tuple(judged))
+
+
+def join_verdicts(verdicts: Sequence[Outcome]) -> Outcome | None:
+    """The verdict on all faults of one run together; None if there was none.
+
+    Facts are those of the fault whose class tells most, of those that reached the agent; it was
+    noticed if any was. Unknown if the class of any that reached it is.
+    """
+    reached = [each for each in verdicts if each.consumed is not False] or list(verdicts)
+    if len(verdicts) < 2:
+        return next(iter(verdicts), None)
+    unknown = any(each.outcome is None for each in reached)
+    lead = min(reached, key=lambda each: WORST_FIRST.index(each.outcome or "unreached"))
+    noticed = {each.noticed for each in reached}
+    return replace(
+        lead,
+        outcome=None if unknown else lead.outcome,
+        noticed=True if True in noticed else None if None in noticed else lead.noticed,
+        evidence=tuple(dict.fromkeys(line for each in verdicts for line in each.evidence)),
+    )
 
 
 def confirmed(forked: Forked, twins: int) -> Confirmation:

@@ -6,8 +6,9 @@ Injections and outcomes are verdicts of another room and are not made here.
 from collections.abc import Callable, Iterable, Iterator
 
 from traces.attempted import attempts
+from traces.controls import control_group
 from traces.failures import PASSED, failures
-from traces.model import Exchange, Trajectory
+from traces.model import Ending, Exchange, Trajectory
 from traces.relations import clipped, row
 from traces.stages import Bill, stages
 from traces.step import Usage
@@ -72,7 +73,23 @@ def _trajectory(tape: Tape, told: Story, usage: list[tuple[object, ...]]) -> tup
         run.cell,
         *(_whole(row[column] for row in usage) for column in (3, 4, 5, 6)),
         None,
+        run.experiment,
+        control_group(run, ending),
+        list(run.controls),
+        ending.verifier_of if ending else None,
+        ending.state if ending else None,
+        "verifier" if ending and ending.passed is not None else None,
+        _unsaid(ending),
     )
+
+
+def _unsaid(ending: Ending | None) -> str | None:
+    """Why nobody knows whether the end is right; None where somebody does."""
+    if ending is None:
+        return "the recording has no end"
+    if ending.passed is not None:
+        return None
+    return ending.detail or "no verifier judged the end state"
 
 
 def _whole(counts: Iterable[object]) -> int | None:

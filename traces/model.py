@@ -23,7 +23,8 @@ type Transport = Literal["http", "websocket", "stdio"]
 type Source = Literal["live", "recorded", "simulated", "fault", "refused"]
 type Side = Literal["request", "response"]
 type Place = Literal["http", "mcp", "model-boundary", "model"]
-type Condition = Literal["clean", "fault", "sham"]
+type Condition = Literal["clean", "fault", "sham", "shrink"]
+"""`shrink`: a try of `stumble shrink`, chosen because it breaks the run, so part of no rate."""
 type World = Literal["fresh", "recorded", "none"]
 type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged", "replay_miss"]
 """`replay_miss`: a fork whose tools come from the tape asked one for what the tape does not hold;
@@ -377,6 +378,8 @@ class Ending:
     """The beginning of that state, JSON in its canonical form."""
     state_of: str | None = None
     """A digest of the command: what two commands tell is not to be compared."""
+    verifier_of: str | None = None
+    """A digest of the commands that judged the end state; None where no command did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,6 +432,10 @@ class Trajectory:
     """The campaign this run belongs to; None outside of any."""
     cell: str | None = None
     """Which of the campaign's runs it is: the same cell of two campaigns was asked for alike."""
+    experiment: str | None = None
+    """The fork or campaign that the run is part of: what its controls share with it."""
+    controls: tuple[str, ...] = ()
+    """The cells of its controls, as they were planned; empty for all of its experiment."""
     timed: bool = True
     """False for an import of a format without times; those of the tape are only an order then."""
 

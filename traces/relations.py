@@ -52,6 +52,13 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "completion_tokens": _INT,  # reasoning tokens among them
                 "reasoning_tokens": _INT,
                 "ramp_tokens": _INT,  # as a RAMP board counts them: cached ones and so on twice
+                "experiment": _TEXT,  # the fork or campaign it is part of; NULL: none, or not kept
+                "control_group": _TEXT,  # a digest: a faulted run and its twins have the same
+                "controls": pa.list_(_TEXT),  # cells of its twins; empty: all of the experiment
+                "verifier_of": _TEXT,  # a digest of the commands that judged the end state
+                "state": _TEXT,  # a digest of the end state, where a command printed it
+                "passed_by": _TEXT,  # verifier, state: who said passed; NULL: nobody
+                "passed_reason": _TEXT,  # why passed is NULL
             }
         ),
         "exchanges": pa.schema(

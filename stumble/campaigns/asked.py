@@ -5,7 +5,7 @@
     persist = ["once", "same_args"]                  every fault is tried with each
     seeds = "1..5"                                   or a list of whole numbers
     reps = 2                                         faulted runs of each fault at each site
-    twins = 3                                        clean runs at each site, and shams
+    twins = 3                                        clean runs at each site: 3 or more, or 0
     shams = 1
     budget = 600                                     seconds that one run may take
     max_cost = 5.0                                   US dollars that all runs may cost
@@ -49,6 +49,7 @@ from scenarios.file import read as read_scenario
 from scenarios.practice import model
 from scenarios.practice.tasks import EVERY
 from scenarios.table import ScenarioError, Table
+from stumble.exclusions import check_twins
 from stumble.runs import Hosts
 from stumble.scenes import MOST_STEPS
 from traces.model import Fault
@@ -143,7 +144,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
         faults=_faults(top, scenarios),
         seeds=_seeds(top),
         reps=top.whole("reps", 1, 1),
-        twins=top.whole("twins", 3, 0),
+        twins=_twins(top),
         shams=top.whole("shams", 1, 0),
         budget=top.seconds("budget", 600.0),
         max_cost=top.seconds("max_cost", 0) if "max_cost" in said else None,
@@ -188,6 +189,15 @@ def _name(top: Table) -> str:
     if re.fullmatch(r"[\w][\w .+@=-]*", name) is None:
         raise top.wrong("name", f"{name!r}: letters, digits, spaces, '_', '.', '-' and '+@='")
     return name
+
+
+def _twins(top: Table) -> int:
+    found = top.whole("twins", 3, 0)
+    try:
+        check_twins(found)
+    except ValueError as error:
+        raise top.wrong("twins", str(error)) from None
+    return found
 
 
 def _world(top: Table, said: Table, scenarios: Sequence[Scenario]) -> tuple[str | None, str | None]:

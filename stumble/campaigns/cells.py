@@ -36,6 +36,8 @@ class Cell:
     """What strikes; of a control, the fault whose site it shares."""
     seed: int
     rep: int = 0
+    controls: tuple[str, ...] = ()
+    """The addresses of its clean twins: a plan that grows later leaves a verdict its controls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,12 @@ def _repeated(
             fault=fault,
             seed=seed,
             rep=rep,
+            controls=_addresses(site, "clean", campaign.twins),
         )
+
+
+def _addresses(site: str, condition: Condition, count: int) -> tuple[str, ...]:
+    return tuple(f"{site}/{condition}/{rep}" for rep in range(count))
 
 
 def _controls(campaign: Campaign, faulted: Sequence[Cell]) -> Iterator[Cell]:
@@ -106,8 +113,7 @@ def _controls(campaign: Campaign, faulted: Sequence[Cell]) -> Iterator[Cell]:
             ("sham", campaign.shams),
         )
         for condition, count in wanted:
-            for rep in range(count):
-                at = f"{site}/{condition}/{rep}"
+            for rep, at in enumerate(_addresses(site, condition, count)):
                 yield replace(cell, address=at, condition=condition, rep=rep)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.exits import Wrong
+from stumble.home import new_experiment
 from traces.store import Store
 from traces.tape import read
 
@@ -127,10 +128,19 @@ class Folder:
                 f"the campaign {self.root.name} was begun with another agent, world, host or "
                 "budget, and its runs are not to be mixed with these: give this one another --name"
             )
+        # One that an older version began has runs that name no experiment, and stays one.
+        experiment = before.get("experiment") if before is not None else new_experiment()
         aside = self.plan.with_suffix(".part")
         kept = {"surroundings": common, "beside": str(beside.absolute()), "said": said}
-        aside.write_text(json.dumps(kept, indent=1))
+        aside.write_text(json.dumps(kept | {"experiment": experiment}, indent=1))
         aside.replace(self.plan)
+
+    @property
+    def experiment(self) -> str | None:
+        """The experiment that its runs are, whatever session makes them."""
+        kept = _kept(self.plan) or {}
+        found = kept.get("experiment")
+        return found if isinstance(found, str) else None
 
     @classmethod
     def known(cls, store: Store, name: str) -> tuple[dict[str, object], Path] | None:

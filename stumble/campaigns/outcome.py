@@ -17,16 +17,10 @@ SHOWN = 3
 _RECOVERY = "FROM recovery ORDER BY agent, model, family, op"
 _EXCLUDED = """
     SELECT
-        CASE
-            WHEN broken THEN ended
-            WHEN state = 'unfired' THEN coalesce(unreached_reason, 'not_fired')
-            WHEN state = 'undecided' THEN 'undecidable'
-            WHEN baseline_valid IS NOT TRUE THEN 'baseline_fails'
-            ELSE 'no_verdict'
-        END AS reason,
+        CASE WHEN excluded = 'cut_off' THEN ended ELSE excluded END AS reason,
         count(*) AS injections
     FROM strikes JOIN trajectories USING (trajectory_id)
-    WHERE NOT sham AND NOT settled
+    WHERE NOT sham AND excluded IS NOT NULL
     GROUP BY reason ORDER BY injections DESC, reason
 """
 

@@ -8,6 +8,7 @@ from stumble.campaigns.asked import Campaign
 from stumble.campaigns.cells import layout
 from stumble.campaigns.ledger import Ledger
 from stumble.campaigns.power import Need, need
+from stumble.exclusions import WITHOUT_TWINS
 from traces.story import tell
 from traces.tape import read
 
@@ -80,6 +81,8 @@ class Planned:
             yield f"  {self.runs.total()} runs ({parts}), of which {self.done} are done"
         if self.unknown:
             yield f"  {self.unknown} to be recorded first, and at most {self.most} runs of them"
+        if not self.campaign.twins:
+            yield f"  {WITHOUT_TWINS}"
         yield from (f"  no site: {why}" for why in self.no_site[:5])
         if len(self.no_site) > 5:
             yield f"  and {len(self.no_site) - 5} more that strike nothing; --json has all"

@@ -195,6 +195,7 @@ class Worker:
         stack: AsyncExitStack,
     ) -> None:
         self._campaign, self._store, self._runs, self._ca = campaign, store, folder.runs, ca
+        self._experiment = folder.experiment
         self._number, self._scratch, self._stack = number, scratch, stack
         self._practice: Practising | None = None
         self._house: Theatre | None = None
@@ -258,7 +259,7 @@ class Worker:
                 seed=cell.seed,
                 rep=cell.rep,
                 pin=self._campaign.pin,
-                labels=replace(ground.labels, cell=cell.address),
+                labels=replace(ground.labels, cell=cell.address, controls=cell.controls),
                 workspace=ground.workspace,
             ),
             ground.launch,
@@ -298,7 +299,10 @@ class Worker:
     async def _ground(self, source: Source, recording: Tape | None = None) -> Ground:
         """Whose agent works, and where."""
         labels = Labels(
-            agent=self._campaign.agent, scenario=source.scenario, campaign=self._campaign.name
+            agent=self._campaign.agent,
+            scenario=source.scenario,
+            campaign=self._campaign.name,
+            experiment=self._experiment,
         )
         if source.practice is not None:
             if self._practice is None:

@@ -56,7 +56,11 @@ if TYPE_CHECKING:
 )
 @click.option("--seeds", metavar="A..B", help="Each draws other calls and other values.")
 @click.option("--reps", type=click.IntRange(1), help="Runs of each fault at each site.")
-@click.option("--twins", type=click.IntRange(0), help="Clean runs at each site; 3 by default.")
+@click.option(
+    "--twins",
+    type=click.IntRange(0),
+    help="Clean runs at each site: 3 or more, 3 by default, or 0 for facts without a verdict.",
+)
 @click.option("--name", help="By which it is resumed and asked for: where campaign = 'NAME'.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; by default one for each core.")
 @click.option(

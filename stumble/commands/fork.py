@@ -35,7 +35,7 @@ DRIFTED = "if a local tool says something else each time, --pin tells the model 
     type=click.IntRange(0),
     default=3,
     show_default=True,
-    help="Clean continuations to compare with.",
+    help="Clean continuations to compare with: 3 or more, or 0 for facts without a verdict.",
 )
 @click.option(
     "--times",
@@ -106,6 +106,7 @@ def fork(
     from recorder import loop
     from replay.pin import pinnable
     from stumble import indexing
+    from stumble.exclusions import WITHOUT_TWINS, check_twins
     from stumble.forks import Continuation, Design, Forked, branch
     from stumble.forks import fork as run_fork
     from stumble.home import authority, store_root
@@ -127,6 +128,8 @@ def fork(
         world = Pipeline(passed(recording.marks))
     matching.check(recording.trajectory.rules, tape)
     command = options.checked(command or recording.trajectory.command)
+    with options.usage_errors():
+        check_twins(twins)
     if confirm and (times > 1 or not twins):
         raise Wrong("--confirm strikes as many runs twice as there are twins: say no --times")
     store = Store(store_root())
@@ -154,6 +157,7 @@ def fork(
         f"striking {design.found.describe()}",
         set_apart.where(),
         *set_apart.outdated(command),
+        *(() if twins else (WITHOUT_TWINS,)),
     ):
         click.echo(line, err=True)
     passes = jobs == times == 1 and not confirm and not as_json

@@ -126,7 +126,7 @@ def record(
     from stumble import indexing
     from stumble.benchmarks import launched, staged
     from stumble.benchmarks import told as instructed
-    from stumble.home import authority, new_id, store_root
+    from stumble.home import authority, new_experiment, new_id, store_root
     from stumble.launch import Cold
     from stumble.recording import record as run
     from stumble.runs import Labels
@@ -170,6 +170,7 @@ def record(
                     model=model,
                     scenario=scenario.name if scenario else None,
                     task=task or (brought.name if brought else None),
+                    experiment=new_experiment() if armed else None,
                 ),
                 rules=rules,
                 tools=tools,

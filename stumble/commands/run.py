@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @click.option("--tape", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A recording of it, so that no new one is made.")  # fmt: skip
 @options.fault_options(required=False, seed=None, aims=True)
-@click.option("--twins", type=click.IntRange(0), help="Clean continuations to compare with.")
+@click.option("--twins", type=click.IntRange(0), 
+              help="Clean continuations: 3 or more, or 0 for facts without a verdict.")  # fmt: skip
 @options.world_options
 @options.host_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -86,6 +87,7 @@ def run(
     from recorder import loop
     from stumble import indexing
     from stumble.benchmarks import told as instructed
+    from stumble.exclusions import check_twins
     from stumble.home import store_root
     from stumble.scenes import scene
     from stumble.tapes import load
@@ -95,6 +97,9 @@ def run(
         told = scene(name, faults)
         told = told if faults else told.aimed(options.pairs(where))
     said = told.scenario
+    twins = said.twins if twins is None else twins
+    with options.usage_errors():
+        check_twins(twins)
     if not told.faults:
         raise Wrong(f"{name} is a task without a fault: say --fault")
     try:
@@ -128,7 +133,7 @@ def run(
                 recording,
                 store,
                 seed=said.seed if seed is None else seed,
-                twins=said.twins if twins is None else twins,
+                twins=twins,
                 reset=reset or said.reset,
                 verify=verify or said.verify,
                 state=state or said.state,

@@ -17,8 +17,10 @@ FATES = {
     "no_site": "no_site: it could not strike there",
     "not_fired": "not_fired: no call came that it was aimed at",
     "cut_off": "the run was cut off by the harness or by the end of the recording",
+    "several_faults": "several faults struck the run: the outcome belongs to all together",
     "baseline_failed": "the clean twins fail without it",
-    "baseline_unknown": "too few clean twins say whether they pass",
+    "few_twins": "fewer than 3 clean twins",
+    "baseline_unknown": "nobody knows whether the clean twins end right",
     "no_verdict": "no verdict: what decides it is not known",
 }
 

@@ -123,7 +123,7 @@ def ends(told: Story) -> tuple[str, str]:
 
 def forked(place: Workplace) -> tuple[Story, Tape, Injection]:
     """A sham and a lie at the same call."""
-    where = ("--where", f"tool={place.agent.tool}", "--nth", str(CAT_NORTH), "--twins", "1")
+    where = ("--where", f"tool={place.agent.tool}", "--nth", str(CAT_NORTH))
     options = (*where, "--jobs", "1", *place.hosts, "--json")
     said = place.stumble("fork", str(place.tape), "--fault", "digit", *options)
     assert said.code == 5, f"no verifier was named, so the end is nobody's to judge: {said.err}"

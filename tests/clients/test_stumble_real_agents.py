@@ -60,7 +60,7 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
     clean = f"{sys.executable} {Path(__file__).parents[1] / 'clean_folder.py'} {world.folder}"
     said = stumble(
         world, "fork", "mini.tape", "--fault", "digit", "--where", "tool=bash", "--nth", str(nth),
-        "--twins", "1", "--reset", clean, "--keep-workspace", *world.host_options(), "--json", "--",
+        "--twins", "3", "--reset", clean, "--keep-workspace", *world.host_options(), "--json", "--",
         *agent,
     )  # fmt: skip
     assert said.code == 5, "no verifier was named, so the end state cannot be judged"

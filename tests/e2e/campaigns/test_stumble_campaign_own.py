@@ -71,7 +71,7 @@ def campaign(url: str) -> str:
     return f"""
 traces = ["./look.toml"]
 in_place = true
-twins = 2
+twins = 3
 [hosts]
 "model.test" = "{host}"
 [[faults]]
@@ -91,7 +91,7 @@ def stopped(own: Bench) -> Said:
 
 def test_it_stops_before_it_costs_too_much_and_says_how_to_go_on(own: Bench, stopped: Said) -> None:
     assert stopped.code == 124, stopped.err
-    assert "4 runs are left" in stopped.out
+    assert "5 runs are left" in stopped.out
     assert "go on with: stumble campaign mine --max-cost USD" in stopped.out
     assert [run.cell for run in own.runs()] == ["record", "get_order#1@model-boundary/clean/0"]
 
@@ -106,8 +106,8 @@ def test_it_goes_on_in_its_own_world_on_the_same_recording(own: Bench, stopped: 
     said = own.stumble("campaign", "mine", "--max-cost", "1", "--json")
     assert said.code == 5, said.err
     assert said.json["finished"]
-    assert (said.json["done_now"], said.json["recorded_now"]) == (4, 0)
-    assert own.ask("select count(*), count(distinct cell) from trajectories") == [(6, 6)]
+    assert (said.json["done_now"], said.json["recorded_now"]) == (5, 0)
+    assert own.ask("select count(*), count(distinct cell) from trajectories") == [(7, 7)]
     assert own.ask("select distinct world, passed from trajectories") == [("fresh", True)]
     assert own.ask("select count(*) from outcomes") == [(3,)]
 
@@ -116,16 +116,16 @@ def test_another_campaign_on_its_tape_counts_its_own_runs_alone(own: Bench, stop
     [tape] = [run.id for run in own.runs() if run.cell == "record"]
     said = own.stumble(
         *("campaign", "--name", "other", "--traces", f".stumble/tapes/{tape}.tape"),
-        *("--fault", "digit", "--twins", "1", "--host", host_of(own), "--json"),
+        *("--fault", "digit", "--host", host_of(own), "--json"),
         *("--reset", f"{sys.executable} world.py reset"),
     )
     assert said.code == 5, said.err
-    assert (said.json["wanted"], said.json["done_now"]) == (3, 3)
+    assert (said.json["wanted"], said.json["done_now"]) == (5, 5)
     assert [row["fired"] for row in said.json["recovery"]] == [1]
     twins = "select len(twins) from outcomes join injections using (injection_id) join trajectories"
-    assert own.ask(f"{twins} using (trajectory_id) where campaign = 'other'") == [(1,), (1,)]
+    assert own.ask(f"{twins} using (trajectory_id) where campaign = 'other'") == [(3,), (3,)]
     mine = own.stumble("campaign", "mine", "--max-cost", "1", "--json").json
-    assert (mine["wanted"], [row["fired"] for row in mine["recovery"]]) == (5, [2])
+    assert (mine["wanted"], [row["fired"] for row in mine["recovery"]]) == (6, [2])
 
 
 def test_where_nothing_can_be_struck_nothing_fired(own: Bench, stopped: Said) -> None:

@@ -122,12 +122,12 @@ def turns(tape: Tape) -> list[tuple[str, bytes, tuple[bytes, ...]]]:
 def test_a_fork_goes_live_with_the_whole_conversation_and_the_lie_in_it(world: Shop) -> None:
     before = len(world.asked())
     said = world.stumble(
-        "fork", "ws.tape", "--fault", "digit", "--nth", "3", "--twins", "1", "--at",
+        "fork", "ws.tape", "--fault", "digit", "--nth", "3", "--twins", "3", "--at",
         "model-boundary", "--json", *world.world(), *world.host_options(), "--",
         *world.agent("practice/retries", "--websocket"),
     )  # fmt: skip
     first, *_ = world.asked()[before:]
     assert first["step"] > 1, "the provider was told all that came before"
-    assert [twin["passed"] for twin in said.json["twins"]] == [True]
+    assert [twin["passed"] for twin in said.json["twins"]] == [True] * 3
     assert said.json["consumed"]
     assert said.json["passed"] is False, "the refund is that of the wrong amount"

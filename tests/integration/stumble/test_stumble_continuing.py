@@ -93,15 +93,15 @@ def test_faulted_runs_draw_anew_go_on_at_once_and_a_helper_tells_its_lead(opened
     """The struck helper is live, the lead that hears of it is a cascade, the other one recorded."""
     place = room(opened, "work-lead")
     asked = len(opened.asked())
-    said = place.fork("--twins", "2", "--times", "2", "--jobs", "4", "--json")
+    said = place.fork("--twins", "3", "--times", "2", "--jobs", "4", "--json")
     assert said.code == 5, f"no verifier was named: {said.err}"
     found = said.json
-    assert (found["wanted"], found["finished"], found["diverged"]) == (4, 4, [])
-    assert "4 of 4 are over" in said.err
+    assert (found["wanted"], found["finished"], found["diverged"]) == (5, 5, [])
+    assert "5 of 5 are over" in said.err
     assert [(run["fired"], run["cascades"], run["drifted"]) for run in found["faulted"]] == [
         (1, 1, None)
     ] * 2
-    assert [twin["cascades"] for twin in found["twins"]] == [0, 0]
+    assert [twin["cascades"] for twin in found["twins"]] == [0, 0, 0]
     assert found["outcomes"] == {"unknown": 2}
     tapes = [Path(run["tape"]) for run in found["faulted"]]
     lies = {read(tape).injections[0].mutated for tape in tapes}
@@ -127,7 +127,7 @@ def test_faulted_runs_draw_anew_go_on_at_once_and_a_helper_tells_its_lead(opened
         for run in [*found["faulted"], *found["twins"]]
         for x in read(tapes[0].with_name(f"{run['run']}.tape")).exchanges
     )
-    assert found["saved"]["model_calls"] == 4 * 7 - went_out
+    assert found["saved"]["model_calls"] == 5 * 7 - went_out
     assert found["saved"]["usd"] is None, "nobody knows the price of a practice model"
     assert found["saved"]["tokens"] > 0
     rows = place.sql(
@@ -135,7 +135,7 @@ def test_faulted_runs_draw_anew_go_on_at_once_and_a_helper_tells_its_lead(opened
         " where source = 'fork' order by all"
     )
     assert [(row["condition"], row["cascades"], row["drifted"]) for row in rows] == [
-        *[("clean", 0, 0)] * 2,
+        *[("clean", 0, 0)] * 3,
         *[("fault", 1, 0)] * 2,
     ]
     assert {row["world"] for row in rows} == {"recorded"}
@@ -147,7 +147,7 @@ def test_faulted_runs_draw_anew_go_on_at_once_and_a_helper_tells_its_lead(opened
 def test_a_helper_that_is_started_after_the_strike_is_live_at_once(opened: Shop) -> None:
     """It is told and asked what was recorded: a player that looks only at that would play it."""
     place = room(opened, "work-survey")
-    found = place.fork("--twins", "1", "--json").json
+    found = place.fork("--json").json
     assert (found["fired"], found["diverged"], found["cascades"]) == (1, [], 0)
     twin = Path(found["tape"]).with_name(f"{found['twins'][0]['run']}.tape")
     for tape in (Path(found["tape"]), twin):
@@ -164,18 +164,18 @@ def test_a_local_tool_that_says_something_else_is_pinned_or_has_left_the_recordi
     (place.folder / "stock.txt").unlink()
     for name in ("north.txt", "south.txt"):
         (place.folder / name).touch()
-    here = ("--in-place", "--nth", "2", "--twins", "1", "--reset", "rm -f stock.txt")
+    here = ("--in-place", "--nth", "2", "--reset", "rm -f stock.txt")
     left = place.fork(*here)
     assert left.code == 3
     assert "--pin tells the model what was recorded" in left.out
-    assert "1 of 2 runs were finished" in left.out
+    assert "1 of 4 runs were finished" in left.out
 
     said = place.fork(*here, "--pin")
     assert said.code == 5, said.err
-    assert "2 results of local tools drifted and were pinned" in said.out
+    assert "4 results of local tools drifted and were pinned" in said.out
     rows = place.sql("select condition, drifted, world from trajectories where drifted > 0")
     assert sorted((row["condition"], row["drifted"], row["world"]) for row in rows) == [
-        ("clean", 1, "fresh"),
+        *[("clean", 1, "fresh")] * 3,
         ("fault", 1, "fresh"),
     ]
     calls = place.sql(

@@ -21,7 +21,8 @@ struck AS (
         s.state,
         s.class,
         s.judged,
-        s.settled
+        s.settled,
+        s.handled
     FROM strikes AS s
     JOIN trajectories AS t USING (trajectory_id)
     WHERE NOT s.sham AND starts_with(coalesce(t.campaign, ''), $campaign)
@@ -41,10 +42,7 @@ counted AS (
         count(*) FILTER (settled)::DOUBLE AS settled,
         count(*) FILTER (judged AND class = 'recovered')::DOUBLE AS recovered,
         count(*) FILTER (judged AND class = 'silent_wrong')::DOUBLE AS silent,
-        count(*) FILTER (
-            settled AND state = 'absorbed'
-            OR judged AND class IN ('recovered', 'masked', 'honest_fail')
-        )::DOUBLE AS handled
+        count(*) FILTER (handled)::DOUBLE AS handled
     FROM struck
     JOIN declared USING (fault)
     GROUP BY agent, model, world, trace, fault, weight

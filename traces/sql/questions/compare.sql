@@ -20,8 +20,8 @@ WITH pairs AS (
         (b.class = 'recovered')::INT AS recovered_b,
         (a.class = 'silent_wrong')::INT AS silent_a,
         (b.class = 'silent_wrong')::INT AS silent_b,
-        (a.state = 'absorbed' OR a.class IN ('recovered', 'masked', 'honest_fail'))::INT AS handled_a,
-        (b.state = 'absorbed' OR b.class IN ('recovered', 'masked', 'honest_fail'))::INT AS handled_b
+        a.handled::INT AS handled_a,
+        b.handled::INT AS handled_b
     FROM cell_pairs($by, $a, $b, $campaign)
 ),
 

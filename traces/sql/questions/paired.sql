@@ -11,7 +11,7 @@
 WITH struck AS (
     SELECT trajectory_id, any_value(op) AS op
     FROM strikes
-    WHERE NOT sham AND state != 'unfired'
+    WHERE NOT sham AND state != 'unfired' AND NOT several_faults
     GROUP BY trajectory_id
     HAVING count(DISTINCT op) = 1
 ),

@@ -12,7 +12,11 @@ WITH trials AS (
         count(*) AS n,
         count(*) FILTER (passed) AS c
     FROM trajectories
-    WHERE passed IS NOT NULL AND task IS NOT NULL AND coalesce(ended != 'harness', true)
+    WHERE
+        passed IS NOT NULL
+        AND task IS NOT NULL
+        AND coalesce(ended != 'harness', true)
+        AND coalesce(condition, '') != 'shrink'
     GROUP BY agent, model, scenario, task, condition, world
 )
 

@@ -13,9 +13,7 @@ WITH per_trace AS (
         count(*) FILTER (settled) AS k_settled,
         count(*) FILTER (judged AND class = 'recovered') AS k_recovered,
         count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent,
-        count(*) FILTER (
-            settled AND (state = 'absorbed' OR class IN ('recovered', 'masked', 'honest_fail'))
-        ) AS k_handled
+        count(*) FILTER (handled) AS k_handled
     FROM strikes
     WHERE NOT sham AND ($scenario IS NULL OR scenario = $scenario)
     GROUP BY agent, model, world, trace

@@ -33,6 +33,7 @@ trials AS (
         AND coalesce(t.task, t.parent_id) IS NOT NULL
         AND coalesce(t.ended NOT IN ('harness', 'diverged', 'replay_miss'), true)
         AND coalesce(t.source, '') != 'replay'
+        AND coalesce(t.condition, '') != 'shrink'
         AND ($model IS NULL OR t.model = $model)
     GROUP BY ALL
 ),

@@ -5,6 +5,9 @@
 -- System: of all that fired and whose outcome is known (settled = judged + absorbed +
 -- ended_before), handled_rate = absorbed, recovered, masked or honestly failed. Where nothing
 -- was excluded, judged is consumed and settled is fired. lo and hi belong to recovery_rate.
+-- several_faults of the excluded: what came of a run that several faults struck is charged to none
+-- of them (see the question fault_sets). by_budget of the crashed: runs that were still going when
+-- their budget was up.
 -- Places, persistence and detectability are pooled and listed; recovery_by_site keeps them apart.
 -- Judge versions and verifiers are pooled and listed in both: each suite has its own verifiers, and
 -- what no judge has seen has no version, so keeping them apart would tear what fired from what was
@@ -50,6 +53,8 @@ SELECT
     ended_before,
     undecided,
     excluded,
+    several_faults,
+    by_budget,
     settled,
     places,
     persists,

@@ -43,6 +43,8 @@ SELECT
     ended_before,
     undecided,
     excluded,
+    several_faults,
+    by_budget,
     settled,
     scenarios,
     judge_versions,

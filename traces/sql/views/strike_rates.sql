@@ -21,6 +21,8 @@ WITH alike AS (
         count(*) FILTER (state = 'consumed') AS k_consumed,
         count(*) FILTER (state = 'undecided') AS k_undecided,
         count(*) FILTER (state != 'unfired' AND NOT settled) AS k_excluded,
+        count(*) FILTER (state != 'unfired' AND several_faults) AS k_several_faults,
+        count(*) FILTER (judged AND by_budget) AS k_by_budget,
         count(*) FILTER (judged) AS k_judged,
         count(*) FILTER (settled) AS k_settled,
         count(*) FILTER (judged AND noticed) AS k_noticed,
@@ -31,10 +33,7 @@ WITH alike AS (
         count(*) FILTER (judged AND class = 'noticed_wrong') AS k_noticed_wrong,
         count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent_wrong,
         count(*) FILTER (judged AND class = 'crashed') AS k_crashed,
-        count(*) FILTER (
-            settled AND state = 'absorbed'
-            OR judged AND class IN ('recovered', 'masked', 'honest_fail')
-        ) AS k_handled
+        count(*) FILTER (handled) AS k_handled
     FROM strikes
     WHERE NOT sham
     GROUP BY ALL

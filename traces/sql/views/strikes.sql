@@ -7,7 +7,11 @@
 -- but would then stand for all others, which are not); who crashed at once had no time to notice. settled: judged, or it never reached the agent. Runs that ended by our own fault
 -- (harness) or outside the recording (diverged, replay_miss) are neither: censored, not failed.
 -- A fault that persists and strikes again in the same run is one row. A replay without a fork
--- says nothing of recovery: left out.
+-- says nothing of recovery, and the tries of shrink are chosen because they break: left out.
+-- handled: absorbed and not ended wrong, recovered, masked or honestly failed, of the settled.
+-- several_faults: what came of a run that several faults struck belongs to all of them together,
+-- so that none of its rows is judged or settled; fault_sets has them. by_budget: a run that was
+-- still going when its budget was up has failed. excluded: why a row is not settled.
 WITH facts AS (
     SELECT
         i.*,
@@ -19,6 +23,7 @@ WITH facts AS (
         coalesce(t.parent_id, t.task, t.trajectory_id) AS trace,
         coalesce(i.sham, false) OR coalesce(t.condition = 'sham', false) AS is_sham,
         coalesce(t.ended IN ('harness', 'diverged', 'replay_miss'), false) AS broken,
+        coalesce(t.ended = 'budget', false) AS by_budget,
         v.judge_version,
         t.verifier,
         v.class,
@@ -27,6 +32,7 @@ WITH facts AS (
         v.passed,
         v.claims_success,
         v.baseline_valid,
+        coalesce(len(v.twins) < 3, false) AS has_few_twins,
         CASE
             WHEN i.unreached_reason IN ('not_fired', 'no_site') THEN 'unfired'
             WHEN i.consumed THEN 'consumed'
@@ -36,14 +42,25 @@ WITH facts AS (
     FROM injections AS i
     JOIN trajectories AS t USING (trajectory_id)
     LEFT JOIN verdicts AS v USING (injection_id)
-    WHERE i.repeat_of IS NULL AND coalesce(t.source, '') != 'replay'
+    WHERE
+        i.repeat_of IS NULL
+        AND coalesce(t.source, '') != 'replay'
+        AND coalesce(t.condition, '') != 'shrink'
+),
+
+attributed AS (
+    SELECT
+        *,
+        sum((state != 'unfired' AND NOT is_sham)::INT) OVER (PARTITION BY trajectory_id) > 1
+            AS several_faults
+    FROM facts
 )
 
 SELECT
-    * EXCLUDE (sham, is_sham),
+    * EXCLUDE (sham, is_sham, has_few_twins),
     is_sham AS sham,
     coalesce(
-        state = 'consumed' AND baseline_valid AND NOT broken
+        state = 'consumed' AND baseline_valid AND NOT broken AND NOT several_faults
         AND (
             noticed IS NOT NULL
             OR class != 'honest_fail' AND (class != 'crashed' OR steps_after IS NULL)
@@ -56,6 +73,24 @@ SELECT
     judged OR (
         state IN ('absorbed', 'ended_before')
         AND NOT broken
+        AND NOT several_faults
         AND coalesce(baseline_valid, true)
-    ) AS settled
-FROM facts;
+    ) AS settled,
+    -- A client's own retry is part of what the agent does: one that ends wrong hid nothing.
+    settled AND coalesce(
+        state = 'absorbed' AND coalesce(passed, true) AND NOT by_budget
+        OR judged AND class IN ('recovered', 'masked', 'honest_fail'),
+        false
+    ) AS handled,
+    CASE
+        WHEN state = 'unfired' THEN unreached_reason
+        WHEN broken THEN 'cut_off'
+        WHEN several_faults THEN 'several_faults'
+        WHEN settled THEN NULL
+        WHEN baseline_valid = false THEN 'baseline_failed'
+        WHEN state = 'undecided' THEN 'undecided'
+        WHEN has_few_twins THEN 'few_twins'
+        WHEN baseline_valid IS NULL THEN 'baseline_unknown'
+        ELSE 'no_verdict'
+    END AS excluded
+FROM attributed;

@@ -81,8 +81,9 @@ FATES: dict[str, tuple[Known, Known, Known]] = {
     "undecided": ({"consumed": None, "unreached_reason": "undecidable"}, {}, {}),
     "cut_off": ({"consumed": True}, {"class": "crashed"}, {"ended": "diverged"}),
     "baseline_failed": ({"consumed": True}, {"class": "masked", "baseline_valid": False}, {}),
-    "baseline_unknown": ({"consumed": True}, {"baseline_valid": None}, {}),
-    "no_verdict": ({"consumed": True}, {"class": None}, {}),
+    "few_twins": ({"consumed": True}, {"baseline_valid": None}, {}),
+    "baseline_unknown": ({"consumed": True}, {"baseline_valid": None, "twins": [*"cde"]}, {}),
+    "no_verdict": ({"consumed": True}, {"class": None, "twins": [*"cde"]}, {}),
 }
 
 

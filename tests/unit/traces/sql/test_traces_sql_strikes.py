@@ -3,6 +3,7 @@
 import pytest
 
 from tests.stored import answers, empty, fill, one
+from traces.sql import ask
 
 RUN = {"trajectory_id": "t", "parent_id": "a", "model": "m", "ended": "final", "source": "fork"}
 STRUCK = {"trajectory_id": "t", "op": "http_status", "consumed": True, "sham": False}
@@ -36,6 +37,108 @@ def test_a_run_that_was_cut_off_is_censored_and_not_a_failure(ended: str) -> Non
         assert facts == {"state": "consumed", "judged": False, "settled": False}
         rates = one(sql, "SELECT fired, judged, excluded, handled_rate FROM recovery")
         assert rates == {"fired": 1, "judged": 0, "excluded": 1, "handled_rate": None}
+
+
+def test_the_outcome_of_several_faults_in_one_run_is_charged_to_none_of_them() -> None:
+    """A delay is not to blame for what a wrong digit did; a sham and a repeat are no second one."""
+    ops = {"t/1": "delay", "t/2": "digit", "u/1": "digit", "u/2": "digit", "u/3": "sham"}
+    with empty() as sql:
+        fill(sql, "trajectories", [RUN | {"trajectory_id": id} for id in "tu"])
+        fill(
+            sql,
+            "injections",
+            [
+                STRUCK
+                | {"injection_id": id, "trajectory_id": id[0], "op": op, "sham": op == "sham"}
+                | {"repeat_of": "u/1" if id == "u/2" else None}
+                for id, op in ops.items()
+            ],
+        )
+        verdict = VERDICT | {"class": "silent_wrong", "noticed": False}
+        fill(sql, "outcomes", [verdict | {"injection_id": id} for id in ops])
+        found = answers(
+            sql, "SELECT op, fired, judged, silent_rate, several_faults FROM recovery ORDER BY op"
+        )
+        reasons = answers(sql, "SELECT DISTINCT excluded FROM strikes WHERE several_faults")
+    assert found == [
+        {"op": "delay", "fired": 1, "judged": 0, "silent_rate": None, "several_faults": 1},
+        {"op": "digit", "fired": 2, "judged": 1, "silent_rate": 1.0, "several_faults": 1},
+    ]
+    assert reasons == [{"excluded": "several_faults"}]
+
+
+def test_several_faults_have_one_outcome_together() -> None:
+    ops = {"t/1": "delay", "t/2": "digit"}
+    with empty() as sql:
+        fill(sql, "trajectories", [RUN])
+        fill(sql, "injections", [STRUCK | {"injection_id": id, "op": op} for id, op in ops.items()])
+        fill(
+            sql,
+            "outcomes",
+            [
+                VERDICT | {"injection_id": "t/1", "class": "unreached", "noticed": None},
+                VERDICT | {"injection_id": "t/2", "class": "silent_wrong", "noticed": False},
+            ],
+        )
+        answer = ask(sql, "fault_sets")
+        names = [column[0] for column in answer.description or ()]
+        [row] = [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
+    assert (row["faults"], row["class"], row["runs"]) == (["delay", "digit"], "silent_wrong", 1)
+
+
+def test_tries_of_shrink_enter_no_rate() -> None:
+    """They were chosen because they break the run."""
+    with empty() as sql:
+        runs = {"t": "fault", "u": "shrink"}
+        fill(
+            sql,
+            "trajectories",
+            [RUN | {"trajectory_id": id, "condition": said} for id, said in runs.items()],
+        )
+        ids = {id: f"{id}/1" for id in runs}
+        fill(
+            sql,
+            "injections",
+            [STRUCK | {"trajectory_id": id, "injection_id": ids[id]} for id in runs],
+        )
+        fill(sql, "outcomes", [VERDICT | {"injection_id": id} for id in ids.values()])
+        assert answers(sql, "SELECT trajectory_id FROM strikes") == [{"trajectory_id": "t"}]
+        assert one(sql, "SELECT fired, judged FROM recovery") == {"fired": 1, "judged": 1}
+
+
+@pytest.mark.parametrize(
+    ("told", "ended", "handled"),
+    [({}, "final", 1.0), ({"passed": False}, "final", 0.0), ({}, "budget", 0.0)],
+)
+def test_a_retry_that_pays_twice_or_never_ends_handled_nothing(
+    told: dict[str, object], ended: str, handled: float
+) -> None:
+    """The client hid the fault from the model, and the run ended wrong for it."""
+    absorbed = {"consumed": False, "unreached_reason": "absorbed", "injection_id": "t/1"}
+    with empty() as sql:
+        fill(sql, "trajectories", [RUN | {"ended": ended}])
+        fill(sql, "injections", [STRUCK | absorbed])
+        fill(sql, "outcomes", [VERDICT | {"injection_id": "t/1", "class": "unreached"} | told])
+        assert one(sql, "SELECT handled_rate FROM recovery") == {"handled_rate": handled}
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({}, None),
+        ({"baseline_valid": None, "twins": [*"ab"]}, "few_twins"),
+        ({"noticed": None, "class": None, "twins": [*"ab"]}, "few_twins"),
+        ({"baseline_valid": None, "twins": [*"abc"]}, "baseline_unknown"),
+        ({"baseline_valid": False, "twins": [*"ab"]}, "baseline_failed"),
+        ({"class": None}, "no_verdict"),
+    ],
+)
+def test_what_no_rate_counts_has_its_reason(told: dict[str, object], reason: str | None) -> None:
+    with empty() as sql:
+        fill(sql, "trajectories", [RUN])
+        fill(sql, "injections", [STRUCK | {"injection_id": "t/1"}])
+        fill(sql, "outcomes", [VERDICT | {"injection_id": "t/1", "twins": [*"abc"]} | told])
+        assert one(sql, "SELECT excluded FROM strikes") == {"excluded": reason}
 
 
 def test_worlds_are_never_pooled() -> None:

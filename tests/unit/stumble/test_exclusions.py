@@ -1,0 +1,125 @@
+"""What a fork prints of one run is what the rates count of it, and the reason is the true one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stumble.exclusions import explain, find_exclusion
+from stumble.verdicts import join_verdicts
+from tests.stored import Sql, answers, empty, fill
+from traces.model import Outcome
+
+GOOD = Outcome(
+    injection_id="r/1", judge_version=9, twins=("a", "b", "c"), outcome="silent_wrong",
+    consumed=True, noticed=False, passed=False, claims_success=True, baseline_valid=True,
+)  # fmt: skip
+TRIPLE = st.sampled_from([True, True, False, None])
+CLASSES = st.sampled_from(
+    ["recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed", None]
+)
+REACHED = st.builds(
+    lambda **facts: replace(GOOD, **facts),
+    outcome=CLASSES,
+    noticed=TRIPLE,
+    baseline_valid=TRIPLE,
+    twins=st.sampled_from([("a", "b", "c"), ("a",), ()]),
+    steps_after=st.sampled_from([None, 3]),
+)
+MISSED = st.builds(
+    lambda why, **facts: replace(
+        GOOD, outcome="unreached", consumed=False, unreached_reason=why, **facts
+    ),
+    why=st.sampled_from(["absorbed", "ended_before"]),
+    baseline_valid=TRIPLE,
+)
+UNDECIDED = st.builds(
+    lambda **facts: replace(
+        GOOD, outcome=None, consumed=None, unreached_reason="undecidable", **facts
+    ),
+    baseline_valid=TRIPLE,
+)
+VERDICT = REACHED | MISSED | UNDECIDED
+ENDED = st.sampled_from(["final", "final", "crash", "budget", "diverged", "harness"])
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+@settings(max_examples=8, deadline=None)
+@given(runs=st.lists(st.tuples(VERDICT, ENDED), min_size=1, max_size=30))
+def test_a_run_and_the_store_give_the_same_reason(
+    sql: Sql, runs: list[tuple[Outcome, str]]
+) -> None:
+    store(sql, runs)
+    rows = answers(sql, "SELECT excluded FROM strikes ORDER BY trajectory_id")
+    assert [row["excluded"] for row in rows] == [
+        find_exclusion(verdict, ended)  # type: ignore[arg-type]
+        for verdict, ended in runs
+    ]
+
+
+def store(sql: Sql, runs: list[tuple[Outcome, str]]) -> None:
+    ids = [f"t{n:02}" for n in range(len(runs))]
+    run: dict[str, object] = {"parent_id": "p", "source": "fork", "condition": "fault"}
+    fill(
+        sql,
+        "trajectories",
+        [
+            run | {"trajectory_id": id, "ended": ended}
+            for id, (_, ended) in zip(ids, runs, strict=True)
+        ],
+    )
+    pairs = [(id, verdict) for id, (verdict, _) in zip(ids, runs, strict=True)]
+    fill(
+        sql,
+        "injections",
+        [
+            {"injection_id": id, "trajectory_id": id, "op": "digit", "sham": False}
+            | {"consumed": one.consumed, "unreached_reason": one.unreached_reason}
+            for id, one in pairs
+        ],
+    )
+    names = ("noticed", "passed", "claims_success", "baseline_valid", "steps_after")
+    fill(
+        sql,
+        "outcomes",
+        [
+            {"injection_id": id, "judge_version": 9, "class": one.outcome, "twins": list(one.twins)}
+            | {name: getattr(one, name) for name in names}
+            for id, one in pairs
+        ],
+    )
+
+
+def test_few_twins_are_not_called_a_missing_verifier() -> None:
+    few = replace(GOOD, twins=("a", "b"), noticed=None, outcome=None)
+    assert find_exclusion(few, "final") == "few_twins"
+    assert explain("few_twins", few) == "2 of 3 clean twins came to an end; give --twins 3"
+
+
+def test_no_verdict_names_the_fact_that_is_missing() -> None:
+    verdict = replace(GOOD, outcome=None, passed=None, reasons={"passed": "exit 3: no book"})
+    assert find_exclusion(verdict, "final") == "no_verdict"
+    assert explain("no_verdict", verdict) == "exit 3: no book"
+
+
+def test_several_faults_have_the_verdict_of_those_that_reached_the_agent() -> None:
+    absorbed = replace(GOOD, outcome="unreached", consumed=False, noticed=None, evidence=("late",))
+    both = join_verdicts([absorbed, replace(GOOD, evidence=("1 -> 2",))])
+    assert both is not None
+    assert (both.outcome, both.consumed, both.noticed) == ("silent_wrong", True, False)
+    assert both.evidence == ("late", "1 -> 2")
+    seen = join_verdicts([GOOD, replace(GOOD, outcome="noticed_wrong", noticed=True)])
+    assert seen is not None
+    assert (seen.outcome, seen.noticed) == ("noticed_wrong", True)
+    unknown = join_verdicts([GOOD, replace(GOOD, outcome=None)])
+    assert unknown is not None
+    assert unknown.outcome is None
+    assert join_verdicts([absorbed]) == absorbed
+    assert join_verdicts([]) is None
