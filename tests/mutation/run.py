@@ -12,188 +12,144 @@ under `tests/`, so that test files can be moved.
 A mutant is killed when one of its tests fails, or does not end in time. Before that all these
 tests have to pass in an unspoilt copy, none skipped; copies have no ../shared beside them.
 
-The copy comes first in PYTHONPATH, before the checkout that is installed in the environment;
-so a mutant's tests may start processes, but not with an environment that drops PYTHONPATH.
+All tests run in processes forked from this one, which has the installed modules loaded that they
+import, and nothing of ours: that comes from the copy. It stands first in PYTHONPATH too, before
+the checkout that is installed in the environment; so a mutant's tests may start processes, but
+not with an environment that drops PYTHONPATH.
 """
 
 import argparse
-import contextlib
 import os
-import re
-import shutil
+import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-import tomllib
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
 from pathlib import Path
 
-LIMIT = 120
-"""Seconds that the tests of one mutant may take."""
+from tests.mutation.fork_server import JobResult, PytestJob, preload, run_jobs
+from tests.mutation.mutant import Mutant, read_mutants
+from tests.mutation.supervised import ENDING_SIGNALS
+from tests.mutation.tree import copy_tree
+from tests.mutation.unspoilt import UnspoiltRun, run_unspoilt
 
-WHOLE = 900
-"""Seconds that all these tests may take in an unspoilt copy, on a machine that does other work."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One mistake, and the tests that must notice it."""
-
-    name: str
-    file: str
-    was: str
-    becomes: str
-    tests: tuple[str, ...]
-    why: str
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "python tests/mutation/run.py"
+BEGAN = time.monotonic()
+LAST_LINES = 60
+"""Lines of pytest's output that an error shows."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Plant mistakes and see which ones tests notice.")
     parser.add_argument("names", nargs="*", help="mutants to run, all if none is named")
-    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="list the N slowest")
     options = parser.parse_args()
+    # Noticed between jobs: a handler that raises may do so where Python drops the exception.
+    noticed = [each for each in ENDING_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
+    signal.pthread_sigmask(signal.SIG_BLOCK, noticed)
     try:
-        mutants = locate(options.root, tuple(chosen(options.root, options.names)))
-        whole(options.root, mutants)
+        mutants = read_mutants(options.root, options.names)
     except ValueError as error:
-        print(f"ERROR {error}")
+        print("".join(f"ERROR     {line}\n" for line in str(error).splitlines()), end="")
         return 1
-    with ThreadPoolExecutor(2) as pool:
-        killed = list(pool.map(lambda mutant: kill(options.root, mutant), mutants))
-    print(f"mutants killed {sum(killed)}/{len(killed)}")
-    return 0 if all(killed) else 1
-
-
-def chosen(root: Path, names: list[str]) -> Iterator[Mutant]:
-    folder = root / "tests" / "mutation" / "mutants"
-    for name in names or sorted(path.stem for path in folder.glob("*.toml")):
-        yield read(root, folder / f"{name}.toml")
-
-
-def read(root: Path, path: Path) -> Mutant:
-    """Raises ValueError where the file says too little, too much or what is not so."""
-    if not path.is_file():
-        raise ValueError(f"{path.stem}: there is no {path}")
-    said = tomllib.loads(path.read_text())
-    wanted = {field.name for field in fields(Mutant)} - {"name"}
-    if said.keys() != wanted:
-        raise ValueError(f"{path.stem}: keys {sorted(said)}, wanted {sorted(wanted)}")
-    if not said["tests"]:
-        raise ValueError(f"{path.stem}: no tests")
-    mutant = Mutant(name=path.stem, **{**said, "tests": tuple(said["tests"])})
-    if not (root / mutant.file).is_file():
-        raise ValueError(f"{mutant.name}: there is no {mutant.file}")
-    count = (root / mutant.file).read_text().count(mutant.was)
-    if count != 1:
-        raise ValueError(f"{mutant.name}: {mutant.file} holds `was` {count} times, not once")
-    return mutant
-
-
-def locate(root: Path, mutants: tuple[Mutant, ...]) -> tuple[Mutant, ...]:
-    """The mutants with their tests as pytest finds them from `root`.
-
-    Raises ValueError naming each mutant with a test whose file is not found, or not unique.
-    """
-    files = [path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")]
-    located, wrong = [], []
-    for mutant in mutants:
-        tests = []
-        for test in mutant.tests:
-            name, *rest = test.split("::")
-            found = [file for file in files if f"/{file}".endswith(f"/{name}")]
-            if len(found) == 1:
-                tests.append("::".join((found[0], *rest)))
-            else:
-                wrong.append(f"{mutant.name}: {name} names {found or 'no file under tests'}")
-        located.append(replace(mutant, tests=tuple(tests)))
-    if wrong:
-        raise ValueError("\n".join(wrong))
-    return tuple(located)
-
-
-def whole(root: Path, mutants: tuple[Mutant, ...]) -> None:
-    """Raises ValueError unless the tests of all mutants pass while nothing is spoilt."""
-    tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
-    if not tests:
-        return
-    halves = filter(None, (tests[::2], tests[1::2]))
-    with copy(root) as tree, ThreadPoolExecutor(2) as pool:
-        ran = list(pool.map(lambda half: attempt(tree, half, WHOLE), halves))
-    for code, output in ran:
-        if code is None:
-            raise ValueError(f"these tests do not end unspoilt in {WHOLE} s")
-        if code != 0 or re.search(r"\d+ skipped", output.splitlines()[-1]):
-            raise ValueError(f"these tests do not pass unspoilt, or are skipped:\n{output}")
-
-
-def kill(root: Path, mutant: Mutant) -> bool:
-    """Whether a test noticed; prints the verdict."""
-    began = time.monotonic()
-    with copy(root) as tree:
-        spoilt = tree / mutant.file
-        spoilt.write_text(spoilt.read_text().replace(mutant.was, mutant.becomes))
-        code, output = attempt(tree, mutant.tests)
-    seconds = f"{time.monotonic() - began:.1f} s"
-    match code:
-        case 1:
-            print(f"killed    {mutant.name} ({seconds})", flush=True)
-        case None:
-            print(f"killed    {mutant.name} (did not end in {LIMIT} s)", flush=True)
-        case 0:
-            print(f"SURVIVED  {mutant.name} ({seconds}): {mutant.why}", flush=True)
-        case _:
-            print(f"ERROR     {mutant.name}: its tests did not run\n{output}", flush=True)
-    return code in (1, None)
-
-
-@contextlib.contextmanager
-def copy(root: Path) -> Iterator[Path]:
-    """The tree as it stands, without what git ignores; installed things are linked."""
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=root, check=True, capture_output=True, text=True).stdout
-    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        tree = Path(folder, "tree")
-        for name in filter(None, names.split("\0")):
-            if (root / name).is_file():
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, tree / name)
-        for each in {path.parent for path in tree.rglob("*.py")}:
-            compiled = root / each.relative_to(tree) / "__pycache__"
-            if compiled.is_dir():  # else every process of every test compiles all of it again
-                shutil.copytree(compiled, each / "__pycache__")
-        for name in (".venv", ".tools", ".cache"):
-            if (root / name).is_dir():
-                (tree / name).symlink_to(root / name)
-        yield tree
-
-
-def attempt(tree: Path, tests: tuple[str, ...], limit: int = LIMIT) -> tuple[int | None, str]:
-    """pytest's exit code, None past the time limit, and its output."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["--hypothesis-seed=0", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    with subprocess.Popen(
-        command,
-        cwd=tree,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        base = Path(scratch).resolve() / "base"
+        copy_tree(options.root, base)
         try:
-            output, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            return None, ""
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return process.returncode, output
+            return run_mutants(mutants, base, options.workers, options.slowest)
+        except KeyboardInterrupt:
+            print(f"interrupted {_used()}")
+            return 130
+
+
+def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: int) -> int:
+    tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
+    unspoilt = run_unspoilt(tests, base, workers)
+    print(f"unspoilt  {len(tests)} tests {_used()}", flush=True)
+    for test in unspoilt.only_alone:
+        print(f"unspoilt  {test} passes by itself, and not after other tests")
+    preload(unspoilt.modules)
+    sound = [mutant for mutant in mutants if not report_problems(mutant, unspoilt)]
+    results, killed = [], 0
+    for result in run_jobs(plan_jobs(sound, unspoilt), base, workers):
+        results.append(result)
+        killed += report_verdict(result)
+    for result in sorted(results, key=lambda each: each.cpu_seconds, reverse=True)[:slowest]:
+        name = _mutant(result).name
+        print(f"CPU {result.cpu_seconds:5.1f} s  {name}: {' '.join(result.job.tests)}")
+    print(f"mutants killed {killed}/{len(mutants)} {_used()}")
+    return 0 if killed == len(mutants) else 1
+
+
+def report_problems(mutant: Mutant, unspoilt: UnspoiltRun) -> bool:
+    """Whether one of its tests proves nothing; prints why."""
+    problems = [unspoilt.problems[test] for test in mutant.tests if test in unspoilt.problems]
+    for problem in problems:
+        _report_error(mutant, f"in an unspoilt copy {problem.summary}", problem.output)
+    return bool(problems)
+
+
+def plan_jobs(mutants: Iterable[Mutant], unspoilt: UnspoiltRun) -> list[PytestJob]:
+    """The slowest mutants first, the quickest tests of each first."""
+
+    def seconds(mutant: Mutant) -> float:
+        return sum(unspoilt.seconds[test] for test in mutant.tests)
+
+    return [
+        PytestJob(
+            tests=tuple(sorted(mutant.tests, key=unspoilt.seconds.__getitem__)),
+            options=("-x",),
+            limit=60 + 5 * seconds(mutant),
+            mutant=mutant,
+        )
+        for mutant in sorted(mutants, key=seconds, reverse=True)
+    ]
+
+
+def report_verdict(result: JobResult) -> bool:
+    """Whether a test noticed; prints it, and how to look into it if none did."""
+    mutant = _mutant(result)
+    used = f"({result.seconds:.1f} s, CPU {result.cpu_seconds:.1f} s)"
+    match result.code:
+        case 1:
+            print(f"killed    {mutant.name} {used}", flush=True)
+        case None:
+            print(f"killed    {mutant.name} (did not end in {result.job.limit:.0f} s)", flush=True)
+        case 0:
+            print(f"SURVIVED  {mutant.name} {used}: {mutant.why}")
+            _print_details(mutant, f"passed: {' '.join(mutant.tests)}")
+        case _:
+            _report_error(mutant, f"its tests did not run (exit {result.code})", result.output)
+    return result.code in (1, None)
+
+
+def _mutant(result: JobResult) -> Mutant:
+    assert result.job.mutant
+    return result.job.mutant
+
+
+def _report_error(mutant: Mutant, problem: str, output: str) -> None:
+    print(f"ERROR     {mutant.name}: {problem}")
+    _print_details(mutant, *output.splitlines()[-LAST_LINES:])
+
+
+def _print_details(mutant: Mutant, *lines: str) -> None:
+    again = f"run it alone: {COMMAND} {mutant.name}"
+    print("".join(f"          {line}\n" for line in (*lines, again)), end="", flush=True)
+
+
+def _used() -> str:
+    """The time of this process and of all that has ended of what it started."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processors = sum(each.ru_utime + each.ru_stime for each in spent)
+    return f"({time.monotonic() - BEGAN:.0f} s, CPU {processors:.0f} s)"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # duckdb would print a page about what it has not freed

@@ -1,0 +1,68 @@
+"""One run of pytest inside a forked process."""
+
+import json
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
+
+
+class Outcomes:
+    """A plugin that keeps how each test ended, and how many seconds it took."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome != "passed" or report.nodeid not in self.outcomes:
+            self.outcomes[report.nodeid] = report.outcome
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
+
+
+def run_pytest(tree: Path, scratch: Path, arguments: tuple[str, ...]) -> int:
+    """pytest's exit code; what else it came to is in `scratch`/result.json."""
+    _enter(tree, scratch)
+    outcomes = Outcomes()
+    standard = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    code = pytest.main([*standard, f"--basetemp={scratch / 'tmp'}", *arguments], plugins=[outcomes])
+    result: dict[str, Any] = {
+        "outcomes": outcomes.outcomes,
+        "seconds": outcomes.seconds,
+        "modules": _installed_modules(),
+    }
+    (scratch / "result.json").write_text(json.dumps(result))
+    return int(code)
+
+
+def _enter(tree: Path, scratch: Path) -> None:
+    """Have this process, and those it starts, see `tree` and no other checkout."""
+    here = Path(__file__).resolve().parent
+    ours = (here, here.parents[1])
+    sys.path[:] = [str(tree), *(path for path in sys.path if Path(path).resolve() not in ours)]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]
+    # What multiprocessing spawns would otherwise import the runner.
+    sys.modules["__main__"] = ModuleType("__main__")
+    sys.argv[1:] = []
+    os.chdir(tree)
+    os.environ["PYTHONPATH"] = str(tree)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
+
+
+def _installed_modules() -> list[str]:
+    """The modules that are no part of the tree, in the order in which they were imported."""
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if (file := getattr(module, "__file__", None))
+        and any(Path(file).is_relative_to(folder) for folder in INSTALLED)
+    ]

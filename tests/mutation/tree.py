@@ -1,0 +1,39 @@
+"""Copies of the checkout: one that is not spoilt, and a linked one for each mutant."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.mutation.mutant import Mutant
+
+
+def copy_tree(root: Path, tree: Path) -> None:
+    """Copy what git does not ignore, and what is compiled of it; link what is installed."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=root, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (root / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, tree / name)
+    for folder in {path.parent for path in tree.rglob("*.py")}:
+        compiled = root / folder.relative_to(tree) / "__pycache__"
+        if compiled.is_dir():
+            shutil.copytree(compiled, folder / "__pycache__")
+    for name in (".venv", ".tools", ".cache"):
+        if (root / name).is_dir():
+            (tree / name).symlink_to(root / name)
+
+
+def link_mutated(base: Path, tree: Path, mutant: Mutant) -> None:
+    """Make `tree` of hard links to `base`, but for the mutated file.
+
+    Hard links, since tests resolve their own path and would leave a tree of symbolic ones. Files
+    compiled from the rest stay valid, so that only the mutated one is compiled again.
+    """
+    subprocess.run(["cp", "-al", base, tree], check=True, timeout=60)
+    mutated = tree / mutant.file
+    source = mutated.read_text()
+    mutated.unlink()
+    mutated.write_text(source.replace(mutant.was, mutant.becomes))
+    for compiled in (mutated.parent / "__pycache__").glob(f"{mutated.stem}.*"):
+        compiled.unlink()
