@@ -68,7 +68,7 @@ def _written(store: Store) -> Iterator[None]:
 
 def missing(store: Store) -> tuple[Path, ...]:
     """The tapes that have no rows yet, or had none to say how they ended: imports never say."""
-    with store.connect() as connection:
+    with store.reading() as connection:
         ended = (
             "select trajectory_id from trajectories where ended is not null or source in $imports"
         )
@@ -207,7 +207,7 @@ def tried(store: Store, id: str) -> tuple[Run, tuple[Run, ...]]:
 def all_tried(store: Store) -> Iterator[tuple[Run, tuple[Run, ...]]]:
     """All forks of the store that were struck, shams too, each with its clean twins."""
     twins = _Twins({}, store)
-    with store.connect() as connection:
+    with store.reading() as connection:
         ids = connection.execute(
             "select distinct trajectory_id from injections join trajectories using (trajectory_id)"
             " where source = 'fork' and condition != 'clean' order by 1"
@@ -242,7 +242,7 @@ class _Twins:
 
     def _all(self, group: str) -> tuple[Run, ...]:
         here = self._batch[group]
-        with self._store.connect() as connection:
+        with self._store.reading() as connection:
             ids = connection.execute(
                 "select trajectory_id from trajectories"
                 " where control_group = ? and condition = 'clean'",

@@ -203,7 +203,7 @@ class Rehearsal:
 
     def judged(self) -> int:
         """How many verdicts the store holds of runs that are no forks."""
-        with self.store.connect() as connection:
+        with self.store.reading() as connection:
             found = connection.execute(_JUDGED).fetchone()
         return int(found[0]) if found else 0
 

@@ -18,6 +18,7 @@ share it. DuckDB's own limit: no `?` in the path.
 """
 
 import fcntl
+import filecmp
 import hashlib
 import os
 import re
@@ -50,8 +51,8 @@ class Store(Folder):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self._index = self.root / "index"
-        self._packs = self._index / "packs"
+        self.index = self.root / "index"
+        self._packs = self.index / "packs"
         self._packs.mkdir(parents=True, exist_ok=True)
 
     def write(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
@@ -63,15 +64,15 @@ class Store(Folder):
         for segment, tables in segments.items():
             _check(segment, tables)
         with self._lock(fcntl.LOCK_SH):
-            packed = self._packed()
-            loose = {name: tables for name, tables in segments.items() if name not in packed}
-            for segment, tables in loose.items():
-                self._put(segment, tables)
-        if len(loose) == len(segments):
+            known = self._packed() | self._loose()
+            fresh = segments.keys() - known
+            for segment in fresh:
+                self._put(segment, segments[segment])
+        if len(fresh) == len(segments):
             return
         with self._lock(fcntl.LOCK_EX):
             self._unpack(*segments)
-            for segment in segments.keys() - loose.keys():
+            for segment in segments.keys() - fresh:
                 self._put(segment, segments[segment])
             self._publish()
 
@@ -99,13 +100,35 @@ class Store(Folder):
             return len(loose)
 
     def connect(self) -> duckdb.DuckDBPyConnection:
-        """A read-only connection that knows every relation, view and macro."""
+        """A read-only connection that knows every relation, view and macro.
+
+        DuckDB opens a file more than once for one query, so a query fails, with errors of many
+        kinds, if the file was replaced meanwhile; see `reading`.
+        """
+        with self._views_locked() as views:
+            return _open(views)
+
+    @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection for a moment: until it is closed, no file of the index is replaced."""
+        with self._views_locked() as views, _open(views) as connection:
+            yield connection
+
+    def changed_at(self) -> float:
+        """When a file of the index was last made, replaced or removed, by the system's clock."""
+        folders = (self.index, *self.index.iterdir(), *self._packs.iterdir())
+        return max(_modified_at(folder) for folder in folders)
+
+    @contextmanager
+    def _views_locked(self) -> Iterator[Path]:
+        """The file of views, which are those of the files for as long as the block lasts."""
         with self._lock(fcntl.LOCK_SH):
             views = self._views()
-            if views.exists() and self._link_is(views):
-                return _open(views)
-        with self._lock(fcntl.LOCK_EX):
-            return _open(self._publish())
+            if ready := views.exists() and self._link_is(views):
+                yield views
+        if not ready:
+            with self._lock(fcntl.LOCK_EX):
+                yield self._publish()
 
     def keeps(self, source: Path) -> bool:
         """Whether a file with this content was imported before."""
@@ -134,10 +157,10 @@ class Store(Folder):
     # The segments that lie loose.
 
     def _file(self, relation: str, segment: str) -> Path:
-        return self._index / relation / f"{segment}.parquet"
+        return self.index / relation / f"{segment}.parquet"
 
     def _loose(self) -> set[str]:
-        return {path.stem for path in (self._index / "trajectories").glob("[!._]*.parquet")}
+        return {path.stem for path in (self.index / "trajectories").glob("[!._]*.parquet")}
 
     def _put(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
         for relation in _OTHERS:
@@ -220,7 +243,7 @@ class Store(Folder):
             _build(views, self._definitions())
         with _aside(self.root / "store.duckdb") as link:
             link.symlink_to(f"index/{views.name}")
-        for path in self._index.glob("views-*"):
+        for path in self.index.glob("views-*"):
             if path.name != views.name:
                 path.unlink()
         return views
@@ -231,27 +254,32 @@ class Store(Folder):
 
     def _views(self) -> Path:
         stamp = hashlib.sha256(f"{duckdb.__version__}\n{self._definitions()}".encode())
-        return self._index / f"views-{stamp.hexdigest()[:16]}.duckdb"
+        return self.index / f"views-{stamp.hexdigest()[:16]}.duckdb"
 
     def _definitions(self) -> str:
         # Loose files are listed before packs, and removed after packs: see _settle.
-        folders = self._index, self._packs / str(self._generation())
+        folders = self.index, self._packs / str(self._generation())
         return "\n".join([*(_relation(name, folders) for name in SCHEMAS), definitions()])
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
         """Hold the lock, shared or alone; TimeoutError if others hold it for too long."""
         deadline = time.monotonic() + _PATIENCE
-        with (self._index / ".lock").open("a") as file:
+        path = self.index / ".lock"
+        # Not for writing: a process that may change no file locks it too.
+        file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
             while True:
                 try:
                     fcntl.flock(file, kind | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
                     if time.monotonic() > deadline:
-                        raise TimeoutError(f"{file.name} has been locked for too long") from None
-                    time.sleep(0.01)
+                        raise TimeoutError(f"{path} has been locked for too long") from None
+                    time.sleep(0.002)
             yield
+        finally:
+            os.close(file)
 
 
 def _check(segment: str, tables: Mapping[str, pa.Table]) -> None:
@@ -269,12 +297,14 @@ def _aside(path: Path) -> Iterator[Path]:
     """A path beside this one that nobody else uses and no pattern of the views matches.
 
     What was made there is put in place at the end, or removed where it could not be finished.
+    What is there already is left alone: it may be open.
     """
     aside = path.with_name(f".{os.getpid()}-{threading.get_ident()}-{path.name}.part")
     aside.unlink(missing_ok=True)
     try:
         yield aside
-        aside.replace(path)
+        if not (path.exists() and filecmp.cmp(aside, path, shallow=False)):
+            aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
 
@@ -333,11 +363,23 @@ def _tame(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"SET memory_limit = '{_MEMORY}'")
 
 
-def confine(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
-    """From here on the connection reads nothing outside the store, and cannot be let out again."""
-    connection.execute(f"SET allowed_directories = [{_quoted(str(root.resolve()))}]")
+def confine(connection: duckdb.DuckDBPyConnection, folder: Path, memory: float) -> None:
+    """From here on the connection reads nothing outside a folder, and cannot be let out again.
+
+    `memory` is in GB. What does not fit into it fails: nothing is put aside on the disk.
+    """
+    connection.execute("SET temp_directory = ''")
+    connection.execute(f"SET memory_limit = '{memory}GB'")
+    connection.execute(f"SET allowed_directories = [{_quoted(str(folder.resolve()))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def _modified_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
 
 
 def _columns(relation: str) -> str:

@@ -78,7 +78,7 @@ def bench(path: Path = FILE) -> Bench:
 def standing(found: Bench, store: Store) -> tuple[Row, ...]:
     """The table: one row for each agent and model that a store holds runs of."""
     weights = json.dumps(dict(found.weights))
-    with store.connect() as connection:
+    with store.reading() as connection:
         return named(ask(connection, "bench", weights=weights, campaign=found.name))
 
 

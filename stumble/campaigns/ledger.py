@@ -53,7 +53,7 @@ _RUNS = """
 def ledger(store: Store, campaign: str) -> Ledger:
     """What is done of a campaign; the store has to have the rows of all its tapes."""
     recordings, runs, spent = {}, {}, 0.0
-    with store.connect() as connection:
+    with store.reading() as connection:
         found = connection.execute(_RUNS, {"campaign": campaign}).fetchall()
     for id, parent, cell, task, ended, source, cost in found:
         path = store.tapes / f"{id}.tape"

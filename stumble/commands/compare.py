@@ -44,7 +44,7 @@ def compare(a: str, b: str, by: str | None, campaign: str | None, as_json: bool)
     store = Store(store_root())
     for refused in indexing.refresh(store):
         click.echo(f"warning: not indexed: {refused}", err=True)
-    with store.connect() as connection:
+    with store.reading() as connection:
         kind = by or _kind(connection, a, b)
         asked = {"a": a, "b": b, "by": kind, "campaign": campaign}
         rates, flips = _rows(connection, "compare", asked), _rows(connection, "flips", asked)

@@ -121,7 +121,7 @@ def _rates(confidence: float, which: dict[str, str | None]) -> "list[Rate]":
     store = Store(store_root())
     for refused in indexing.refresh(store):
         click.echo(f"warning: not indexed: {refused}", err=True)
-    with store.connect() as connection:
+    with store.reading() as connection:
         answer = ask(connection, "gate", confidence=confidence, **which)
         names = [column[0] for column in answer.description or ()]
         return [Rate(**dict(zip(names, row, strict=True))) for row in answer.fetchall()]

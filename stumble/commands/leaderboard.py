@@ -55,7 +55,7 @@ def leaderboard(
     opened = Store(store or store_root())
     for refused in indexing.refresh(opened):
         click.echo(f"warning: not indexed: {refused}", err=True)
-    with opened.connect() as connection:
+    with opened.reading() as connection:
         found = board.board(connection, cohort)
     names = tuple(str(each["cohort"]) for each in found.cohorts)
     if cohort is not None and cohort not in names:

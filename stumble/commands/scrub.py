@@ -75,7 +75,7 @@ def _index_anew(tape: Path) -> None:
         kept.unlink()
         indexing.adopt(store, tape, id)
     store.drop(id)
-    with store.connect() as connection:
+    with store.reading() as connection:
         rows = "select count(*) from trajectories where trajectory_id = ?"
         left = connection.execute(rows, [id]).fetchone()
     if left and left[0]:

@@ -13,10 +13,9 @@ from stumble.exits import Wrong
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 FORMATS = ("table", "json", "csv", "parquet")
-READING = ("SELECT", "EXPLAIN", "CALL", "PRAGMA", "MULTI")
-"""The statements that may be asked; MULTI is what PIVOT becomes."""
 
 
 @click.command(
@@ -29,6 +28,14 @@ READING = ("SELECT", "EXPLAIN", "CALL", "PRAGMA", "MULTI")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--rebuild", is_flag=True, help="Make the whole index anew from the tapes first.")
+@click.option(
+    "--memory", type=click.FloatRange(min=0.1), default=2.0, show_default=True, metavar="GB",
+    help="Memory that the query may use.",
+)  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
+    help="Time that the query may take; 0 for no limit.",
+)  # fmt: skip
 def sql(
     query: str | None,
     parameters: tuple[str, ...],
@@ -36,6 +43,8 @@ def sql(
     form: str,
     as_json: bool,
     rebuild: bool,
+    memory: float,
+    timeout: float,
 ) -> None:
     """Run SQL, or a named question, over everything that was recorded.
 
@@ -45,21 +54,20 @@ def sql(
     stumble sql survival_table e=0.02
     stumble sql recovery --format parquet > recovery.parquet
 
-    It reads, and only the store: no statement writes a file or a table, and no other file is
+    It reads, and only the index: no statement writes a file or a table, and no other file is
     read. For more, open .stumble/store.duckdb with a DuckDB client of your own.
     """
     query = query.strip() if query else None
     if not listing and not query and not rebuild:
         raise Wrong("what to ask? Give SQL or a name; stumble sql --list shows the names")
 
-    import duckdb
-
     from stumble import indexing
     from stumble.home import store_root
     from stumble.options import pairs
+    from stumble.queries import QueryLimits, restrict_process, run_query
     from traces.nearest import nearest
     from traces.sql import questions, statement, views
-    from traces.store import Store, confine
+    from traces.store import Store
 
     if listing:
         _list(
@@ -84,40 +92,39 @@ def sql(
     form = "json" if as_json else form
     if form == "parquet" and sys.stdout.isatty():
         raise Wrong("Parquet is not for a terminal; send it to a file: ... > answer.parquet")
+    limits = QueryLimits(memory=memory, seconds=timeout)
     try:
         if query in named:
             text, values = statement(query, **given)
         else:
             text = query if " " in query else f'from "{query}"'
             values = {**given} or None
-        with store.connect() as connection:
-            _only_reads(connection, text)
-            confine(connection, store.root)
-            if form == "parquet":
-                _parquet(connection.sql(text, params=values))
-                return
-            answer = connection.execute(text, values)
-            names = [column[0] for column in answer.description or ()]
-            _print(names, answer.fetchall(), form)
-    except (duckdb.Error, ValueError) as error:
+        restrict_process(limits)
+        if form == "parquet":
+            _parquet(run_query(store, text, values, limits, _arrow_table))
+        else:
+            names, rows = run_query(store, text, values, limits, _names_and_rows)
+            _print(names, rows, form)
+    except MemoryError:
+        raise Wrong("the answer does not fit into memory; narrow it, or give --memory") from None
+    except ValueError as error:
         raise Wrong(str(error)) from None
 
 
-def _only_reads(connection: "duckdb.DuckDBPyConnection", text: str) -> None:
-    """Wrong for a statement that is there to change something, before any of it runs."""
-    for each in connection.extract_statements(text):
-        if each.type.name not in READING:
-            raise Wrong(
-                f"stumble sql only reads, and this is {each.type.name}; to write, redirect what it "
-                "prints (--format csv, json, parquet), or open .stumble/store.duckdb with a "
-                "DuckDB client of your own"
-            )
+def _names_and_rows(
+    answer: "duckdb.DuckDBPyConnection",
+) -> tuple[list[str], list[tuple[object, ...]]]:
+    return [column[0] for column in answer.description or ()], answer.fetchall()
 
 
-def _parquet(answer: "duckdb.DuckDBPyRelation") -> None:
+def _arrow_table(answer: "duckdb.DuckDBPyConnection") -> "pa.Table":
+    return answer.to_arrow_table()
+
+
+def _parquet(table: "pa.Table") -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(answer.to_arrow_table(), sys.stdout.buffer, compression="zstd")
+    pq.write_table(table, sys.stdout.buffer, compression="zstd")
 
 
 def _with_defaults(help: str, defaults: object) -> str:

@@ -47,7 +47,7 @@ def why(injection: str, as_json: bool) -> None:
 
 def _found(store: "Store", wanted: str) -> tuple[str, str]:
     """The injection of that id, or the only one that begins so, and its run."""
-    with store.connect() as connection:
+    with store.reading() as connection:
         rows = connection.execute(
             "select injection_id, trajectory_id from injections where repeat_of is null order by 1"
         ).fetchall()
