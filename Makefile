@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo test test-agents check lock bench
+.PHONY: setup dev demo test test-all test-clients check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -15,12 +15,17 @@ dev:
 demo: setup
 	@.venv/bin/stumble demo
 
+# Needs Python and a package registry, nothing else.
 test: dev
+	@$(python) tests/groups.py quick
+
+# Needs what .ci/run installs: npm, docker, a browser, compilers; as root also namespaces.
+test-all: dev
 	@$(python) tests/groups.py
 
 # Installs every client of tests/support/clients.py, each pinned, and has it recorded and replayed.
-test-agents: dev
-	@$(python) tests/groups.py install agents
+test-clients: dev
+	@$(python) tests/groups.py install clients
 
 check: dev
 	@$(python) tests/groups.py lint format types

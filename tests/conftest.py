@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.examples import THOROUGH, keep_some, load_profile
+
 NO_SHARED = "a clone without ../shared"
 
 # Where a shell starts the tests in the background it is ignored, and so it would be in all that
 # they start; to interrupt is what some of them do.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+load_profile()
 
 type Report = pytest.TestReport | pytest.CollectReport
 
@@ -23,6 +27,14 @@ def shared() -> Path:
     if not data.is_dir():
         pytest.skip(NO_SHARED)
     return data
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep some cases of the tests that have many, unless all are asked for."""
+    if THOROUGH or any("::" in argument for argument in config.args):
+        return
+    items[:], left_out = keep_some(items)
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(wrapper=True)

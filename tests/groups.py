@@ -1,97 +1,234 @@
-"""Runs every group of checks, or those named, and says how long each took.
+"""Runs every group of checks, those of a tier, or those named, and says how long each took.
 
-All groups run even where one fails, so that one run shows all there is to mend. The last line
-is pytest's own count.
+    python tests/groups.py quick       what `make test` runs: Python alone is needed
+    python tests/groups.py             everything, as `make test-all` and CI run it
+    python tests/groups.py types e2e   these groups
+
+Groups of one stage run side by side, and all stages run even if a group fails, so that one run
+shows all there is to mend. The last line is a count over all groups of tests.
 """
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from dataclasses import dataclass
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUDGET = 2400
-"""Seconds that all groups together should stay under on two cores; more is said, not failed."""
 LIMIT = 2400
 """Seconds after which a group is ended."""
 LAST_WORDS = 60
 """Seconds that it then has to say what has failed so far."""
+SLOWEST = 20
+COUNT = re.compile(r"(\d+) (passed|failed|error|skipped)")
 
 PYTHON = (sys.executable, "-m")
-GROUPS: dict[str, tuple[str, ...]] = {
-    "lint": (*PYTHON, "ruff", "check"),
-    "format": (*PYTHON, "ruff", "format", "--check"),
-    "types": (*PYTHON, "mypy"),
-    "install": (*PYTHON, "tests.agents"),
-    "alone": (*PYTHON, "pytest", "-m", "alone"),
-    "agents": (*PYTHON, "pytest", "-m", "agents", "-n", "2"),
-    "tests": (*PYTHON, "pytest", "-m", "not alone and not agents", "-n", "2"),
-    "selftest": (*PYTHON, "stumble", "selftest"),
-    "mutants": (sys.executable, "tests/mutation/run.py"),
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A command; `workers` makes it one of pytest, run in so many processes (0: in one)."""
+
+    command: tuple[str, ...]
+    workers: int | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def pytest(*words: str, workers: int, thorough: bool = False) -> Group:
+    """A group of tests."""
+    environment = {"STUMBLE_TESTS": "thorough"} if thorough else {}
+    return Group((*PYTHON, "pytest", "-q", *words), workers, environment)
+
+
+FAST = ("tests/unit", "tests/integration")
+GROUPS: dict[str, Group] = {
+    "lint": Group((*PYTHON, "ruff", "check")),
+    "format": Group((*PYTHON, "ruff", "format", "--check")),
+    "types": Group((*PYTHON, "mypy")),
+    "fast": pytest(*FAST, "-m", "not alone", workers=3),
+    "install": Group((*PYTHON, "tests.agents")),
+    "thorough": pytest(*FAST, "-m", "(hypothesis or many) and not alone", workers=2, thorough=True),
+    "statistical": pytest("tests/statistical", workers=2, thorough=True),
+    "e2e": pytest("tests/e2e", "tests/hostile", "tests/browser", workers=4),
+    "docker": pytest("tests/docker", workers=0),
+    "clients": pytest("tests/clients", workers=3),
+    "mutation": Group((sys.executable, "tests/mutation/run.py")),
+    "selftest": Group((*PYTHON, "stumble", "selftest")),
+    "alone": pytest("tests", "-m", "alone", workers=0),
 }
+STAGES: tuple[tuple[str, ...], ...] = (
+    ("lint", "format", "types", "install", "fast"),
+    ("docker", "e2e"),
+    ("selftest", "clients"),
+    ("thorough",),
+    ("statistical",),
+    ("mutation",),
+    ("alone",),
+)
+QUICK = ("lint", "format", "types", "fast")
+
+
+RUNNING: set[int] = set()
+"""Process groups of the commands that run now."""
+INTERRUPTED: list[int] = []
+"""Signals that asked for the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What a group came to; `last` is the last line it printed."""
+class Finished:
+    """How a group ended; `last` is the last line it printed, `cases` its tests with seconds."""
 
     name: str
     seconds: float
     passed: bool
     last: str
+    cases: tuple[tuple[float, str], ...] = ()
 
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in GROUPS]
-    if unknown:
-        print(f"no group {unknown[0]}; there are {', '.join(GROUPS)}", file=sys.stderr)
+    """Run the groups of these names, or all; 0 if each of them passed."""
+    wanted = QUICK if names == ["quick"] else tuple(names) or tuple(GROUPS)
+    if unknown := [name for name in wanted if name not in GROUPS]:
+        print(f"no group {unknown[0]}; there are quick, {', '.join(GROUPS)}", file=sys.stderr)
         return 2
-    ran = [run(name, GROUPS[name]) for name in names or GROUPS]
+    forward_signals()
+    began = time.monotonic()
+    finished: list[Finished] = []
+    for stage in STAGES:
+        chosen = [name for name in stage if name in wanted]
+        if chosen and not INTERRUPTED:
+            with ThreadPoolExecutor(len(chosen)) as pool:
+                # One of them is shown as it goes on, so that a long stage is not silent.
+                finished += pool.map(run, chosen, [name == chosen[-1] for name in chosen])
+    report(finished, time.monotonic() - began)
+    if INTERRUPTED:
+        return 128 + INTERRUPTED[0]
+    return 0 if all(each.passed for each in finished) else 1
+
+
+def report(finished: Sequence[Finished], seconds: float) -> None:
+    """Print seconds of each group, the slowest tests, and a count of all."""
     print()
-    for group in ran:
-        verdict = "ok" if group.passed else "FAILED"
-        print(f"{group.name:8} {group.seconds:6.1f} s  {verdict:6}  {group.last.strip('= ')}")
-    total = sum(group.seconds for group in ran)
-    over = " (OVER)" if total > BUDGET else ""
-    print(f"{'total':8} {total:6.1f} s  of a budget of {BUDGET} s{over}")
-    print("".join(group.last for group in ran if group.name == "tests"))
-    return 0 if all(group.passed for group in ran) else 1
+    slowest = sorted((case for each in finished for case in each.cases), reverse=True)
+    for took, case in slowest[:SLOWEST]:
+        print(f"{took:7.1f} s  {case}")
+    print()
+    for each in finished:
+        verdict = "ok" if each.passed else "FAILED"
+        print(f"{each.name:11} {each.seconds:7.1f} s  {verdict:6}  {each.last.strip('= ')}")
+    print(f"{'total':11} {seconds:7.1f} s")
+    print(", ".join(f"{n} {what}" for what, n in counted(finished).items()), flush=True)
 
 
-def run(name: str, command: tuple[str, ...]) -> Ran:
-    print(f"\n--- {name}", flush=True)
-    began, last = time.monotonic(), ""
+def counted(finished: Iterable[Finished]) -> dict[str, int]:
+    """Tests that passed, failed (errors too) and were skipped, over all groups."""
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    for each in finished:
+        if GROUPS[each.name].workers is None:
+            continue
+        for n, what in COUNT.findall(each.last):
+            total["failed" if what == "error" else what] += int(n)
+    return total
+
+
+def run(name: str, live: bool) -> Finished:
+    """Run one group; prints lines as they come if `live`, else all of them when it has ended."""
+    group = GROUPS[name]
+    with tempfile.TemporaryDirectory(prefix="tests-") as folder:
+        junit = Path(folder, "junit.xml")
+        command = list(group.command)
+        if group.workers is not None:
+            command += ["--junit-xml", str(junit)]
+        if group.workers:
+            command += ["-n", str(group.workers)]
+        began = time.monotonic()
+        lines: list[str] = []
+        if live:
+            print(f"\n--- {name}", flush=True)
+        with started(command, group.environment) as process:
+            assert process.stdout
+            for line in process.stdout:
+                lines.append(line)
+                if live:
+                    print(line, end="", flush=True)
+        if not live:
+            print(f"\n--- {name}\n{''.join(lines)}", end="", flush=True)
+        return Finished(
+            name=name,
+            seconds=time.monotonic() - began,
+            passed=process.returncode == 0,
+            last=next((line.rstrip() for line in reversed(lines) if line.strip()), ""),
+            cases=tuple(read_cases(junit)) if junit.exists() else (),
+        )
+
+
+def read_cases(junit: Path) -> Iterator[tuple[float, str]]:
+    """Seconds and name of each test in a report of pytest."""
+    for case in ET.parse(junit).iter("testcase"):
+        yield float(case.get("time", "0")), f"{case.get('classname')}::{case.get('name')}"
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A command that is interrupted past LIMIT, and leaves no process behind."""
     with subprocess.Popen(
         command,
         cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         start_new_session=True,
     ) as process:
+        RUNNING.add(process.pid)
         bells = (
-            threading.Timer(LIMIT, os.killpg, (process.pid, signal.SIGINT)),
-            threading.Timer(LIMIT + LAST_WORDS, os.killpg, (process.pid, signal.SIGKILL)),
+            threading.Timer(LIMIT, send, (process.pid, signal.SIGINT)),
+            threading.Timer(LIMIT + LAST_WORDS, send, (process.pid, signal.SIGKILL)),
         )
         for bell in bells:
             bell.start()
         try:
-            assert process.stdout
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                last = line.rstrip() or last
+            yield process
             process.wait()
         finally:
             for bell in bells:
                 bell.cancel()
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    seconds = time.monotonic() - began
-    return Ran(name=name, seconds=seconds, passed=process.returncode == 0, last=last)
+            RUNNING.discard(process.pid)
+            send(process.pid, signal.SIGKILL)
+
+
+def send(group: int, number: int) -> None:
+    """Signal a process group, which may have ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def forward_signals() -> None:
+    """Hand Ctrl-C, SIGTERM and SIGHUP on to all groups, the second time as SIGKILL.
+
+    A signal that a shell or nohup has us ignore stays ignored here, but not in the tests: a
+    handler, unlike being ignored, is not inherited by the programs that are started.
+    """
+
+    def forward(number: int, _: object) -> None:
+        for group in tuple(RUNNING):
+            send(group, signal.SIGKILL if INTERRUPTED else number)
+        INTERRUPTED.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        ignored = signal.getsignal(number) is signal.SIG_IGN
+        signal.signal(number, (lambda *_: None) if ignored else forward)
 
 
 if __name__ == "__main__":

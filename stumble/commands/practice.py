@@ -9,11 +9,12 @@ import click
 
 from scenarios.practice import KEY
 from stumble.exits import Wrong
+from stumble.practice_ports import PracticePorts, free_ports, remember_ports, served_ports
 
 if TYPE_CHECKING:
     from scenarios.practice.plan import Task
 
-SHOP, MODEL, MCP = 8902, 8901, 8903
+MCP = 8903
 _BOOK = "Where to keep the order book; a new temporary file by default."
 
 
@@ -36,7 +37,10 @@ def practice() -> None:
     help=_BOOK,
 )
 def serve(task: str, db: Path | None) -> None:
-    """Serve the shop on port 8902 and the model on port 8901 until told to end."""
+    """Serve the shop on port 8902 and the model on port 8901 until told to end.
+
+    If one of these ports is taken, two free ones. The other practice commands find them.
+    """
     from tempfile import TemporaryDirectory
 
     from recorder import loop
@@ -54,8 +58,13 @@ def serve(task: str, db: Path | None) -> None:
             told, here = asyncio.Event(), asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 here.add_signal_handler(number, told.set)
-            async with server.serving(book, SHOP), provider.serving(port=MODEL):
-                click.echo(f"shop on port {SHOP}, model on port {MODEL}, task {task}")
+            ports = free_ports()
+            async with (
+                server.serving(book, ports.shop) as shop,
+                provider.serving(port=ports.model) as model,
+            ):
+                remember_ports(PracticePorts(shop=shop, model=model))
+                click.echo(f"shop on port {shop}, model on port {model}, task {task}")
                 await told.wait()
 
         try:
@@ -102,8 +111,9 @@ def agent(task: str, options: tuple[str, ...]) -> None:
     from scenarios.practice import agent as practising
 
     _task(task)
-    os.environ.setdefault("OPENAI_BASE_URL", f"http://127.0.0.1:{MODEL}/v1")
-    os.environ.setdefault("TOOLS_URL", f"http://127.0.0.1:{SHOP}")
+    ports = served_ports()
+    os.environ.setdefault("OPENAI_BASE_URL", f"http://127.0.0.1:{ports.model}/v1")
+    os.environ.setdefault("TOOLS_URL", f"http://127.0.0.1:{ports.shop}")
     os.environ.setdefault("MCP_URL", f"http://127.0.0.1:{MCP}/mcp")
     os.environ.setdefault("OPENAI_API_KEY", KEY)
     sys.exit(practising.main([task, *options]))
@@ -146,7 +156,7 @@ def _task(name: str) -> "Task":
 def _ask(method: str, path: str, task: str | None) -> dict[str, object]:
     import httpx
 
-    url = f"http://127.0.0.1:{SHOP}{path}"
+    url = f"http://127.0.0.1:{served_ports().shop}{path}"
     try:
         with httpx.Client(trust_env=False, timeout=10) as client:
             body = None if task is None else {"task": task}

@@ -21,14 +21,15 @@ def test_that_is_marked():
 
 
 def run(folder: Path, text: str, ci: str) -> str:
-    folder = folder / "checkout" / "tests"
-    folder.mkdir(parents=True)
-    shutil.copy(Path(__file__).parents[1] / "conftest.py", folder)
+    here, folder = Path(__file__).parents[1], folder / "checkout" / "tests"
+    (folder / "support").mkdir(parents=True)
+    for name in ("conftest.py", "support/examples.py"):
+        shutil.copy(here / name, folder / name)
     (folder / "test_it.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "."]
     environment = {**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ran = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+        command, cwd=folder.parent, env=environment, capture_output=True, text=True, timeout=60
     )
     return ran.stdout
 

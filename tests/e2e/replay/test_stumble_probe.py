@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stumble import probe
 from tests.shop import Said, Shop, shop
+from tests.support.examples import examples
 
 ACTIONS = st.lists(st.sampled_from("abc"), min_size=2, max_size=4)
 type Codes = numpy.typing.NDArray[numpy.int_]
@@ -74,7 +75,7 @@ def test_what_cannot_be_asked_is_one_clear_line(
     assert "Traceback" not in said.err
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(ACTIONS, ACTIONS)
 def test_the_p_value_is_that_of_scipy(clean: list[str], faulted: list[str]) -> None:
     def statistic(x: Codes, y: Codes) -> float:

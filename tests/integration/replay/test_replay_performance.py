@@ -32,6 +32,7 @@ from tests.on_stage import (
     rest,
     say,
 )
+from tests.support.examples import examples
 from traces.model import Chunk, Exchange, Headers, Response
 
 
@@ -216,7 +217,9 @@ def responses(draw: st.DrawFn) -> Response:
 
 @plain_and_tls
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_every_answer_is_read_as_it_was_recorded(

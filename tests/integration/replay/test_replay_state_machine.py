@@ -26,6 +26,7 @@ from replay.performer import Performer
 from replay.player import REFUSED, Player
 from tests.on_stage import Script as Seen
 from tests.on_stage import dial, eventually, on_stage
+from tests.support.examples import examples
 from tests.talkers import MODEL, SERVER, SHOP, Heard, Lane, Script, heard, key, recorded, said
 from traces.conversation import Watch
 from traces.model import Exchange, Request
@@ -234,8 +235,8 @@ UNSHRUNK = settings(
 )
 
 TestReplayed = Replayed.TestCase
-TestReplayed.settings = settings(UNSHRUNK, max_examples=150, stateful_step_count=40)
+TestReplayed.settings = settings(UNSHRUNK, max_examples=examples(150), stateful_step_count=40)
 TestQuiet = Quiet.TestCase
-TestQuiet.settings = settings(UNSHRUNK, max_examples=150, stateful_step_count=20)
+TestQuiet.settings = settings(UNSHRUNK, max_examples=examples(150), stateful_step_count=20)
 TestPerformed = Performed.TestCase
-TestPerformed.settings = settings(UNSHRUNK, max_examples=15, stateful_step_count=30)
+TestPerformed.settings = settings(UNSHRUNK, max_examples=examples(15), stateful_step_count=30)

@@ -14,6 +14,7 @@ from scenarios.workspace.copies import changed, restore
 from scenarios.workspace.manifest import Entry, Manifest
 from scenarios.workspace.rules import Rules
 from scenarios.workspace.snapshot import Limits, Taken, TooLarge, take
+from tests.support.examples import examples
 
 
 @pytest.fixture
@@ -252,7 +253,7 @@ def test_what_is_no_longer_as_recorded_is_known(folder: Path, blobs: Blobs) -> N
 names = st.binary(min_size=1, max_size=12).map(os.fsdecode)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.builds(

@@ -13,6 +13,7 @@ from replay.difference import explain
 from replay.lanes import Fork
 from replay.match import Index
 from replay.player import REFUSED, Player
+from tests.support.examples import examples
 from traces.conversation import Watch
 from traces.dialects import openai_chat
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
@@ -269,4 +270,4 @@ class AgainstAList(RuleBasedStateMachine):
 
 
 TestAgainstAList = AgainstAList.TestCase
-TestAgainstAList.settings = settings(max_examples=40, stateful_step_count=12)
+TestAgainstAList.settings = settings(max_examples=examples(40), stateful_step_count=12)

@@ -28,6 +28,8 @@ from tests.practice import (
 )
 from traces.step import ToolCall
 
+pytestmark = pytest.mark.many
+
 each_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 each_skill = pytest.mark.parametrize("skill", ["naive", "retries", "verifies", "p=0.7"])
 

@@ -24,9 +24,12 @@ from faults.example import EVENTS, ORDER, SEEN, answered
 from faults.operator import Operator
 from faults.parameters import choices
 from faults.validity import drawn, shape
+from tests.support.examples import examples
 from traces.model import Exchange, Headers, Scalar, header
 
-slow = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+slow = settings(
+    suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(30)
+)
 picky = settings(slow, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 """For operators that find something to bend in few of the bodies that are made up."""
 
@@ -287,7 +290,7 @@ DECODE = {
     "name", sorted(n for n, each in OPERATORS.items() if each.family in ("V", "S", "E", "X"))
 )
 @given(data=st.data(), body=st.just(ORDER) | spelled, at=addresses)
-@settings(slow, max_examples=15)
+@settings(slow, max_examples=examples(15))
 def test_length_encoding_and_checksums_are_those_of_the_body(
     name, encoding, data, body, at
 ) -> None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.leaks import copies, leaks
 from tests.spellings import SPELLINGS
+from tests.support.examples import examples
 from traces import index
 from traces.encoding import plain
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory, header
@@ -107,7 +108,7 @@ def test_split_over_two_chunks_at_every_offset(spelling: str, tmp_path: Path) ->
     assert leaks(KEY, path) == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(sorted(SPELLINGS)),
     st.binary(max_size=40),

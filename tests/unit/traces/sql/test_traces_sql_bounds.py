@@ -12,6 +12,8 @@ from tests.stored import Sql, answers, empty
 from tests.struck import Strike, absorbed, store, strike
 from traces.sql import VIEWS, ask, questions
 
+pytestmark = pytest.mark.many
+
 TRACES = "abcdef"
 UNKNOWN: Strike = {
     "consumed": None,

@@ -14,6 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import power_proportions_2indep, proportion_confint
 
 from tests.stored import Sql, empty, near
+from tests.support.examples import examples
 
 DRAWN = 3000
 
@@ -151,7 +152,7 @@ def test_sample_sizes_are_those_of_the_book(sql: Sql, sum: str, expected: float 
     assert values(sql, sum) == (near(expected) if expected else None,)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ps=st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_adjusts_a_family(sql: Sql, ps: list[float]) -> None:
     [found] = values(sql, f"holm({ps}::DOUBLE[])")
@@ -165,7 +166,7 @@ def test_holm_passes_over_what_is_unknown(sql: Sql) -> None:
 LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(labels=LABELS)
 def test_kappa_is_cohens(sql: Sql, labels: list[tuple[str, str]]) -> None:
     pairs = Counter(labels)

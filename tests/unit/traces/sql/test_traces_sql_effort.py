@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.stored import Sql, empty, fill, near
+from tests.support.examples import examples
 from traces.sql import ask
 
 RUN: dict[str, object] = {"model": "m", "world": "fresh", "source": "fork", "ended": "final"}
@@ -28,7 +29,7 @@ def asked(sql: Sql, name: str) -> list[dict[str, object]]:
 
 
 @given(st.lists(st.floats(-1e3, 1e3).map(lambda x: round(x, 3)), min_size=5, max_size=30))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_a_mean_over_traces_has_students_interval(macros: Sql, each: list[float]) -> None:
     [(found,)] = macros.execute("SELECT over_traces(?::DOUBLE[])", [each]).fetchall()
     assert found["mean"] == pytest.approx(np.mean(each), abs=1e-9)

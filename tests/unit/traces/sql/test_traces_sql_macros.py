@@ -13,6 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.stored import Sql, empty, near
+from tests.support.examples import examples
 
 CLUSTERED = "SELECT unnest(clustered($hits::DOUBLE[], $cases::DOUBLE[]))"
 AT = "SELECT unnest(clustered_at($hits::DOUBLE[], $cases::DOUBLE[], $confidence::DOUBLE))"
@@ -158,7 +159,7 @@ def test_no_cases_have_no_rate(sql: Sql, cases: list[int]) -> None:
 CLUSTER = st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters=st.lists(CLUSTER, min_size=1, max_size=30))
 def test_an_interval_holds_its_rate(sql: Sql, clusters: list[tuple[int, int]]) -> None:
     found = clustered(sql, [hits for hits, _ in clusters], [cases for _, cases in clusters])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.stored import Sql, answers, empty, fill, near, one
 from tests.struck import Strike, absorbed, store, strike
+from tests.support.examples import examples
 
 SIX = ("recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed")
 RATES = ("recovery_rate", "recovery_given_notice", "silent_rate", "handled_rate")
@@ -206,7 +207,7 @@ STRIKE = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strikes=st.lists(STRIKE, max_size=60))
 def test_any_store_is_counted_right(sql: Sql, strikes: list[Strike]) -> None:
     store(sql, strikes)

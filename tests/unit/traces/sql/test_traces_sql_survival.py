@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 
 from tests.stored import Sql, answers, empty, fill, near, one
+from tests.support.examples import examples
 from traces.sql import ask
 
 type Known = dict[str, object]
@@ -47,7 +48,7 @@ RUN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(RUN, min_size=1, max_size=40))
 def test_the_curve_is_kaplan_and_meiers(filled: Sql, told: list[Known]) -> None:
     runs(filled, told)
@@ -225,7 +226,7 @@ def test_a_curve_at_zero_takes_no_interval_from_before(sql: Sql) -> None:
     assert (found["survival"], found["lo"], found["hi"]) == (0, None, None)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(told=st.lists(RUN, max_size=12), said=st.lists(st.sampled_from(["masked", "crashed"])))
 def test_no_figure_is_not_a_number(filled: Sql, told: list[Known], said: list[str]) -> None:
     runs(filled, told)

@@ -1,0 +1,38 @@
+"""How many examples a test tries: few in the quick tier, all of them in `make test-all`."""
+
+import os
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import settings
+
+THOROUGH = os.environ.get("STUMBLE_TESTS") == "thorough"
+"""Whether every example is tried."""
+
+KEPT = 25
+"""Cases that the quick tier keeps of a test that is marked `many`."""
+
+
+def examples(thorough: int = 100) -> int:
+    """Examples of a property: a sixth of them, and no fewer than five, in the quick tier."""
+    return thorough if THOROUGH else max(5, thorough // 6)
+
+
+def load_profile() -> None:
+    """A property says nothing of time here: machines are slow, and busy with other tests."""
+    settings.register_profile("chosen", max_examples=examples(), deadline=None)
+    settings.load_profile("chosen")
+
+
+def keep_some(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """What to run and what to leave out: of each test marked `many`, KEPT cases, evenly spread."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("many"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = {
+        item
+        for each in cases.values()
+        for item in set(each) - {each[i * len(each) // KEPT] for i in range(KEPT)}
+    }
+    return [x for x in items if x not in left_out], [x for x in items if x in left_out]
