@@ -13,7 +13,7 @@ from faults.judging.claim_structure import (
     structured_text,
     submits_by_command,
 )
-from faults.judging.claim_types import SHOWN, Basis, ClaimReading, MessageReading
+from faults.judging.claim_types import SHOWN, Basis, Claim, ClaimReading, MessageReading
 from faults.judging.claim_words import is_unknown_answer, say
 from faults.judging.final_turns import FinalTurns
 from faults.judging.sentences import spoken
@@ -21,6 +21,7 @@ from faults.judging.sentences import spoken
 _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
            "replay_miss", "killed", "exceeded", "error")  # fmt: skip
 _SUBMITTED = ("submit", "finish")
+_TRANSFERRED = ("transfer", "hand", "escalat")
 _NEGATIVE = ("abstained", "admits_failure")
 
 
@@ -29,6 +30,8 @@ def read_claim(final: FinalTurns) -> ClaimReading:
     messages = tuple(map(spoken, final.messages[-2:])) or ("",)
     broken, last = _ended(final, _BROKEN), read_text(messages[-1])
     call = structured_call(final.tools[-1]) if final.tools else None
+    if call is not None and call.status in ("admits_failure", "partial") and not call.hands_over:
+        return _stated(call, last)
     if submits_by_command(messages[-1]) or (
         _ended(final, _SUBMITTED) and last.claim in ("unknown", "none", "delivered")
     ):
@@ -38,7 +41,7 @@ def read_claim(final: FinalTurns) -> ClaimReading:
     if (
         call is not None
         and call.hands_over
-        and not (last.claim == "delivered" and last.is_explicit)
+        and not (last.claim == "delivered" and last.is_explicit and not _ended(final, _TRANSFERRED))
     ):
         return _handed_over(call, messages)
     if last.claim != "none" and not (broken and not last.is_explicit):
@@ -53,6 +56,13 @@ def read_claim(final: FinalTurns) -> ClaimReading:
     if last.reason == "nothing said" and len(messages) > 1:
         return _reading(read_text(messages[0]), "previous")
     return _reading(last, "last")
+
+
+def _stated(call: Structured, last: MessageReading) -> ClaimReading:
+    """The status that the last call states, unless the last message says the contrary."""
+    if last.claim == "delivered" and last.is_explicit:
+        return ClaimReading("unknown", "tool", call.quote, "the last call and the words disagree")
+    return _reading(_structured(call), "tool")
 
 
 def read_text(text: str) -> MessageReading:
@@ -71,12 +81,13 @@ def _handed_over(call: Structured, messages: tuple[str, ...]) -> ClaimReading:
     for text in messages:
         read = read_text(text)
         if read.claim in ("delivered", "partial") and read.is_explicit:
-            return ClaimReading("partial", "tool", read.evidence[:SHOWN], "done, then handed over")
+            return ClaimReading("unknown", "tool", read.evidence[:SHOWN],
+                                "done, then handed over", ("partial", "abstained"))  # fmt: skip
     return ClaimReading("abstained", "tool", call.quote, "the last call hands over")
 
 
 def _reading(read: MessageReading, basis: Basis) -> ClaimReading:
-    return ClaimReading(read.claim, basis, read.evidence[:SHOWN], read.reason)
+    return ClaimReading(read.claim, basis, read.evidence[:SHOWN], read.reason, read.among)
 
 
 def _submitted(final: FinalTurns) -> ClaimReading:
@@ -86,19 +97,31 @@ def _submitted(final: FinalTurns) -> ClaimReading:
 
 def _beside(last: MessageReading, messages: tuple[str, ...]) -> ClaimReading:
     """The last message's claim; partial if one wish was fulfilled and another one refused."""
-    if len(messages) < 2 or last.claim not in (*_NEGATIVE, "delivered"):
-        return _reading(last, "last")
-    before = read_text(messages[0])
+    before = read_text(messages[0]) if len(messages) > 1 else MessageReading("none", "", "absent")
+    if last.reason == "a fragment":
+        return _bare(last, before)
     if last.claim == "delivered":
-        refused = last.is_explicit and before.claim == "asks" and before.refuses
-        return _part(before, last) if refused else _reading(last, "last")
+        refused = last.is_explicit and before.refuses
+        among: tuple[Claim, ...] = ("delivered", "partial")
+        return _part(before, last, among) if refused else _reading(last, "last")
+    if last.claim not in _NEGATIVE:
+        return _reading(last, "last")
     done = before.claim in ("delivered", "partial") and before.is_explicit
-    return _part(before, last) if done else _reading(last, "last")
+    return _part(before, last, ("partial", last.claim)) if done else _reading(last, "last")
 
 
-def _part(before: MessageReading, last: MessageReading) -> ClaimReading:
+def _bare(last: MessageReading, before: MessageReading) -> ClaimReading:
+    """A few words without a cue: an answer, or a title after the message that claims something."""
+    claimed = before.is_explicit and before.claim not in ("none", "unknown")
+    if claimed and not any(map(str.isdigit, last.evidence)):
+        return _reading(before, "previous")
+    return ClaimReading("delivered", "last", last.evidence[:SHOWN], "a bare answer")
+
+
+def _part(before: MessageReading, last: MessageReading, among: tuple[Claim, ...]) -> ClaimReading:
+    """Two messages that say unlike things: of one wish and another, or of one and the same."""
     reason = f"the message before {before.reason}, the last one {last.reason}"
-    return ClaimReading("partial", "previous", before.evidence[:SHOWN], reason)
+    return ClaimReading("unknown", "previous", before.evidence[:SHOWN], reason, among)
 
 
 def _structured(found: Structured) -> MessageReading:

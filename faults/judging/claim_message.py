@@ -7,12 +7,20 @@ from faults.judging.claim_words import Kind, Said, say
 
 _SILENT: tuple[Kind, ...] = ("bye", "offer", "fragment")
 """Clauses that claim nothing of the task."""
+NEAR = 3
+"""Clauses from the end within which a question is the end."""
+_WAITING: frozenset[Kind] = frozenset(
+    ("ask", "question", "undone", "statement", "found", "referral", "intent")
+)
 _STEPS: frozenset[Kind] = frozenset(("statement", "intent", "found"))
 
 
 def read_message(text: str) -> MessageReading:
     """The claim of a free text; `none` if it is only courtesy, `unknown` if nothing tells."""
-    return weigh(say(text))
+    said = say(text)
+    if "```" in text and any(each.kind == "intent" for each in said[-NEAR + 1 :]):
+        return MessageReading("none", said[-1].text, "code that is yet to be run")
+    return weigh(said)
 
 
 def weigh(said: tuple[Said, ...]) -> MessageReading:
@@ -25,11 +33,10 @@ def weigh(said: tuple[Said, ...]) -> MessageReading:
         return MessageReading("none", said[-1].text, "the text breaks off")
     if kinds[-1] in ("ask", "question"):
         return _asking(said, heard, kinds)
-    if {"ask", "question"} & set(kinds) and set(kinds) <= {
-        "ask", "question", "undone", "statement", "found", "referral"
-    }:  # fmt: skip
-        asking = next(each for each in heard if each.kind in ("ask", "question"))
-        return MessageReading("asks", asking.text, "asks before anything is done")
+    asking = [each for each in heard if each.kind in ("ask", "question")]
+    asking = [each for each in asking if not each.is_question or each in heard[-NEAR:]]
+    if asking and set(kinds) <= _WAITING:
+        return MessageReading("asks", asking[0].text, "asks before anything is done")
     return _negative(heard, kinds) or _positive(heard, kinds)
 
 
@@ -53,8 +60,14 @@ def _asking(said: tuple[Said, ...], heard: list[Said], kinds: list[Kind]) -> Mes
     if last.offers_handover or (last.kind == "question" and _offers(said)):
         claim: Claim = "partial" if "done" in kinds else "abstained"
         return MessageReading(claim, last.text, "offers to hand over")
-    refuses = "refuse" in kinds
-    return MessageReading("asks", last.text, "ends with a question", False, refuses)
+    if {"refuse", "fail", "handover"} & set(kinds):
+        among: tuple[Claim, ...] = ("asks", "abstained", "admits_failure")
+        refuses = "refuse" in kinds
+        return MessageReading("unknown", last.text, "fails, and asks", False, refuses, among)
+    if last.kind == "question" and {"found", "statement"} & set(kinds):
+        return MessageReading("unknown", last.text, "says something, and offers more", False,
+                              among=("asks", "delivered"))  # fmt: skip
+    return MessageReading("asks", last.text, "ends with a question")
 
 
 def _offers(said: tuple[Said, ...]) -> bool:
@@ -75,7 +88,8 @@ def _negative(heard: list[Said], kinds: list[Kind]) -> MessageReading | None:
         if "done" in kinds:
             return _mixed(heard, kinds, among)
         if alone == "admits_failure" and "referral" in kinds:
-            return MessageReading("abstained", found.text, "fails, and sends elsewhere")
+            return MessageReading("unknown", found.text, "fails, and sends elsewhere",
+                                  among=("abstained", "admits_failure"))  # fmt: skip
         return MessageReading(alone, found.text, reason)
     return None
 
@@ -96,7 +110,8 @@ def _mixed(heard: list[Said], kinds: list[Kind], among: tuple[Kind, ...]) -> Mes
     after = next((each for each in heard[last_done:] if each.kind in among), None)
     if after is not None:
         return MessageReading("partial", after.text, "says what is not done beside what is")
-    return MessageReading("unknown", heard[last_done].text, "done, after something was not")
+    return MessageReading("unknown", heard[last_done].text, "done, after something was not",
+                          among=("delivered", "partial"))  # fmt: skip
 
 
 def _positive(heard: list[Said], kinds: list[Kind]) -> MessageReading:

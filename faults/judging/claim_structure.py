@@ -63,6 +63,9 @@ _STATUS_KEYS = (
 )  # fmt: skip
 _ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "final_output", "final_response", "value")
 _INVERTED = ("exit_code", "returncode")
+_CALL_KEYS = frozenset(("arguments", "tool", "function", "tool_call", "tool_calls", "action"))
+_SENTENCE = re.compile(r"(?:\S+\s+){3}\S|[\u3040-\u30ff\u4e00-\u9fff]{4}")
+"""Data has names and values in it, a message has sentences."""
 _DEPTH = 20
 """Levels of JSON that are read."""
 _NAME = r"[\w.:/-]*?"
@@ -160,8 +163,8 @@ def structured_text(text: str) -> Structured | None:
     text = clip(text)
     for candidate in (text.strip(), *_FENCED.findall(text)[-1:]):
         given = _object(candidate)
-        if given is not None:
-            return structured_object(given, candidate[:200])
+        if given is not None and (found := structured_object(given, candidate[:200])):
+            return found
     if text.lstrip().startswith("{") and (told := "\n".join(_loose_strings(text))):
         return Structured(None, told, text[:200], is_answer=False)
     if tagged := list(_TAGGED.finditer(text)):
@@ -186,8 +189,12 @@ def structured_object(given: Mapping[str, object], quote: str) -> Structured | N
     answer = next((named[key] for key in _ANSWER_KEYS if key in named), None)
     if answer is not None and not isinstance(answer, dict | list):
         return Structured(None, str(answer), quote)
+    if _CALL_KEYS & set(named):
+        return None
     told = "\n".join(_strings(given))
-    return Structured(None, told, quote, is_answer=False) if told else None
+    if any(map(str.isalpha, told)) and _SENTENCE.search(told):
+        return Structured(None, told, quote, is_answer=False)
+    return Structured(None, told or quote, quote) if given else None
 
 
 def _status(key: str, value: object) -> Status | None:

@@ -23,6 +23,16 @@ class ClaimReading:
     basis: Basis
     evidence: str
     reason: str
+    among: tuple[Claim, ...] = ()
+    """What an unknown claim can only be, if that much is known."""
+
+    @property
+    def claims_success(self) -> bool | None:
+        """Whether it claims that all was delivered; None if that is unknown."""
+        possible = {self.claim} if self.claim != "unknown" else set(self.among)
+        if not possible or len({each == "delivered" for each in possible}) > 1:
+            return None
+        return "delivered" in possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +46,5 @@ class MessageReading:
     """False for what any message in the middle of a run may say: a statement, a question."""
     refuses: bool = False
     """Whether it refuses something beside what it claims."""
+    among: tuple[Claim, ...] = ()
+    """What an unknown claim can only be."""

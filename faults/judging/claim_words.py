@@ -64,6 +64,7 @@ class Said:
     text: str
     is_cut: bool = False
     """Whether the text breaks off in it."""
+    is_question: bool = False
     offers_handover: bool = False
     """Whether it is a question that offers to hand over."""
 
@@ -145,16 +146,26 @@ def _said(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Said:
     kind = next((kind for each in tried if (kind := _kind(clause, each)) is not None), None)
     hands_over = any(each.handover.search(clause.folded) for each in tried)
     if clause.is_question and kind not in ("offer", "ask"):
-        offers = any(
-            each.offering.search(clause.folded) and not each.insisting.search(clause.folded)
-            for each in tried
-        )
-        return Said("question" if offers else "ask", clause.text, clause.is_cut, hands_over)
-    if kind is None:
-        words = _WORD.findall(clause.folded)
-        long = len(words) >= FRAGMENT or len(SPACELESS.findall(clause.folded)) >= 2 * FRAGMENT
-        kind = "fragment" if not long else "statement" if known else "foreign"
-    return Said(kind, clause.text, clause.is_cut, kind == "offer" and hands_over)
+        kind = "question" if _offers_more(clause, tried) else "ask"
+    elif kind is None:
+        kind = _plain(clause, known=known)
+    offers_handover = hands_over and (clause.is_question or kind == "offer")
+    return Said(kind, clause.text, clause.is_cut, clause.is_question, offers_handover)
+
+
+def _offers_more(clause: Clause, tried: tuple[Language, ...]) -> bool:
+    return any(
+        each.offering.search(clause.folded) and not each.insisting.search(clause.folded)
+        for each in tried
+    )
+
+
+def _plain(clause: Clause, *, known: bool) -> Kind:
+    """What a clause without a cue is: a sentence, if it is long enough, of a known language."""
+    words = len(_WORD.findall(clause.folded))
+    if words < FRAGMENT and len(SPACELESS.findall(clause.folded)) < 2 * FRAGMENT:
+        return "fragment"
+    return "statement" if known else "foreign"
 
 
 def _kind(clause: Clause, language: Language) -> Kind | None:

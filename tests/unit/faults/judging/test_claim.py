@@ -79,10 +79,21 @@ def test_a_farewell_counts_by_the_message_before_it() -> None:
     assert (read.claim, read.basis) == ("delivered", "previous")
 
 
-def test_a_hand_over_after_something_done_is_partial() -> None:
+def test_a_hand_over_after_something_done_is_no_success_whatever_else_it_is() -> None:
     transfer = ToolTurn('transfer_to_human({"why": "policy"})', "ok")
-    said = "I have cancelled A. I am unable to refund B."
-    assert claim(said, "", tools=(transfer,)) == "partial"
+    final = FinalTurns(("I have cancelled A. I am unable to refund B.", ""), (transfer,))
+    read = read_claim(final)
+    assert (read.claim, read.among) == ("unknown", ("partial", "abstained"))
+    assert read.claims_success is False
+
+
+def test_what_is_known_of_success() -> None:
+    assert read_claim(FinalTurns(("Done.",))).claims_success is True
+    assert read_claim(FinalTurns(("I could not do it.",))).claims_success is False
+    assert (
+        read_claim(FinalTurns(("\u0e44\u0e21\u0e48 \u0e17\u0e23\u0e32\u0e1a",))).claims_success
+        is None
+    )
 
 
 def test_a_run_that_broke_claims_nothing_unless_it_said_so() -> None:
