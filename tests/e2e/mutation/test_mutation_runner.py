@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-RUNNER = Path(__file__).parent / "run.py"
+RUNNER = Path(__file__).resolve().parents[2] / "mutation" / "run.py"
 MODULE = """\
 def double(n):
     return n * 2
