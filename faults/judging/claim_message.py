@@ -114,8 +114,19 @@ def _mixed(heard: list[Said], kinds: list[Kind], among: tuple[Kind, ...]) -> Mes
                           among=("delivered", "partial"))  # fmt: skip
 
 
+def _hedged(hedge: Said, *, answers: bool) -> MessageReading:
+    if answers:
+        among: tuple[Claim, ...] = ("delivered", "partial", "admits_failure")
+        return MessageReading("unknown", hedge.text, "an answer with a caveat", among=among)
+    return MessageReading("admits_failure", hedge.text, "says what could not be verified")
+
+
 def _positive(heard: list[Said], kinds: list[Kind]) -> MessageReading:
     """The claim of a message that says nothing of a failure, a refusal or a hand-over."""
+    hedge = _first(heard, "hedge")
+    if hedge is not None and "done" not in kinds:
+        answers = bool({"found", "statement"} & set(kinds))
+        return _hedged(hedge, answers=answers)
     if found := _first(heard, "partial"):
         return MessageReading("partial", found.text, "says that a part is done")
     if found := _first(heard, "done"):

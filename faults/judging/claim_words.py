@@ -16,14 +16,14 @@ from typing import Literal
 from faults.judging.sentences import Clause, clauses, fold
 
 type Kind = Literal[
-    "partial", "offer", "ask", "handover", "referral", "refuse", "undone", "fail", "done",
+    "partial", "offer", "ask", "handover", "referral", "refuse", "hedge", "undone", "fail", "done",
     "found", "trouble", "intent", "bye", "question", "statement", "fragment", "foreign",
 ]  # fmt: skip
 """`ask`: a request or a question that waits; `question`: one that offers; `statement`: a sentence
 without a cue; `fragment`: too short to be one; `foreign`: no language with cues."""
 
 _ORDER: tuple[Kind, ...] = (
-    "partial", "offer", "ask", "handover", "referral", "refuse", "undone", "fail", "done",
+    "partial", "offer", "handover", "referral", "ask", "refuse", "hedge", "undone", "fail", "done",
     "found", "trouble", "intent", "bye",
 )  # fmt: skip
 """The class of a clause is the first of these with a cue in it."""
