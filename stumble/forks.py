@@ -188,6 +188,8 @@ class Design:
     workspace: Workspace | None = None
     labels: Labels = field(default_factory=lambda: Labels(experiment=new_experiment()))
     """What all of its runs are called: they are one experiment."""
+    condition: Condition | None = None
+    """What its runs count as; None for clean and fault, by what strikes them."""
 
     def __post_init__(self) -> None:
         if self.pin and not pinnable(self.found.told.uses):
@@ -205,7 +207,7 @@ class Design:
 
     def plan(self, each: Continuation) -> Plan:
         """The plan of one of them."""
-        return plan(
+        planned = plan(
             self.found,
             each.condition,
             world=self.world,
@@ -215,6 +217,7 @@ class Design:
             labels=self.labels,
             workspace=self.workspace,
         )
+        return replace(planned, condition=self.condition or planned.condition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -210,7 +210,7 @@ def all_tried(store: Store) -> Iterator[tuple[Run, tuple[Run, ...]]]:
     with store.reading() as connection:
         ids = connection.execute(
             "select distinct trajectory_id from injections join trajectories using (trajectory_id)"
-            " where source = 'fork' and condition != 'clean' order by 1"
+            " where source = 'fork' and condition not in ('clean', 'shrink') order by 1"
         ).fetchall()
     for (id,) in ids:
         path = store.tapes / f"{id}.tape"

@@ -32,8 +32,8 @@ PATIENCE = 5.0
 
 @click.command(
     short_help="Find the fewest faults, as early as can be, that still break a run.",
-    epilog="Exit codes: 0 shrunk, or as small as can be; 3 diverged first, 5 the faults did not "
-    "break the agent again.",
+    epilog="Exit codes: 0 shrunk, or as small as can be; 1 the agent breaks without any fault, "
+    "3 diverged first, 5 the faults did not break the agent again.",
 )
 @click.argument("run", metavar="RUN")
 @click.option(
@@ -84,8 +84,10 @@ def shrink(
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Take faults away from a faulted run until no single one can go, then let those that are
-    left strike once, and earlier, as long as the end state is still wrong or the agent crashes.
+    """Run the agent without any fault first: if it fails then, no fault is to blame. Else take
+    faults away from a faulted run until no single one can go, then let those that are left strike
+    once, and earlier, as long as the end state is still wrong or the agent crashes. These runs
+    enter no rate (condition shrink).
 
     RUN is the id of a run of `stumble fork`, or the beginning of one, or its tape. Each try forks
     the recording anew, so --reset and --verify are those of the fork.
@@ -140,6 +142,8 @@ def shrink(
 
     async def work() -> "Faults | None":
         async with forking.theatre():
+            if await forking.breaks_without(faults):
+                return ()
             return await shrinking.shrink(faults) if await shrinking.broken(faults) else None
 
     try:
@@ -152,11 +156,13 @@ def shrink(
         indexing.refresh(store)
     if forking.signal is not None:
         raise SystemExit(interrupted(forking.signal))
-    if output is not None and left is not None:
+    if output is not None and left:
         output.write_text(_scenario(run, left), encoding="utf-8")
     said = _said(run, faults, left, shrinking)
     click.echo(json.dumps(said) if as_json else "\n".join(_lines(left, shrinking, output, parent)))
-    raise SystemExit(Exits.NOT_ENOUGH if left is None else Exits.OK)
+    if left is None:
+        raise SystemExit(Exits.NOT_ENOUGH)
+    raise SystemExit(Exits.OK if left else Exits.FINDING)
 
 
 class _Diverged(Exception):
@@ -200,21 +206,29 @@ class _Forking:
 
     async def breaks(self, faults: "Faults") -> bool:
         """Whether more than half of the runs end wrong; False where the set strikes nothing."""
-        from stumble.forks import Design, Forked, fork
-
         try:
             found = self.branch(faults)
         except LookupError as error:
             click.echo(f"  not tried: {error}", err=True)
             return False
+        return await self._breaks(found, found.describe(), faulted=True)
+
+    async def breaks_without(self, faults: "Faults") -> bool:
+        """Whether more than half of the runs end wrong that nothing strikes at the same place."""
+        return await self._breaks(self.branch(faults), "no fault at all", faulted=False)
+
+    async def _breaks(self, found: "Branch", what: str, *, faulted: bool) -> bool:
+        from stumble.forks import Design, Forked, fork
+
         self.tries += 1
         design = Design(
             found=found,
-            twins=0,
-            times=self.times,
+            twins=0 if faulted else self.times,
+            times=self.times if faulted else 0,
             world=self.world,
             seed=self.seed,
             workspace=self.workspace,
+            condition="shrink",
         )
         forked = Forked(wanted=design.continuations())
         assert self.house is not None
@@ -227,7 +241,7 @@ class _Forking:
             raise SystemExit(interrupted(self.signal))
         broken = sum(_wrong(each) for each in forked.runs)
         how = f"{broken} of {self.times} broken"
-        click.echo(f"  try {self.tries}: {found.describe()}: {how}", err=True)
+        click.echo(f"  try {self.tries}: {what}: {how}", err=True)
         return 2 * broken > self.times
 
     def _launch(self, each: "Continuation") -> "Cold":
@@ -238,7 +252,9 @@ class _Forking:
 
 
 def _wrong(played: "Played") -> bool:
-    return played.ending.passed is False or played.ending.ended == "crash"
+    from faults.judge import ENDINGS_FAILED
+
+    return played.ending.passed is False or played.ending.ended in ENDINGS_FAILED
 
 
 def _tape(store: "Folder", run: str) -> Path:
@@ -284,6 +300,9 @@ def _lines(
 
     if left is None:
         yield "the faults of this run did not break the agent again; --times 5 asks it more often"
+        return
+    if not left:
+        yield "0 faults left: the agent breaks without any fault, so no fault is to blame"
         return
     yield f"{_some(len(left), 'fault')} left after {_some(len(shrinking.asked), 'set')} tried:"
     yield from (f"  {as_options(each)}" for each in left)
