@@ -38,6 +38,10 @@ class Rate:
     lo: float | None
     hi: float | None
     reason: str | None
+    by_budget: int = 0
+    """Runs among them that were ended by their budget."""
+    other_rate: float | None = None
+    """The rate if those are counted the other way: left out, or as failures."""
 
     @property
     def whose(self) -> str:

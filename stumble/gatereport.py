@@ -11,7 +11,17 @@ _WORD = {"pass": "pass", "fail": "FAIL", "unknown": "not enough evidence"}
 def line(check: Check) -> str:
     """One check in one line, with what would decide it."""
     verdict = _WORD[check.verdict]
-    return f"{verdict:{len(_WORD['unknown'])}}  {check}  {check.rate.whose}{more(check)}"
+    told = f"{check}  {check.rate.whose}{by_budget(check)}{more(check)}"
+    return f"{verdict:{len(_WORD['unknown'])}}  {told}"
+
+
+def by_budget(check: Check) -> str:
+    """The rate with runs that their budget ended counted the other way, if there are any."""
+    rate = check.rate
+    if not rate.by_budget:
+        return ""
+    other = "unknown" if rate.other_rate is None else f"{rate.other_rate:.3f}"
+    return f"; {rate.by_budget} ended by their budget, {other} if they are counted the other way"
 
 
 def more(check: Check) -> str:
@@ -50,6 +60,8 @@ def plain(check: Check) -> dict[str, object]:
         "lo": rate.lo,
         "hi": rate.hi,
         "reason": rate.reason,
+        "by_budget": rate.by_budget,
+        "other_rate": rate.other_rate,
         "needed": check.needed,
     }
 

@@ -41,6 +41,13 @@ PATH = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Hold the limits for all faults together, or for each family or operator.",
 )
+@click.option(
+    "--budget",
+    type=click.Choice(("failed", "censored")),
+    default="failed",
+    show_default=True,
+    help="Count runs that were ended by their budget as failures, or leave them out.",
+)
 @click.option("--op", help="Only faults of this operator.")
 @click.option("--agent", help="Only runs of this agent.")
 @click.option("--model", help="Only runs with this model.")
