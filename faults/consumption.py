@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from faults.atoms import atoms, pairs
+from faults.judging.retries import is_unsafe_retry
 from traces.conversation import failed
 from traces.dialects import mcp
 from traces.encoding import plain
 from traces.model import Exchange, Injection
 from traces.story import Story, ToolUse, text_is_error
+
+SENT_AGAIN = "the client sent a write again that had been carried out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,9 @@ def consumption(injection: Injection, story: Story, exchanges: Sequence[Exchange
     if use.result is None or use.result_seq is None:
         return Consumption(False, None, "ended_before")
     found = _in_result(injection, use, use.result, exchanges)
+    if found.why == "absorbed" and is_unsafe_retry(injection, use, exchanges):
+        # The model never saw it, and its client acted on it: what came of that is the agent's.
+        return Consumption(True, use.result_seq, SENT_AGAIN)
     if found.consumed is None and injection.place == "mcp" and text_is_error(use.result):
         # A client that holds a result against its outputSchema refuses what is not of it.
         return Consumption(False, use.result_seq, "absorbed")
@@ -215,10 +221,12 @@ def _lasted(injection: Injection, use: ToolUse, exchanges: Sequence[Exchange]) -
     """True if the struck exchange took the injected time and was the last of its call."""
     struck = next((x for x in exchanges if x.seq == injection.seq), None)
     ms = injection.params.get("ms", 1000)
-    if struck is None or struck.response is None or not isinstance(ms, int | float):
+    if struck is None or not isinstance(ms, int | float):
         return None
     if use.seqs and use.seqs[-1] != injection.seq:
         return False
+    if struck.response is None:
+        return True if _left(struck) else None  # the client waited less long than that
     jitter = injection.params.get("jitter_ms", 0)
     early = 4 if injection.params.get("dist") == "normal" else 1
     least = (ms - early * (jitter if isinstance(jitter, int | float) else 0)) / 1000

@@ -12,6 +12,7 @@ from faults.after import After, after, mate
 from faults.change import change
 from faults.consumption import Consumption, consumption
 from faults.endstate import ByState, alike, by_state
+from faults.judging.retries import find_retries
 from faults.lexicon import JUDGE_VERSION
 from faults.notice import claims_success, signals
 from faults.sinks import key
@@ -102,6 +103,7 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
     fate = seen.taint
     masked = _masked_as(injection, fate) if outcome == "masked" else None
     lie, why = _given_lie(injection, fate, passed)
+    retries = find_retries(injection, faulted, twins)
     return Outcome(
         injection_id=injection.id,
         judge_version=JUDGE_VERSION,
@@ -135,6 +137,8 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         blast_radius=fate.blast_radius,
         masked_as=masked,
         passed_given_lie=lie,
+        unsafe_retry=retries.unsafe,
+        writes_extra=retries.extra,
         steps_after=seen.steps,
         uses=tuple(f"step {use.step}, {use.words()}" for use in fate.uses),
         reasons=_reasons(

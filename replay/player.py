@@ -36,6 +36,8 @@ type OnMiss = Literal["refuse", "live", "halt"]
 """What becomes of a request that the recording does not hold: it is refused, it goes out where
 something can answer it, or it is refused and ends the agent."""
 
+READING = ("GET", "HEAD")
+"""Requests that change nothing: who asks again gets the answer that a fault kept from it."""
 REFUSED = 422
 """No SDK retries it; the header says so to those that ask."""
 
@@ -70,6 +72,8 @@ class Player:
         """The recorded answer, by its seq, that each request of a model was given."""
         self._told: set[int] = set()
         self._nobody = Asker(None, self._told)
+        self._injected = False
+        """Whether a fault of a fork has reached a tool's answer: what the client does is live now."""
         self.diverged: list[str] = []
         """One explanation for each request that left the recording, however often it was tried."""
         self.missed: list[str] = []
@@ -101,8 +105,18 @@ class Player:
 
         So a replay without a fork never goes on to the recorded end, and a fork is live from here.
         """
+        self._see_fault(exchange, placed)
         if placed.kind == "model" and not self._lanes.live(placed):
             self._found(exchange)
+
+    def response(self, exchange: Exchange) -> Exchange:
+        """See a fault in an answer that was held back: the client may try again at once."""
+        self._see_fault(exchange, self._watch.placed(exchange))
+        return exchange
+
+    def _see_fault(self, exchange: Exchange, placed: Placed) -> None:
+        if self._fork and exchange.answered_by == "fault" and placed.kind == "tool":
+            self._injected = True
 
     def _open(self, exchange: Exchange, placed: Placed) -> Exchange:
         """A WebSocket is opened as it was; where all is live it is declined, and clients go on."""
@@ -150,6 +164,8 @@ class Player:
 
     def _expect(self, exchange: Exchange) -> None:
         found = self._found(exchange)
+        if self._injected:
+            return
         if not mcp.is_aside(exchange.request):
             self._compare[exchange.seq] = found
 
@@ -170,11 +186,16 @@ class Player:
             return exchange
         first = exchange.seq if placed.attempt_of is None else placed.attempt_of
         asked = self._redact(exchange.forwarded)
+        if self._injected and placed.kind == "tool" and asked.method in READING:
+            read = self._index.spent(asked, len(self._index.exchanges))
+            if read is not None:
+                return self._answered(exchange, read)
         again = self._misses.again(first, asked)
         why = self._misses.why(first, asked)
+        forked = bool(self._lanes) or (self._injected and placed.kind == "tool")
         if not again:
-            (self.missed if self._lanes else self.diverged).append(why)
-        if self._lanes or self._on_miss == "halt":
+            (self.missed if forked else self.diverged).append(why)
+        if forked or self._on_miss == "halt":
             self._halt()
         return refuse(exchange, why)
 

@@ -333,6 +333,8 @@ def _verdict(verdict: Outcome) -> tuple[object, ...]:
         verdict.passed_given_lie,
         verdict.steps_after,
         json.dumps(dict(verdict.reasons), sort_keys=True),
+        verdict.unsafe_retry,
+        verdict.writes_extra,
     )
 
 

@@ -354,6 +354,10 @@ class Outcome:
     """Of what nobody could have known (D4): whether the end is right if the wrong value is true."""
     steps_after: int | None = None
     """The agent's steps with the struck result before it; with none nothing can be noticed."""
+    unsafe_retry: bool | None = None
+    """Whether the client itself sent a write again that had been carried out."""
+    writes_extra: int | None = None
+    """Writes beyond those of the clean twins; below 0 those that are missing."""
     uses: tuple[str, ...] = ()
     """Where the wrong value was used, in words, in the order of the run."""
     reasons: Mapping[str, str] = field(default_factory=dict)

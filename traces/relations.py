@@ -199,6 +199,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "passed_given_lie": _BOOL,  # D4 only: right if the wrong value were true
                 "steps_after": _INT,  # of the agent, with the struck result before it
                 "reasons": _TEXT,  # JSON: why a column is NULL, by its name
+                "unsafe_retry": _BOOL,  # the client sent a write again that was carried out
+                "writes_extra": _INT,  # beyond those of the twins; below 0: missing ones
             }
         ),
         "stages": pa.schema(
