@@ -73,7 +73,7 @@ class Player:
         self._told: set[int] = set()
         self._nobody = Asker(None, self._told)
         self._injected = False
-        """Whether a fault of a fork has reached a tool's answer: what the client does is live now."""
+        """Whether a fault of a fork has reached an answer of a tool: the client is live now."""
         self.diverged: list[str] = []
         """One explanation for each request that left the recording, however often it was tried."""
         self.missed: list[str] = []
