@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -339,6 +340,7 @@ def test_a_signal_ends_the_agent_and_keeps_what_was_seen(
 ) -> None:
     slow = "import time, sys, urllib.request as u; " + (
         "u.urlopen('http://shop.practice/tools').read(); print('asked', flush=True); time.sleep(60)"
+        f"  # {(name := unique_name())}"
     )
     command = [sys.executable, "-m", "stumble", "record", "-o", "x.tape", *world.host_options()]
     running = subprocess.Popen(
@@ -357,7 +359,12 @@ def test_a_signal_ends_the_agent_and_keeps_what_was_seen(
     tape = read(world.folder / "x.tape")
     assert len(tape.exchanges) == 1
     assert tape.ending is not None
-    assert not _left("time.sleep(60)")
+    assert not _left(name)
+
+
+def unique_name() -> str:
+    """What no other process has in its command line, other tests' included."""
+    return f"test-{uuid.uuid4().hex}"
 
 
 def _left(words: str) -> list[str]:
@@ -384,6 +391,7 @@ def test_killed_while_recording_every_answer_the_agent_had_is_on_the_tape(tmp_pa
         "for n in range(10_000):\n"
         "    u.urlopen('http://shop.practice/tools').read(); print(n, flush=True)\n"
     )
+    asks += f"# {(mark := unique_name())}"
     chance = random.Random(5)
     with shop(tmp_path) as world:
         for round in range(6):
@@ -406,7 +414,7 @@ def test_killed_while_recording_every_answer_the_agent_had_is_on_the_tape(tmp_pa
             tape = read(tmp_path / name)
             whole = [x for x in tape.exchanges if x.response is not None and _whole(x.response)]
             assert len(whole) >= had + 1
-    assert not _left("range(10_000)")
+    assert not _left(mark)
 
 
 def test_every_run_is_in_the_store_once_and_asking_again_reads_nothing_anew(world: Shop) -> None:
@@ -431,7 +439,8 @@ def test_an_agent_that_does_less_than_it_did_has_left_the_recording(recorded: Sh
 
 def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
     command = [sys.executable, "-m", "stumble", "fork", "a.tape", "--fault", "digit"]
-    slow = [sys.executable, "-c", "import time; open('up', 'w').close(); time.sleep(61)"]
+    name = unique_name()
+    slow = [sys.executable, "-c", f"import time; open('up', 'w').close(); time.sleep(61)  # {name}"]
     running = subprocess.Popen(
         [*command, "--where", "tool=get_order", "--", *slow],
         cwd=recorded.folder,
@@ -450,7 +459,7 @@ def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
     assert "clean twin 2" not in rest
     ended = recorded.stumble("sql", "--json", "select ended, passed from trajectories").json
     assert ended == [{"ended": "harness", "passed": None}]
-    assert not _left("time.sleep(61)")
+    assert not _left(name)
 
 
 @pytest.mark.parametrize(
