@@ -64,7 +64,8 @@ def test_a_retry_in_a_world_is_live(over: bool) -> None:
     client.ask(MODEL)
     client.struck = 1
     assert client.ask(TOOL, over=over).answered_by == "fault"
-    assert client.ask(TOOL).answered_by == "live"
+    # The recording holds this request twice, of which the struck one is the first.
+    assert [client.ask(TOOL).answered_by for _ in range(2)] == ["live"] * 2
     assert client.player.diverged == []
 
 

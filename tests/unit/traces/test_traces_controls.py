@@ -1,6 +1,7 @@
 """Which clean runs are the control of a faulted one: those of its own experiment, and no others."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -46,17 +47,21 @@ def found(of: Run, among: list[Run]) -> list[str]:
 
 
 RUNS = st.lists(st.tuples(RUN, END), max_size=8)
+CHANGED = st.fixed_dictionaries(
+    {"experiment": few(["e8", "e9"]), "id": st.uuids().map(str)},
+    optional={"agent": few(["b"]), "model": few(["n"]), "world": few(["recorded"])},
+)
+"""Another's fork: its experiment, and perhaps another agent, model or world."""
 
 
 @settings(max_examples=40)
-@given(of=st.tuples(RUN, END), first=RUNS, later=RUNS)
+@given(of=st.tuples(RUN, END), first=RUNS, later=st.lists(CHANGED, max_size=8))
 def test_what_others_run_later_moves_no_control(
-    of: Run, first: list[Run], later: list[Run]
+    of: Run, first: list[Run], later: list[dict[str, Any]]
 ) -> None:
     """Any agent, command, model, verifier or world: only runs of the same experiment count."""
-    others = [
-        (replace(run, experiment=None if of[0].experiment else "e9"), end) for run, end in later
-    ]
+    run, ending = of
+    others = [(replace(run, condition="clean", **changes), ending) for changes in later]
     assert found(of, [*first, *others]) == found(of, first)
     assert found(of, [*others, *first]) == found(of, first)
 
