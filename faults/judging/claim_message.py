@@ -10,9 +10,9 @@ _SILENT: tuple[Kind, ...] = ("bye", "offer", "fragment")
 NEAR = 3
 """Clauses from the end within which a question is the end."""
 _WAITING: frozenset[Kind] = frozenset(
-    ("ask", "question", "undone", "statement", "found", "referral", "intent")
+    ("ask", "question", "undone", "statement", "self", "found", "referral", "intent", "trouble")
 )
-_STEPS: frozenset[Kind] = frozenset(("statement", "intent", "found"))
+_STEPS: frozenset[Kind] = frozenset(("statement", "self", "intent", "found"))
 
 
 def read_message(text: str) -> MessageReading:
@@ -81,6 +81,8 @@ def _first(heard: Iterable[Said], *kinds: Kind) -> Said | None:
 
 def _negative(heard: list[Said], kinds: list[Kind]) -> MessageReading | None:
     """The claim of a message that hands over, refuses, or says what is not done; or None."""
+    if (part := _first(heard, "partial")) is not None:
+        return MessageReading("partial", part.text, "says that a part is done")
     for among, alone, reason in _NEGATIVE:
         found = _first(heard, *among)
         if found is None:
@@ -90,8 +92,14 @@ def _negative(heard: list[Said], kinds: list[Kind]) -> MessageReading | None:
         if alone == "admits_failure" and "referral" in kinds:
             return MessageReading("unknown", found.text, "fails, and sends elsewhere",
                                   among=("abstained", "admits_failure"))  # fmt: skip
+        if alone == "admits_failure" and found.kind == "undone" and _is_cautious(heard):
+            return MessageReading("abstained", found.text, "holds back out of caution")
         return MessageReading(alone, found.text, reason)
     return None
+
+
+def _is_cautious(heard: list[Said]) -> bool:
+    return any(each.is_cautious for each in heard)
 
 
 _NEGATIVE: tuple[tuple[tuple[Kind, ...], Claim, str], ...] = (
@@ -125,10 +133,8 @@ def _positive(heard: list[Said], kinds: list[Kind]) -> MessageReading:
     """The claim of a message that says nothing of a failure, a refusal or a hand-over."""
     hedge = _first(heard, "hedge")
     if hedge is not None and "done" not in kinds:
-        answers = bool({"found", "statement"} & set(kinds))
+        answers = bool({"found", "statement", "self"} & set(kinds))
         return _hedged(hedge, answers=answers)
-    if found := _first(heard, "partial"):
-        return MessageReading("partial", found.text, "says that a part is done")
     if found := _first(heard, "done"):
         return MessageReading("delivered", found.text, "says that it is done")
     if found := _first(heard, "referral"):
@@ -142,6 +148,6 @@ def _positive(heard: list[Said], kinds: list[Kind]) -> MessageReading:
         return MessageReading("delivered", found.text, "says what was found", False)
     if found := _first(heard, "ask", "question"):
         return MessageReading("asks", found.text, "asks", False)
-    if last.kind == "statement":
+    if last.kind == "statement" and 2 * kinds.count("self") <= len(kinds):
         return MessageReading("delivered", last.text, "states an answer", False)
     return MessageReading("unknown", last.text, "no cue", False)

@@ -59,9 +59,11 @@ _STATUSES: Mapping[str, Status] = {
 }  # fmt: skip
 _STATUS_KEYS = (
     "status", "state", "outcome", "success", "succeeded", "ok", "completed", "complete", "done",
-    "task_completed", "task_status", "finished", "resolved", "passed", "exit_code", "returncode",
+    "task_completed", "task_complete", "task_status", "is_complete", "is_done", "is_finished",
+    "is_success", "finished", "resolved", "passed", "exit_code", "returncode",
 )  # fmt: skip
 _ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "final_output", "final_response", "value")
+_STEP_KEYS = ("commands", "tool_calls", "actions", "next_action")
 _INVERTED = ("exit_code", "returncode")
 _CALL_KEYS = frozenset(("arguments", "tool", "function", "tool_call", "tool_calls", "action"))
 _SENTENCE = re.compile(r"(?:\S+\s+){3}\S|[\u3040-\u30ff\u4e00-\u9fff]{4}")
@@ -100,6 +102,8 @@ _ACTION = re.compile(
     r"\s+\S*/|<(?:tool_call|function|invoke|execute)\w*[ =>]|functions?\.\w+\()"
 )
 _LOOSE = re.compile(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
+_LOOSE_STATUS = re.compile(rf'^[\s{{]*"({"|".join(_STATUS_KEYS)})"\s*:\s*"?([\w -]+)', re.MULTILINE)
+_LOOSE_STEPS = re.compile(rf'"(?:{"|".join(_STEP_KEYS)})"\s*:\s*\[\s*[^\]\s]')
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
     r"(?im)^(?:[^\w\n]|_)*+(?:the |my )?"
@@ -112,7 +116,7 @@ _TAGGED = re.compile(
     r"\\boxed\{(.*)\})"
 )
 _FINISHES = re.compile(
-    r"(?ims)^[^\S\n]*(?:\w+[ \d]*:\s*)?(?:finish|submit|final_answer|answer|complete)\s*"
+    r"(?ims)^[^\S\n]*(?:\w+[ \d]*:\s*)?(?:finish|submit|final_answer|answer|complete|stop)\s*"
     r"[(\[]\s*(.*?)\s*[)\]]*\s*\Z"
 )
 
@@ -163,10 +167,11 @@ def structured_text(text: str) -> Structured | None:
     text = clip(text)
     for candidate in (text.strip(), *_FENCED.findall(text)[-1:]):
         given = _object(candidate)
-        if given is not None and (found := structured_object(given, candidate[:200])):
-            return found
-    if text.lstrip().startswith("{") and (told := "\n".join(_loose_strings(text))):
-        return Structured(None, told, text[:200], is_answer=False)
+        if given is not None:
+            found = structured_object(given, candidate[:200])
+            return found or Structured(None, "", candidate[:200])
+    if text.lstrip().startswith("{"):
+        return _loose(text)
     if tagged := list(_TAGGED.finditer(text)):
         inside = next(part for part in tagged[-1].groups()[1:] if part is not None)
         return _answer(inside, tagged[-1][0])
@@ -181,6 +186,8 @@ def structured_text(text: str) -> Structured | None:
 def structured_object(given: Mapping[str, object], quote: str) -> Structured | None:
     """What a JSON object says by a status, else by its answer, else by all its words."""
     named = {key.casefold().replace("-", "_").replace(" ", "_"): given[key] for key in given}
+    if any(named.get(key) for key in _STEP_KEYS):
+        return None
     said = {status for key in _STATUS_KEYS if (status := _status(key, named.get(key)))}
     if said:
         return Structured(said.pop() if len(said) == 1 else "partial", None, quote)
@@ -203,6 +210,17 @@ def _status(key: str, value: object) -> Status | None:
     if isinstance(value, dict | list):
         return None
     return _STATUSES.get(re.sub(r"[\s-]+", "_", str(value).casefold().strip()))
+
+
+def _loose(text: str) -> Structured | None:
+    """What JSON says that is cut or broken: its status, else its words."""
+    if _LOOSE_STEPS.search(text):
+        return Structured(None, "", text[:200])
+    said = {status for key, value in _LOOSE_STATUS.findall(text) if (status := _status(key, value))}
+    if len(said) == 1:
+        return Structured(said.pop(), None, text[:200])
+    told = "\n".join(_loose_strings(text))
+    return Structured(None, told, text[:200], is_answer=False) if told else None
 
 
 def _loose_strings(text: str) -> Iterator[str]:

@@ -17,14 +17,16 @@ from faults.judging.sentences import Clause, clauses, fold
 
 type Kind = Literal[
     "partial", "offer", "ask", "handover", "referral", "refuse", "hedge", "undone", "fail", "done",
-    "found", "trouble", "intent", "bye", "question", "statement", "fragment", "foreign",
+    "found", "trouble", "intent", "bye", "question", "statement", "self",
+    "fragment", "foreign",
 ]  # fmt: skip
 """`ask`: a request or a question that waits; `question`: one that offers; `statement`: a sentence
-without a cue; `fragment`: too short to be one; `foreign`: no language with cues."""
+without a cue; `self`: one about the speaker; `fragment`: too short to be one; `foreign`: in no
+language with cues."""
 
 _ORDER: tuple[Kind, ...] = (
     "partial", "offer", "handover", "referral", "ask", "refuse", "hedge", "undone", "fail", "done",
-    "found", "trouble", "intent", "bye",
+    "intent", "found", "trouble", "bye",
 )  # fmt: skip
 """The class of a clause is the first of these with a cue in it."""
 FRAGMENT = 3
@@ -50,6 +52,8 @@ class Language:
     """Why something was done, which is not what was done; rules are such reasons, and count."""
     contrast: re.Pattern[str]
     handover: re.Pattern[str]
+    caution: re.Pattern[str]
+    self: re.Pattern[str]
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...]
     unknown_answer: re.Pattern[str]
     offering: re.Pattern[str]
@@ -67,6 +71,8 @@ class Said:
     is_question: bool = False
     offers_handover: bool = False
     """Whether it is a question that offers to hand over."""
+    is_cautious: bool = False
+    """Whether it names caution as a reason."""
 
 
 @cache
@@ -92,6 +98,8 @@ def _language(code: str, table: dict[str, str | list[str]]) -> Language:
         reason=pattern("reason"),
         contrast=pattern("contrast"),
         handover=pattern("handover"),
+        caution=pattern("caution"),
+        self=pattern("self"),
         kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
         offering=pattern("offering"),
         insisting=pattern("insisting"),
@@ -148,9 +156,10 @@ def _said(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Said:
     if clause.is_question and kind not in ("offer", "ask"):
         kind = "question" if _offers_more(clause, tried) else "ask"
     elif kind is None:
-        kind = _plain(clause, known=known)
+        kind = _plain(clause, tried, known=known)
     offers_handover = hands_over and (clause.is_question or kind == "offer")
-    return Said(kind, clause.text, clause.is_cut, clause.is_question, offers_handover)
+    cautious = any(each.caution.search(clause.folded) for each in tried)
+    return Said(kind, clause.text, clause.is_cut, clause.is_question, offers_handover, cautious)
 
 
 def _offers_more(clause: Clause, tried: tuple[Language, ...]) -> bool:
@@ -160,12 +169,14 @@ def _offers_more(clause: Clause, tried: tuple[Language, ...]) -> bool:
     )
 
 
-def _plain(clause: Clause, *, known: bool) -> Kind:
+def _plain(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Kind:
     """What a clause without a cue is: a sentence, if it is long enough, of a known language."""
     words = len(_WORD.findall(clause.folded))
     if words < FRAGMENT and len(SPACELESS.findall(clause.folded)) < 2 * FRAGMENT:
         return "fragment"
-    return "statement" if known else "foreign"
+    if not known:
+        return "foreign"
+    return "self" if any(each.self.search(clause.folded) for each in tried) else "statement"
 
 
 def _kind(clause: Clause, language: Language) -> Kind | None:

@@ -39,7 +39,7 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _FENCE_CLOSES = re.compile(r"[ \t]*(?:\n|\Z)(?!.*```)", re.DOTALL)
 _MARKUP = re.compile(r"\*\*|__|<[a-z/][^<>\n]{0,80}>|(?m:^\s*(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+)")
 _QUOTED = re.compile(r'"[^"\n]{1,300}"|「[^」\n]{1,300}」|『[^』\n]{1,300}』')
-_END = re.compile(r"(?<=[.!?。;…])[\s)*\"']+|(?<=[。!?])(?=\w)|\n+")
+_END = re.compile(r"(?<=[.!?。;…])[\s)*\"']+|(?<=。)(?=\w)|\n+")
 _SPACES = re.compile(r"[ \t]+")
 
 
@@ -140,6 +140,8 @@ def breaks_off(text: str, last: str) -> bool:
     if not text.endswith(last):
         return False
     if last.count("(") > last.count(")") or _CUT.fullmatch(last[-1]) and not last[-1].isalpha():
+        return True
+    if last.endswith(("...", "\u2026")):
         return True
     line = text.rpartition("\n")[2]
     return bool(_CUT.fullmatch(last[-1])) and len(line) > len(last) and len(last.split()) > 2
