@@ -14,6 +14,8 @@ NO_SHARED = "a clone without ../shared"
 # Where a shell starts the tests in the background it is ignored, and so it would be in all that
 # they start; to interrupt is what some of them do.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup, and so in all that is started
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 load_profile()
 
