@@ -97,7 +97,7 @@ def preload(modules: Iterable[str]) -> None:
     """Import installed modules, so that what is forked later has them."""
     with TemporaryDirectory() as empty, contextlib.chdir(empty):
         options = ["-q", "-p", "no:cacheprovider", "--collect-only", f"--rootdir={empty}", empty]
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+        with contextlib.redirect_stdout(io.StringIO()):
             pytest.main(options, plugins=[_Importer(modules)])
 
 
@@ -111,11 +111,11 @@ class _Importer:
         self._modules = modules
 
     def pytest_configure(self) -> None:
-        for name in self._modules:
-            if name.partition(".")[0] == ASKS_THE_NETWORK:
-                continue
-            with contextlib.suppress(ImportError):  # the tests that need it import it themselves
-                importlib.import_module(name)
+        wanted = [name for name in self._modules if name.partition(".")[0] != ASKS_THE_NETWORK]
+        with warnings.catch_warnings(action="ignore"):
+            for name in wanted:
+                with contextlib.suppress(ImportError):  # the tests that need it import it
+                    importlib.import_module(name)
 
 
 def _start(job: PytestJob, base: Path) -> _RunningJob:
