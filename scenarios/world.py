@@ -65,11 +65,28 @@ class CommandWorld:
     """A regular expression that the last words of the agent must hold, where no command judges."""
     state_command: Sequence[str] = ()
     """Prints the end state, without what varies; equal JSON is equal however it is written."""
+    template: "CommandWorld | None" = None
+    """The same before anything was filled in; None if nothing was."""
+
+    def filled(self, values: Mapping[str, str]) -> "CommandWorld":
+        """The same with `{name}` in its commands replaced; what it is compared by stays."""
+
+        def fill(command: Sequence[str]) -> tuple[str, ...]:
+            return tuple(_fill(word, values) for word in command)
+
+        return replace(
+            self,
+            reset_command=fill(self.reset_command),
+            verify_command=fill(self.verify_command),
+            state_command=fill(self.state_command),
+            template=self.template or self,
+        )
 
     @property
     def digest(self) -> str:
         """A name for all that judges an end: runs that differ in it are not to be compared."""
-        judging = [*map(shlex.join, (self.verify_command, self.state_command)), self.answer]
+        own = self.template or self
+        judging = [*map(shlex.join, (own.verify_command, own.state_command)), own.answer]
         return _digest("\n".join(judging).encode("utf-8", "surrogateescape"))
 
     async def reset(self) -> None:
@@ -106,7 +123,8 @@ class CommandWorld:
             return Verdict(None, "the state command printed nothing")
         with suppress(ValueError, RecursionError):  # what is no JSON is compared as it is
             output = canonical(output)
-        of = _digest(shlex.join(self.state_command).encode("utf-8", "surrogateescape"))
+        command = (self.template or self).state_command
+        of = _digest(shlex.join(command).encode("utf-8", "surrogateescape"))
         return Verdict(None, "", State(_digest(output), output.decode("utf-8", "replace"), of))
 
     async def _run(self, command: Sequence[str]) -> tuple[int, str]:
@@ -116,6 +134,12 @@ class CommandWorld:
         if not self.prefix:
             return command
         return (*self.prefix, shutil.which(command[0]) or command[0], *command)
+
+
+def _fill(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
 
 
 def _digest(data: bytes) -> str:

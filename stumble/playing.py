@@ -17,6 +17,7 @@ from stumble.runs import Launch, Plan, Played, close, trajectory
 from stumble.theatre import Theatre, act
 from stumble.upstreams import remembered
 from stumble.workspaces import IN_PLACE, Place
+from stumble.worlds import hold_world, is_in_workspace
 from traces.conversation import Watch
 from traces.model import Exchange, Request
 from traces.redact import secrets
@@ -26,8 +27,11 @@ from traces.tape import Tape, Writer
 
 async def play(house: Theatre, recording: Tape, folder: Path, plan: Plan, launch: Launch) -> Played:
     """Run the agent once more against a recording, onto a new tape named after its run."""
-    with plan.workspace.copy() if plan.workspace else nullcontext(IN_PLACE) as place:
-        return await _play(house, recording, folder, plan, launch, place)
+    shared = None if plan.workspace and is_in_workspace(plan.world) else plan.world
+    at = plan.workspace.path if plan.workspace else None
+    async with hold_world(shared, at):
+        with plan.workspace.copy() if plan.workspace else nullcontext(IN_PLACE) as place:
+            return await _play(house, recording, folder, plan, launch, place)
 
 
 async def _play(

@@ -18,6 +18,8 @@ from stumble.runs import Hosts, Labels, Launch, Played, close, trajectory
 from stumble.summary import blind
 from stumble.theatre import Acted, act, desk, markable, teed, theatre
 from stumble.upstreams import Upstream, ports, told, variables
+from stumble.workspaces import IN_PLACE
+from stumble.worlds import in_turn
 from traces.conversation import Watch
 from traces.redact import secrets
 from traces.tape import Writer
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from faults.armed import Armed
 
 
+@in_turn
 async def record(
     path: Path,
     launch: Launch,
@@ -59,6 +62,7 @@ async def record(
     declined. The command may tell facts where it is to be `marked`, and go on from
     where the run `before` was ended.
     """
+    world = IN_PLACE.world(world)
     if world is not None:
         await world.reset()
     labels = labels or Labels()

@@ -56,7 +56,10 @@ class Place:
 
     def world(self, world: World | None) -> World | None:
         """The world, its commands run where the agent is."""
-        if not isinstance(world, CommandWorld) or self.cwd is None:
+        if not isinstance(world, CommandWorld):
+            return world
+        world = world.filled({"workspace": str(self.cwd or Path.cwd())})
+        if self.cwd is None:
             return world
         return replace(world, prefix=self.room.prefix() if self.room else (), cwd=self.cwd)
 

@@ -1,30 +1,62 @@
-"""Worlds from the command line."""
+"""Worlds from the command line, and whose turn it is to use one.
 
+A world behind commands serves one run at a time, also across processes and stores: a lock named
+after the command that sets it back, and the folder in which that runs, is held from the reset to
+the verdict. A world that lies in the run's own copy of the folder needs none.
+"""
+
+import asyncio
+import fcntl
+import functools
+import os
 import shlex
 import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import click
 
 from scenarios.world import CommandWorld, World
 from stumble.exits import Wrong
 
+WORKSPACE = "{workspace}"
+"""In a command of the world: the folder in which this run works."""
+TURN = 0.05
+"""Seconds between two tries to get a world."""
+PATIENCE = 5.0
+"""Seconds after which it is said that a run waits."""
+
 
 def by_command(
-    reset: str | None, verify: str | None, answer: str | None = None, *, state: str | None = None
+    reset: str | None,
+    verify: str | None,
+    answer: str | None = None,
+    *,
+    state: str | None = None,
+    filled: Mapping[str, str] | None = None,
 ) -> World | None:
     """A world behind commands; None where none was named.
 
-    An answer is judged where no command does it.
+    An answer is judged where no command does it. `filled` stands in the place of `{slot}` and
+    `{port}`, for a world that there are several of.
     """
     if reset is None and verify is None and state is None:
         return None
     if reset is None:
         option = "--state" if verify is None else "--verify"
         raise Wrong(f"{option} needs --reset: a verdict means nothing on a used world")
-    return CommandWorld(
+    world = CommandWorld(
         _command("--reset", reset),
         _command("--verify", verify) if verify else (),
         answer=answer or "",
         state_command=_command("--state", state) if state else (),
     )
+    return world.filled(filled) if filled else world
 
 
 def _command(option: str, text: str) -> tuple[str, ...]:
@@ -35,3 +67,69 @@ def _command(option: str, text: str) -> tuple[str, ...]:
     if not words or shutil.which(words[0]) is None:
         raise Wrong(f"{option} {text!r}: no such command")
     return words
+
+
+def is_in_workspace(world: World | None) -> bool:
+    """Whether a world lies in the folder of the run, so that each copy has one of its own."""
+    return isinstance(world, CommandWorld) and any(WORKSPACE in w for w in world.reset_command)
+
+
+def name_world(world: CommandWorld, folder: Path) -> str:
+    """A name that all runs on one world share, however it is judged."""
+    said = "\0".join((str(folder), *world.reset_command))
+    return blake2b(said.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+@asynccontextmanager
+async def hold_world(
+    world: World | None,
+    folder: Path | None = None,
+    *,
+    say: Callable[[str], object] = lambda line: click.echo(line, err=True),
+    after: float = PATIENCE,
+) -> AsyncIterator[None]:
+    """Wait for a world behind commands and keep all other runs from it; any other world is free.
+
+    `folder` is where its commands run; None is here. It is free again when its holder dies.
+    """
+    if not isinstance(world, CommandWorld):
+        yield
+        return
+    with (_locks() / name_world(world, folder or Path.cwd())).open("a") as file:
+        began, told = time.monotonic(), False
+        while not _locked(file.fileno()):
+            if not told and time.monotonic() - began >= after:
+                say(f"waiting: another run uses this world ({shlex.join(world.reset_command)})")
+                told = True
+            await asyncio.sleep(TURN)
+        yield
+
+
+def in_turn[**P, R](
+    function: Callable[P, Coroutine[Any, Any, R]],
+) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Have a run, whose keyword `world` names its world, wait for that."""
+
+    @functools.wraps(function)
+    async def held(*args: P.args, **given: P.kwargs) -> R:
+        world = given.get("world")
+        async with hold_world(world if isinstance(world, CommandWorld) else None):
+            return await function(*args, **given)
+
+    return held
+
+
+def _locked(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _locks() -> Path:
+    """A folder of this user's, the same for all stores and processes."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    folder = Path(base) / f"stumble-worlds-{os.geteuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

@@ -13,11 +13,14 @@
     agent = "mine"                                   what it is called
 
     [world]                                          as in a scenario
-    reset = "python reset_shop.py"
-    verify = "python check_shop.py"                  or state, which prints the end state
+    reset = "python reset_shop.py"                   one run at a time uses it, unless the command
+    verify = "python check_shop.py"                  names {workspace}, the folder of the run; or
+                                                     state, which prints the end state
+    instances = 2                                    how many such worlds there are: {slot} in the
+    port = 8901                                      commands is 0, 1, ..., {port} is 8901, 8902
 
     [hosts]                                          where a host of this name really is
-    shop = "127.0.0.1:8901"
+    shop = "127.0.0.1:8901"                          or 127.0.0.1:{port}
 
     [practice]                                       tasks of the practice world, each by each model
     tasks = ["refund-1", "reorder-2"]
@@ -103,13 +106,29 @@ class Campaign:
     reset: str | None = None
     verify: str | None = None
     state: str | None = None
+    instances: int = 1
+    """How many worlds there are to reset; a run has one of them to itself."""
+    port: int | None = None
+    """Of the first world; those that follow have the next ones."""
     hosts: Hosts = field(default_factory=dict)
+    ported: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that are at the port of the world of the run, by their name."""
     pin: bool = False
     in_place: bool = False
     max_steps: int = MOST_STEPS
     """Steps that the practice agent may take."""
     log: Path | None = None
     """A folder in which the practice model says what it noticed."""
+
+    def filled(self, slot: int) -> Mapping[str, str]:
+        """What stands in the place of `{slot}` and `{port}` in the world of this number."""
+        port = {} if self.port is None else {"port": str(self.port + slot)}
+        return {"slot": str(slot)} | port
+
+    def hosts_of(self, slot: int) -> Hosts:
+        """Where hosts are for runs in the world of this number."""
+        port = (self.port or 0) + slot
+        return dict(self.hosts) | {name: (host, port) for name, host in self.ported.items()}
 
     @property
     def practises(self) -> bool:
@@ -122,7 +141,7 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
     top = Table(path, "", said)
     top.only(KEYS)
     world, hosts, practice = top.table("world"), top.table("hosts"), top.table("practice")
-    world.only("reset verify state")
+    world.only("reset verify state instances port")
     practice.only("tasks models tools max_steps log")
     for key in ("verify", "state"):
         if world.text(key) and not world.text("reset"):
@@ -151,7 +170,12 @@ def campaign(said: Mapping[str, object], path: Path) -> Campaign:
         reset=own[0],
         verify=own[1],
         state=world.text("state") or next((each.state for each in scenarios if each.state), None),
-        hosts={name: _address(hosts, name) for name in hosts.said},
+        instances=_instances(world),
+        port=world.whole("port", 0, 1) if "port" in world.said else None,
+        hosts={name: _address(hosts, name) for name in hosts.said if not _is_ported(hosts, name)},
+        ported={
+            name: _ported(world, hosts, name) for name in hosts.said if _is_ported(hosts, name)
+        },
         pin=top.true("pin"),
         in_place=top.true("in_place"),
         max_steps=practice.whole("max_steps", MOST_STEPS, 1),
@@ -175,6 +199,7 @@ def surroundings(campaign: Campaign) -> str:
         campaign.in_place,
         campaign.max_steps,
         *([campaign.state] if campaign.state else []),  # without it the name stays what it was
+        *([sorted(campaign.ported.items())] if campaign.ported else []),
         sorted({source.practice.tools for source in campaign.sources if source.practice}),
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
@@ -321,6 +346,26 @@ def _seeds(top: Table) -> tuple[int, ...]:
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
             raise top.wrong("seeds", f"{seed!r} is not a whole number from 0")
     return tuple(dict.fromkeys(said))
+
+
+def _instances(world: Table) -> int:
+    count = world.whole("instances", 1, 1)
+    reset = world.text("reset") or ""
+    if count > 1 and "{slot}" not in reset and "{port}" not in reset:
+        raise world.wrong("instances", f"{count} worlds, and reset names no {{slot}} or {{port}}")
+    if "{port}" in reset and "port" not in world.said:
+        raise world.wrong("port", "is missing, and reset names {port}")
+    return count
+
+
+def _is_ported(hosts: Table, name: str) -> bool:
+    return hosts.needed(name).endswith(":{port}")
+
+
+def _ported(world: Table, hosts: Table, name: str) -> str:
+    if "port" not in world.said:
+        raise hosts.wrong(name, "names {port}, and [world] has no port")
+    return hosts.needed(name).removesuffix(":{port}")
 
 
 def _address(table: Table, name: str) -> tuple[str, int]:

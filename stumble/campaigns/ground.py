@@ -16,7 +16,7 @@ from stumble.launch import Cold, Warm, WarmRun, warm
 from stumble.runs import Hosts, Labels, Launch
 from stumble.stagecraft import apart
 from stumble.workspaces import Workspace
-from stumble.worlds import by_command
+from stumble.worlds import WORKSPACE, by_command
 from traces.store import Store
 from traces.tape import Tape, read
 
@@ -42,8 +42,9 @@ def own(
     store: Store,
     labels: Labels,
     output: Path,
+    slot: int = 0,
 ) -> Ground:
-    """The user's agent in the user's world; a recorded folder is made anew for each run."""
+    """The user's agent in the user's world of this number; each run has a copy of the folder."""
     command, workspace = source.command, None
     if recording is not None:
         live = "after the strike the agent is live"
@@ -52,8 +53,10 @@ def own(
         ).workspace
         command = command or recording.trajectory.command
     return Ground(
-        hosts=campaign.hosts,
-        world=by_command(campaign.reset, campaign.verify, state=campaign.state),
+        hosts=campaign.hosts_of(slot),
+        world=by_command(
+            campaign.reset, campaign.verify, state=campaign.state, filled=campaign.filled(slot)
+        ),
         launch=Cold(command=command, budget=campaign.budget, output=output, patience=PATIENCE),
         labels=labels if recording else replace(labels, task=source.name),
         workspace=workspace,
@@ -137,17 +140,21 @@ async def practising(campaign: Campaign, folder: Path) -> AsyncIterator[Practisi
         )
 
 
-def shares(campaign: Campaign, store: Store) -> str | None:
-    """Why runs of a campaign are in one another's way; None where they are not."""
-    own_world = campaign.reset is not None and any(not each.practice for each in campaign.sources)
-    if not own_world:
+def count_worlds(campaign: Campaign, store: Store) -> int | None:
+    """How many runs of a campaign may go on at once; None if each has a world of its own.
+
+    One that lies in the run's own copy of the folder says so by `{workspace}`.
+    """
+    own = [source for source in campaign.sources if not source.practice]
+    if campaign.reset is None or not own:
         return None
-    tapes = [source.tape for source in campaign.sources if not source.practice]
+    if WORKSPACE not in campaign.reset:
+        return campaign.instances
     copies = all(
-        tape is not None
+        source.tape is not None
         and apart(
-            read(tape).trajectory, store, live="", in_place=campaign.in_place, keep=False
+            read(source.tape).trajectory, store, live="", in_place=campaign.in_place, keep=False
         ).workspace
-        for tape in tapes
+        for source in own
     )
-    return None if copies else "there is one world for all runs"
+    return None if copies else 1

@@ -310,7 +310,8 @@ class Worker:
                 self._practice = await self._stack.enter_async_context(at)
             return self._practice.ground(source, source.practice, labels)
         log = self._store.log(f"{self._campaign.name}-{self._number}")
-        return own(self._campaign, source, recording, self._store, labels, log)
+        slot = self._number % self._campaign.instances
+        return own(self._campaign, source, recording, self._store, labels, log, slot)
 
 
 def _spent(tape: Tape, told: Story) -> float | None:

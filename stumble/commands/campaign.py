@@ -62,7 +62,8 @@ if TYPE_CHECKING:
     help="Clean runs at each site: 3 or more, 3 by default, or 0 for facts without a verdict.",
 )
 @click.option("--name", help="By which it is resumed and asked for: where campaign = 'NAME'.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes; by default one for each core.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; by default one for each core, or "
+              "for each world that --reset sets back.")  # fmt: skip
 @click.option(
     "--max-cost",
     type=click.FloatRange(0, min_open=True),
@@ -175,11 +176,13 @@ def _plan(
     icc: float,
 ) -> None:
     from stumble import indexing
+    from stumble.campaigns.ground import count_worlds
     from stumble.campaigns.ledger import ledger
     from stumble.campaigns.plan import planned
 
     indexing.refresh(store)
     done = ledger(store, asked.name)
+    jobs = min(jobs, count_worlds(asked, store) or jobs)
     with options.usage_errors():
         plan = planned(asked, done, jobs, detect=detect, rate=rate, power=power, icc=icc)
     click.echo(json.dumps(plan.said()) if as_json else "\n".join(plan.lines()))
@@ -246,16 +249,19 @@ def cores(jobs: int | None) -> int:
 
 
 def _jobs(asked: "Campaign", store: "Store", jobs: int | None) -> int:
-    """How many processes: each has a practice world of its own, but there is one world of yours."""
-    from stumble.campaigns.ground import shares
+    """How many processes: as many as were asked for, else as many as have a world to work in."""
+    from stumble.campaigns.ground import count_worlds
 
-    most = cores(jobs)
-    why = shares(asked, store)
-    if why is None:
-        return most
-    if jobs is not None and jobs > 1:
-        raise Wrong(f"--jobs {jobs}: {why}, and each run would set back that of another")
-    return 1
+    worlds = count_worlds(asked, store)
+    if jobs is None:
+        return cores(None) if worlds is None else min(cores(None), worlds)
+    if worlds is not None and jobs > worlds:
+        click.echo(
+            f"--jobs {jobs}: {worlds} world{'s' if worlds > 1 else ''} for all runs, so they wait "
+            "for one another; [world] instances, or {workspace} in reset, gives more",
+            err=True,
+        )
+    return jobs
 
 
 @contextmanager

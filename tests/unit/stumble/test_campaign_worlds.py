@@ -1,0 +1,59 @@
+"""How many worlds a campaign has, and what its commands and hosts are in each of them."""
+
+from pathlib import Path
+
+import pytest
+
+from scenarios.world import CommandWorld
+from stumble.campaigns.asked import Campaign, campaign
+from stumble.campaigns.ground import count_worlds
+from stumble.worlds import by_command, name_world
+from traces.store import Store
+
+PRACTICE: dict[str, object] = {"tasks": ["refund-1"], "models": ["practice/naive"]}
+
+
+def asked(tmp_path: Path, world: dict[str, object], **more: object) -> Campaign:
+    tape = tmp_path / "a.tape"
+    tape.touch()
+    said: dict[str, object] = {"traces": [str(tape)], "world": world}
+    return campaign(said | more, tmp_path / "c.toml")
+
+
+def test_one_world_serves_one_run_at_a_time(tmp_path: Path) -> None:
+    assert count_worlds(asked(tmp_path, {"reset": "true"}), Store(tmp_path / "s")) == 1
+
+
+def test_several_worlds_are_told_apart_by_slot_and_port(tmp_path: Path) -> None:
+    world: dict[str, object] = {"reset": "true {port}", "instances": 3, "port": 8901}
+    found = asked(tmp_path, world, hosts={"shop": "127.0.0.1:{port}", "model": "127.0.0.1:80"})
+    assert count_worlds(found, Store(tmp_path / "s")) == 3
+    assert found.hosts_of(2) == {"shop": ("127.0.0.1", 8903), "model": ("127.0.0.1", 80)}
+    made = [by_command("true {port}", "cat {slot}", filled=found.filled(n)) for n in range(2)]
+    first, second = made
+    assert isinstance(first, CommandWorld)
+    assert isinstance(second, CommandWorld)
+    assert (first.reset_command, second.verify_command) == (("true", "8901"), ("cat", "1"))
+    assert first.digest == second.digest, "what judges is the same in both"
+    assert name_world(first, tmp_path) != name_world(second, tmp_path)
+
+
+def test_the_practice_world_is_each_workers_own(tmp_path: Path) -> None:
+    found = campaign({"practice": PRACTICE}, tmp_path / "c.toml")
+    assert count_worlds(found, Store(tmp_path / "s")) is None
+
+
+@pytest.mark.parametrize(
+    ("world", "more", "why"),
+    [
+        ({"reset": "true", "instances": 2}, {}, "reset names no {slot} or {port}"),
+        ({"reset": "true {port}"}, {}, "world.port: is missing"),
+        ({"reset": "true"}, {"hosts": {"a": "b:{port}"}}, "[world] has no port"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused(
+    tmp_path: Path, world: dict[str, object], more: dict[str, object], why: str
+) -> None:
+    with pytest.raises(ValueError, match="world|hosts") as error:
+        asked(tmp_path, world, **more)
+    assert why in str(error.value)

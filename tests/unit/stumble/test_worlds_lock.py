@@ -1,0 +1,73 @@
+"""One world serves one run at a time, whoever asks, in whichever process."""
+
+import asyncio
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+
+from scenarios.world import CommandWorld
+from stumble.worlds import hold_world, name_world
+
+WORLD = CommandWorld(("true", "shop"))
+
+
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def occupy(log: str, seconds: float) -> None:
+    """Hold the world for a while, and write down when it began and ended."""
+
+    async def run() -> None:
+        async with hold_world(WORLD, Path("/w")):
+            began = time.monotonic()
+            await asyncio.sleep(seconds)
+            with Path(log).open("a") as file:
+                file.write(f"{began} {time.monotonic()}\n")
+
+    asyncio.run(run())
+
+
+def test_runs_of_several_processes_never_overlap(tmp_path: Path) -> None:
+    log = str(tmp_path / "log")
+    context = multiprocessing.get_context("fork")
+    users = [context.Process(target=occupy, args=(log, 0.05)) for _ in range(4)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join(30)
+        assert user.exitcode == 0
+    spans = sorted(tuple(map(float, line.split())) for line in Path(log).read_text().splitlines())
+    assert len(spans) == 4
+    assert all(spans[n][1] <= spans[n + 1][0] for n in range(3))
+
+
+def test_who_waits_is_told_of_it_and_a_world_of_another_name_is_free() -> None:
+    heard: list[str] = []
+
+    async def run() -> None:
+        async with hold_world(WORLD, Path("/w")):
+            other = CommandWorld(("true", "other"))
+            async with hold_world(other, Path("/w")), hold_world(None, Path("/w")):
+                pass
+            waiting = asyncio.create_task(wait())
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+        await asyncio.wait_for(waiting, 10)
+
+    async def wait() -> None:
+        async with hold_world(WORLD, Path("/w"), say=heard.append, after=0.0):
+            pass
+
+    asyncio.run(run())
+    assert heard == ["waiting: another run uses this world (true shop)"]
+
+
+def test_a_world_is_named_by_what_sets_it_back_and_where() -> None:
+    """Another verifier judges the same world."""
+    judged = CommandWorld(("true", "shop"), ("false",), state_command=("cat", "x"))
+    assert name_world(judged, Path("/w")) == name_world(WORLD, Path("/w"))
+    assert name_world(WORLD, Path("/v")) != name_world(WORLD, Path("/w"))
