@@ -148,6 +148,8 @@ def _positive(heard: list[Said], kinds: list[Kind]) -> MessageReading:
         return MessageReading("delivered", found.text, "says what was found", False)
     if found := _first(heard, "ask", "question"):
         return MessageReading("asks", found.text, "asks", False)
-    if last.kind == "statement" and 2 * kinds.count("self") <= len(kinds):
+    stated = [each for each in heard if each.kind == "statement"]
+    answers = any(each.holds_value for each in stated)
+    if last.kind == "statement" and answers and 2 * kinds.count("self") <= len(kinds):
         return MessageReading("delivered", last.text, "states an answer", False)
     return MessageReading("unknown", last.text, "no cue", False)

@@ -36,6 +36,7 @@ LEAST_SHARE = 0.08
 ALIKE = 0.7
 """Share of the best language's share from which another one is read too."""
 SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+_VALUE = re.compile(r"\d|[`\"\u300c]|(?<=[a-z,] )[A-Z]\w|[\u3040-\u9fff]\s?[A-Za-z]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
@@ -71,6 +72,8 @@ class Said:
     is_question: bool = False
     offers_handover: bool = False
     """Whether it is a question that offers to hand over."""
+    holds_value: bool = False
+    """Whether it names something that an answer could be: a number, a name, a quotation."""
     is_cautious: bool = False
     """Whether it names caution as a reason."""
 
@@ -158,8 +161,11 @@ def _said(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Said:
     elif kind is None:
         kind = _plain(clause, tried, known=known)
     offers_handover = hands_over and (clause.is_question or kind == "offer")
+    value = _VALUE.search(clause.text) is not None
     cautious = any(each.caution.search(clause.folded) for each in tried)
-    return Said(kind, clause.text, clause.is_cut, clause.is_question, offers_handover, cautious)
+    return Said(
+        kind, clause.text, clause.is_cut, clause.is_question, offers_handover, value, cautious
+    )
 
 
 def _offers_more(clause: Clause, tried: tuple[Language, ...]) -> bool:
