@@ -97,6 +97,14 @@ def test_a_recorded_run_gets_its_recorded_answers_byte_for_byte() -> None:
     assert stage.player.diverged == []
 
 
+def test_a_struck_turn_of_the_model_uses_up_its_recorded_answer() -> None:
+    stage = Stage(RECORDED)
+    limited = Response(status=429, at=100.0, ended=100.0)
+    asked = Exchange(seq=next(stage.seqs), request=RECORDED.exchanges[0].request, started=100.0)
+    stage.taps.done(stage.taps.request(asked.got(limited, None, "fault")))
+    assert stage.ask(RECORDED.exchanges[0]).answered_by == "refused"
+
+
 def test_at_speed_0_all_is_now_and_at_speed_1_gaps_are_as_recorded() -> None:
     def times(speed: float) -> tuple[float, float, float | None]:
         answer = Stage(RECORDED, speed=speed).ask(RECORDED.exchanges[0], at=10.0).response

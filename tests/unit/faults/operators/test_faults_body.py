@@ -1,5 +1,6 @@
 """An answer that is bent stays valid, or is not bent."""
 
+import gzip
 import hashlib
 import zlib
 from base64 import b64encode
@@ -95,6 +96,17 @@ def test_chunks_keep_their_times_where_nothing_is_encoded() -> None:
     assert answer is not None
     assert [chunk.at for chunk in answer.chunks] == [0.0, 3.0, 6.0]
     assert [chunk.data for chunk in answer.chunks] == [b'{"tota', b'l": 12', b"59.40}"]
+
+
+def test_a_compressed_body_stays_so_and_has_its_new_length() -> None:
+    exchange = answered(BODY, (("content-encoding", "gzip"), ("content-length", "0")))
+    assert exchange.response is not None
+    data = (Chunk(at=0.0, data=gzip.compress(BODY.encode())),)
+    exchange = replace(exchange, response=replace(exchange.response, chunks=data))
+    answer = with_text(exchange, BENT).response
+    assert answer is not None
+    assert gzip.decompress(answer.body).decode() == BENT
+    assert header(answer.headers, "content-length") == str(len(answer.body))
 
 
 def test_a_body_in_another_character_set_stays_in_it() -> None:

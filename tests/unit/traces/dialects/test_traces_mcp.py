@@ -237,6 +237,15 @@ def test_an_answer_is_given_to_another_message_of_the_same_gist() -> None:
     )
 
 
+def test_a_handshake_is_the_same_whoever_the_client_is() -> None:
+    one, other = (
+        post("initialize", {"protocolVersion": version, "clientInfo": {"name": name}}, id=name)
+        for version, name in (("2025-11-25", "a"), ("2025-06-18", "b"))
+    )
+    assert mcp.gist(one) == mcp.gist(other)
+    assert mcp.gist(one) != mcp.gist(post("ping"))
+
+
 def test_long_numbers_are_told_apart() -> None:
     numbers = (10**24, 10**24 + 1)
     one, two = (post("tools/call", {"name": "get", "arguments": {"n": n}}, id=n) for n in numbers)
