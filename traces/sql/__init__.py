@@ -51,6 +51,7 @@ TABLE_MACROS = (
 """Those over relations and views, which have to be there."""
 VIEWS = (
     "verdicts",
+    "roots",
     "strikes",
     "cells",
     "strike_rates",

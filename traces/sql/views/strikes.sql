@@ -1,6 +1,7 @@
 -- One row per injection with what became of it: the facts that every rate counts.
 --
--- trace is what repeats are clustered by: the run that was forked, else the task. state is
+-- trace is what repeats are clustered by: the recording at the root of all forks, else the task.
+-- state is
 -- unfired, absorbed (the client's retry hid it), ended_before (the run was over before the agent
 -- could see it), undecided, or consumed. judged: consumed, the clean twins pass, class
 -- and whether it was noticed are known (a crash and an honest failure are told without the latter,
@@ -20,7 +21,7 @@ WITH facts AS (
         t.scenario,
         t.world,
         t.campaign,
-        coalesce(t.parent_id, t.task, t.trajectory_id) AS trace,
+        coalesce(roots.root_id, t.parent_id, t.task, t.trajectory_id) AS trace,
         coalesce(i.sham, false) OR coalesce(t.condition = 'sham', false) AS is_sham,
         coalesce(t.ended IN ('harness', 'diverged', 'replay_miss'), false) AS broken,
         coalesce(t.ended = 'budget', false) AS by_budget,
@@ -41,6 +42,7 @@ WITH facts AS (
         END AS state
     FROM injections AS i
     JOIN trajectories AS t USING (trajectory_id)
+    LEFT JOIN roots USING (trajectory_id)
     LEFT JOIN verdicts AS v USING (injection_id)
     WHERE
         i.repeat_of IS NULL

@@ -1,14 +1,17 @@
 """The numbers that all rates are made of, against other people's implementations."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import comb
 from scipy.stats import binom, binomtest, t
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
@@ -32,9 +35,9 @@ def values(sql: Sql, expression: str) -> tuple[object, ...]:
 
 
 def clustered(
-    sql: Sql, hits: list[int], cases: list[int], confidence: float | None = None
+    sql: Sql, hits: Sequence[float], cases: Sequence[float], confidence: float | None = None
 ) -> dict[str, float | str | None]:
-    told: dict[str, object] = {"hits": hits, "cases": cases}
+    told: dict[str, object] = {"hits": list(hits), "cases": list(cases)}
     at = {"confidence": confidence} if confidence else {}
     answer = sql.execute(AT if at else CLUSTERED, told | at)
     names = [column[0] for column in answer.description or ()]
@@ -94,27 +97,33 @@ def test_the_binomial_distribution(sql: Sql, k: int, p: float) -> None:
     assert values(sql, f"binom_cdf({k}, 10, {p}::DOUBLE)") == (near(binom.cdf(k, 10, p)),)
 
 
-def shrunk(hits: np.ndarray, cases: np.ndarray) -> tuple[float, float]:
-    """The rate, and the effective number of cases by the rules of clustered.sql."""
-    k, n, h = len(cases), cases.sum(), hits.sum()
-    rate = h / n
-    variance = k / (k - 1) * ((hits - rate * cases) ** 2).sum() / n**2
-    effect, fewer = variance / (rate * (1 - rate) / n), min(h, n - h)
-    usual = 1 + 0.2 * ((cases**2).sum() / n - 1)
-    return rate, n / max(0.8, (fewer * effect + usual) / (fewer + 1))
+def anova_rho(hits: np.ndarray, each: int) -> float:
+    """The intraclass correlation of equal clusters, from statsmodels' analysis of variance."""
+    outcome = np.concatenate([np.repeat([1.0, 0.0], [h, each - h]) for h in hits])
+    told = pd.DataFrame({"y": outcome, "cluster": np.repeat(np.arange(len(hits)), each)})
+    squares = anova_lm(ols("y ~ C(cluster)", told).fit())["mean_sq"]
+    between, within = float(squares.iloc[0]), float(squares.iloc[1])
+    return (between - within) / (between + (each - 1) * within)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 def test_a_clustered_rate_has_the_error_of_its_clusters(sql: Sql, confidence: float) -> None:
-    hits, cases = [3, 0, 5, 1, 4, 0, 2], [5, 5, 6, 4, 5, 3, 5]
-    rate, n_eff = shrunk(np.array(hits), np.array(cases))
-    assert n_eff < 0.6 * sum(cases)
-    low, high = wilson(rate, n_eff, t.ppf((1 + confidence) / 2, 2 * (len(cases) - 1)))
-    found = clustered(sql, hits, cases, confidence)
-    assert (found["rate"], found["n_eff"]) == (near(rate), near(n_eff))
-    assert (found["lo"], found["hi"]) == (near(low), near(high))
+    hits, each = np.array([3, 0, 5, 1, 4, 0, 2, 6]), 6
+    clusters, cases = len(hits), 6 * len(hits)
+    rho, rate = anova_rho(hits, each), hits.sum() / cases
+    moments = cases / (1 + (each - 1) * rho)
+    informing = 6.0
+    n_eff = np.exp((informing * np.log(moments) + 3 * np.log(clusters)) / (informing + 3))
+    x, quantile = rate * n_eff, t.ppf((1 + confidence) / 2, 2 * (clusters - 1))
+    found = clustered(sql, [int(h) for h in hits], [each] * clusters, confidence)
+    assert 0 < rho < 1
+    assert (found["rate"], found["effective"], found["df"]) == (near(rate), clusters, near(14))
+    assert found["n_eff"] == near(n_eff)
+    assert found["lo"] == near(wilson((x - 0.5 / x) / n_eff, n_eff, quantile)[0])
+    misses = n_eff - x
+    assert found["hi"] == near(1 - wilson((misses - 0.5 / misses) / n_eff, n_eff, quantile)[0])
     if confidence == 0.95:
-        usual = clustered(sql, hits, cases)
+        usual = clustered(sql, [int(h) for h in hits], [each] * clusters)
         assert (found["lo"], found["hi"]) == (near(usual["lo"]), near(usual["hi"]))
 
 
@@ -124,15 +133,56 @@ def wilson(rate: float, n: float, z: float) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def test_clusters_that_are_more_alike_than_chance_gain_little(sql: Sql) -> None:
-    assert clustered(sql, [1] * 10, [2] * 10)["n_eff"] == near(20 / 0.8)
+def test_clusters_that_are_more_alike_than_chance_gain_nothing(sql: Sql) -> None:
+    """A negative correlation is taken for none, and that is drawn to the ten clusters."""
+    found = clustered(sql, [1] * 10, [2] * 10)
+    assert found["n_eff"] == near(20 * (10 / 20) ** (3 / 13))
 
 
 def test_one_hit_does_not_tell_how_alike_a_trace_is(sql: Sql) -> None:
+    """The weight of its trace is one, against three for what is not known."""
     [none, one] = [clustered(sql, [*([0] * 29), k], [10] * 30) for k in (0, 1)]
-    assert one["n_eff"] == pytest.approx(300 / ((1 + 2.8) / 2), rel=1e-3)
+    assert one["n_eff"] == pytest.approx(300**0.25 * 30**0.75, rel=1e-2)
     assert none["hi"] == near(1 - 0.05 ** (1 / 30))
-    assert one["hi"] == pytest.approx(0.0309, abs=1e-4)
+    assert none["reason"] == one["reason"] == "conservative"
+
+
+@pytest.mark.parametrize("others", [4, 7, 30])
+def test_a_cluster_that_holds_most_cases_leaves_no_interval(sql: Sql, others: int) -> None:
+    found = clustered(sql, [30, *([1, 0] * others)[:others]], [60, *([1] * others)])
+    assert found["rate"] is not None
+    assert (found["lo"], found["hi"], found["reason"]) == (None, None, "few_effective_traces")
+
+
+def test_sizes_from_one_to_ten_thousand_are_weighed(sql: Sql) -> None:
+    cases = [1, 10, 100, 1000, 10_000] * 6
+    found = clustered(sql, [each // 2 for each in cases], cases)
+    effective = sum(cases) ** 2 / sum(each**2 for each in cases)
+    assert found["effective"] == near(effective)
+    assert (found["reason"], found["n_eff"]) != (None, near(effective))
+    assert found["lo"] is not None
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_no_number_has_no_rate(sql: Sql, bad: float) -> None:
+    for hits, cases in (([1.0, bad] * 4, [2.0, 2.0] * 4), ([1.0, 1.0] * 4, [2.0, bad] * 4)):
+        found = clustered(sql, hits, cases)
+        assert (found["rate"], found["lo"], found["reason"]) == (None, None, "not_a_number")
+
+
+def test_weighted_cases_count_by_their_squares(sql: Sql) -> None:
+    """Cases of weight two are half as many as those of one; all of one weight change nothing."""
+    asking = "SELECT (weighted_at($h::DOUBLE[], $c::DOUBLE[], $s::DOUBLE[], 0.95)).n_eff"
+    hits, cases = [2.0, 1, 0, 3, 1, 2], [4.0] * 6
+
+    def n_eff(scale: float, squares: float) -> object:
+        told = {"h": [scale * h for h in hits], "c": [scale * c for c in cases]}
+        row = sql.execute(asking, told | {"s": [squares * c for c in cases]}).fetchone()
+        assert row
+        return row[0]
+
+    assert n_eff(3, 9) == near(n_eff(1, 1))
+    assert n_eff(1, 2) < n_eff(1, 1)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("hits", [0, 4])

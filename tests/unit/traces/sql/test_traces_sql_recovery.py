@@ -1,12 +1,11 @@
 """`recovery` and `sham`: what faults did, counted twice and compared."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +38,7 @@ def test_ten_faults_in_five_traces(sql: Sql) -> None:
     assert found["handled_rate"] == near(7 / 10)
     assert found["recovery_given_notice"] == 1
     assert (found["lo"], found["hi"]) == (found["recovery_rate_lo"], found["recovery_rate_hi"])
-    assert found["reason"] is None
+    assert found["reason"] == "conservative"
 
 
 def test_a_plan_that_never_fires_has_no_rates(sql: Sql) -> None:
@@ -164,22 +163,27 @@ def test_judges_and_verifiers_that_are_pooled_are_listed(sql: Sql, view: str) ->
     assert found == {"fired": 3, "judge_versions": [1, 2], "verifiers": ["sums", "tests"]}
 
 
-def test_the_effective_n_is_that_of_cluster_robust_errors(sql: Sql) -> None:
-    rng = np.random.default_rng(7)
-    traces = np.repeat(np.arange(12), 6)
-    recovered = rng.random(72) < np.repeat(rng.beta(1.5, 1.0, 12), 6)
-    classes = [{"class": "recovered" if each else "crashed"} for each in recovered]
-    store(sql, [strike(trace=f"t{t}") | c for t, c in zip(traces, classes, strict=True)])
-    fit = sm.OLS(recovered.astype(float), np.ones(72)).fit(
-        cov_type="cluster", cov_kwds={"groups": traces, "use_correction": False}
-    )
-    rate, variance = fit.params[0], fit.bse[0] ** 2 * 12 / 11
-    effect, misses = variance / (rate * (1 - rate) / 72), min(sum(recovered), 72 - sum(recovered))
-    drawn = (misses * effect + 1 + 0.2 * (6 - 1)) / (misses + 1)
+def test_forks_of_forks_of_one_recording_are_one_trace(sql: Sql) -> None:
+    """Five prefixes of one recording are no five samples of what an agent does."""
+    store(sql, [strike(trace=trace) for trace in "abcdef"])
+    assert one(sql, "SELECT traces, reason FROM recovery") == {
+        "traces": 6,
+        "reason": "conservative",
+    }
+    had = answers(sql, "SELECT * EXCLUDE (recorded_at) FROM trajectories")
+    forks = [{"trajectory_id": b, "parent_id": a} for a, b in itertools.pairwise("abcdef")]
+    fill(sql, "trajectories", [*had, *forks])
     found = one(sql, "FROM recovery")
-    assert effect > 1
-    assert found["recovery_rate"] == near(rate)
-    assert found["n_eff"] == near(72 / drawn)
+    assert (found["traces"], found["lo"], found["reason"]) == (1, None, "few_traces")
+    assert one(sql, "SELECT DISTINCT trace FROM strikes") == {"trace": "a"}
+
+
+def test_who_is_its_own_ancestor_does_not_hang_a_store(sql: Sql) -> None:
+    store(sql, [strike(trace="a")])
+    had = answers(sql, "SELECT * EXCLUDE (recorded_at) FROM trajectories")
+    ring = [{"trajectory_id": "a", "parent_id": "b"}, {"trajectory_id": "b", "parent_id": "a"}]
+    fill(sql, "trajectories", [*had, *ring])
+    assert one(sql, "SELECT trace FROM strikes") == {"trace": "a"}
 
 
 CLASS = st.sampled_from([*SIX, "unreached", None])
