@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 type Verdict = Literal["pass", "fail", "unknown"]
-type Measure = Literal["recovery", "handled", "silent"]
+type Measure = Literal["recovery", "handled", "ends_right", "silent"]
 
 FEWEST = 5
 """Traces below which no interval is given."""
@@ -42,6 +42,10 @@ class Rate:
     """Runs among them that were ended by their budget."""
     other_rate: float | None = None
     """The rate if those are counted the other way: left out, or as failures."""
+    parts: int = 1
+    """Operators or families that are held against a limit together."""
+    confidence: float = 0.95
+    """Of the interval; above what was asked for if there are several parts."""
 
     @property
     def whose(self) -> str:
@@ -107,7 +111,7 @@ class Check:
             agreeing = limit if rate == 1 else 1 - limit
             if agreeing == 1:
                 return None
-            return math.log(1 - self.limit.confidence) / math.log(agreeing) if agreeing else 0
+            return math.log(1 - self.rate.confidence) / math.log(agreeing) if agreeing else 0
         if rate == limit or self.rate.n_eff is None or self.rate.t is None:
             return None
         effective = self.rate.t**2 * limit * (1 - limit) / (rate - limit) ** 2

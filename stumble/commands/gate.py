@@ -20,11 +20,16 @@ PATH = click.Path(dir_okay=False, path_type=Path)
     short_help="Pass or fail by what faults did, with the interval as the judge.",
     epilog="Exit codes: 0 every limit is kept, 1 one is broken, 5 not enough evidence for either.",
 )
-@click.option("--min-recovery", type=SHARE, help="Recovered of all faults that were consumed.")
+@click.option("--min-recovery", type=SHARE, help="Recovered of all faults that can be noticed.")
 @click.option(
     "--min-handled",
     type=SHARE,
     help="Absorbed, recovered, masked or honestly failed, of all faults that fired.",
+)
+@click.option(
+    "--min-ends-right",
+    type=SHARE,
+    help="Absorbed, recovered or masked, so that the end state is right, of all faults that fired.",
 )
 @click.option("--max-silent", type=SHARE, help="Silently wrong of all faults that were consumed.")
 @click.option(
@@ -66,6 +71,7 @@ def gate(
     *,
     min_recovery: float | None,
     min_handled: float | None,
+    min_ends_right: float | None,
     max_silent: float | None,
     confidence: float,
     junit: Path | None,
@@ -77,7 +83,8 @@ def gate(
     interval keeps it and broken where the whole interval breaks it; between, there is not enough
     evidence, and the answer says how many more injections would decide.
 
-    Agents, models and worlds are judged apart, each against every limit.
+    Agents, models and worlds are judged apart, each against every limit. With --by op or --by
+    family the intervals of all parts hold together with the confidence that is given.
 
     \b
     stumble gate --min-recovery 0.9 --max-silent 0.02
@@ -89,10 +96,17 @@ def gate(
 
     limits = [
         Limit(measure=measure, value=value, least=measure != "silent", confidence=confidence)
-        for measure, value in _wanted(min_recovery, min_handled, max_silent)
+        for measure, value in _wanted(
+            recovery=min_recovery,
+            handled=min_handled,
+            ends_right=min_ends_right,
+            silent=max_silent,
+        )
     ]
     if not limits:
-        raise Wrong("no limit; give --min-recovery, --min-handled or --max-silent")
+        raise Wrong(
+            "no limit; give --min-ends-right, --min-handled, --min-recovery or --max-silent"
+        )
     found = checks(_rates(confidence, which), limits)
     if junit:
         junit.write_text(as_junit(found), encoding="utf-8")
@@ -108,12 +122,18 @@ def gate(
 
 
 def _wanted(
-    recovery: float | None, handled: float | None, silent: float | None
+    *,
+    recovery: float | None,
+    handled: float | None,
+    ends_right: float | None,
+    silent: float | None,
 ) -> "Iterator[tuple[Measure, float]]":
     if recovery is not None:
         yield "recovery", recovery
     if handled is not None:
         yield "handled", handled
+    if ends_right is not None:
+        yield "ends_right", ends_right
     if silent is not None:
         yield "silent", silent
 

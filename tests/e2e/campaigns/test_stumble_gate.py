@@ -171,9 +171,10 @@ def test_the_bounds_are_those_of_a_wider_interval_where_more_confidence_is_asked
         said = gate(shop, "--min-recovery", "0.3", "--confidence", str(confidence), "--json")
         [check] = said.json["checks"]
         n, t = check["n_eff"], float(stats.t.ppf((1 + confidence) / 2, 2 * 39))
-        half = t * math.sqrt(n * 0.6 * 0.4 + t * t / 4) / (n + t * t)
+        hits = 0.6 * n - 0.5 / (0.6 * n)
+        half = t * math.sqrt(hits * (n - hits) / n + t * t / 4) / (n + t * t)
         assert n == pytest.approx(40, abs=1)
-        assert check["lo"] == pytest.approx((0.6 * n + t * t / 2) / (n + t * t) - half, abs=1e-9)
+        assert check["lo"] == pytest.approx((hits + t * t / 2) / (n + t * t) - half, abs=1e-9)
 
 
 def test_models_are_judged_apart_and_one_that_fails_fails_all(tmp_path: Path) -> None:
@@ -191,6 +192,20 @@ def test_operators_apart(tmp_path: Path) -> None:
     assert said.code == 1
     assert ["cut" in line for line in said.out.splitlines()] == [True, False]
     assert gate(shop, "--min-recovery", "0.9", "--op", "cut").code == 0
+
+
+def test_operators_are_held_against_a_limit_all_at_once(tmp_path: Path) -> None:
+    strikes = [each for op in ("cut", "digit") for each in traces(30, op=op)]
+    said = gate(here(tmp_path, strikes), "--min-recovery", "0.5", "--by", "op", "--json")
+    for check in said.json["checks"]:
+        assert (check["parts"], check["confidence"]) == (2, pytest.approx(0.975))
+        assert check["lo"] == pytest.approx(0.025 ** (1 / 30))
+
+
+def test_what_ends_right_without_being_noticed_is_no_recovery(tmp_path: Path) -> None:
+    shop = here(tmp_path, traces(30, **{"class": "masked"}))
+    assert gate(shop, "--min-ends-right", "0.9").code == 0
+    assert gate(shop, "--min-recovery", "0.9").code == 1
 
 
 def test_test_results_and_a_step_summary(tmp_path: Path) -> None:

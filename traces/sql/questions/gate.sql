@@ -2,27 +2,18 @@
 -- default: confidence = 0.95, by = "all", op = null, model = null, agent = null, scenario = null, campaign = null, budget = "failed"
 --
 -- by: all pools the operators (their mix moves the rate), op and family keep them apart. Agents,
--- models and worlds are never pooled. lo and hi are the two sides of the interval of `clustered_at`
--- at the confidence that is given; t is how many standard errors they are away. budget: `failed`
--- counts runs that were still going when their budget was up as failures, `censored` leaves them
--- out; by_budget is their number, other_rate the rate if they are counted the other way.
-WITH counted AS (
+-- models and worlds are never pooled. lo and hi are the bounds of `clustered_at`. If operators or
+-- families are kept apart, they hold the limit all at once or not at all, so each has the
+-- confidence 1 - (1 - confidence) / parts (Bonferroni): all its intervals together hold with the
+-- confidence that was asked for. t is how many standard errors the bounds are away. budget:
+-- `failed` counts runs that were still going when their budget was up as failures, `censored`
+-- leaves them out; by_budget is their number, other_rate the rate if they are counted the other way.
+WITH facts AS (
     SELECT
-        agent,
-        model,
-        world,
-        trace,
-        CASE $by WHEN 'op' THEN op WHEN 'family' THEN family ELSE 'all' END AS part,
-        list(DISTINCT op) AS some_ops,
-        count(*) FILTER (judged AND NOT (by_budget AND $budget = 'censored')) AS k_judged,
-        count(*) FILTER (settled AND NOT (by_budget AND $budget = 'censored')) AS k_settled,
-        count(*) FILTER (judged AND NOT (by_budget AND $budget != 'censored')) AS k_judged_other,
-        count(*) FILTER (settled AND NOT (by_budget AND $budget != 'censored')) AS k_settled_other,
-        count(*) FILTER (judged AND by_budget) AS k_by_budget,
-        count(*) FILTER (settled AND by_budget) AS k_settled_by_budget,
-        count(*) FILTER (judged AND class = 'recovered') AS k_recovered,
-        count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent,
-        count(*) FILTER (handled) AS k_handled
+        *,
+        NOT (by_budget AND $budget = 'censored') AS counts,
+        NOT (by_budget AND $budget != 'censored') AS counts_otherwise,
+        CASE $by WHEN 'op' THEN op WHEN 'family' THEN family ELSE 'all' END AS part
     FROM strikes
     WHERE
         NOT sham
@@ -31,7 +22,48 @@ WITH counted AS (
         AND ($agent IS NULL OR agent = $agent)
         AND ($scenario IS NULL OR scenario = $scenario)
         AND ($campaign IS NULL OR campaign = $campaign)
-    GROUP BY ALL
+),
+
+measured AS (
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        part,
+        op,
+        by_budget,
+        counts,
+        counts_otherwise,
+        unnest([
+            {
+                'measure': 'recovery',
+                'hit': noticeable AND class = 'recovered',
+                'of': noticeable
+            },
+            {'measure': 'handled', 'hit': handled, 'of': settled},
+            {'measure': 'ends_right', 'hit': ends_right, 'of': settled},
+            {'measure': 'silent', 'hit': judged AND class = 'silent_wrong', 'of': judged}
+        ], recursive := true)
+    FROM facts
+),
+
+per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        part,
+        measure,
+        trace,
+        list(DISTINCT op) AS some_ops,
+        count(*) FILTER (of AND hit AND counts) AS k_hits,
+        count(*) FILTER (of AND counts) AS k_cases,
+        count(*) FILTER (of AND hit AND counts_otherwise) AS k_other_hits,
+        count(*) FILTER (of AND counts_otherwise) AS k_other_cases,
+        count(*) FILTER (of AND by_budget) AS k_by_budget
+    FROM measured
+    GROUP BY agent, model, world, part, measure, trace
 ),
 
 rates AS (
@@ -40,45 +72,23 @@ rates AS (
         model,
         world,
         part,
+        measure,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
-        unnest([
-            {
-                'measure': 'recovery',
-                'hits': list(k_recovered),
-                'cases': list(k_judged),
-                'others': sum(k_judged_other),
-                'by_budget': sum(k_by_budget)
-            },
-            {
-                'measure': 'handled',
-                'hits': list(k_handled),
-                'cases': list(k_settled),
-                'others': sum(k_settled_other),
-                'by_budget': sum(k_settled_by_budget)
-            },
-            {
-                'measure': 'silent',
-                'hits': list(k_silent),
-                'cases': list(k_judged),
-                'others': sum(k_judged_other),
-                'by_budget': sum(k_by_budget)
-            }
-        ]) AS one
-    FROM counted
-    GROUP BY agent, model, world, part
+        list(k_hits::DOUBLE) AS hit_list,
+        list(k_cases::DOUBLE) AS case_list,
+        sum(k_by_budget)::BIGINT AS by_budget,
+        sum(k_other_hits) / nullif(sum(k_other_cases), 0) AS other_rate,
+        count(*) FILTER (sum(k_cases) > 0) OVER (PARTITION BY agent, model, world, measure)
+            AS parts
+    FROM per_trace
+    GROUP BY agent, model, world, part, measure
 ),
 
 bounded AS (
     SELECT
-        agent,
-        model,
-        world,
-        part,
-        ops,
-        one.measure AS measure,
-        one.by_budget::BIGINT AS by_budget,
-        list_sum(one.hits) / nullif(one.others, 0) AS other_rate,
-        unnest(clustered_at(one.hits::DOUBLE[], one.cases::DOUBLE[], $confidence))
+        *,
+        1 - (1 - $confidence) / greatest(parts, 1) AS confidence,
+        clustered_at(hit_list, case_list, 1 - (1 - $confidence) / greatest(parts, 1)) AS found
     FROM rates
 )
 
@@ -89,16 +99,18 @@ SELECT
     part,
     ops,
     measure,
-    hits::BIGINT AS hits,
-    cases::BIGINT AS cases,
-    clusters AS traces,
-    n_eff,
-    t_ppf((1 + $confidence) / 2, 2 * (clusters - 1)) AS t,
-    rate,
-    lo,
-    hi,
-    reason,
+    found.hits::BIGINT AS hits,
+    found.cases::BIGINT AS cases,
+    found.clusters AS traces,
+    found.n_eff AS n_eff,
+    found.t AS t,
+    found.rate AS rate,
+    found.lo AS lo,
+    found.hi AS hi,
+    found.reason AS reason,
     by_budget,
-    CASE WHEN by_budget > 0 THEN other_rate END AS other_rate
+    CASE WHEN by_budget > 0 THEN other_rate END AS other_rate,
+    parts,
+    confidence
 FROM bounded
 ORDER BY agent, model, world, part, measure;

@@ -11,9 +11,11 @@ WITH per_trace AS (
         count(*) FILTER (state = 'consumed') AS k_consumed,
         count(*) FILTER (judged) AS k_judged,
         count(*) FILTER (settled) AS k_settled,
-        count(*) FILTER (judged AND class = 'recovered') AS k_recovered,
+        count(*) FILTER (noticeable) AS k_noticeable,
+        count(*) FILTER (noticeable AND class = 'recovered') AS k_recovered,
         count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent,
-        count(*) FILTER (handled) AS k_handled
+        count(*) FILTER (handled) AS k_handled,
+        count(*) FILTER (ends_right) AS k_ends_right
     FROM strikes
     WHERE NOT sham AND ($scenario IS NULL OR scenario = $scenario)
     GROUP BY agent, model, world, trace
@@ -31,7 +33,8 @@ pooled AS (
         sum(k_judged)::BIGINT AS judged,
         sum(k_settled)::BIGINT AS settled,
         clustered(list(k_handled::DOUBLE), list(k_settled::DOUBLE)) AS handled,
-        clustered(list(k_recovered::DOUBLE), list(k_judged::DOUBLE)) AS recovery,
+        clustered(list(k_ends_right::DOUBLE), list(k_settled::DOUBLE)) AS ends_right,
+        clustered(list(k_recovered::DOUBLE), list(k_noticeable::DOUBLE)) AS recovery,
         clustered(list(k_silent::DOUBLE), list(k_judged::DOUBLE)) AS silent
     FROM per_trace
     GROUP BY agent, model, world
@@ -48,6 +51,9 @@ SELECT
     handled.rate AS handled_rate,
     handled.lo AS handled_rate_lo,
     handled.hi AS handled_rate_hi,
+    ends_right.rate AS ends_right_rate,
+    ends_right.lo AS ends_right_rate_lo,
+    ends_right.hi AS ends_right_rate_hi,
     recovery.rate AS recovery_rate,
     recovery.lo AS recovery_rate_lo,
     recovery.hi AS recovery_rate_hi,

@@ -19,20 +19,30 @@ SELECT
     recovery.hi AS hi,
     recovery.lo AS recovery_rate_lo,
     recovery.hi AS recovery_rate_hi,
+    recovery.reason AS recovery_rate_reason,
     given_notice.rate AS recovery_given_notice,
     given_notice.lo AS recovery_given_notice_lo,
     given_notice.hi AS recovery_given_notice_hi,
+    given_notice.reason AS recovery_given_notice_reason,
     silent.rate AS silent_rate,
     silent.lo AS silent_rate_lo,
     silent.hi AS silent_rate_hi,
+    silent.reason AS silent_rate_reason,
     handled.rate AS handled_rate,
     handled.lo AS handled_rate_lo,
     handled.hi AS handled_rate_hi,
+    handled.reason AS handled_rate_reason,
+    ends_right.rate AS ends_right_rate,
+    ends_right.lo AS ends_right_rate_lo,
+    ends_right.hi AS ends_right_rate_hi,
+    ends_right.reason AS ends_right_rate_reason,
     CASE
         WHEN consumed = 0 THEN 'nothing_consumed'
         WHEN judged = 0 THEN 'nothing_judged'
+        WHEN noticeable = 0 THEN 'nothing_noticeable'
         ELSE recovery.reason
     END AS reason,
+    noticeable,
     noticed,
     recovered,
     masked,

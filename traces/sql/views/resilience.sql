@@ -9,7 +9,8 @@ WITH per_trace AS (
         world,
         trace,
         count(*) FILTER (judged)::DOUBLE AS k_judged,
-        count(*) FILTER (judged AND class = 'recovered')::DOUBLE AS k_recovered,
+        count(*) FILTER (noticeable)::DOUBLE AS k_noticeable,
+        count(*) FILTER (noticeable AND class = 'recovered')::DOUBLE AS k_recovered,
         count(*) FILTER (judged AND class = 'silent_wrong')::DOUBLE AS k_silent,
         count(*) FILTER (state != 'unfired') AS k_fired
     FROM strikes
@@ -24,7 +25,7 @@ pooled AS (
         world,
         sum(k_fired)::BIGINT AS fired,
         sum(k_judged)::BIGINT AS judged,
-        clustered(list(k_recovered), list(k_judged)) AS recovery,
+        clustered(list(k_recovered), list(k_noticeable)) AS recovery,
         clustered(list(k_silent), list(k_judged)) AS silent
     FROM per_trace
     GROUP BY agent, model, world

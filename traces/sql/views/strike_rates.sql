@@ -26,14 +26,17 @@ WITH alike AS (
         count(*) FILTER (judged) AS k_judged,
         count(*) FILTER (settled) AS k_settled,
         count(*) FILTER (judged AND noticed) AS k_noticed,
+        count(*) FILTER (noticeable) AS k_noticeable,
         count(*) FILTER (judged AND class = 'recovered') AS k_recovered,
+        count(*) FILTER (noticeable AND class = 'recovered') AS k_recovered_noticeable,
         count(*) FILTER (judged AND class = 'recovered' AND noticed) AS k_recovered_noticed,
         count(*) FILTER (judged AND class = 'masked') AS k_masked,
         count(*) FILTER (judged AND class = 'honest_fail') AS k_honest_fail,
         count(*) FILTER (judged AND class = 'noticed_wrong') AS k_noticed_wrong,
         count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent_wrong,
         count(*) FILTER (judged AND class = 'crashed') AS k_crashed,
-        count(*) FILTER (handled) AS k_handled
+        count(*) FILTER (handled) AS k_handled,
+        count(*) FILTER (ends_right) AS k_ends_right
     FROM strikes
     WHERE NOT sham
     GROUP BY ALL
@@ -99,10 +102,14 @@ pooled AS (
         list_sort(list_distinct(flatten(list(some_verifiers)))) AS verifiers,
         [
             clustered(each.hits, each.cases) FOR each IN [
-                {'hits': list(k_recovered::DOUBLE), 'cases': list(k_judged::DOUBLE)},
+                {
+                    'hits': list(k_recovered_noticeable::DOUBLE),
+                    'cases': list(k_noticeable::DOUBLE)
+                },
                 {'hits': list(k_recovered_noticed::DOUBLE), 'cases': list(k_noticed::DOUBLE)},
                 {'hits': list(k_silent_wrong::DOUBLE), 'cases': list(k_judged::DOUBLE)},
-                {'hits': list(k_handled::DOUBLE), 'cases': list(k_settled::DOUBLE)}
+                {'hits': list(k_handled::DOUBLE), 'cases': list(k_settled::DOUBLE)},
+                {'hits': list(k_ends_right::DOUBLE), 'cases': list(k_settled::DOUBLE)}
             ]
         ] AS rates,
         sum(COLUMNS('^k_(.*)'))::BIGINT AS '\1'
@@ -111,12 +118,22 @@ pooled AS (
 )
 
 SELECT
-    * EXCLUDE (by_place, by_persist, by_detect, rates, recovered_noticed, handled),
+    * EXCLUDE (
+        by_place,
+        by_persist,
+        by_detect,
+        rates,
+        recovered_noticed,
+        recovered_noticeable,
+        handled,
+        ends_right
+    ),
     by_place AS place,
     by_persist AS persist,
     by_detect AS detect,
     rates[1] AS recovery,
     rates[2] AS given_notice,
     rates[3] AS silent,
-    rates[4] AS handled
+    rates[4] AS handled,
+    rates[5] AS ends_right
 FROM pooled;

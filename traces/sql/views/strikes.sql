@@ -1,15 +1,18 @@
 -- One row per injection with what became of it: the facts that every rate counts.
 --
 -- trace is what repeats are clustered by: the recording at the root of all forks, else the task.
--- state is
--- unfired, absorbed (the client's retry hid it), ended_before (the run was over before the agent
--- could see it), undecided, or consumed. judged: consumed, the clean twins pass, class
--- and whether it was noticed are known (a crash and an honest failure are told without the latter,
--- but would then stand for all others, which are not); who crashed at once had no time to notice. settled: judged, or it never reached the agent. Runs that ended by our own fault
--- (harness) or outside the recording (diverged, replay_miss) are neither: censored, not failed.
+-- state is unfired, absorbed (the client's retry hid it), ended_before (the run was over before the
+-- agent could see it), undecided, or consumed. judged: consumed, the clean twins pass, class and
+-- whether it was noticed are known (a crash and an honest failure are told without the latter, but
+-- would then stand for all others, which are not); who crashed at once had no time to notice.
+-- settled: judged, or it never reached the agent. Runs that ended by our own fault (harness) or
+-- outside the recording (diverged, replay_miss) are neither: censored, not failed.
 -- A fault that persists and strikes again in the same run is one row. A replay without a fork
 -- says nothing of recovery, and the tries of shrink are chosen because they break: left out.
--- handled: absorbed and not ended wrong, recovered, masked or honestly failed, of the settled.
+-- handled: absorbed and not ended wrong, recovered, masked or honestly failed, of the settled;
+-- ends_right: the same without honest failures, so that the end state is right. noticeable: of the
+-- judged, those that an agent could notice: neither D4 nor something nothing depends on; only they
+-- can be recovered from, as to recover is to notice and to end right.
 -- several_faults: what came of a run that several faults struck belongs to all of them together,
 -- so that none of its rows is judged or settled; fault_sets has them. by_budget: a run that was
 -- still going when its budget was up has failed. excluded: why a row is not settled.
@@ -33,6 +36,7 @@ WITH facts AS (
         v.passed,
         v.claims_success,
         v.baseline_valid,
+        v.dead_in_twins,
         coalesce(len(v.twins) < 3, false) AS has_few_twins,
         CASE
             WHEN i.unreached_reason IN ('not_fired', 'no_site') THEN 'unfired'
@@ -59,7 +63,7 @@ attributed AS (
 )
 
 SELECT
-    * EXCLUDE (sham, is_sham, has_few_twins),
+    * EXCLUDE (sham, is_sham, has_few_twins, dead_in_twins),
     is_sham AS sham,
     coalesce(
         state = 'consumed' AND baseline_valid AND NOT broken AND NOT several_faults
@@ -72,6 +76,7 @@ SELECT
         ),
         false
     ) AS judged,
+    judged AND coalesce(detect != 'D4', true) AND NOT coalesce(dead_in_twins, false) AS noticeable,
     judged OR (
         state IN ('absorbed', 'ended_before')
         AND NOT broken
@@ -81,9 +86,10 @@ SELECT
     -- A client's own retry is part of what the agent does: one that ends wrong hid nothing.
     settled AND coalesce(
         state = 'absorbed' AND coalesce(passed, true) AND NOT by_budget
-        OR judged AND class IN ('recovered', 'masked', 'honest_fail'),
+        OR judged AND class IN ('recovered', 'masked'),
         false
-    ) AS handled,
+    ) AS ends_right,
+    ends_right OR judged AND class = 'honest_fail' AS handled,
     CASE
         WHEN state = 'unfired' THEN unreached_reason
         WHEN broken THEN 'cut_off'
