@@ -9,7 +9,7 @@ from pathlib import Path
 
 import scenarios
 from stumble.campaigns.asked import Campaign, campaign
-from stumble.campaigns.outcome import interval
+from stumble.campaigns.outcome import Outcome, interval
 from stumble.report.values import Row
 from stumble.selection import named
 from traces.sql import ask
@@ -80,6 +80,31 @@ def standing(found: Bench, store: Store) -> tuple[Row, ...]:
     weights = json.dumps(dict(found.weights))
     with store.reading() as connection:
         return named(ask(connection, "bench", weights=weights, campaign=found.name))
+
+
+def to_progress(gave: Outcome) -> dict[str, object]:
+    """How far the runs of a bench came, as plain data."""
+    now = gave.standing
+    return {
+        "finished": gave.finished,
+        "done": now.before + now.done,
+        "wanted": now.wanted,
+        "left": now.left,
+        "recordings_left": now.sources - now.laid,
+    }
+
+
+def describe_incomplete(gave: Outcome) -> str | None:
+    """That a table is of a part of the runs, in a line; None for one of all."""
+    now = gave.standing
+    if gave.finished and now.laid == now.sources:
+        return None
+    more = now.sources - now.laid
+    unlaid = f", and those of {more} recordings that are not there yet" if more else ""
+    return (
+        f"INCOMPLETE: {now.before + now.done} of {now.wanted} runs are done, {now.left} are left"
+        f"{unlaid}; the same command goes on"
+    )
 
 
 def lines(found: Bench, rows: Sequence[Row]) -> Iterator[str]:

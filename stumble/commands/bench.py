@@ -12,7 +12,8 @@ from stumble.exits import Exits, Wrong
 
 @click.command(
     short_help="Run stumble-bench 1: fixed tasks and faults, one table.",
-    epilog="Exit codes: 0 done, 2 it cannot be, 5 a figure is missing, 6 something of ours failed.",
+    epilog="Exit codes: 0 done, 2 it cannot be, 5 a figure is missing, 6 something of ours failed, "
+    "130 or 143 stopped by a signal: the table is marked incomplete.",
 )
 @click.option(
     "--model",
@@ -71,7 +72,13 @@ def bench(
     stumble bench --from their-store
     """  # fmt: skip
     from stumble import indexing
-    from stumble.campaigns.bench import FILE, lines, standing
+    from stumble.campaigns.bench import (
+        FILE,
+        describe_incomplete,
+        lines,
+        standing,
+        to_progress,
+    )
     from stumble.campaigns.bench import bench as read
     from stumble.campaigns.session import session
     from stumble.commands.campaign import cores, shown
@@ -88,6 +95,8 @@ def bench(
     if archive is not None and (models or command or store):
         raise Wrong("--from runs nothing: leave --model, --command and --store out")
     code: int = Exits.OK
+    progress: dict[str, object] = {}
+    incomplete: str | None = None
     kept = Store(archive or store or store_root() / "bench")
     if archive is not None:
         for why in indexing.refresh(kept):
@@ -106,14 +115,15 @@ def bench(
             show=shown,
             warn=lambda why: click.echo(f"warning: {why}", err=True),
         )
-        code = gave.code
+        code, progress, incomplete = gave.code, to_progress(gave), describe_incomplete(gave)
         for why in (*gave.standing.diverged[:3], *gave.standing.no_site[:3]):
             click.echo(f"left out: {why}", err=True)
     rows = standing(found, kept)
-    if not rows:
+    if not rows and incomplete is None:
         raise Wrong(f"{kept.root} holds no run of {found.name}")
     data = {"bench": found.title, "file": found.digest, "rows": [dict(row) for row in rows]}
-    click.echo(json.dumps(data) if as_json else "\n".join(lines(found, rows)))
+    table = [*([incomplete] if incomplete else ()), *lines(found, rows)]
+    click.echo(json.dumps(data | progress) if as_json else "\n".join(table))
     missing = any(row["handled_rate_lo"] is None for row in rows)
     raise SystemExit(code if code not in (Exits.OK, Exits.NOT_ENOUGH) else
                      Exits.NOT_ENOUGH if missing else Exits.OK)  # fmt: skip

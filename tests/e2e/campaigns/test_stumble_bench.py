@@ -1,7 +1,10 @@
 """stumble-bench: a table that can be had again from the tapes, by weights said beforehand."""
 
 import json
+import os
 import shutil
+import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,3 +106,29 @@ def test_a_fault_that_never_struck_leaves_no_standardised_figure() -> None:
     row = asked(filled([("digit", "recovered")] * 6))
     assert (row["reason"], row["faults"], row["declared_faults"]) == ("faults_missing", 1, 2)
     assert {row[name] for name in row if "_rate" in name} == {None}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_table_of_some_of_the_runs_is_marked(tmp_path: Path, as_json: bool) -> None:
+    """Stopped while it runs, it says how many runs are left, and ends by the signal."""
+    folder = Bench(tmp_path)
+    file = folder.write("tiny.toml", TINY)
+    options = ("--json",) if as_json else ()
+    command = folder.start("bench", "--file", file, "--jobs", "1", *options)
+    tapes = tmp_path / ".stumble" / "bench" / "tapes"
+    deadline = time.monotonic() + 200
+    while len(list(tapes.glob("*.tape"))) < (5 if as_json else 1):
+        assert command.poll() is None, command.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(command.pid, signal.SIGTERM)
+    out, err = command.communicate(timeout=90)
+    assert command.returncode == 143, err
+    if as_json:
+        said = json.loads(out)
+        assert said["finished"] is False
+        assert said["done"] + said["left"] == said["wanted"]
+        assert said["left"] > 0
+    else:
+        assert out.startswith("INCOMPLETE: ")
