@@ -36,7 +36,8 @@ LEAST_SHARE = 0.08
 ALIKE = 0.7
 """Share of the best language's share from which another one is read too."""
 SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
-_VALUE = re.compile(r"\d|[`\"\u300c]|(?<=[a-z,] )[A-Z]\w|[\u3040-\u9fff]\s?[A-Za-z]")
+_VALUE = re.compile(r"\d|[`\"\u300c]|[\u3040-\u9fff]\s?[A-Za-z]")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
@@ -57,6 +58,8 @@ class Language:
     self: re.Pattern[str]
     kinds: tuple[tuple[Kind, re.Pattern[str]], ...]
     unknown_answer: re.Pattern[str]
+    names_by_capitals: bool
+    """Whether a capital within a sentence marks a name; in German every noun has one."""
     offering: re.Pattern[str]
     insisting: re.Pattern[str]
 
@@ -104,6 +107,7 @@ def _language(code: str, table: dict[str, str | list[str]]) -> Language:
         caution=pattern("caution"),
         self=pattern("self"),
         kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
+        names_by_capitals=table.get("capitals") != "none",
         offering=pattern("offering"),
         insisting=pattern("insisting"),
         unknown_answer=re.compile(rf"\W*{table.get('unknown_answer', '(?!)')}\W*"),
@@ -161,7 +165,8 @@ def _said(clause: Clause, tried: tuple[Language, ...], *, known: bool) -> Said:
     elif kind is None:
         kind = _plain(clause, tried, known=known)
     offers_handover = hands_over and (clause.is_question or kind == "offer")
-    value = _VALUE.search(clause.text) is not None
+    named = tried[0].names_by_capitals and _NAME.search(clause.text) is not None
+    value = named or _VALUE.search(clause.text) is not None
     cautious = any(each.caution.search(clause.folded) for each in tried)
     return Said(
         kind, clause.text, clause.is_cut, clause.is_question, offers_handover, value, cautious

@@ -87,6 +87,11 @@ def test_a_hand_over_after_something_done_is_no_success_whatever_else_it_is() ->
     assert read.claims_success is False
 
 
+def test_a_statement_that_names_nothing_is_unknown() -> None:
+    assert claim("The weather in the mountains is always nice.") == "unknown"
+    assert claim("The total of the order is 1284.57 pounds.") == "delivered"
+
+
 def test_what_is_known_of_success() -> None:
     assert read_claim(FinalTurns(("Done.",))).claims_success is True
     assert read_claim(FinalTurns(("I could not do it.",))).claims_success is False

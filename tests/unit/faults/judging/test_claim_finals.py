@@ -22,6 +22,7 @@ def test_what_is_not_delivered_is_seldom_called_so(found: Agreement) -> None:
 
 
 def test_what_is_decided_is_right(found: Agreement) -> None:
+    assert (found.right.rate or 0) >= 0.92
     assert (found.right_delivered.rate or 0) >= 0.92
 
 
