@@ -48,6 +48,19 @@ def by_state(ending: Ending, twins: Sequence[Ending]) -> ByState:
     return ByState(passed=False, difference=f"end state: {found}")
 
 
+def by_common_state(ending: Ending, twins: Sequence[Ending]) -> ByState:
+    """Whether a clean run ends as most of its twins do, itself among them; None if no two agree."""
+    held = _held(ending.state_of, twins)
+    if len(held) < LEAST:
+        return ByState(passed=None, why=f"{len(held)} of {LEAST} clean twins have an end state")
+    common, times = Counter(twin.state for twin in held).most_common(1)[0]
+    if times < 2:
+        return ByState(
+            passed=None, why="no two clean twins end alike: let --state leave out what varies"
+        )
+    return ByState(passed=ending.state == common)
+
+
 def alike(state_of: str | None, twins: Sequence[Ending]) -> bool | None:
     """Whether at least two of at least three twins end in one state; None for fewer than three."""
     held = _held(state_of, twins)

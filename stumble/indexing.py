@@ -6,7 +6,7 @@ recorded elsewhere) and `.stumble/imports/`; nothing is known only to it.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import batched
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from faults.after import turn_after
 from faults.consumption import consumption
 from faults.detectability import detectability
+from faults.endstate import ByState, by_common_state
 from faults.judge import ENDINGS_UNKNOWN, Run, judge, run
 from faults.lexicon import JUDGE_VERSION
 from stumble.exits import Failed
@@ -99,6 +100,15 @@ _STALE = """
     select trajectory_id from later
     union
     select trajectory_id from trajectories where forked_at is not null and control_group is null
+    union
+    select trajectory_id
+    from trajectories
+    where condition = 'clean' and passed_reason like '% clean twins have an end state'
+        and control_group in (
+            select control_group from trajectories
+            where condition = 'clean' and state is not null and ended = 'final'
+            group by control_group having count(*) >= 3
+        )
 """
 """Runs whose verdict is of an older judge, or was given before all their clean twins were over, and
 forks whose rows an older version wrote."""
@@ -186,16 +196,41 @@ def _earlier(store: Store, ids: Iterable[str]) -> dict[str, pa.Table]:
 
 def _tables(each: Run, twins: "_Twins") -> Tables:
     rows = index.rows(each.tape, each.story, price)
+    run, injections = each.tape.trajectory, each.tape.injections
+    mates = twins.of(each)
+    judged = injections and run.condition != "clean" and run.source == "fork"
+    struck = (i for i in injections if i.repeat_of is None) if judged else ()
+    verdicts = [judge(injection, each, mates) for injection in struck]
+    rows["trajectories"] = [_graded(rows["trajectories"][0], each, mates, verdicts)]
     tables = {name: table(name, found) for name, found in rows.items() if found}
     # A clean twin is a control: the sham in it is what others are compared with.
-    if each.tape.injections and each.tape.trajectory.condition != "clean":
-        mates = twins.of(each)
-        injections = each.tape.injections
+    if injections and run.condition != "clean":
         tables["injections"] = table("injections", (_row(i, each, mates) for i in injections))
-        if each.tape.trajectory.source == "fork":
-            verdicts = (judge(i, each, mates) for i in injections if i.repeat_of is None)
-            tables["outcomes"] = table("outcomes", (_verdict(verdict) for verdict in verdicts))
+    if judged:
+        tables["outcomes"] = table("outcomes", (_verdict(verdict) for verdict in verdicts))
     return tables
+
+
+def _graded(
+    row: tuple[object, ...], each: Run, mates: tuple[Run, ...], verdicts: Sequence[Outcome]
+) -> tuple[object, ...]:
+    """The row of a run whose end only the states of clean twins can judge, with what they say."""
+    ending = each.tape.ending
+    if ending is None or ending.passed is not None or ending.state is None or not mates:
+        return row
+    if verdicts:
+        said = ByState(passed=verdicts[0].passed, why=verdicts[0].reasons.get("passed", ""))
+    else:
+        endings = [mate.tape.ending for mate in mates if mate.tape.ending is not None]
+        said = by_common_state(ending, endings)
+    known = said.passed is not None
+    facts = {
+        "passed": said.passed,
+        "passed_by": "state" if known else None,
+        "passed_reason": None if known else said.why or "its clean twins do not say",
+    }
+    names = SCHEMAS["trajectories"].names
+    return tuple(facts.get(name, value) for name, value in zip(names, row, strict=True))
 
 
 def tried(store: Store, id: str) -> tuple[Run, tuple[Run, ...]]:

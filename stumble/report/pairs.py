@@ -1,6 +1,6 @@
 """Clean runs against faulted ones of the same trace: what a fault costs in runs that pass."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stumble.report.values import (
@@ -25,11 +25,14 @@ ALL = "all operators"
 def pairs(connection: "duckdb.DuckDBPyConnection", name: Callable[[Row], str]) -> Section:
     """Pass rates with and without the fault, per operator, and their difference."""
     found, title = rows(connection, "paired"), "Clean against faulted"
+    left = tuple(_left_out(connection))
     if not found:
         return Section(
             name="pairs",
             title=title,
-            nothing="There is no trace with both a clean and a faulted run whose end is known.",
+            nothing=" ".join(
+                ("There is no trace with both a clean and a faulted run whose end is known.", *left)
+            ),
         )
     groups: dict[str, list[Row]] = {}
     for row in found:
@@ -49,8 +52,31 @@ def pairs(connection: "duckdb.DuckDBPyConnection", name: Callable[[Row], str]) -
         notes=(
             "p is McNemar's mid-p, one pair per trace, adjusted after Holm over the operators of "
             "an agent.",
+            *left,
         ),
     )
+
+
+_UNGRADED = """
+    SELECT campaign, passed_reason, count(*) AS runs
+    FROM trajectories
+    WHERE
+        source = 'fork' AND passed IS NULL AND ended IN ('final', 'crash')
+        AND condition != 'shrink'
+    GROUP BY campaign, passed_reason
+    ORDER BY runs DESC, campaign, passed_reason
+"""
+LISTED = 5
+
+
+def _left_out(connection: "duckdb.DuckDBPyConnection") -> Iterator[str]:
+    """Runs that are in no pair since nobody knows how they ended, by campaign, with the reason."""
+    groups = connection.execute(_UNGRADED).fetchall()
+    for campaign, reason, runs in groups[:LISTED]:
+        whose = f" of the campaign {campaign}" if campaign else ""
+        yield f"{runs} runs{whose} are left out, their end is not known: {reason or 'no verifier'}."
+    if len(groups) > LISTED:
+        yield f"So are {sum(runs for *_, runs in groups[LISTED:])} more."
 
 
 def _of(row: Row) -> str:

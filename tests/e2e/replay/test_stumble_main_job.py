@@ -233,7 +233,7 @@ def test_an_end_state_is_judged_by_those_of_clean_twins(recorded: Shop) -> None:
     rows = recorded.stumble(
         "sql", "--json", f"{asks} on o.injection_id like t.trajectory_id || '/%' order by derived"
     ).json
-    assert [(row["passed"], row["derived"]) for row in rows] == [(None, False), (None, True)]
+    assert [(row["passed"], row["derived"]) for row in rows] == [(False, False), (True, True)]
 
 
 def test_a_sham_fork_is_a_clean_one(recorded: Shop) -> None:

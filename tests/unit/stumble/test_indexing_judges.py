@@ -1,4 +1,4 @@
-"""A newer judge adds its verdict to that of the older one, which stays as it was."""
+"""What the index makes of tapes: verdicts beside older ones, and ends that only twins can judge."""
 
 from pathlib import Path
 
@@ -14,7 +14,14 @@ from traces.tape import Writer, read
 FORK = {"source": "fork", "parent": "p", "forked_at": "c1", "world": "fresh", "experiment": "e"}
 
 
-def write(store: Store, id: str, condition: str, result: str, passed: bool) -> None:
+def write(
+    store: Store,
+    id: str,
+    condition: str,
+    result: str,
+    passed: bool | None,
+    state: str | None = None,
+) -> None:
     """A run of one experiment on a tape of the store."""
     told = Telling().calls(result).says("DONE").over()
     head = Trajectory(id=id, recorded_at=0.0, condition=condition, **FORK)  # type: ignore[arg-type]
@@ -30,7 +37,8 @@ def write(store: Store, id: str, condition: str, result: str, passed: bool) -> N
                     mutated=BENT.encode(),
                 )
             )  # fmt: skip
-        tape.ending(Ending(ended="final", passed=passed))
+        of = "w" if state else None
+        tape.ending(Ending(ended="final", passed=passed, state=state, state_of=of))
 
 
 def test_a_newer_judge_leaves_the_older_verdict(
@@ -53,3 +61,43 @@ def test_a_newer_judge_leaves_the_older_verdict(
     assert rows == [(now, "silent_wrong", 3), (now + 1, "silent_wrong", 3)]
     assert newest == [(now + 1,)]
     assert read(store.tapes / "f.tape").trajectory.experiment == "e"
+
+
+def graded(store: Store) -> dict[str, tuple[object, ...]]:
+    """What the store holds of each run's end."""
+    assert indexing.refresh(store) == []
+    with store.connect() as connection:
+        rows = connection.execute(
+            "select trajectory_id, passed, passed_by, passed_reason from trajectories"
+        ).fetchall()
+    return {id: tuple(rest) for id, *rest in rows}
+
+
+def test_where_only_end_states_are_known_twins_say_what_is_right(tmp_path: Path) -> None:
+    store = Store(tmp_path / ".stumble")
+    for n, state in enumerate(("paid", "paid", "nothing")):
+        write(store, f"t{n}", "clean", ORDER, None, state)
+    write(store, "f", "fault", BENT, None, "paid twice")
+    found = graded(store)
+    assert found["t0"] == found["t1"] == (True, "state", None)
+    assert found["t2"] == found["f"] == (False, "state", None)
+
+
+def test_too_few_twins_leave_an_end_unknown_with_the_reason_until_there_are_more(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path / ".stumble")
+    for n in range(2):
+        write(store, f"t{n}", "clean", ORDER, None, "paid")
+    assert graded(store)["t0"] == (None, None, "2 of 3 clean twins have an end state")
+    write(store, "t2", "clean", ORDER, None, "paid")
+    assert set(graded(store).values()) == {(True, "state", None)}
+
+
+def test_where_no_two_twins_agree_the_reason_names_it(tmp_path: Path) -> None:
+    store = Store(tmp_path / ".stumble")
+    for n in range(3):
+        write(store, f"t{n}", "clean", ORDER, None, f"at {n}")
+    write(store, "f", "fault", BENT, None, "at 9")
+    why = "no two clean twins end alike: let --state leave out what varies"
+    assert {rest for rest in graded(store).values()} == {(None, None, why)}
