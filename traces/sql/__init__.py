@@ -55,6 +55,7 @@ VIEWS = (
     "strikes",
     "cells",
     "strike_rates",
+    "excess",
     "recovery",
     "recovery_by_site",
     "sham",

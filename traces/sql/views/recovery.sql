@@ -11,16 +11,17 @@
 -- several_faults of the excluded: what came of a run that several faults struck is charged to none
 -- of them (see the question fault_sets). by_budget of the crashed: runs that were still going when
 -- their budget was up.
+-- excess: how much more often runs end wrong than their own clean twins (see the view excess).
 -- Places, persistence and detectability are pooled and listed; recovery_by_site keeps them apart.
 -- Judge versions and verifiers are pooled and listed in both: each suite has its own verifiers, and
 -- what no judge has seen has no version, so keeping them apart would tear what fired from what was
 -- judged. Where judge_versions has more than one, judge again, or count in strikes by judge_version.
 SELECT
-    op,
-    family,
-    agent,
-    model,
-    world,
+    r.op,
+    r.family,
+    r.agent,
+    r.model,
+    r.world,
     fired,
     absorbed,
     consumed,
@@ -74,6 +75,19 @@ SELECT
     detects,
     scenarios,
     judge_versions,
-    verifiers
-FROM strike_rates
-WHERE counted_by = 'op';
+    verifiers,
+    e.wrong_rate,
+    e.twins_wrong_rate,
+    e.excess,
+    e.excess_lo,
+    e.excess_hi,
+    e.excess_reason
+FROM strike_rates AS r
+LEFT JOIN excess AS e
+    ON
+        r.op IS NOT DISTINCT FROM e.op
+        AND r.family IS NOT DISTINCT FROM e.family
+        AND r.agent IS NOT DISTINCT FROM e.agent
+        AND r.model IS NOT DISTINCT FROM e.model
+        AND r.world IS NOT DISTINCT FROM e.world
+WHERE r.counted_by = 'op';
