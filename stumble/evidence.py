@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 
 from faults.change import change
 from faults.consumption import consumption
-from faults.judge import TWINS, Run, end_state, judge, whole
+from faults.judge import ENDINGS_FAILED, TWINS, Run, end_state, judge, whole
+from stumble.excess import compare_ends
 from stumble.exclusions import explain, find_exclusion
-from stumble.verdicts import MEANING
+from stumble.verdicts import MEANING, ended_right
 from traces.model import Injection, Outcome
 
 WIDE = 96
@@ -140,6 +141,13 @@ class Case:
             yield f"{twin.tape.trajectory.id}: end state {end}" + (
                 "" if whole(twin) else ", cut off and no control"
             )
+        ends = [t.tape.ending for t in self.twins if t.tape.ending is not None and whole(t)]
+        own = self.faulted.tape.ending
+        looped = own is not None and own.ended in ENDINGS_FAILED
+        with_fault = False if looped else self.verdict.passed
+        excess = compare_ends([with_fault], map(ended_right, ends))
+        if excess is not None:
+            yield excess.to_line()
         if len(self.twins) > SHOWN:
             right = [t.tape.ending.passed for t in self.twins[SHOWN:] if t.tape.ending].count(True)
             yield f"and {len(self.twins) - SHOWN} more, {right} of them right"

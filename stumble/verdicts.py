@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from faults.confirm import Confirmation, confirm
-from faults.judge import judge, run
+from faults.judge import ENDINGS_FAILED, judge, run
 from faults.sinks import FINAL
+from stumble.excess import ExcessFailures, compare_ends
 from stumble.exclusions import Exclusion, explain, find_exclusion
 from stumble.exits import Exits
 from stumble.forks import Branch, Forked
@@ -56,6 +57,13 @@ class Judged:
     def excluded(self) -> Exclusion | None:
         """Why no rate counts it; None if they do, as what came of one fault or of a set."""
         return find_exclusion(self.verdict, self.played.ending.ended)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the end is right; a run that crashed or looped ended wrong."""
+        if self.played.ending.ended in ENDINGS_FAILED:
+            return False
+        return self.verdict.passed if self.verdict else None
 
     @property
     def outcome(self) -> Class | None:
@@ -141,6 +149,12 @@ class Findings:
         return Exits.NOT_ENOUGH if any(each.excluded for each in fired) else Exits.OK
 
     @property
+    def excess(self) -> ExcessFailures | None:
+        """Wrong ends beside those of the twins; None if the ends of either are not known."""
+        faulted = [each.passed for each in self.judged if each.verdict is not None]
+        return compare_ends(faulted, (ended_right(t.ending) for t in self.forked.of("clean")))
+
+    @property
     def saved(self) -> Saved:
         """What no run had to pay for."""
         told = self.found.told
@@ -158,6 +172,7 @@ class Findings:
             **alone,
             "diverged": [why for each in self.forked.runs for why in each.diverged],
             "outcomes": dict(outcomes),
+            "excess": excess.to_dict() if (excess := self.excess) is not None else None,
             "faulted": [each.said() for each in self.judged],
             "twins": [
                 {
@@ -183,6 +198,8 @@ class Findings:
             yield from self.judged[0].lines()
         if runs:
             yield f"  clean twins: {_twins([twin.ending for twin in twins])}"
+            if (excess := self.excess) is not None:
+                yield f"  {excess.to_line()}"
             yield from self._shown()
             yield f"  {self.saved.words(len(runs))}"
         yield from [f"diverged: {why}" for run in self.forked.runs for why in run.diverged][:2]
@@ -317,6 +334,11 @@ def _twins(endings: Sequence[Ending]) -> str:
     unchecked = len(passes) - len(checked)
     more = f", {unchecked} not checked" if unchecked else ""
     return f"{checked.count(True)} of {len(checked)} right{more}"
+
+
+def ended_right(ending: Ending) -> bool | None:
+    """What is known of an end; one that came by a crash or a budget is wrong."""
+    return False if ending.ended in ENDINGS_FAILED else ending.passed
 
 
 def _word(value: bool | None, yes: str, no: str) -> str:

@@ -53,7 +53,7 @@ def test_what_twins_do_anyway_is_taken_from_what_runs_do(sql: Sql) -> None:
 def test_the_interval_is_that_of_paired_differences_by_recording(sql: Sql) -> None:
     """Differences 2/3, 2/3, 2/3, 0, 0 by recording; t(4) = 2.776445."""
     found = one(sql, "SELECT excess, excess_lo, excess_hi FROM excess WHERE op = 'delay'")
-    half = 2.7764451051977987 * (0.13333333333333333 ** 0.5) / 5**0.5
+    half = 2.7764451051977987 * (0.13333333333333333**0.5) / 5**0.5
     assert found["excess_lo"] == pytest.approx(0.4 - half, abs=1e-6)
     assert found["excess_hi"] == pytest.approx(0.4 + half, abs=1e-6)
 
