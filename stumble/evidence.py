@@ -9,6 +9,7 @@ from faults.consumption import consumption
 from faults.judge import ENDINGS_FAILED, TWINS, Run, end_state, judge, whole
 from stumble.excess import compare_ends
 from stumble.exclusions import explain, find_exclusion
+from stumble.unlike_twins import find_unlike_ends
 from stumble.verdicts import MEANING, ended_right
 from traces.model import Injection, Outcome
 
@@ -148,6 +149,8 @@ class Case:
         excess = compare_ends([with_fault], map(ended_right, ends))
         if excess is not None:
             yield excess.to_line()
+        if (unlike := find_unlike_ends(self.twins)) is not None:
+            yield f"warning: {unlike}"
         if len(self.twins) > SHOWN:
             right = [t.tape.ending.passed for t in self.twins[SHOWN:] if t.tape.ending].count(True)
             yield f"and {len(self.twins) - SHOWN} more, {right} of them right"

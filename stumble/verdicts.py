@@ -13,6 +13,7 @@ from stumble.exits import Exits
 from stumble.forks import Branch, Forked
 from stumble.runs import Played
 from stumble.savings import Saved, saved, total
+from stumble.unlike_twins import find_unlike_ends
 from traces.model import Class, Ending, Outcome
 from traces.tape import read
 
@@ -137,6 +138,8 @@ class Findings:
     found: Branch
     forked: Forked
     judged: tuple[Judged, ...]
+    unlike_twins: str | None = None
+    """How twins differ in their end that did the same; None if none do."""
 
     @property
     def code(self) -> Exits:
@@ -172,6 +175,7 @@ class Findings:
             **alone,
             "diverged": [why for each in self.forked.runs for why in each.diverged],
             "outcomes": dict(outcomes),
+            "unlike_twins": self.unlike_twins,
             "excess": excess.to_dict() if (excess := self.excess) is not None else None,
             "faulted": [each.said() for each in self.judged],
             "twins": [
@@ -200,6 +204,8 @@ class Findings:
             yield f"  clean twins: {_twins([twin.ending for twin in twins])}"
             if (excess := self.excess) is not None:
                 yield f"  {excess.to_line()}"
+            if self.unlike_twins is not None:
+                yield f"  warning: {self.unlike_twins}"
             yield from self._shown()
             yield f"  {self.saved.words(len(runs))}"
         yield from [f"diverged: {why}" for run in self.forked.runs for why in run.diverged][:2]
@@ -276,7 +282,12 @@ def findings(found: Branch, forked: Forked) -> Findings:
                 answered=Counter(each.answered_by for each in answers),
             )
         )
-    return Findings(found=found, forked=forked, judged=tuple(judged))
+    return Findings(
+        found=found,
+        forked=forked,
+        judged=tuple(judged),
+        unlike_twins=find_unlike_ends(twins),
+    )
 
 
 def join_verdicts(verdicts: Sequence[Outcome]) -> Outcome | None:

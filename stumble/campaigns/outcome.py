@@ -4,12 +4,15 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from faults.judge import run
 from stumble.campaigns.asked import Campaign
 from stumble.campaigns.conduct import Standing
 from stumble.exits import Exits, interrupted
 from stumble.report.values import Row
 from stumble.selection import Selection, named, selected
+from stumble.unlike_twins import find_unlike_ends
 from traces.store import Store
+from traces.tape import read
 
 SHOWN = 3
 """Divergences and missing sites that are told at length."""
@@ -38,6 +41,8 @@ class Outcome:
     shams: Sequence[Row]
     excluded: Sequence[Row]
     """Injections that no rate counts, by reason."""
+    unlike_twins: Sequence[str] = ()
+    """Clean twins of one call that did the same and end differently, each with the difference."""
 
     @property
     def code(self) -> int:
@@ -77,6 +82,7 @@ class Outcome:
             "no_site": now.no_site,
             "recovery": [dict(row) for row in self.recovery],
             "shams": [dict(row) for row in self.shams],
+            "unlike_twins": list(self.unlike_twins),
             "excluded": {str(row["reason"]): row["injections"] for row in self.excluded},
         }
 
@@ -89,6 +95,7 @@ class Outcome:
             f"campaign {name}: {done} of {now.wanted} runs are done, {now.done} of them now in "
             f"{now.seconds:.0f} s ({now.cpu:.0f} s of processor time){spent}"
         )
+        yield from _listed("warning", self.unlike_twins)
         yield from _listed("diverged", now.diverged)
         yield from _listed("no site", now.no_site)
         yield from self._table()
@@ -172,4 +179,24 @@ def outcome(
             recovery=named(connection.execute(_RECOVERY)),
             shams=named(connection.execute("FROM sham ORDER BY agent, model")),
             excluded=named(connection.execute(_EXCLUDED)),
+            unlike_twins=tuple(_unlike_twins(store, connection.execute(_UNLIKE).fetchall())),
         )
+
+
+_UNLIKE = """
+    SELECT regexp_extract(any_value(cell), '^[^/]*'), list(trajectory_id ORDER BY trajectory_id)
+    FROM trajectories
+    WHERE condition = 'clean' AND control_group IS NOT NULL AND ended IN ('final', 'crash')
+    GROUP BY control_group
+    HAVING count(DISTINCT state) > 1 OR count(DISTINCT passed) > 1
+    ORDER BY 1
+"""
+
+
+def _unlike_twins(store: Store, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+    """A line for each call whose twins did the same and end differently."""
+    for site, ids in groups:
+        paths = [store.tapes / f"{id}.tape" for id in ids]
+        unlike = find_unlike_ends([run(read(path)) for path in paths if path.exists()])
+        if unlike is not None:
+            yield f"{site}: {unlike}"
