@@ -43,9 +43,11 @@ class Group:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def pytest(*words: str, workers: int, thorough: bool = False) -> Group:
-    """A group of tests."""
-    environment = {"STUMBLE_TESTS": "thorough"} if thorough else {}
+THOROUGH = {"STUMBLE_TESTS": "thorough"}
+
+
+def pytest(*words: str, workers: int, environment: dict[str, str] = THOROUGH) -> Group:
+    """A group of tests, which try all their examples."""
     return Group((*PYTHON, "pytest", "-q", *words), workers, environment)
 
 
@@ -54,14 +56,14 @@ GROUPS: dict[str, Group] = {
     "lint": Group((*PYTHON, "ruff", "check")),
     "format": Group((*PYTHON, "ruff", "format", "--check")),
     "types": Group((*PYTHON, "mypy")),
-    "fast": pytest(*FAST, "-m", "not alone", workers=3),
+    "fast": pytest(*FAST, "-m", "not alone", workers=3, environment={}),
     "install": Group((*PYTHON, "tests.agents")),
-    "thorough": pytest(*FAST, "-m", "(hypothesis or many) and not alone", workers=2, thorough=True),
-    "statistical": pytest("tests/statistical", workers=2, thorough=True),
+    "thorough": pytest(*FAST, "-m", "(hypothesis or many) and not alone", workers=2),
+    "statistical": pytest("tests/statistical", workers=2),
     "e2e": pytest("tests/e2e", "tests/hostile", "tests/browser", workers=4),
     "docker": pytest("tests/docker", workers=0),
     "clients": pytest("tests/clients", workers=3),
-    "mutation": Group((sys.executable, "tests/mutation/run.py")),
+    "mutation": Group((sys.executable, "tests/mutation/run.py"), environment=THOROUGH),
     "selftest": Group((*PYTHON, "stumble", "selftest")),
     "alone": pytest("tests", "-m", "alone", workers=0),
 }
