@@ -65,7 +65,7 @@ GROUPS: dict[str, Group] = {
     "clients": pytest("tests/clients", workers=3),
     "mutation": Group((sys.executable, "tests/mutation/run.py"), environment=THOROUGH),
     "selftest": Group((*PYTHON, "stumble", "selftest")),
-    "alone": pytest("tests", "-m", "alone", workers=0),
+    "alone": pytest("tests/integration", "-m", "alone", workers=0),
 }
 STAGES: tuple[tuple[str, ...], ...] = (
     ("lint", "format", "types", "install", "fast"),
