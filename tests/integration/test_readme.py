@@ -23,6 +23,11 @@ def session() -> list[tuple[str, list[str]]]:
     return commands
 
 
+def without_isolation(lines: list[str]) -> list[str]:
+    """The lines but the one that tells whether the agent was isolated."""
+    return [line for line in lines if not line.startswith(("isolated: ", "not isolated: "))]
+
+
 def test_the_first_screen_of_the_readme_is_true(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "TOOLS", "STUMBLE"))}
@@ -48,6 +53,8 @@ def test_the_first_screen_of_the_readme_is_true(tmp_path: Path) -> None:
                 timeout=100, **where,
             )  # fmt: skip
             said = [line.rstrip() for line in done.stdout.splitlines()]
+            if os.geteuid() != 0:  # whom not every machine lets isolate an agent
+                said, printed = without_isolation(said), without_isolation(printed)
             assert said == printed, command
     finally:
         for serving in served:

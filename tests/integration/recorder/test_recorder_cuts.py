@@ -72,6 +72,7 @@ def test_a_cut_is_the_same_cut(sent: bytes, end: str) -> None:
     run(main())
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("end", END)
 @pytest.mark.parametrize("sent", [b"", PARTIAL], ids=["before the head", "in the middle"])
 def test_curl_gives_the_same_exit_code_over_tls(sent: bytes, end: str) -> None:
@@ -113,6 +114,7 @@ def free_port() -> int:
         return number
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_refused_connection_is_a_reset_one(scheme: str) -> None:
     async def main() -> None:
@@ -127,6 +129,7 @@ def test_a_refused_connection_is_a_reset_one(scheme: str) -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_a_name_that_nobody_knows() -> None:
     async def main() -> None:
         notes = Notes()
@@ -139,6 +142,7 @@ def test_a_name_that_nobody_knows() -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_a_server_that_does_not_speak_tls() -> None:
     async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example.test ESMTP\r\n")
@@ -155,6 +159,7 @@ def test_a_server_that_does_not_speak_tls() -> None:
     run(main())
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("end", END)
 def test_a_server_that_ends_in_the_tls_handshake(end: str) -> None:
     async def vanish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -171,6 +176,7 @@ def test_a_server_that_ends_in_the_tls_handshake(end: str) -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_a_certificate_for_another_name_is_not_taken() -> None:
     async def main() -> None:
         notes = Notes()

@@ -45,6 +45,7 @@ def speaking_h2(reply: Reply) -> Callable[..., Awaitable[None]]:
     return serve
 
 
+@pytest.mark.programs
 def test_a_server_that_speaks_http_1_is_asked_in_http_1() -> None:
     async def main() -> None:
         notes = Notes()
@@ -62,6 +63,7 @@ def test_a_server_that_speaks_http_1_is_asked_in_http_1() -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_streams_and_trailers() -> None:
     async def reply(
         machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter
@@ -89,6 +91,7 @@ def test_streams_and_trailers() -> None:
     run(main())
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("end", "code", "error"),
     [
@@ -127,6 +130,7 @@ def test_a_cut_of_a_stream_or_of_its_connection(end: str, code: int, error: str)
     run(main())
 
 
+@pytest.mark.programs
 def test_a_failure_before_the_head_is_no_page_of_ours() -> None:
     async def hang_up(request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -302,6 +306,7 @@ def test_a_server_that_goes_away_finishes_what_it_took_and_is_dialled_again() ->
     run(main())
 
 
+@pytest.mark.programs
 def test_an_agent_of_http_1_is_not_given_http_2() -> None:
     """A server of both is asked in what the agent speaks: an answer is what came, not a version."""
 
@@ -344,6 +349,7 @@ ask.end()
 """
 
 
+@pytest.mark.programs
 def test_node_speaks_http_2_through_us(tmp_path) -> None:
     async def reply(
         machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter

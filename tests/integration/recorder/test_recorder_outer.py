@@ -161,6 +161,7 @@ def through(
     return run(main())
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("plain", [False, True], ids=["tls", "plain"])
 def test_a_company_that_wants_a_login_and_looks_into_tls(
@@ -178,6 +179,7 @@ def test_a_company_that_wants_a_login_and_looks_into_tls(
     assert b"roxy" not in site.server.requests[0]
 
 
+@pytest.mark.programs
 def test_without_the_companys_ca_nothing_passes(theirs: Company, tmp_path: Path) -> None:
     site, got = through(theirs, tmp_path, trusted=False)
     assert got == (56, b"")
@@ -188,6 +190,7 @@ def test_without_the_companys_ca_nothing_passes(theirs: Company, tmp_path: Path)
     assert site.server.requests == []
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("plain", [False, True], ids=["tls", "plain"])
 def test_a_refused_login_is_what_the_agent_sees(
     plain: bool, theirs: Company, tmp_path: Path
@@ -212,6 +215,7 @@ def test_a_refused_login_is_what_the_agent_sees(
     assert theirs.passed() == []
 
 
+@pytest.mark.programs
 def test_a_server_in_no_proxy_is_reached_directly(theirs: Company) -> None:
     async def main() -> None:
         notes = Notes()
@@ -227,6 +231,7 @@ def test_a_server_in_no_proxy_is_reached_directly(theirs: Company) -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_a_proxy_that_is_not_there_is_named() -> None:
     async def main() -> None:
         notes = Notes()
@@ -241,6 +246,7 @@ def test_a_proxy_that_is_not_there_is_named() -> None:
     run(main())
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("answer", "error"),
     [

@@ -34,6 +34,7 @@ EVENTS = 20
 GAP = 0.02
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_an_exchange_is_recorded_byte_for_byte(scheme: str, capfd) -> None:
     async def main() -> None:
@@ -162,6 +163,7 @@ def test_twenty_requests_at_once() -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_a_host_is_dialled_where_it_really_is_under_its_own_name() -> None:
     async def main() -> None:
         notes = Notes()
@@ -222,6 +224,7 @@ def test_an_answer_without_a_body_ends_with_its_head(method: str, answer: bytes)
     run(main())
 
 
+@pytest.mark.programs
 def test_an_answer_that_ends_with_its_connection_is_whole() -> None:
     async def until_fin(request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.0 200 OK\r\n\r\nall of it")
@@ -240,6 +243,7 @@ def test_an_answer_that_ends_with_its_connection_is_whole() -> None:
     run(main())
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_what_announces_an_answer_and_what_follows_it_pass(scheme: str) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
@@ -310,6 +314,7 @@ def test_a_client_that_does_not_trust_us_is_named() -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_two_proxies_in_one_process_do_not_mix() -> None:
     async def main() -> None:
         ours, theirs = Notes(), Notes()
@@ -331,6 +336,7 @@ def test_two_proxies_in_one_process_do_not_mix() -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_the_proxy_does_not_dial_itself() -> None:
     async def main() -> None:
         notes = Notes()

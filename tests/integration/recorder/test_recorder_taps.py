@@ -82,6 +82,7 @@ def test_a_request_goes_on_as_edited_and_is_recorded_as_asked() -> None:
     run(main())
 
 
+@pytest.mark.programs
 def test_an_answer_that_is_held_can_be_bent() -> None:
     class Bend:
         def holds(self, exchange: Exchange) -> bool:
@@ -165,6 +166,7 @@ class Faulty:
         raise Mistake("ours")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("when", ["request", "holds", "head", "chunk", "done"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_tap_that_raises_ends_the_run(when: str, scheme: str) -> None:

@@ -207,6 +207,7 @@ def test_the_openai_client_streams(performer: Performer, confdir: Path) -> None:
     assert script.got[0].request.url == "https://a.example/v1/chat/completions"
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("error", "code"), [(None, 0), ("eof", 18), ("reset", 56)], ids=["whole", "eof", "reset"]
 )

@@ -188,6 +188,7 @@ def test_several_live_replays_contact_as_often_as_they_are_many(desk: Desk) -> N
     assert "3 of 3 times: 3 followed the recording" in said.err
 
 
+@pytest.mark.programs
 def test_what_goes_past_the_proxy_comes_nowhere_in_any_of_several(desk: Desk) -> None:
     port = str(desk.servers_.hosts["tool.test"])
     said, came = desk.play("--times", "2", "--isolation", "require", "--json", agent=(port,))

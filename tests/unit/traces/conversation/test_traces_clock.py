@@ -21,6 +21,7 @@ async def lateness(clock: Clock, times: list[float]) -> list[float]:
     return await asyncio.gather(*map(wait, times))
 
 
+@pytest.mark.alone
 def test_no_wait_is_early_and_on_a_quiet_machine_the_median_is_not_a_millisecond_late() -> None:
     async def main() -> list[float]:
         clock, chance = Clock(time.monotonic()), Random(7)
