@@ -15,7 +15,8 @@ def sql() -> Iterator[Sql]:
     """Five recordings, at each one run with each fault, and three clean twins for each of these."""
     with empty() as connection:
         runs: list[dict[str, object]] = []
-        injections, outcomes = [], []
+        injections: list[dict[str, object]] = []
+        outcomes: list[dict[str, object]] = []
         for op, (wrong, twins_wrong) in OPS.items():
             for n in range(5):
                 id, facts = f"{op}{n}", {"parent_id": f"r{n}", "source": "fork", "ended": "final"}
