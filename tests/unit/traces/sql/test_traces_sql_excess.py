@@ -19,7 +19,12 @@ def sql() -> Iterator[Sql]:
         outcomes: list[dict[str, object]] = []
         for op, (wrong, twins_wrong) in OPS.items():
             for n in range(5):
-                id, facts = f"{op}{n}", {"parent_id": f"r{n}", "source": "fork", "ended": "final"}
+                id = f"{op}{n}"
+                facts: dict[str, object] = {
+                    "parent_id": f"r{n}",
+                    "source": "fork",
+                    "ended": "final",
+                }
                 twins = [f"{id}t{k}" for k in range(3)]
                 runs.append(facts | {"trajectory_id": id, "condition": "fault"})
                 for k, twin in enumerate(twins):
