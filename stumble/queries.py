@@ -1,5 +1,6 @@
 """A statement that somebody else may have written, run over the index within limits."""
 
+import atexit
 import os
 import resource
 import threading
@@ -71,6 +72,12 @@ def restrict_process(limits: QueryLimits) -> None:
         overdue = threading.Timer(limits.seconds + GRACE, _give_up, [limits.seconds])
         overdue.daemon = True
         overdue.start()
+        atexit.register(_stop, overdue)  # or DuckDB prints a page about what a thread still holds
+
+
+def _stop(timer: threading.Timer) -> None:
+    timer.cancel()
+    timer.join(1)
 
 
 def _while_others_write[T](store: Store, run: Callable[[duckdb.DuckDBPyConnection], T]) -> T:

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +116,11 @@ def test_any_duckdb_client_can_open_the_store(opened: Shop) -> None:
         check=True,
     )
     assert done.stdout == "200 30"
+
+
+def test_an_answer_is_all_that_is_printed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stumble", "sql", "--json", "select 1 one"]
+    environment = {**os.environ, "STUMBLE_STORE": str(tmp_path)}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout) == [{"one": 1}]
