@@ -1,0 +1,104 @@
+"""The scripted agents and their tasks, as the files give them."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+FOLDER = Path(__file__).parents[2] / "data" / "scripted_agents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedTask:
+    """What an agent is asked to do, the tools it has, and what a right end is."""
+
+    prompt: str
+    fault: str
+    where: str
+    expect: Sequence[Mapping[str, Any]]
+    answer: str = ""
+    """A pattern of the right answer."""
+    reads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Records by tool and by the value of the first argument."""
+    writes: Mapping[str, Any] = field(default_factory=dict)
+    """What each writing tool answers."""
+    lists: Mapping[str, str] = field(default_factory=dict)
+    """Tools that read back the effects of another."""
+    keyed: Mapping[str, str] = field(default_factory=dict)
+    """Writing tools of which an effect replaces that with the same value of this argument."""
+    local: Sequence[str] = ()
+    """Tools that never touch the network."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return (*self.reads, *self.writes, *self.lists)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCase:
+    """One fault, and the verdict that it must get."""
+
+    outcome: str | Sequence[str]
+    """The class, `unknown` for none; of several each is right."""
+    fault: str | None = None
+    where: str | None = None
+    at: str = "http"
+    nth: int | None = None
+    persist: str = "once"
+    claim: str | None = None
+    noticed: bool | None = None
+    false_failure: bool | None = None
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        return (self.outcome,) if isinstance(self.outcome, str) else tuple(self.outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedAgent:
+    """A policy, how the program around it behaves, and what faults do to it."""
+
+    name: str
+    task: str
+    script: str
+    """The body of a generator: it yields calls and gets replies; what it returns is its answer."""
+    cases: Sequence[ExpectedCase]
+    held_out: bool = False
+    """Never looked at while the judge was made: only counted."""
+    by: Literal["verify", "state", "answer"] = "verify"
+    """How the end is checked."""
+    helper: str = ""
+    """The policy of the sub-agent that `delegate` asks."""
+    then: Sequence[Mapping[str, str]] = ()
+    """What the program asks the model after the answer, in the same or in a new conversation."""
+    max_turns: int = 12
+    exit: int = 0
+    exit_on: Mapping[str, Any] = field(default_factory=dict)
+    """An exit status for answers that hold a text."""
+    on_error: Literal["tell", "die"] = "tell"
+    coins: Mapping[str, Any] = field(default_factory=dict)
+    """What `coin` is in each clean twin, and in a faulted run."""
+    twins: int = 3
+    times: int = 1
+
+    def coin(self, condition: str, rep: int) -> Any:
+        if condition == "fault":
+            return self.coins.get("faulted", False)
+        twins = self.coins.get("twins", [False])
+        return twins[rep % len(twins)]
+
+
+def load_tasks() -> dict[str, ScriptedTask]:
+    tables = tomllib.loads((FOLDER / "tasks.toml").read_text())
+    return {name: ScriptedTask(**table) for name, table in tables.items()}
+
+
+def load_agents() -> tuple[ScriptedAgent, ...]:
+    found = []
+    for path in sorted(FOLDER.glob("*.toml")):
+        if path.name != "tasks.toml":
+            for table in tomllib.loads(path.read_text())["agent"]:
+                cases = tuple(ExpectedCase(**case) for case in table.pop("cases"))
+                found.append(ScriptedAgent(**table, cases=cases))
+    return tuple(found)
