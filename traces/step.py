@@ -69,6 +69,8 @@ class Answer:
     """True where `message` says why the model will not answer."""
     id: str | None = field(default=None, compare=False)
     """By what a later request may name it; it says nothing of what was answered."""
+    reasoning: str = field(default="", compare=False)
+    """What the model thought before it answered, if the provider shows it."""
     said: tuple[Message, ...] = field(default=(), compare=False)
     """What it adds to a conversation that the provider keeps."""
 

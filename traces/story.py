@@ -69,6 +69,8 @@ class Step:
     usage: Usage | None = None
     calls: tuple[str, ...] = ()
     at: float = 0.0
+    reasoning: str = ""
+    """What the model thought before it answered, if the provider shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,7 @@ class _Teller:
                 calls=tuple(call.id for call in answer.calls),
                 missing=placed.missing,
                 at=over(exchange),
+                reasoning=answer.reasoning,
             )
         )
 

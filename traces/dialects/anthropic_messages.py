@@ -224,6 +224,9 @@ def _read_whole(text: bytes) -> Answer | None:
         finish=wire.string(value.get("stop_reason")),
         refused=value.get("stop_reason") == "refusal",
         usage=_usage(wire.table(value.get("usage"))),
+        reasoning="".join(
+            wire.string(part.get("thinking")) or "" for part in wire.tables(value["content"])
+        ),
     )
 
 
@@ -296,7 +299,8 @@ class _Stream:
         self.usage |= {key: value for key, value in usage.items() if value is not None}
 
     def _grow(self, index: int | None, delta: dict[str, object]) -> None:
-        piece = wire.string(delta.get("text")) or wire.string(delta.get("partial_json"))
+        said = (wire.string(delta.get(name)) for name in ("text", "partial_json", "thinking"))
+        piece = next(filter(None, said), None)
         if piece and index in self.blocks:
             self.blocks[index].pieces.append(piece)
 
@@ -317,6 +321,7 @@ def _read_stream(text: bytes) -> Answer | None:
         finish=None if stream.failed else stream.finish,
         refused=stream.finish == "refusal",
         usage=_usage(stream.usage),
+        reasoning="".join(block.text for block in stream.of("thinking")),
     )
 
 

@@ -125,6 +125,12 @@ def _text(parts: Iterable[dict[str, object]]) -> str:
     return "".join(filter(None, said))
 
 
+def _thought(parts: Iterable[dict[str, object]]) -> str:
+    """What was only thought."""
+    said = (wire.string(part.get("text")) for part in parts if part.get("thought") is True)
+    return "".join(filter(None, said))
+
+
 def _calls(parts: Iterable[dict[str, object]]) -> Iterator[_Call]:
     for part in parts:
         if call := next((found for key in _CALL if (found := wire.table(part.get(key)))), None):
@@ -324,6 +330,7 @@ def read(headers: Headers, body: bytes) -> Answer | None:
         finish=None if len(said) < len(values) else finish,
         refused=bool(blocked) or finish in _REFUSALS,
         usage=_usage([wire.table(each.get("usageMetadata")) for each in said]),
+        reasoning="".join(_thought(_parts(each)) for each in candidates),
     )
 
 

@@ -22,6 +22,8 @@ from traces.step import Answer, Message, Result, ToolCall, Usage
 
 NAME = "openai_chat"
 LIST = "messages"
+_REASONING = ("reasoning_content", "reasoning")
+"""Members with what was thought: DeepSeek and vLLM say the first, OpenRouter the second."""
 
 
 def fits(request: Request) -> bool:
@@ -113,11 +115,18 @@ def _read_whole(value: dict[str, object]) -> Answer | None:
         model=wire.string(value.get("model")),
         finish=wire.string(choice.get("finish_reason")),
         usage=_usage(value.get("usage")),
+        reasoning=_reasoning(message),
     )
+
+
+def _reasoning(said: dict[str, object]) -> str:
+    """What was thought, by either name that servers give it."""
+    return next((found for name in _REASONING if (found := wire.string(said.get(name)))), "")
 
 
 def _read_stream(text: bytes) -> Answer | None:
     content, calls, seen = [], dict[int, dict[str, str]](), False
+    reasoning = list[str]()
     refused = False
     name = finish = usage = None
     for event in sse.events(text):
@@ -134,6 +143,7 @@ def _read_stream(text: bytes) -> Answer | None:
             refusal = wire.string(delta.get("refusal")) or ""
             refused = refused or bool(refusal)
             content.append(wire.text(delta.get("content")) + refusal)
+            reasoning.append(_reasoning(delta))
             for piece in wire.tables(delta.get("tool_calls")):
                 _grow(calls.setdefault(wire.count(piece, "index") or 0, {}), piece)
     if not seen:
@@ -152,6 +162,7 @@ def _read_stream(text: bytes) -> Answer | None:
         model=name,
         finish=finish,
         usage=usage,
+        reasoning="".join(reasoning),
     )
 
 

@@ -229,8 +229,14 @@ def _answer(response: dict[str, object], items: list[dict[str, object]]) -> Answ
         finish=finish,
         usage=_usage(response.get("usage")),
         id=wire.string(response.get("id")),
+        reasoning="\n".join(_thought(item) for item in items if item.get("type") == "reasoning"),
         said=tuple(_message(item) for item in items),
     )
+
+
+def _thought(item: dict[str, object]) -> str:
+    """The summary of what was thought, and the thoughts where a server shows them."""
+    return wire.text(item.get("summary")) + wire.text(item.get("content"))
 
 
 def _refusal(content: object) -> str:
