@@ -1,10 +1,13 @@
 """What a run did once its model had heard a certain result: the steps and calls that count."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from faults.atoms import atoms
+from faults.atoms import atoms, mask_values
+from faults.judging.closing import last_said
+from faults.judging.sentences import clauses
 from faults.lexicon import WINDOW
 from faults.sinks import Key, Sink, key, sinks
 from traces.model import Injection
@@ -35,9 +38,15 @@ class After:
         return tuple(turn for turn in self.later if turn.lane == lane)[:WINDOW]
 
     @cached_property
-    def final(self) -> Step | None:
-        """The agent's last turn."""
-        return final(self.story)
+    def finals(self) -> tuple[Step, ...]:
+        """The agent's last answer, in as many turns as it took."""
+        return last_said(self.story)
+
+    @cached_property
+    def forms(self) -> Counter[str]:
+        """How often each sentence is said or thought in the run, values masked."""
+        said = (clause.text for turn in self.turns for clause in clauses(spoken(turn)))
+        return Counter(map(mask_values, said))
 
     @cached_property
     def reacted(self) -> tuple[ToolUse, ...]:
@@ -61,7 +70,7 @@ class After:
     @cached_property
     def sinks(self) -> tuple[Sink, ...]:
         """Where a value can end up, in the order of the steps."""
-        return tuple(sinks(self.later, self.calls, self.final))
+        return tuple(sinks(self.later, self.calls, self.finals))
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -90,14 +99,9 @@ def turn_after(story: Story, seq: int) -> int | None:
     return next((i for i, turn in enumerate(story.turns) if seq in turn.seqs), None)
 
 
-def final(story: Story) -> Step | None:
-    """The agent's last turn, if there is one and it was not cut off.
-
-    A last turn that calls a tool counts: agents that submit by a tool call (mini-swe-agent) end
-    by it and never hear its result. Whether a run crashed there is told by its ending.
-    """
-    turns = story.turns
-    return turns[-1] if turns and turns[-1].finish is not None else None
+def spoken(turn: Step) -> str:
+    """What a turn says, and what was thought before it."""
+    return f"{turn.reasoning}\n{turn.message}" if turn.reasoning else turn.message
 
 
 def after(story: Story, use: ToolUse | None, seq: int | None) -> After | None:

@@ -1,8 +1,9 @@
 """Atoms: the smallest things a text says, in one form, so that they can be found again.
 
-Numbers lose separators and trailing zeros, dates become ISO days, ids and strings are
-casefolded and their blanks folded. JSON inside strings is opened. The same extractor runs over
-JSON and over free text, and dates and ids are masked before numbers are read.
+Numbers lose separators and trailing zeros, whatever form they are written in, dates become ISO
+days, ids and strings are casefolded and their blanks folded. JSON inside strings is opened. The
+same extractor runs over JSON and over free text, and dates and ids are masked before numbers are
+read.
 """
 
 import re
@@ -12,6 +13,8 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import orjson
+
+from faults.judging.number_forms import plain_numbers
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = rf"(?i:{'|'.join(_MONTHS)})[a-z]*\.?"
@@ -38,6 +41,14 @@ def atoms(text: str) -> frozenset[str]:
 @lru_cache(maxsize=1 << 14)
 def _kept(text: str) -> frozenset[str]:
     return frozenset(_of_text(text))
+
+
+def mask_values(text: str, hidden: tuple[str, ...] = ()) -> str:
+    """The form of a text: `#` in the place of each number, day, id and hidden text."""
+    for each in hidden:
+        text = text.replace(each, "#")
+    folded = _TOKEN.sub("#", plain_numbers(text)).casefold()
+    return _BLANKS.sub(" ", folded).strip(" .!?:;,*_\"'()。！？،؟")
 
 
 class Leaf(NamedTuple):
@@ -164,7 +175,7 @@ def _of_value(value: object) -> Iterator[str]:
 
 
 def _of_words(text: str) -> Iterator[str]:
-    for found in _TOKEN.finditer(text):
+    for found in _TOKEN.finditer(plain_numbers(text)):
         said = found[0]
         match found.lastgroup:
             case "number":

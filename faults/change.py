@@ -40,10 +40,16 @@ class Change:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The names of the values that differ, where the result has kept its shape."""
-        before = {leaf.path for leaf in leaves(self.original)}
-        kept = before and before == {leaf.path for leaf in leaves(self.mutated)}
-        return tuple(dict.fromkeys(was.name for was, _ in self.swapped)) if kept else ()
+        """The names of the values that differ or are no longer where they were; of a sham, all.
+
+        A sham has to set off the same detector as a fault would at its place, and a fault may
+        change any of them.
+        """
+        if self.injection.sham:
+            return tuple(dict.fromkeys(leaf.name for leaf in leaves(self.original)))
+        after = {leaf.path for leaf in leaves(self.mutated)}
+        moved = [leaf.name for leaf in leaves(self.original) if leaf.path not in after]
+        return tuple(dict.fromkeys((*(was.name for was, _ in self.swapped), *moved)))
 
     @cached_property
     def anchors(self) -> tuple[str, ...]:
@@ -51,8 +57,23 @@ class Change:
         return tuple(word for word in (self.injection.tool, *self.fields) if word)
 
     @cached_property
+    def moved(self) -> frozenset[str]:
+        """Atoms that both results have, of values that no longer stand where they stood."""
+        after = {(leaf.path, leaf.said, leaf.kind) for leaf in leaves(self.mutated)}
+        gone = (x for x in leaves(self.original) if (x.path, x.said, x.kind) not in after)
+        found = frozenset(atom for leaf in gone for atom in atoms(leaf.said))
+        return found & atoms(self.mutated)
+
+    @cached_property
+    def replaced(self) -> frozenset[str]:
+        """The atoms that another source may say again: those that are gone; of a sham, all."""
+        return atoms(self.original) if self.injection.sham else self.gone
+
+    @cached_property
     def values(self) -> frozenset[str]:
         """The atoms that tie a statement to it: what was put there, and what was there."""
+        if self.injection.sham:
+            return frozenset(filter(specific, self.replaced))
         return frozenset(filter(specific, self.introduced | self.gone))
 
     @cached_property
@@ -79,7 +100,7 @@ class Change:
         """What was done, in a few words; None where it says nothing simple."""
         if not self.original or not self.mutated or self.original == self.mutated:
             return None
-        if self.fields:
+        if self.swapped and _paths(self.original) == _paths(self.mutated):
             swaps = (f"{was.path}: {was.said} -> {now.said}" for was, now in self.swapped[:3])
             more = len(self.swapped) - 3
             return ", ".join(swaps) + (f" and {more} more" if more > 0 else "")
@@ -87,6 +108,10 @@ class Change:
             before, after = len(self.original.encode()), len(self.mutated.encode())
             return f"cut to {after} of {before} bytes"
         return None
+
+
+def _paths(text: str) -> frozenset[str]:
+    return frozenset(leaf.path for leaf in leaves(text))
 
 
 def change(injection: Injection) -> Change:

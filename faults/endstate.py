@@ -9,7 +9,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from traces.model import Ending
+from faults.after import After
+from faults.judging.answer_values import compare_values, same_words
+from faults.judging.written import WriteComparison
+from faults.taint import Taint, tells_wrong
+from traces.model import Ended, Ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuations:
+    """A faulted run and its clean twins after the struck call, and what is known of them."""
+
+    own: After
+    twins: Sequence[After]
+    writes: WriteComparison
+    taint: Taint
+
 
 LEAST = 3
 """Clean twins without which no other end state is wrong: they may end rightly in several ways."""
@@ -27,13 +42,27 @@ class ByState:
     """Where a wrong end state first differs from that of the twins, in words."""
 
 
+def by_answer(case: Continuations) -> ByState:
+    """Whether an answer is right, of runs that change nothing: by the values of the twins'.
+
+    Unknown where the twins share none, unless the answer is that of a twin word for word.
+    """
+    values = compare_values(case.own, case.twins)
+    if tells_wrong(case.taint) or values in ("other", "absent"):
+        told = "tells another value" if values != "absent" else "tells none of the values"
+        return ByState(passed=False, difference=f"the answer {told} than clean twins do")
+    if values == "same" or same_words(case.own, case.twins):
+        return ByState(passed=True)
+    return ByState(passed=None, why="nothing was written, and the answers share no value")
+
+
 def by_state(ending: Ending, twins: Sequence[Ending]) -> ByState:
     """Right if a twin ended in the same state; wrong if none of at least three did.
 
     Where no two twins end alike no end state is wrong: what varies was not left out of it. A twin
     that crashed, or that a verifier found wrong, shows no right end.
     """
-    held = _held(ending.state_of, twins)
+    held = _held(ending.state_of, twins, ended=ending.ended)
     if any(twin.state == ending.state for twin in held):
         return ByState(passed=True)
     if len(held) < LEAST:
@@ -84,13 +113,14 @@ def difference(wanted: str, found: str) -> str:
     return "it differs in what was not kept of it"
 
 
-def _held(state_of: str | None, twins: Sequence[Ending]) -> list[Ending]:
+def _held(state_of: str | None, twins: Sequence[Ending], ended: Ended = "final") -> list[Ending]:
+    """Those that show a right end: an agent that always exits with an error has not failed."""
     return [
         twin
         for twin in twins
         if twin.state is not None
         and twin.state_of == state_of
-        and twin.ended == "final"
+        and twin.ended in ("final", ended)
         and twin.passed is not False
     ]
 

@@ -4,19 +4,20 @@ The table is total and exclusive over all combinations of its inputs; what it ne
 not have makes the verdict unknown, never a pass.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from faults.after import After, after, mate
 from faults.change import change
 from faults.consumption import Consumption, consumption
-from faults.endstate import ByState, alike, by_state
+from faults.endstate import ByState, Continuations, alike, by_answer, by_state
+from faults.judging.claim_fact import ClaimFact, judge_claim
 from faults.judging.retries import find_retries
 from faults.lexicon import JUDGE_VERSION
-from faults.notice import claims_success, signals
+from faults.notice import Peer, signals
 from faults.sinks import key
-from faults.taint import Taint, taint
+from faults.taint import Taint, taint, tells_wrong
 from traces.model import Class, Ending, Injection, MaskedAs, Outcome, Signal
 from traces.story import Story, ToolUse, tell
 from traces.tape import Tape
@@ -82,27 +83,24 @@ def classify(
     return None if noticed is None else "noticed_wrong" if noticed else "silent_wrong"
 
 
-def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome:
-    """The verdict on one injection against its clean twins; one cut off is no control."""
+def judge(
+    injection: Injection, faulted: Run, twins: tuple[Run, ...], peers: Sequence[Run] = ()
+) -> Outcome:
+    """The verdict on one injection against its clean twins; one cut off is no control.
+
+    `peers` are other runs of the same experiment that the same fault struck at the same place: by
+    them a sign that comes and goes in clean runs can be told from one that the fault brings.
+    """
     twins = tuple(twin for twin in twins if whole(twin))
     found = consumption(injection, faulted.story, faulted.tape.exchanges)
     ending = faulted.tape.ending
-    end = end_state(faulted, twins)
-    passed = end.passed
-    seen = _look(injection, faulted, twins, found, _final_state(ending, end))
-    claims = claims_success(injection, faulted.story) if found.consumed else None
-    outcome = classify(
-        consumed=found.consumed,
-        crashed=ending is not None and ending.ended in ENDINGS_FAILED,
-        passed=passed,
-        noticed=seen.noticed,
-        claims=claims,
-    )
-    if not whole(faulted) and outcome != "unreached":
-        outcome = None
+    seen = _look(injection, faulted, twins, found, peers)
+    end = end_state(faulted, twins, seen.case)
+    valid = baseline_valid(twins, ending.state_of if ending else None)
+    outcome, why = _class(injection, faulted, twins, seen, end, valid=valid)
     fate = seen.taint
     masked = _masked_as(injection, fate) if outcome == "masked" else None
-    lie, why = _given_lie(injection, fate, passed)
+    lie, why_lie = _given_lie(injection, fate, end.passed)
     retries = find_retries(injection, faulted, twins)
     return Outcome(
         injection_id=injection.id,
@@ -113,19 +111,28 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         unreached_reason=None if found.consumed else found.why,
         noticed=seen.noticed,
         recovered=None if outcome is None or outcome == "unreached" else outcome == "recovered",
-        passed=passed,
-        claims_success=claims,
+        passed=end.passed,
+        claim=seen.claim.claim if seen.claim else None,
+        claim_basis=seen.claim.basis if seen.claim else None,
+        claim_evidence=seen.claim.evidence if seen.claim else None,
+        claims_success=seen.claim.success if seen.claim else None,
+        false_failure=_false_failure(seen.claim, end.passed),
+        told_wrong=seen.told_wrong,
+        noticeable=_noticeable(injection, fate),
+        changes_what_model_saw=seen.changed,
         first_use_step=fate.first_use_step,
-        baseline_valid=baseline_valid(twins, ending.state_of if ending else None),
+        baseline_valid=valid,
         evidence=(
             *filter(None, [change(injection).words()]),
             found.why,
             *filter(None, [found.attempts, end.difference, _cut_off(ending)]),
             *(f"{one.code} step {one.step}: {one.quote}" for one in seen.signals if one.hard),
+            *([f"claim {seen.claim.claim}: {seen.claim.evidence}"] if seen.claim else ()),
         ),
         signals=seen.signals,
         noticed_soft=seen.soft,
         noticed_step=min((one.step for one in seen.signals if one.hard), default=None),
+        notice_error=_notice_error(seen.signals),
         used_in_write=fate.used_in_write,
         used_in_final=fate.used_in_final,
         level=fate.level,
@@ -144,9 +151,10 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
         reasons=_reasons(
             fate.reasons,
             {
+                "class": why,
                 "noticed": seen.why if seen.noticed is None else "",
                 "passed": end.why,
-                "passed_given_lie": why,
+                "passed_given_lie": why_lie,
                 "masked_as": "nobody knows if it is dead"
                 if outcome == "masked" and masked is None and not injection.sham
                 else "",
@@ -159,67 +167,233 @@ def judge(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Outcome
 class _Seen:
     """What a run shows after a consumed injection; of any other nothing is known."""
 
+    consumed: bool | None
+    case: Continuations | None = None
+    claim: ClaimFact | None = None
     signals: tuple[Signal, ...] = ()
     noticed: bool | None = None
     soft: bool | None = None
     reported: bool | None = None
+    changed: bool | None = None
+    """Whether the model was told anything else than a twin's."""
+    told_wrong: bool | None = None
     steps: int | None = None
     taint: Taint = Taint()
     why: str = ""
     """Why `noticed` is None."""
 
 
-def end_state(faulted: Run, twins: tuple[Run, ...]) -> ByState:
-    """Whether the end is right: by the verifier, else by the end states of the clean twins."""
+def _class(
+    injection: Injection,
+    faulted: Run,
+    twins: tuple[Run, ...],
+    seen: _Seen,
+    end: ByState,
+    *,
+    valid: bool | None,
+) -> tuple[Class | None, str]:
+    """The class, or None and why."""
+    crashed = _crashed(faulted, twins)
+    claims = seen.claim.success if seen.claim else None
+    if seen.consumed and not whole(faulted):
+        return None, "the run was not brought to an end by its agent"
+    found = classify(
+        consumed=seen.consumed,
+        crashed=crashed,
+        passed=end.passed,
+        noticed=seen.noticed,
+        claims=claims,
+    )
+    if not seen.consumed or found is None:
+        return found, "" if found else _undecided(seen, end, claims)
+    if valid is False:
+        return None, "the clean twins fail as well"
+    if crashed or not end.passed:
+        # What leaves model and world as they were cannot be blamed for what the model did.
+        noise = seen.changed is False and injection.family not in ("sham", "X")
+        return (None, "the model saw what a clean twin saw: noise") if noise else (found, "")
+    return _of_a_right_end(found, seen)
+
+
+def _of_a_right_end(found: Class, seen: _Seen) -> tuple[Class | None, str]:
+    """The class where the end state is right, but perhaps not what the user is told of it.
+
+    Who says that it failed, where it did not, leaves the user with something wrong, who may do it
+    again; that was noticed, and delivered wrong.
+    """
+    if _false_failure(seen.claim, True):
+        return "noticed_wrong", ""
+    if seen.claim is not None and seen.claim.success is False:
+        return None, "the end state is right, and the agent says that nothing was done"
+    if seen.told_wrong:
+        return None, "the end state is right, and the answer tells a wrong value"
+    return found, ""
+
+
+def _undecided(seen: _Seen, end: ByState, claims: bool | None) -> str:
+    if end.passed is None:
+        return end.why
+    if end.passed is False and claims is None:
+        return "nobody can tell whether success is claimed"
+    return seen.why
+
+
+def _crashed(faulted: Run, twins: tuple[Run, ...]) -> bool:
+    """Whether there is no final answer; an agent whose twins all end so has not crashed."""
+    ending = faulted.tape.ending
+    if ending is None or ending.ended not in ENDINGS_FAILED:
+        return False
+    ends = [twin.tape.ending.ended for twin in twins if twin.tape.ending]
+    return not ends or any(each != ending.ended for each in ends) or ending.ended == "budget"
+
+
+def _false_failure(claim: ClaimFact | None, passed: bool | None) -> bool | None:
+    """Whether the agent says that it failed in what was done; None if one of them is unknown."""
+    if claim is None or claim.success is None or passed is None:
+        return None
+    done = claim.writes.required > 0 and not claim.writes.missing
+    return passed and not claim.success and done and claim.claim != "none"
+
+
+def _noticeable(injection: Injection, fate: Taint) -> bool | None:
+    """Whether there was anything to notice; shams and delays are none, nor is what nobody uses."""
+    if injection.sham or injection.op == "delay" or injection.detect == "D4":
+        return False
+    if injection.dead or fate.dead:
+        return False
+    return None if injection.family == "V" and fate.dead is None else True
+
+
+def _notice_error(signals: Iterable[Signal]) -> float | None:
+    """The error of the strongest sign; None without one."""
+    return min((s.error for s in signals if s.hard and s.error is not None), default=None)
+
+
+def end_state(faulted: Run, twins: tuple[Run, ...], case: Continuations | None = None) -> ByState:
+    """Whether the end is right: by the verifier, else by the end states of the clean twins.
+
+    Runs that write nothing leave the world as it is, whatever they answer: there the answer is
+    held against the twins' too.
+    """
     ending = faulted.tape.ending
     if ending is None or ending.passed is not None or ending.state is None:
         passed = ending.passed if ending else None
         return ByState(passed=passed, why=_unsaid(ending) if passed is None else "")
-    return by_state(ending, _endings(twins))
+    found = by_state(ending, _endings(twins))
+    if found.passed and case is not None and case.writes.required == 0:
+        return by_answer(case)
+    return found
 
 
 def _endings(twins: tuple[Run, ...]) -> tuple[Ending, ...]:
     return tuple(t.tape.ending for t in twins if t.tape.ending is not None and whole(t))
 
 
-def _final_state(ending: Ending | None, end: ByState) -> str:
-    """What is known of the final state where somebody judged it, in words."""
-    said = ending.detail if ending is not None and ending.passed is not None else None
-    return said or end.difference
-
-
 def _look(
-    injection: Injection, faulted: Run, twins: tuple[Run, ...], found: Consumption, state: str
+    injection: Injection,
+    faulted: Run,
+    twins: tuple[Run, ...],
+    found: Consumption,
+    peers: Sequence[Run],
 ) -> _Seen:
     if not found.consumed:
-        return _Seen(why="it was not consumed" if found.consumed is False else found.why)
+        why = "it was not consumed" if found.consumed is False else found.why
+        return _Seen(consumed=found.consumed, why=why)
     use = faulted.story.use(injection.call_id or "")
     own = after(faulted.story, use, found.seq)
     if own is None:
-        return _Seen(why="the agent took no step with it")
+        return _Seen(consumed=True, why="the agent took no step with it")
     mates = tuple(m for twin in twins if (m := twin.mate(injection, use)) is not None)
     bent, enough = change(injection), len(mates) >= TWINS
+    endings = _endings(twins)
+    claim = judge_claim(
+        own,
+        mates,
+        hidden=bent.quotes,
+        crashed=_crashed(faulted, twins),
+        ending=faulted.tape.ending,
+        endings=endings,
+    )
     declared = faulted.tape.trajectory.equivalent
-    first = signals(bent, own, mates, enough=enough, equivalent=declared)
-    later = _told_again(injection, faulted, twins) if enough else ()
+    also = _peers(peers)
+    first = signals(bent, own, mates, claim=claim, enough=enough, equivalent=declared, peers=also)
+    later = _told_again(injection, faulted, twins, claim) if enough else ()
     told = _distinct((*first, *later))
     spoken = any(one.hard for one in told if one.code in ("N5", "N6", "N7"))
+    state = _final_state(faulted, endings)
     followed = taint(bent, own, mates, enough=enough, spoken=spoken, state=state)
     if followed.rejected is not None:
         step, quote = followed.rejected
         told = (*told, Signal(code="N8", step=step, quote=quote, hard=False))
     return _Seen(
+        consumed=True,
+        case=Continuations(own=own, twins=mates, writes=claim.writes, taint=followed),
+        claim=claim,
         signals=told,
-        noticed=any(one.hard for one in told) if enough else None,
+        noticed=_noticed(told) if enough else None,
         soft=any(one.hard is False for one in told) if enough else None,
         reported=followed.reported if enough else None,
+        changed=_changed(injection, own, mates),
+        told_wrong=tells_wrong(followed) if enough else None,
         steps=len(own.later),
         taint=followed,
-        why=f"{len(mates)} of {TWINS} clean twins made this call",
+        why=_open_signs(told) if enough else f"{len(mates)} of {TWINS} clean twins made this call",
     )
 
 
-def _told_again(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Iterator[Signal]:
+def _noticed(told: Iterable[Signal]) -> bool | None:
+    """Whether any sign is hard; None if one might be."""
+    found = {one.hard for one in told}
+    return True if True in found else None if None in found else False
+
+
+def _open_signs(told: Iterable[Signal]) -> str:
+    """Which signs could be chance."""
+    named = (
+        f"{one.code} stands in {one.twins} clean twins too" for one in told if one.hard is None
+    )
+    return next(named, "")
+
+
+def _peers(runs: Iterable[Run]) -> tuple[Peer, ...]:
+    """The runs of the same fault that got as far as their model, after their first strike."""
+    found = []
+    for each in runs:
+        struck = next(iter(each.tape.injections), None)
+        use = each.story.use(struck.call_id or "") if struck else None
+        if struck is None or use is None:
+            continue
+        heard = consumption(struck, each.story, each.tape.exchanges)
+        own = after(each.story, use, heard.seq) if heard.consumed else None
+        if own is not None:
+            found.append(Peer(change=change(struck), after=own))
+    return tuple(found)
+
+
+def _changed(injection: Injection, own: After, mates: Sequence[After]) -> bool | None:
+    """Whether the model was told anything else than in a twin; None if there is no call to see."""
+    if injection.sham:
+        return False
+    if injection.place in ("model", "model-boundary"):
+        return injection.mutated != injection.original
+    if own.use is None or not mates:
+        return None
+    return all(mate.use is None or mate.use.result != own.use.result for mate in mates)
+
+
+def _final_state(faulted: Run, endings: Sequence[Ending]) -> str:
+    """What is known of the final state if somebody judged it, in words."""
+    ending = faulted.tape.ending
+    if ending is None:
+        return ""
+    if ending.passed is not None:
+        return ending.detail or ""
+    return by_state(ending, endings).difference if ending.state is not None else ""
+
+
+def _told_again(
+    injection: Injection, faulted: Run, twins: tuple[Run, ...], claim: ClaimFact
+) -> Iterator[Signal]:
     """What followed the later strikes of a fault that persists.
 
     C1 evaluates signals after the injected response, and each strike is one: who hears the lie
@@ -236,7 +410,7 @@ def _told_again(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> I
         mates = tuple(m for m in met if m and m.use and key(m.use) == key(use))
         if own is not None and len(mates) >= TWINS:
             equivalent = faulted.tape.trajectory.equivalent
-            yield from signals(change(each), own, mates, equivalent=equivalent)
+            yield from signals(change(each), own, mates, claim=claim, equivalent=equivalent)
 
 
 def _distinct(told: Iterable[Signal]) -> tuple[Signal, ...]:

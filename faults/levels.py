@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from faults.atoms import Leaf, number
 from faults.entity import digits
+from faults.judging.number_forms import plain_numbers
 
 type Pair = tuple[Decimal, Decimal]
 """A number as it was, and as it was bent."""
@@ -27,7 +28,7 @@ MOST = 24
 
 def numbers(text: str) -> tuple[Decimal, ...]:
     """The numbers of a text, in their order."""
-    found = (match[0].replace(",", "") for match in _NUMBER.finditer(text))
+    found = (match[0].replace(",", "") for match in _NUMBER.finditer(plain_numbers(text)))
     return tuple(Decimal(said) for said in found if len(said) <= MOST)
 
 
@@ -46,12 +47,12 @@ def roundings(pairs: Iterable[Pair]) -> frozenset[str]:
     bent: set[str] = set()
     true: set[str] = set()
     for was, now in pairs:
-        bent.update(_shorter(now))
-        true.update(_shorter(was))
+        bent.update(shorter(now))
+        true.update(shorter(was))
     return frozenset(bent - true)
 
 
-def _shorter(value: Decimal) -> Iterator[str]:
+def shorter(value: Decimal) -> Iterator[str]:
     """The value to fewer places, as long as three significant digits are left."""
     places = max(0, -_exponent(value))
     full = number(str(value))

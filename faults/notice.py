@@ -6,30 +6,48 @@
     N3  another tool that says the same: declared       hard
         equivalent, or it said again what was replaced
     N4  a look at the same thing with a reading tool    hard after a write, soft after a read
-    N5  a word of trouble, in a sentence that names     hard, and soft where it names none
-        tool, field or value
+    N5  a word of trouble, said or thought, in a        hard, and soft if it names none
+        sentence that names tool, field or value
     N6  the wrong value and the true one together       hard
-    N7  the final answer says not done or unverified    hard where it names tool or field
+    N7  the last answer refuses, asks or says not done  hard if it names tool, field or value
     N8  the wrong value was not used where the clean    soft
         twins used the true one
+    N9  a value that moved to another name or form was  hard
+        used all the same
 
-A signal counts only if it is in the faulted run and in none of the clean twins, so an agent that
-always asks twice is not said to have noticed. Repeats are counted, in the window and in the whole
-rest of the run: a careless agent, which skips calls, brings later ones nearer. So are the looks of
-N4: a second reading back that no twin makes is absent from the twins, whose first is not. Another
-source (N3) is there or not.
+A sign counts only against the clean twins, and by rate. One that none of them shows is the
+injection's; one that all of them show says nothing; one that some of them show is random, and
+counts only if the faulted runs of the same fault show it more often (Fisher's exact test), else
+nobody can tell. `Signal.error` is the probability of the signs under no difference.
+
+Repeats are counted, in the window and in the whole rest of the run: a careless agent, which skips
+calls, brings later ones nearer. So are the looks of N4: a second reading back that no twin makes
+is absent from the twins, whose first is not. Another source (N3) is there or not.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from faults.after import After, final
-from faults.change import Change, change
-from faults.lexicon import not_done, opens_not_done
-from faults.signs import Equivalent, Sighting, acts, remarks, report
+from faults.after import After
+from faults.change import Change
+from faults.judging.claim_fact import ClaimFact
+from faults.judging.exact_test import fisher_greater
+from faults.signs import Equivalent, Sighting, acts, adapted, remarks, report
 from faults.sinks import key
-from traces.model import Injection, Signal
-from traces.story import Story
+from traces.model import Signal
+
+RANDOM = 0.05
+"""The error at which a sign that some twins show as well is still taken for one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Another run that was struck by the same fault at the same place."""
+
+    change: Change
+    after: After
 
 
 def signals(
@@ -37,94 +55,125 @@ def signals(
     after: After,
     twins: tuple[After, ...],
     *,
+    claim: ClaimFact,
     enough: bool = True,
     equivalent: Equivalent | None = None,
+    peers: Sequence[Peer] = (),
 ) -> tuple[Signal, ...]:
-    """N1 to N7; `enough` twins to tell make them hard or soft, too few leave that unknown."""
+    """N1 to N7 and N9; `enough` twins make them hard or soft, too few leave that unknown."""
     declared = equivalent or {}
-    found = [*_acts(change, after, twins, declared), *_said(change, after, twins)]
-    return tuple(
-        Signal(
-            code=each.code,
-            step=each.step,
-            quote=each.quote,
-            hard=each.hard if enough else None,
+    own = _Signs(change, after, twins, declared)
+    controls = [_Signs(change, twin, twins, declared) for twin in twins]
+    others = [_Signs(peer.change, peer.after, twins, declared) for peer in peers]
+    found = [
+        *_held(own.acts(), controls, others),
+        *_held(own.remarks(), controls, others),
+        *(Signal(code=s.code, step=s.step, quote=s.quote, hard=s.hard, error=_error(0, 0, twins))
+          for s in (*report(change, after, claim), *adapted(change, after, twins))),
+    ]  # fmt: skip
+    return tuple(found if enough else (_open(each) for each in found))
+
+
+def _open(signal: Signal) -> Signal:
+    return Signal(code=signal.code, step=signal.step, quote=signal.quote, hard=None)
+
+
+def _error(shown: int, more: int, twins: Sequence[object], peers: int = 0) -> float:
+    return fisher_greater(1 + more, 1 + peers, shown, len(twins))
+
+
+type Shows = Callable[["_Signs"], bool]
+"""Whether a run shows a sign at least as often as the run that is judged."""
+
+
+def _held(
+    found: Iterable[tuple[Sighting, Shows]],
+    controls: Sequence["_Signs"],
+    others: Sequence["_Signs"],
+) -> Iterator[Signal]:
+    """The signs that are more than what the twins show; open where chance may be all."""
+    for sign, shows in found:
+        shown = sum(map(shows, controls))
+        if controls and shown == len(controls):
+            continue
+        error = _error(shown, sum(map(shows, others)), controls, len(others))
+        hard = sign.hard if not shown or error <= RANDOM else None if sign.hard else False
+        yield Signal(
+            code=sign.code, step=sign.step, quote=sign.quote, hard=hard, error=error, twins=shown
         )
-        for each in found
-    )
 
 
-def _acts(
-    change: Change, after: After, twins: tuple[After, ...], declared: Equivalent
-) -> Iterator[Sighting]:
-    """What was asked more often than in any twin: in the window, and in the whole rest."""
-    here = list(acts(change, after, after.reacted, declared))
-    if not here:
-        return
-    near = [_counted(acts(change, twin, twin.reacted, declared)) for twin in twins]
-    rest = [_counted(acts(change, twin, twin.calls, declared)) for twin in twins]
-    in_all = _counted(acts(change, after, after.calls, declared))
-    looks = _Looks(after, twins)
-    seen: Counter[tuple[str, object]] = Counter()
-    for each in here:
-        name = each.code, each.key
-        seen[name] += 1
-        if each.code == "N3":
-            if looks.absent(each.key) and seen[name] == 1:
-                yield each
-        elif each.code == "N4":
-            if looks.first_more(each.key, seen[name]):
-                yield each
-        elif in_all[name] > _most(rest, name) and seen[name] > _most(near, name):
-            yield each
+class _Signs:
+    """All that one run shows, and how often."""
+
+    def __init__(
+        self, change: Change, after: After, twins: tuple[After, ...], declared: Equivalent
+    ) -> None:
+        self._change, self._after = change, after
+        self._twins, self._declared = twins, declared
+
+    def acts(self) -> Iterator[tuple[Sighting, Shows]]:
+        """What was asked in the window, each with what would be as much in another run."""
+        seen: Counter[tuple[str, object]] = Counter()
+        for each in acts(self._change, self._after, self._after.reacted, self._declared):
+            name = each.code, each.key
+            seen[name] += 1
+            if each.code == "N3":
+                if seen[name] == 1:
+                    yield each, _calls(each.key)
+            elif each.code == "N4":
+                yield each, _looks(each.key, seen[name], self.called[each.key])
+            else:
+                yield each, _repeats(name, seen[name], self.rest[name])
+
+    def remarks(self) -> Iterator[tuple[Sighting, Shows]]:
+        """What was said, likewise."""
+        seen: Counter[tuple[str, object]] = Counter()
+        for each in remarks(self._change, self._after, self._twins):
+            name = each.code, each.key
+            seen[name] += 1
+            yield each, _says(name, seen[name])
+
+    @cached_property
+    def near(self) -> Counter[tuple[str, object]]:
+        after = self._after
+        return _counted(acts(self._change, after, after.reacted, self._declared))
+
+    @cached_property
+    def rest(self) -> Counter[tuple[str, object]]:
+        after = self._after
+        return _counted(acts(self._change, after, after.calls, self._declared))
+
+    @cached_property
+    def called(self) -> Counter[object]:
+        """How often each call is made: whatever sign it is, there it is made anyway."""
+        return Counter(self._after.keys)
+
+    @cached_property
+    def called_near(self) -> Counter[object]:
+        return Counter(map(key, self._after.reacted))
+
+    @cached_property
+    def said(self) -> Counter[tuple[str, object]]:
+        """Counted without regard to the twins' sentences, of which a twin's own are."""
+        return _counted(remarks(self._change, self._after, ()))
 
 
-class _Looks:
-    """How often each call is made: whatever sign it is in a twin, there it is made anyway."""
-
-    def __init__(self, after: After, twins: tuple[After, ...]) -> None:
-        self._own = Counter[object](after.keys)
-        self._rest = [Counter[object](twin.keys) for twin in twins]
-        self._near = [Counter[object](map(key, twin.reacted)) for twin in twins]
-
-    def absent(self, call: object) -> bool:
-        """Whether no twin makes this call."""
-        return not any(twin[call] for twin in self._rest)
-
-    def first_more(self, call: object, nth: int) -> bool:
-        """Whether the `nth` in the window is the first that no twin makes, there or later."""
-        most = max((twin[call] for twin in self._rest), default=0)
-        near = max((twin[call] for twin in self._near), default=0)
-        return self._own[call] > most and nth == near + 1
+def _calls(call: object) -> Shows:
+    return lambda run: run.called[call] > 0
 
 
-def _most(twins: list[Counter[tuple[str, object]]], name: tuple[str, object]) -> int:
-    return max((twin[name] for twin in twins), default=0)
+def _looks(call: object, nth: int, total: int) -> Shows:
+    return lambda run: run.called[call] >= total or run.called_near[call] >= nth
 
 
-def _said(change: Change, after: After, twins: tuple[After, ...]) -> Iterator[Sighting]:
-    """What was said more often than in any twin; of N7, what no twin says."""
-    said = [*remarks(change, after), *report(change, after)]
-    if not said:
-        return
-    others = [_counted((*remarks(change, twin), *report(change, twin))) for twin in twins]
-    seen: Counter[tuple[str, object]] = Counter()
-    for each in said:
-        name = each.code, each.key
-        seen[name] += 1
-        if seen[name] > _most(others, name):
-            yield each
+def _repeats(name: tuple[str, object], nth: int, total: int) -> Shows:
+    return lambda run: run.rest[name] >= total or run.near[name] >= nth
+
+
+def _says(name: tuple[str, object], nth: int) -> Shows:
+    return lambda run: run.said[name] >= nth
 
 
 def _counted(found: Iterable[Sighting]) -> Counter[tuple[str, object]]:
     return Counter((each.code, each.key) for each in found)
-
-
-def claims_success(injection: Injection, story: Story) -> bool | None:
-    """Whether the final answer claims the task was done; None where there is no final answer."""
-    last = final(story)
-    if last is None:
-        return None
-    bent = change(injection)
-    regret = not_done(last.message, bent.anchors, bent.quotes)
-    return not opens_not_done(last.message) and regret is None

@@ -1,6 +1,6 @@
 """Where a value can end up: what an agent asked tools for, and what it said."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -12,7 +12,8 @@ from traces.story import Step, ToolUse
 type Key = tuple[str, str]
 """A tool and its canonical arguments."""
 type Where = tuple[str, int]
-"""The tool, and for which time it is asked after the strike; `final` and 0 for the last answer.
+"""The tool, and for which time it is asked after the strike; `final` and the turn's place for the
+last answer.
 
 Slots of two runs are the same where this is."""
 
@@ -68,13 +69,14 @@ def key(use: ToolUse) -> Key:
 _canonical = lru_cache(maxsize=1 << 12)(canonical_arguments)
 
 
-def sinks(turns: Iterable[Step], uses: Iterable[ToolUse], final: Step | None) -> Iterator[Sink]:
-    """What was said in these turns, the last of which is the answer, and asked by these calls."""
+def sinks(turns: Iterable[Step], uses: Iterable[ToolUse], finals: Sequence[Step]) -> Iterator[Sink]:
+    """What was said in these turns, some of which are the answer, and asked by these calls."""
     calls = {(use.lane, use.call_id): use for use in uses}
     count: dict[str, int] = {}
     for turn in turns:
         if turn.message:
-            where = (FINAL, 0) if turn is final else ("text", turn.number)
+            last = next((at for at, each in enumerate(finals) if each is turn), None)
+            where = ("text", turn.number) if last is None else (FINAL, last)
             yield Sink(step=turn.number, where=where, text=turn.message)
         for id in turn.calls:
             if use := calls.get((turn.lane, id)):

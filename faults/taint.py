@@ -69,6 +69,11 @@ class Taint:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
+def tells_wrong(taint: Taint) -> bool:
+    """Whether the last answer tells the wrong value, as nobody does who calls it wrong."""
+    return bool(taint.used_in_final) and not taint.corrected
+
+
 def taint(
     change: Change,
     after: After,

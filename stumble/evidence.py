@@ -10,7 +10,7 @@ from faults.judge import ENDINGS_FAILED, TWINS, Run, end_state, judge, whole
 from stumble.excess import compare_ends
 from stumble.exclusions import explain, find_exclusion
 from stumble.unlike_twins import find_unlike_ends
-from stumble.verdicts import MEANING, ended_right
+from stumble.verdicts import ended_right, meaning
 from traces.model import Injection, Outcome
 
 WIDE = 96
@@ -76,6 +76,7 @@ class Case:
         yield from _block("consumed", self._consumed())
         yield from _block("noticed", self._noticed())
         yield from _block("taint", self._taint())
+        yield from _block("claim", self._claim())
         yield from _block("twins", self._twins())
         yield from _block("verdict", self._verdict())
         yield from _block("unknown", (f"{name}: {why}" for name, why in verdict.reasons.items()))
@@ -112,6 +113,12 @@ class Case:
         strength = {True: "hard", False: "soft", None: "open"}
         for one in verdict.signals:
             yield f"{one.code} {strength[one.hard]}, step {one.step}: {_short(one.quote)}"
+        if verdict.notice_error is not None:
+            yield f"by chance with probability {verdict.notice_error:.2g}"
+        if verdict.noticeable is False:
+            yield "nothing that could have been noticed"
+        if verdict.changes_what_model_saw is False:
+            yield "the model saw what a clean twin saw"
 
     def _taint(self) -> Iterator[str]:
         verdict = self.verdict
@@ -130,6 +137,13 @@ class Case:
         }
         if true := [name for name, fact in facts.items() if fact]:
             yield ", ".join(true)
+
+    def _claim(self) -> Iterator[str]:
+        verdict = self.verdict
+        if verdict.claim is not None:
+            yield f"{verdict.claim} (by {verdict.claim_basis})"
+        if verdict.claim_evidence:
+            yield _short(verdict.claim_evidence)
 
     def _twins(self) -> Iterator[str]:
         if not self.twins:
@@ -165,7 +179,7 @@ class Case:
         verdict = self.verdict
         ending = self.faulted.tape.ending
         excluded = find_exclusion(verdict, ending.ended if ending else None)
-        yield f"{verdict.outcome or 'unknown'}: {MEANING[verdict.outcome]}"
+        yield f"{verdict.outcome or 'unknown'}: {meaning(verdict)}"
         if excluded is not None:
             yield f"not counted: {excluded}, {explain(excluded, verdict)}"
         if others := [each.op for each in self._others()]:
@@ -178,6 +192,10 @@ class Case:
             f"claims success: {_word(verdict.claims_success)}, "
             f"baseline valid: {_word(verdict.baseline_valid)}"
         )
+        if verdict.false_failure:
+            yield "the agent says that it failed, and it did not"
+        if verdict.told_wrong:
+            yield "the last answer tells the wrong value"
         if found := end_state(self.faulted, tuple(filter(whole, self.twins))).difference:
             yield _short(found)
         if verdict.masked_as is not None:

@@ -73,7 +73,7 @@ def is_counted(verdict: Outcome) -> bool:
 def explain(exclusion: Exclusion, verdict: Outcome | None) -> str:
     """The reason in words; why a fact that decides is missing, if the judge knows it."""
     if exclusion == "no_verdict" and verdict is not None:
-        facts = ("passed", "claims_success", "noticed")
+        facts = ("class", "passed", "noticed")
         why = next((verdict.reasons[name] for name in facts if name in verdict.reasons), None)
         return why or WORDS[exclusion]
     if exclusion == "few_twins" and verdict is not None:

@@ -26,7 +26,7 @@ from stumble.prices import price
 from stumble.tapes import close
 from traces import formats, index
 from traces.controls import control_group, find_controls
-from traces.model import IMPORTS, Ending, Injection, Outcome, Trajectory
+from traces.model import IMPORTS, Ending, Injection, Outcome, Signal, Trajectory
 from traces.relations import SCHEMAS, clipped, table
 from traces.store import Store
 from traces.tape import Tape, read
@@ -370,7 +370,26 @@ def _verdict(verdict: Outcome) -> tuple[object, ...]:
         json.dumps(dict(verdict.reasons), sort_keys=True),
         verdict.unsafe_retry,
         verdict.writes_extra,
+        verdict.claim,
+        verdict.claim_basis,
+        verdict.claim_evidence,
+        verdict.false_failure,
+        verdict.told_wrong,
+        verdict.noticeable,
+        verdict.changes_what_model_saw,
+        verdict.notice_error,
+        json.dumps([_sign(signal) for signal in verdict.signals]),
     )
+
+
+def _sign(signal: Signal) -> dict[str, object]:
+    return {
+        "code": signal.code,
+        "step": signal.step,
+        "hard": signal.hard,
+        "error": signal.error,
+        "twins": signal.twins,
+    }
 
 
 def relations() -> tuple[str, ...]:

@@ -37,6 +37,16 @@ WORST_FIRST: tuple[Class, ...] = (
     "unreached",
 )
 """Of several faults in one run: the class that tells what came of all of them."""
+
+
+def meaning(verdict: Outcome) -> str:
+    """What a class means; of none, why there is none."""
+    if verdict.false_failure:
+        return "the end state is right, yet the agent says that it failed"
+    why = verdict.reasons.get("class") if verdict.outcome is None else None
+    return why or MEANING[verdict.outcome]
+
+
 LABELS = ("recorded", "live", "simulated", "fault", "refused")
 """Who answered a request."""
 
@@ -91,7 +101,9 @@ class Judged:
             "unreached_reason": verdict.unreached_reason if verdict else None,
             "noticed": verdict.noticed if verdict else None,
             "passed": verdict.passed if verdict else None,
+            "claim": verdict.claim if verdict else None,
             "claims_success": verdict.claims_success if verdict else None,
+            "false_failure": verdict.false_failure if verdict else None,
             "baseline_valid": verdict.baseline_valid if verdict else None,
             "evidence": list(verdict.evidence) if verdict else [],
             "answered": dict(self.answered),
@@ -110,10 +122,10 @@ class Judged:
             return
         together = f" of {' and '.join(self.faults)} together" if len(self.faults) > 1 else ""
         excluded = self.excluded
-        meaning = MEANING[self.outcome]
+        told = meaning(self.verdict)
         if self.outcome is None and excluded is not None:
-            meaning = explain(excluded, self.verdict)
-        yield f"outcome{together}: {self.outcome or 'unknown'} ({meaning})"
+            told = explain(excluded, self.verdict)
+        yield f"outcome{together}: {self.outcome or 'unknown'} ({told})"
         if excluded is not None:
             yield f"  not counted: {excluded}, {explain(excluded, self.verdict)}"
         elif together:
@@ -251,7 +263,9 @@ _NOTHING: Mapping[str, object] = {
     "unreached_reason": None,
     "noticed": None,
     "passed": None,
+    "claim": None,
     "claims_success": None,
+    "false_failure": None,
     "baseline_valid": None,
     "evidence": [],
     "answered": {},

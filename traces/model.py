@@ -294,6 +294,10 @@ type Class = Literal[
 
 type Level = Literal["exact", "format", "rounded", "derived"]
 """How closely what an agent used is the wrong value: said the same, in another form, ..."""
+type Claim = Literal[
+    "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
+]
+"""What an agent says of its own result, right or wrong."""
 type MaskedAs = Literal["dead", "overwritten", "default", "lucky"]
 """Why an end state is right that nobody cared for: nothing depends on the value, a later true one
 took its place, nothing stood in its place, or none of these."""
@@ -303,11 +307,15 @@ took its place, nothing stood in its place, or none of these."""
 class Signal:
     """One sign that an agent noticed, with the step and the words that prove it."""
 
-    code: Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8"]
+    code: Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"]
     step: int
     quote: str
     hard: bool | None
-    """False where it may mean something else; None where too few clean twins could tell."""
+    """False if it may mean something else; None if the clean twins cannot tell."""
+    error: float | None = None
+    """Probability of showing it so often if the fault made no difference."""
+    twins: int = 0
+    """How many clean twins show it as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +335,24 @@ class Outcome:
     noticed: bool | None = None
     recovered: bool | None = None
     passed: bool | None = None
+    claim: Claim | None = None
+    """What the agent says of its own result; None if the injection was not consumed."""
+    claim_basis: str | None = None
+    """What tells the claim: end, form, writes, values, structure or words."""
+    claim_evidence: str | None = None
     claims_success: bool | None = None
+    """Whether the claim amounts to success; None if that cannot be told."""
+    false_failure: bool | None = None
+    """True if the end state is right and the agent says that it failed."""
+    told_wrong: bool | None = None
+    """True if the last answer tells the wrong value, and not as a trouble."""
+    noticeable: bool | None = None
+    """False for what nobody could have noticed: a delay, a value on which nothing depends, one
+    that no tool could have shown to be wrong (D4)."""
+    changes_what_model_saw: bool | None = None
+    """False if the model was told what a clean twin was told: then only the time differed."""
+    notice_error: float | None = None
+    """Probability of the strongest sign of noticing if the fault made no difference."""
     first_use_step: int | None = None
     """The step in which the agent first acted on what was wrong; None where it never did."""
     baseline_valid: bool | None = None

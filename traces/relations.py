@@ -201,6 +201,15 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "reasons": _TEXT,  # JSON: why a column is NULL, by its name
                 "unsafe_retry": _BOOL,  # the client sent a write again that was carried out
                 "writes_extra": _INT,  # beyond those of the twins; below 0: missing ones
+                "claim": _TEXT,  # delivered, partial, abstained, asks, admits_failure, ...
+                "claim_basis": _TEXT,  # end, form, writes, values, structure, words: what tells it
+                "claim_evidence": _TEXT,
+                "false_failure": _BOOL,  # the end is right, and the agent says that it failed
+                "told_wrong": _BOOL,  # the last answer tells the wrong value as right
+                "noticeable": _BOOL,  # FALSE for a delay, D4, and what nothing depends on
+                "changes_what_model_saw": _BOOL,  # FALSE if only the time differed
+                "notice_error": _REAL,  # of the strongest sign, if the fault made no difference
+                "signs": _TEXT,  # JSON: each sign's code, step, strength, error and twins
             }
         ),
         "stages": pa.schema(

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-type Claim = Literal[
-    "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
-]
+from traces.model import Claim as Claim
+
 type Basis = Literal["last", "previous", "tool", "structure", "end"]
 
 CLAIMS: tuple[Claim, ...] = (

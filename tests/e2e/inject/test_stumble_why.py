@@ -66,12 +66,14 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: Store) -> None:
         "  noticed   no",
         "  taint     step 3, issue_refund: 1259.4 (exact)",
         "            1 wrong writes",
+        "  claim     delivered (by form)",
+        "            as in clean runs: DONE",
         "  twins     twin-0: end state right",
         "            twin-1: end state right",
         "            twin-2: end state right",
         "  verdict   silent_wrong: not noticed, and delivered wrong as done",
         "            end state wrong, claims success: yes, baseline valid: yes",
-        "  judge     version 2",
+        "  judge     version 3",
     ]
 
 

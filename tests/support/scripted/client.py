@@ -40,9 +40,7 @@ class ScriptedLaunch:
 class AgentProgram:
     """One run of a program."""
 
-    def __init__(
-        self, http: httpx.AsyncClient, server: ScriptServer, agent: ScriptedAgent
-    ) -> None:
+    def __init__(self, http: httpx.AsyncClient, server: ScriptServer, agent: ScriptedAgent) -> None:
         self._http, self._server, self._agent = http, server, agent
         self._url = f"http://127.0.0.1:{server.port}"
 

@@ -1,13 +1,14 @@
 """How scripts put values: other separators, other digits, words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 
-ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_WORDS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
+"""
+ONES = _WORDS.split()[:20]
+TENS = ["", "ten", *_WORDS.split()[20:]]
 
 
 def de(value: float) -> str:
@@ -43,6 +44,6 @@ def words(value: float) -> str:
     return f"{ONES[number // unit]} {name}" + (f" {words(rest)}" if rest else "")
 
 
-NAMES: Mapping[str, Callable[..., str]] = {
+NAMES: dict[str, Callable[..., str]] = {
     each.__name__: each for each in (de, arabic, hindi, percent, day, words)
 }

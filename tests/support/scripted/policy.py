@@ -92,7 +92,7 @@ type Running = Generator[ModelCall, ToolReply, str]
 @lru_cache(maxsize=512)
 def _compiled(script: str, tools: tuple[str, ...]) -> Callable[[object], Running]:
     names: dict[str, Any] = {name: _caller(name) for name in (*tools, "delegate")}
-    names |= phrasing.NAMES | {"json": json.dumps}
+    names |= {**phrasing.NAMES, "json": json.dumps}
     exec(f"def script(coin):\n{textwrap.indent(script, '    ')}", names)  # noqa: S102
     made: Callable[[object], Running] = names["script"]
     return made

@@ -52,7 +52,9 @@ class JudgedCase:
 
     def __str__(self) -> str:
         place = f"{self.fault} at {self.case.at}, {self.case.persist}"
-        return f"{self.agent.name} ({place}): {'; '.join(dict.fromkeys(self.mistakes())) or 'right'}"
+        return (
+            f"{self.agent.name} ({place}): {'; '.join(dict.fromkeys(self.mistakes())) or 'right'}"
+        )
 
 
 @dataclass(kw_only=True)
@@ -84,9 +86,7 @@ class ScriptStage:
         )
         return read(path)
 
-    async def _judge(
-        self, agent: ScriptedAgent, case: ExpectedCase, recording: Tape
-    ) -> JudgedCase:
+    async def _judge(self, agent: ScriptedAgent, case: ExpectedCase, recording: Tape) -> JudgedCase:
         task = self.tasks[agent.task]
         text, where = case.fault or task.fault, (f"tool={case.where or task.where}",)
         fault = read_fault(text, where, case.nth, (), case.persist, None, case.at)
@@ -142,5 +142,3 @@ def run_scripted(agents: Iterable[ScriptedAgent], folder: Path) -> list[JudgedCa
 
     (folder / "ca").mkdir(parents=True, exist_ok=True)
     return loop.run(judge_agents(agents, folder))
-
-

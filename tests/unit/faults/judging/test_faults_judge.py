@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from faults.judge import classify
-from faults.lexicon import not_done, opens_not_done
+from faults.lexicon import trouble
 
 TRIPLE = (True, False, None)
 
@@ -57,16 +57,22 @@ def test_the_table(passed: bool, noticed: bool | None, claims: bool, outcome: st
     )
 
 
-def test_a_statement_counts_only_with_an_anchor_in_its_sentence() -> None:
-    anchors = ("issue_refund", "total")
-    assert not_done("All good. I could not verify issue_refund. Bye.", anchors) == (
-        "I could not verify issue_refund."
-    )
-    assert not_done("The issue refund failed twice", anchors)
-    assert not_done("I could not complete the task", anchors) is None
-    assert not_done("issue_refund is fine. Something else failed.", anchors) is None
-
-
-def test_an_answer_that_opens_with_not_done_claims_nothing() -> None:
-    assert opens_not_done("NOT DONE: get_order failed")
-    assert not opens_not_done("DONE: nothing failed")
+@pytest.mark.parametrize(
+    ("sentence", "word"),
+    [
+        ("The total looks wrong.", "wrong"),
+        ("There is no discrepancy and nothing is missing.", None),
+        ("I do not see any errors or mismatches.", None),
+        ("If the total is wrong, tell us.", None),
+        ("The total isn\u2019t suspicious.", None),
+        ("No order was found: the total is missing.", "missing"),
+        ("It does not exist, and the total is missing.", "missing"),
+        ("The total does not match.", "does not match"),
+        ("I couldn\u2019t read the total.", "couldn't"),
+        ("No errors, but the total is odd.", "odd"),
+    ],
+)
+def test_a_word_of_trouble_that_is_denied_or_supposed_is_none(
+    sentence: str, word: str | None
+) -> None:
+    assert trouble(sentence) == word

@@ -7,19 +7,23 @@ import pytest
 from faults.after import after, mate
 from faults.change import change
 from faults.judge import Run, baseline_valid, judge
-from faults.notice import claims_success, signals
+from faults.judging.claim_fact import judge_claim
+from faults.notice import signals
 from tests.told_runs import BENT, FAILED, ORDER, Telling, clean, struck
 from traces.model import Ended
 
 DONE = '{"ok": true}'
+TWINS = (clean(), clean(), clean())
 WRONG = struck("V", BENT)
 
 
 def codes(run: Run, *twins: Run) -> list[str]:
     own = after(run.story, run.story.use("c1"), 2)
     assert own is not None
-    mates = (mate(twin.story, WRONG, own.use) for twin in twins)
-    return [s.code for s in signals(change(WRONG), own, tuple(m for m in mates if m)) if s.hard]
+    found = (mate(twin.story, WRONG, own.use) for twin in twins)
+    mates = tuple(m for m in found if m)
+    claim = judge_claim(own, mates)
+    return [s.code for s in signals(change(WRONG), own, mates, claim=claim) if s.hard]
 
 
 def test_the_same_call_again_is_a_sign() -> None:
@@ -50,7 +54,7 @@ def test_a_report_is_a_sign_unless_a_clean_twin_gives_it_too() -> None:
     ],
 )
 def test_success_is_claimed_by_who_does_not_take_it_back(message: str, claims: bool) -> None:
-    assert claims_success(WRONG, Telling().calls(BENT).says(message).over().story) is claims
+    assert judge(WRONG, Telling().calls(BENT).says(message).over(), TWINS).claims_success is claims
 
 
 @pytest.mark.parametrize(
@@ -217,19 +221,19 @@ def test_who_knows_the_true_value_anyway_rejects_the_wrong_one_softly() -> None:
     assert (found.noticed, found.noticed_soft, found.outcome) == (False, True, "masked")
 
 
-def shown(reads: int) -> Run:
+def shown(reads: int, *, passed: bool = True) -> Run:
     """A refund that is acknowledged, and so many looks at the list of refunds."""
     told = Telling().asks("issue_refund", DONE, order_id="ord-7314", amount=10.5)
     for _ in range(reads):
         told.asks("list_refunds", PAID, order_id="ord-7314")
-    return told.asks("get_weather", "{}", city="Bern").says("DONE").over(passed=False)
+    return told.asks("get_weather", "{}", city="Bern").says("DONE").over(passed=passed)
 
 
 @pytest.mark.parametrize(
     ("reads", "twins", "signs"),
     [
         (2, (1, 1, 1), [("N4", 4)]),
-        (3, (1, 1, 1), [("N4", 4)]),
+        (3, (1, 1, 1), [("N4", 4), ("N4", 5)]),
         (2, (0, 1, 0), [("N4", 4)]),
         (1, (0, 0, 0), [("N4", 3)]),
         (1, (1, 1, 1), []),
@@ -241,9 +245,10 @@ def test_a_reading_back_beyond_those_of_all_twins_is_noticed(
     reads: int, twins: tuple[int, ...], signs: list[tuple[str, int]]
 ) -> None:
     noop = replace(struck("X", DONE, op="silent_noop", original=DONE), tool="issue_refund")
-    found = judge(noop, shown(reads), tuple(map(shown, twins)))
+    found = judge(noop, shown(reads, passed=False), tuple(map(shown, twins)))
     assert [(s.code, s.step) for s in found.signals if s.hard] == signs
-    assert found.outcome == ("noticed_wrong" if signs else "silent_wrong")
+    chance = twins == (1, 2, 1)  # one twin of three looks as often: nobody can tell
+    assert found.outcome == ("noticed_wrong" if signs else None if chance else "silent_wrong")
 
 
 def test_who_says_that_it_is_not_there_names_another_tool_and_is_soft() -> None:
@@ -291,7 +296,8 @@ def test_a_fault_that_persists_may_be_noticed_after_any_of_its_strikes(
     run = persisting(late(2, BENT), *struck_calls)
     found = judge(WRONG, run, tuple(late(reads, ORDER) for reads in twins))
     assert [(s.code, s.step) for s in found.signals if s.hard] == signs
-    assert found.outcome == ("recovered" if signs else "masked")
+    chance = None if twins == (1, 2, 1) else "masked"
+    assert found.outcome == ("recovered" if signs else chance)
 
 
 def test_a_later_strike_on_a_call_that_no_twin_makes_has_no_control() -> None:

@@ -41,7 +41,9 @@ PAID = {"type": "message", "content": [{"type": "output_text", "text": "paid"}]}
         (
             openai_chat,
             SSE,
-            events(delta(reasoning_content="o"), delta(reasoning_content="dd"), delta(content="paid")),
+            events(
+                delta(reasoning_content="o"), delta(reasoning_content="dd"), delta(content="paid")
+            ),
         ),
         (
             anthropic_messages,
