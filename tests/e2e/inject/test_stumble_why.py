@@ -71,6 +71,8 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: Store) -> None:
         "  twins     twin-0: end state right",
         "            twin-1: end state right",
         "            twin-2: end state right",
+        "            ends wrong: 1 of 1 with the fault, 0 of 3 clean twins; a fault that does "
+        "nothing gives as much with p = 0.25",
         "  verdict   silent_wrong: not noticed, and delivered wrong as done",
         "            end state wrong, claims success: yes, baseline valid: yes",
         "  judge     version 3",
