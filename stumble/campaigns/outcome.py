@@ -53,7 +53,8 @@ class Outcome:
             return Exits.BUDGET
         if not sum(_count(row, "fired") for row in self.recovery):
             return Exits.DIVERGED if self.standing.diverged else Exits.NOTHING_FIRED
-        if any(row["reason"] in ("few_traces", "nothing_judged") for row in self.recovery):
+        # Of all rates the silent one has the most cases: where it has no interval, none has.
+        if any(row["silent_rate_lo"] is None for row in self.recovery):
             return Exits.NOT_ENOUGH
         return Exits.OK
 
@@ -141,7 +142,7 @@ class Outcome:
         if not self.finished:
             more = " --max-cost USD" if now.capped else ""
             yield f"go on with: stumble campaign {shlex.quote(name)}{more}"
-        if any(row["reason"] == "few_traces" for row in self.recovery):
+        if any(row["silent_rate_reason"] == "few_traces" for row in self.recovery):
             yield "fewer than 5 traces: rates without intervals; add traces rather than repetitions"
         yield f"ask more: stumble sql \"select * from trajectories where campaign = '{name}'\""
 
