@@ -50,4 +50,6 @@ class Misses:
             return f"nothing recorded for {request.method} {request.url}"
         spent = self._index.spent(request, COMPARED)
         near = (*self._index.near(COMPARED), *self._lost)
-        return explain(request, near if spent is None else (spent,), self._rules)
+        return explain(
+            request, near if spent is None else (spent,), self._rules, self._index.comparison
+        )

@@ -23,6 +23,7 @@ from traces.model import (
     Trajectory,
     Transport,
 )
+from traces.redactions import Redaction
 from traces.tape import older
 from traces.tape.frames import Frame
 from traces.tape.payload import edit, headers, unpack, whole
@@ -117,7 +118,7 @@ def body(said: Any, bodies: Mapping[int, bytes]) -> bytes:
     raise TypeError("a body is bytes, pieces or a delta")
 
 
-KNOWN = frozenset((*range(1, 8), 9))
+KNOWN = frozenset((*range(1, 8), 9, 10))
 """The kinds of facts that are known; what others say is left out."""
 
 
@@ -132,6 +133,7 @@ class Folder:
         self.verbatim = False
         self.injections: list[Injection] = []
         self.marks: list[Mark] = []
+        self.redactions: list[Redaction] = []
         self.ending: Ending | None = None
         self.spans: dict[int, tuple[int, int]] = {}
         self._said: dict[int, _Said] = {}
@@ -168,6 +170,8 @@ class Folder:
                 self.ending = whole(Ending, value)
             case 9:
                 self.marks.append(whole(Mark, value))
+            case 10:
+                self.redactions += [whole(Redaction, each) for each in value]
         return of
 
     def _request(self, value: dict[str, Any]) -> int:
