@@ -69,7 +69,7 @@ def test_runs_with_an_error_pass_less_often(real: Sql) -> None:
     assert [each[2:5] for each in found] == [(False, 164, 75), (True, 36, 9)]
     for _, _, _, _, _, _, rate, low, high, reason in found:
         assert low < rate < high
-        assert reason is None
+        assert reason in (None, "conservative")
 
 
 def test_every_step_of_the_agent_is_counted_and_no_other(real: Sql) -> None:
