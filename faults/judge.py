@@ -4,7 +4,7 @@ The table is total and exclusive over all combinations of its inputs; what it ne
 not have makes the verdict unknown, never a pass.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -84,12 +84,16 @@ def classify(
 
 
 def judge(
-    injection: Injection, faulted: Run, twins: tuple[Run, ...], peers: Sequence[Run] = ()
+    injection: Injection,
+    faulted: Run,
+    twins: tuple[Run, ...],
+    peers: Callable[[], Iterable[Run]] = lambda: (),
 ) -> Outcome:
     """The verdict on one injection against its clean twins; one cut off is no control.
 
-    `peers` are other runs of the same experiment that the same fault struck at the same place: by
-    them a sign that comes and goes in clean runs can be told from one that the fault brings.
+    `peers` gives the other faulted runs of the same experiment: by those that the same fault struck
+    at the same call, a sign that comes and goes in clean runs can be told from one that the fault
+    brings.
     """
     twins = tuple(twin for twin in twins if whole(twin))
     found = consumption(injection, faulted.story, faulted.tape.exchanges)
@@ -294,7 +298,7 @@ def _look(
     faulted: Run,
     twins: tuple[Run, ...],
     found: Consumption,
-    peers: Sequence[Run],
+    peers: Callable[[], Iterable[Run]],
 ) -> _Seen:
     if not found.consumed:
         why = "it was not consumed" if found.consumed is False else found.why
@@ -315,8 +319,15 @@ def _look(
         endings=endings,
     )
     declared = faulted.tape.trajectory.equivalent
-    also = _peers(peers)
-    first = signals(bent, own, mates, claim=claim, enough=enough, equivalent=declared, peers=also)
+    first = signals(
+        bent,
+        own,
+        mates,
+        claim=claim,
+        enough=enough,
+        equivalent=declared,
+        peers=lambda: _peers(injection, faulted, peers()),
+    )
     later = _told_again(injection, faulted, twins, claim) if enough else ()
     told = _distinct((*first, *later))
     spoken = any(one.hard for one in told if one.code in ("N5", "N6", "N7"))
@@ -355,19 +366,29 @@ def _open_signs(told: Iterable[Signal]) -> str:
     return next(named, "")
 
 
-def _peers(runs: Iterable[Run]) -> tuple[Peer, ...]:
-    """The runs of the same fault that got as far as their model, after their first strike."""
+def _peers(injection: Injection, faulted: Run, runs: Iterable[Run]) -> tuple[Peer, ...]:
+    """The other runs that this fault struck at this call, and whose model saw it."""
     found = []
     for each in runs:
-        struck = next(iter(each.tape.injections), None)
+        struck = next((i for i in each.tape.injections if _is_like(i, injection)), None)
         use = each.story.use(struck.call_id or "") if struck else None
-        if struck is None or use is None:
+        if struck is None or use is None or each.tape.trajectory.id == faulted.tape.trajectory.id:
             continue
         heard = consumption(struck, each.story, each.tape.exchanges)
         own = after(each.story, use, heard.seq) if heard.consumed else None
         if own is not None:
             found.append(Peer(change=change(struck), after=own))
     return tuple(found)
+
+
+def _is_like(one: Injection, other: Injection) -> bool:
+    """Whether two runs were struck alike: by one operator, at one call, as often."""
+    return (one.op, one.place, one.call_id, one.persist) == (
+        other.op,
+        other.place,
+        other.call_id,
+        other.persist,
+    )
 
 
 def _changed(injection: Injection, own: After, mates: Sequence[After]) -> bool | None:

@@ -28,7 +28,7 @@ is absent from the twins, whose first is not. Another source (N3) is there or no
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from faults.after import After
 from faults.change import Change
@@ -58,13 +58,17 @@ def signals(
     claim: ClaimFact,
     enough: bool = True,
     equivalent: Equivalent | None = None,
-    peers: Sequence[Peer] = (),
+    peers: Callable[[], Sequence[Peer]] = lambda: (),
 ) -> tuple[Signal, ...]:
     """N1 to N7 and N9; `enough` twins make them hard or soft, too few leave that unknown."""
     declared = equivalent or {}
     own = _Signs(change, after, twins, declared)
     controls = [_Signs(change, twin, twins, declared) for twin in twins]
-    others = [_Signs(peer.change, peer.after, twins, declared) for peer in peers]
+
+    @cache
+    def others() -> Sequence[_Signs]:
+        return [_Signs(peer.change, peer.after, twins, declared) for peer in peers()]
+
     found = [
         *_held(own.acts(), controls, others),
         *_held(own.remarks(), controls, others),
@@ -89,14 +93,18 @@ type Shows = Callable[["_Signs"], bool]
 def _held(
     found: Iterable[tuple[Sighting, Shows]],
     controls: Sequence["_Signs"],
-    others: Sequence["_Signs"],
+    others: Callable[[], Sequence["_Signs"]],
 ) -> Iterator[Signal]:
-    """The signs that are more than what the twins show; open where chance may be all."""
+    """The signs that are more than what the twins show; open if chance may be all.
+
+    Other runs are looked at only for a sign that comes and goes in the twins.
+    """
     for sign, shows in found:
         shown = sum(map(shows, controls))
         if controls and shown == len(controls):
             continue
-        error = _error(shown, sum(map(shows, others)), controls, len(others))
+        peers = others() if shown else ()
+        error = _error(shown, sum(map(shows, peers)), controls, len(peers))
         hard = sign.hard if not shown or error <= RANDOM else None if sign.hard else False
         yield Signal(
             code=sign.code, step=sign.step, quote=sign.quote, hard=hard, error=error, twins=shown

@@ -1,7 +1,7 @@
 """Why an injection was judged as it was: the chain of evidence, told anew from the tapes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from faults.change import change
@@ -213,13 +213,18 @@ MASKED = {
 }
 
 
-def case(injection: Injection, faulted: Run, twins: tuple[Run, ...]) -> Case:
+def case(
+    injection: Injection,
+    faulted: Run,
+    twins: tuple[Run, ...],
+    peers: Callable[[], Iterable[Run]] = lambda: (),
+) -> Case:
     """The case of one injection, judged now."""
     return Case(
         injection=injection,
         faulted=faulted,
         twins=twins,
-        verdict=judge(injection, faulted, twins),
+        verdict=judge(injection, faulted, twins, peers),
     )
 
 

@@ -6,7 +6,7 @@ recorded elsewhere) and `.stumble/imports/`; nothing is known only to it.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import batched
 from pathlib import Path
@@ -26,7 +26,7 @@ from stumble.prices import price
 from stumble.tapes import close
 from traces import formats, index
 from traces.controls import control_group, find_controls
-from traces.model import IMPORTS, Ending, Injection, Outcome, Signal, Trajectory
+from traces.model import IMPORTS, Condition, Ending, Injection, Outcome, Signal, Trajectory
 from traces.relations import SCHEMAS, clipped, table
 from traces.store import Store
 from traces.tape import Tape, read
@@ -200,7 +200,7 @@ def _tables(each: Run, twins: "_Twins") -> Tables:
     mates = twins.of(each)
     judged = injections and run.condition != "clean" and run.source == "fork"
     struck = (i for i in injections if i.repeat_of is None) if judged else ()
-    verdicts = [judge(injection, each, mates) for injection in struck]
+    verdicts = [judge(injection, each, mates, lambda: twins.peers(each)) for injection in struck]
     rows["trajectories"] = [_graded(rows["trajectories"][0], each, mates, verdicts)]
     tables = {name: table(name, found) for name, found in rows.items() if found}
     # A clean twin is a control: the sham in it is what others are compared with.
@@ -233,10 +233,10 @@ def _graded(
     return tuple(facts.get(name, value) for name, value in zip(names, row, strict=True))
 
 
-def tried(store: Store, id: str) -> tuple[Run, tuple[Run, ...]]:
-    """A run of the store with its clean twins; FileNotFoundError where its tape is gone."""
-    each = run(read(store.tapes / f"{id}.tape"))
-    return each, _Twins({}, store).of(each)
+def tried(store: Store, id: str) -> tuple[Run, tuple[Run, ...], Callable[[], tuple[Run, ...]]]:
+    """A run with its clean twins, and what gives its peers; FileNotFoundError without its tape."""
+    each, twins = run(read(store.tapes / f"{id}.tape")), _Twins({}, store)
+    return each, twins.of(each), lambda: twins.peers(each)
 
 
 def all_tried(store: Store) -> Iterator[tuple[Run, tuple[Run, ...]]]:
@@ -259,29 +259,40 @@ class _Twins:
 
     def __init__(self, runs: Mapping[str, Run], store: Store) -> None:
         self._store = store
-        self._batch: dict[str, dict[str, Run]] = defaultdict(dict)
-        self._groups: dict[str, tuple[Run, ...]] = {}
+        self._batch: dict[tuple[str, Condition], dict[str, Run]] = defaultdict(dict)
+        self._groups: dict[tuple[str, Condition], tuple[Run, ...]] = {}
         for id, each in runs.items():
             group = control_group(*_facts(each))
-            if group is not None and each.tape.trajectory.condition == "clean":
-                self._batch[group][id] = each
+            if group is not None:
+                self._batch[group, each.tape.trajectory.condition][id] = each
 
     def of(self, each: Run) -> tuple[Run, ...]:
         """Those that its experiment has of it; none for a run that is no fork."""
         group = control_group(*_facts(each))
         if group is None:
             return ()
-        if group not in self._groups:
-            self._groups[group] = self._all(group)
-        return find_controls(each, self._groups[group], _facts)
+        return find_controls(each, self._all(group, "clean"), _facts)
 
-    def _all(self, group: str) -> tuple[Run, ...]:
-        here = self._batch[group]
+    def peers(self, each: Run) -> tuple[Run, ...]:
+        """The faulted runs of its fork, which end together.
+
+        Those of a campaign do not: a verdict would depend on how many of them were over.
+        """
+        group = control_group(*_facts(each))
+        run = each.tape.trajectory
+        return () if group is None or run.campaign else self._all(group, run.condition)
+
+    def _all(self, group: str, condition: Condition) -> tuple[Run, ...]:
+        if (group, condition) not in self._groups:
+            self._groups[group, condition] = self._read(group, condition)
+        return self._groups[group, condition]
+
+    def _read(self, group: str, condition: Condition) -> tuple[Run, ...]:
+        here = self._batch[group, condition]
         with self._store.reading() as connection:
             ids = connection.execute(
-                "select trajectory_id from trajectories"
-                " where control_group = ? and condition = 'clean'",
-                [group],
+                "select trajectory_id from trajectories where control_group = ? and condition = ?",
+                [group, condition],
             ).fetchall()
         paths = {id: self._store.tapes / f"{id}.tape" for (id,) in ids if id not in here}
         older = {id: run(read(path)) for id, path in paths.items() if path.exists()}

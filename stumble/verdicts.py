@@ -281,11 +281,13 @@ _NOTHING: Mapping[str, object] = {
 def findings(found: Branch, forked: Forked) -> Findings:
     """The verdicts on all faulted runs against the clean twins."""
     twins = tuple(run(read(twin.path)) for twin in forked.of("clean"))
+    ran = [(played, run(read(played.path))) for played in forked.of("fault")]
     judged = []
-    for played in forked.of("fault"):
-        faulted = run(read(played.path))
+    for played, faulted in ran:
         struck = [each for each in faulted.tape.injections if each.repeat_of is None]
-        verdicts = [judge(each, faulted, twins) for each in struck]
+        verdicts = [
+            judge(each, faulted, twins, lambda: [other for _, other in ran]) for each in struck
+        ]
         answers = faulted.tape.exchanges
         judged.append(
             Judged(

@@ -25,7 +25,9 @@ from faults.judging.claim_structure import structured_call
 from faults.judging.claim_types import SHOWN, MessageReading
 from faults.judging.closing import closing, last_said
 from faults.judging.final_turns import ToolTurn
+from faults.judging.polarity import is_polar, speaks_of_itself
 from faults.judging.written import WriteComparison, compare_writes
+from faults.lexicon import names
 from traces.model import Claim, Ending
 from traces.story import Story
 
@@ -208,6 +210,10 @@ def _is_readable(case: _Case) -> bool:
 
 def _by_answer(case: _Case, read: MessageReading) -> ClaimFact:
     """Clean runs write nothing, or this one another text: the answer is the deliverable."""
+    if is_polar(_whole(case.own.story), [_whole(twin.story) for twin in case.twins]):
+        return case.fact("delivered", True, "values", "it answers yes or no, as clean runs do")
+    if _may_be_the_answer(case, read):
+        return case.fact("unknown", None, "words", read.evidence)
     if read.claim in _NOT_DELIVERED and (read.is_explicit or case.values != "other"):
         return case.fact(read.claim, False, "words", read.evidence)
     if case.values == "absent":
@@ -222,6 +228,19 @@ def _by_answer(case: _Case, read: MessageReading) -> ClaimFact:
         return case.fact("none", None, "words", read.evidence)
     success = False if read.among and "delivered" not in read.among else None
     return case.fact("unknown", success, "words", read.evidence)
+
+
+def _may_be_the_answer(case: _Case, read: MessageReading) -> bool:
+    """Whether what reads like a failure may be what the tool said: `it is sold out`.
+
+    So where answers are statements without a value, the tool did not fail, and neither it nor the
+    speaker is named.
+    """
+    if read.claim != "admits_failure" or case.values is not None or case.writes.required:
+        return False
+    use = case.own.use
+    told = use is not None and (use.is_error or names(read.evidence, (use.tool,)))
+    return bool(case.twins) and not told and not speaks_of_itself(read.evidence)
 
 
 def _read_new(case: _Case) -> MessageReading:

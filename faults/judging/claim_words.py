@@ -38,7 +38,9 @@ ALIKE = 0.7
 SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _VALUE = re.compile(r"\d|[`\"\u300c]|[\u3040-\u9fff]\s?[A-Za-z]")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w")
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_MARK = r"\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0951-\u0957"
+"""Signs within words that are no letters: accents, and vowels of Arabic and Devanagari."""
+_WORD = re.compile(rf"(?:[^\W\d_]|[{_MARK}])+(?:'[^\W\d_]+)?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

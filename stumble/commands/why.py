@@ -37,11 +37,11 @@ def why(injection: str, as_json: bool) -> None:
         click.echo(f"warning: not indexed: {refused}", err=True)
     id, trajectory = _found(store, injection)
     try:
-        faulted, twins = indexing.tried(store, trajectory)
+        faulted, twins, peers = indexing.tried(store, trajectory)
     except (OSError, ValueError) as error:
         raise Wrong(f"{id}: its tape cannot be read: {error}") from None
     struck = next(each for each in faulted.tape.injections if each.id == id)
-    one = case(struck, faulted, twins)
+    one = case(struck, faulted, twins, peers)
     click.echo(printed(one) if as_json else "\n".join(one.lines()))
 
 

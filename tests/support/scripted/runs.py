@@ -99,7 +99,9 @@ class ScriptStage:
             agent=agent,
             case=case,
             fault=text,
-            verdicts=tuple(judge(each.tape.injections[0], each, twins) for each in struck),
+            verdicts=tuple(
+                judge(each.tape.injections[0], each, twins, lambda: runs) for each in struck
+            ),
             tapes=tuple(tapes),
         )
 
