@@ -55,6 +55,8 @@ def _enter(tree: Path, scratch: Path) -> None:
     os.environ["PYTHONPATH"] = str(tree)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # With the few examples of the quick tier some mistakes are not come upon.
+    os.environ["STUMBLE_TESTS"] = "thorough"
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
 
 

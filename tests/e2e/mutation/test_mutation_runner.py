@@ -21,6 +21,7 @@ def half(n):
 print("sums are loaded") if __name__ == "__main__" else None
 """
 TESTS = """\
+import os
 import subprocess
 import sys
 
@@ -38,6 +39,7 @@ def test_neither():
     assert sums.half(3) == 2
 
 def test_process():
+    assert os.environ["STUMBLE_TESTS"] == "thorough"
     ran = subprocess.run([sys.executable, "-m", "sums"], capture_output=True, timeout=30)
     assert ran.stdout == b"sums are loaded\\n"
 
