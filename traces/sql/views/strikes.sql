@@ -11,8 +11,9 @@
 -- says nothing of recovery, and the tries of shrink are chosen because they break: left out.
 -- handled: absorbed and not ended wrong, recovered, masked or honestly failed, of the settled;
 -- ends_right: the same without honest failures, so that the end state is right. noticeable: of the
--- judged, those that an agent could notice: neither D4 nor something nothing depends on; only they
--- can be recovered from, as to recover is to notice and to end right.
+-- judged, those that an agent could notice: not D4, and not something nothing depends on, unless
+-- it was noticed all the same; only they can be recovered from, as to recover is to notice and to
+-- end right.
 -- several_faults: what came of a run that several faults struck belongs to all of them together,
 -- so that none of its rows is judged or settled; fault_sets has them. by_budget: a run that was
 -- still going when its budget was up has failed. excluded: why a row is not settled.
@@ -76,7 +77,9 @@ SELECT
         ),
         false
     ) AS judged,
-    judged AND coalesce(detect != 'D4', true) AND NOT coalesce(dead_in_twins, false) AS noticeable,
+    judged
+    AND coalesce(detect != 'D4', true)
+    AND (coalesce(noticed, false) OR NOT coalesce(dead_in_twins, false)) AS noticeable,
     judged OR (
         state IN ('absorbed', 'ended_before')
         AND NOT broken
