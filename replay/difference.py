@@ -7,11 +7,9 @@ from itertools import accumulate
 from os.path import commonprefix
 from urllib.parse import parse_qsl, urlsplit
 
-from replay.alike import Blind
-from replay.compare import Comparison
+from replay.alike import blind
 from replay.match import BUILT_IN, Match
-from replay.rules import PLACES, Rules
-from traces.canonical import exact_value
+from replay.rules import Rules
 from traces.dialects import lens
 from traces.encoding import legible
 from traces.model import Exchange, Headers, Request, Response
@@ -22,31 +20,25 @@ _WINDOW = 40
 _MOST = 8
 _COMPARED = 1 << 22
 """Bytes of recorded requests that are compared with one that has no answer."""
-_ALL = Comparison((), BUILT_IN, ())
 _SAID = ("messages", "input", "system", "instructions", "contents", "prompt", "tools")
 """The fields of a model request that hold the conversation, in whatever dialect."""
 
 
 def nearest(
-    request: Request,
-    recorded: Iterable[Exchange],
-    rules: Rules = BUILT_IN,
-    comparison: Comparison = _ALL,
+    request: Request, recorded: Iterable[Exchange], rules: Rules = BUILT_IN
 ) -> Exchange | None:
     """The recorded exchange whose request has the fewest fields that differ.
 
     Of large ones only those nearest in size are compared, since an agent waits for this.
     """
-    path, near, blind = request.url.partition("?")[0], tuple(recorded), comparison.blind
-    now = _asked(request, rules, blind)
+    path, now, near = request.url.partition("?")[0], _asked(request, rules), tuple(recorded)
     same = [x for x in near if x.request.url.partition("?")[0] == path] or near
     same = [x for x in same if x.request.method == request.method] or same
 
     def apart(x: Exchange) -> int:
-        fields = sum(1 for _ in _parting(_asked(x.request, rules, blind), now))
-        url = _url(x.request, rules, blind) != _url(request, rules, blind)
-        head = len(comparison.unlike(x, request))
-        return fields + (x.request.method != request.method) + url + head
+        fields = sum(1 for _ in _parting(_asked(x.request, rules), now))
+        url = rules.url(x.request.url) != rules.url(request.url)
+        return fields + (x.request.method != request.method) + url
 
     return min(_of_its_size(same, len(request.body)), key=apart, default=None)
 
@@ -60,22 +52,17 @@ def _of_its_size(recorded: Sequence[Exchange], size: int) -> list[Exchange]:
     return [recorded[place] for place in sorted(few or places[:1])]
 
 
-def explain(
-    request: Request,
-    recorded: Iterable[Exchange],
-    rules: Rules = BUILT_IN,
-    comparison: Comparison = _ALL,
-) -> str:
+def explain(request: Request, recorded: Iterable[Exchange], rules: Rules = BUILT_IN) -> str:
     """Why nothing recorded answers this request, in a few lines for a person.
 
     What the rules pass over is no difference.
     """
     head = f"nothing recorded for {request.method} {request.url}"
-    near = nearest(request, recorded, rules, comparison)
+    near = nearest(request, recorded, rules)
     if near is None:
         return f"{head}: the recording holds nothing more"
     lines = [f"{head}; nearest is exchange {near.seq}:"]
-    found = list(differences(near, request, rules, comparison))
+    found = list(differences(near.request, request, rules))
     for where, was, now in found[:_MOST]:
         lines += [f"  {where}", f"    - {was}", f"    + {now}"]
     if len(found) > _MOST:
@@ -104,8 +91,6 @@ def rule_for(was: Request, now: Request, where: str) -> str | None:
     """
     if where == "method":
         return None
-    if where.startswith("header."):
-        return f"ignore:{where}"
     if where == "url":
         one, two = urlsplit(was.url), urlsplit(now.url)
         old, new = dict(parse_qsl(one.query)), dict(parse_qsl(two.query))
@@ -115,7 +100,7 @@ def rule_for(was: Request, now: Request, where: str) -> str | None:
     top = re.split(r"[.\[]", where, maxsplit=1)[0]
     if where == "body" or (lens(now) is not None and top in _SAID):
         return None
-    return "ignore:body." + re.sub(r"\[\d+\]", ".*", where.removeprefix("body."))
+    return "ignore:body." + re.sub(r"\[\d+\]", ".*", where)
 
 
 def matching(asked: Iterable[Exchange], matched: Mapping[int, Match]) -> Iterator[str]:
@@ -141,30 +126,13 @@ def beyond(was: Request, now: Request) -> list[str]:
     return ["url", *paths] if was.url != now.url else paths
 
 
-def differences(
-    near: Exchange, now: Request, rules: Rules, comparison: Comparison = _ALL
-) -> Iterator[tuple[str, str, str]]:
+def differences(was: Request, now: Request, rules: Rules) -> Iterator[tuple[str, str, str]]:
     """(where, recorded, asked) for each field that differs, long texts cut to the difference."""
-    was, blind = near.request, comparison.blind
     if was.method != now.method:
         yield "method", was.method, now.method
-    if _url(was, rules, blind) != _url(now, rules, blind):
+    if rules.url(was.url) != rules.url(now.url):
         yield "url", *_window(was.url, now.url)
-    for name in comparison.unlike(near, now):
-        field = name.partition(" ")[0]
-        yield f"header.{field}", _value(was.headers, field), _value(now.headers, field)
-    for path, one, two in changes(_asked(was, rules, blind), _asked(now, rules, blind)):
-        taken = re.split(r"[.\[]", path, maxsplit=1)[0] in (*PLACES, "url", "method")
-        yield f"body.{path}" if taken and path != "body" else path, one, two
-
-
-def _url(request: Request, rules: Rules, blind: Blind) -> bytes:
-    return blind(rules.url(request.url).encode("utf-8", "surrogatepass"))
-
-
-def _value(headers: Headers, name: str) -> str:
-    values = [value for field, value in headers if field.lower() == name]
-    return ", ".join(values) if values else "(absent)"
+    yield from changes(_asked(was, rules), _asked(now, rules))
 
 
 def answer_differences(was: Response, now: Response) -> Iterator[tuple[str, str, str]]:
@@ -186,11 +154,11 @@ def _parting(one: dict[str, str], two: dict[str, str]) -> Iterator[str]:
             yield path
 
 
-def _asked(request: Request, rules: Rules, blind: Blind) -> dict[str, str]:
-    """The fields of a request's body that count."""
+def _asked(request: Request, rules: Rules) -> dict[str, str]:
+    """The fields of a request's body that count; what secret stood somewhere does not."""
     text = blind(legible(request.headers, request.body))
     try:
-        return dict(_flatten("", rules.body(lens(request), exact_value(text)))) if text else {}
+        return dict(_flatten("", rules.body(lens(request), json.loads(text)))) if text else {}
     except (ValueError, RecursionError):
         return {"body": text.decode("utf-8", "backslashreplace")}
 
@@ -215,8 +183,6 @@ def _flatten(path: str, value: object) -> Iterator[tuple[str, str]]:
         case list() if value:
             for index, item in enumerate(value):
                 yield from _flatten(f"{path}[{index}]", item)
-        case bytes():
-            yield path or "body", value.decode()
         case _:
             yield path or "body", json.dumps(value, ensure_ascii=False)
 

@@ -1,13 +1,11 @@
 """Finding the recorded answer to a request: exact bytes first, canonical JSON only on a miss.
 
 Exact is a hash of method, URL and body, so the cost does not grow with the recording. The
-canonical key (`replay.alike`) forgives spacing, volatile values and what the rules of the user
-name. Of those with the same key an exchange is left out whose header asks for something else
-(`replay.headers`), under another credential of the recording (`replay.credentials`), or with a
-drawn value that stands elsewhere in the recording. Among equals the order of the recording holds,
-by start times: the second time the same thing is asked, the second answer is given. Where the
-request of a tool serves a call, what that call was told comes first (`replay.calls`), so that
-parallel conversations may come in any order.
+canonical key (`replay.alike`) forgives spacing, volatile values, secrets and what the rules of
+the user name. Headers do not count: auth and user agents differ from one machine to the next.
+Among equals the order of the recording holds, by start times: the second time the same thing is
+asked, the second answer is given. Where the request of a tool serves a call, what that call was
+told comes first (`replay.calls`), so that parallel conversations may come in any order.
 
 A message to an MCP server is known by its gist alone: its id counts what the client happened to
 send before, so by its bytes the first of two equal calls could get the answer to the second.
@@ -16,31 +14,23 @@ send before, so by its bytes the first of two equal calls could get the answer t
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
-from replay.alike import Alike, Meaning
+from replay.alike import Alike, blind
 from replay.calls import Asker, Served
-from replay.compare import Comparison, Policy, Redact
-from replay.forged import Forgeries
 from replay.rules import Rules
 from traces.dialects import lens, mcp
 from traces.model import Exchange, Request
-from traces.redact import Redaction
 from traces.tape import Shelf, digest
-from traces.volatile import Drawn
 
 type How = Literal["bytes", "meaning", "gist"]
 """What was the same: every byte, what it says, or the gist of an MCP message."""
 type Of = Literal["call", "order"]
 """The one of the same call, or the first by start time that is left."""
-type _Key = Callable[[Request], Meaning | None]
+type _Key = Callable[[Request], bytes | None]
 
 BUILT_IN = Rules()
-
-
-def _as_it_is(request: Request) -> Request:
-    return request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +50,13 @@ def exact(request: Request) -> bytes:
 
 def alike(request: Request, rules: Rules = BUILT_IN) -> bytes | None:
     """The key of a request by what it says; None where only its very bytes can tell."""
-    found = Alike(rules)(request)
-    return None if found is None else found.key
+    return Alike(rules)(request)
 
 
-def gist(request: Request, policy: Policy = "all") -> Meaning | None:
+def meant(request: Request) -> bytes | None:
     """The key of a message to an MCP server by its gist; None for any other request."""
-    if lens(request) is not None:
-        return None
-    said = mcp.gist(request, any_client=policy == "none", new_calls=policy == "new calls")
-    return None if said is None else Meaning(digest(request.method, request.url, said))
+    gist = mcp.gist(request) if lens(request) is None else None
+    return None if gist is None else digest(request.method, request.url, blind(gist))
 
 
 class Index:
@@ -83,26 +70,15 @@ class Index:
         exchanges: Iterable[Exchange],
         rules: Rules = BUILT_IN,
         served: Callable[[], Mapping[int, Served]] = dict,
-        *,
-        redactions: Iterable[Redaction] | None = (),
-        policy: Policy = "all",
-        given: Iterable[str] = (),
     ) -> None:
-        """`redactions` are those of the tape, None for one of an earlier version; `given` are
-        texts that the agent was given besides the answers.
-        """
         self.exchanges, keys = _in_order(exchanges)
         self.names: dict[str, str] = {}
         """Values of the recording, and those of this run that stand for them."""
         self._rules, self._tell_served = rules, served
-        self.comparison = Comparison(self.exchanges, rules, redactions, policy)
-        self._forged = Forgeries(self.exchanges, redactions or (), given)
         self._taken: dict[str, str] = {}
-        self._alike: _Key = Alike(rules, redactions)
-        self._gist: _Key = partial(gist, policy=policy)
+        self._alike: _Key = Alike(rules)
         self._exact: dict[bytes, list[int]] = {}
         self._by: dict[_Key, dict[bytes, list[int]]] = {}
-        self._drawn: dict[int, tuple[Drawn, ...]] = {}
         self._used: set[int] = set()
         self._order: list[int] = []
         """The used ones, in the order of their use."""
@@ -110,7 +86,10 @@ class Index:
             self._exact.setdefault(key, []).append(place)
 
     def find(
-        self, request: Request, redact: Redact = _as_it_is, asker: Asker | None = None
+        self,
+        request: Request,
+        redact: Callable[[Request], Request] = lambda request: request,
+        asker: Asker | None = None,
     ) -> Match | None:
         """The next unused exchange that fits; None where there is none (left).
 
@@ -118,22 +97,19 @@ class Index:
         byte is found without: there is nothing in it that a tape would not say. `asker` is known
         of the request of a tool.
         """
-        if self._forged.has_any(request):
-            return None
-        asked = _Asked(request, redact, asker)
-        if self._gist(request) is None:
-            found = self._next(self._exact, Meaning(exact(request)), asked, "bytes")
+        if meant(request) is None:
+            found = self._next(self._exact, exact(request), request, "bytes", asker)
             if found is not None:
                 return found
         clean, found = redact(request), None
         if changed := (clean.url, clean.body) != (request.url, request.body):
-            asked = _Asked(clean, _as_it_is, asker)
-        if (key := self._gist(clean)) is not None:
-            return self._next(self._places(self._gist), key, asked, "gist")
+            request = clean
+        if (key := meant(request)) is not None:
+            return self._next(self._places(meant), key, request, "gist", asker)
         if changed:
-            found = self._next(self._exact, Meaning(exact(clean)), asked, "bytes")
-        if found is None and (key := self._alike(clean)) is not None:
-            found = self._next(self._places(self._alike), key, asked, "meaning")
+            found = self._next(self._exact, exact(request), request, "bytes", asker)
+        if found is None and (key := self._alike(request)) is not None:
+            found = self._next(self._places(self._alike), key, request, "meaning", asker)
         return found
 
     def unused(self) -> tuple[Exchange, ...]:
@@ -148,9 +124,8 @@ class Index:
         return next((x for x in same if self.meaning(x.request) == key), None)
 
     def meaning(self, request: Request) -> bytes:
-        """What requests share that matching cannot tell apart but by their headers."""
-        found = self._gist(request) or self._alike(request)
-        return exact(request) if found is None else found.key
+        """What requests share that matching cannot tell apart."""
+        return meant(request) or self._alike(request) or exact(request)
 
     def near(self, count: int) -> tuple[Exchange, ...]:
         """So many of the unused exchanges, those nearest to the one that was asked for last."""
@@ -160,35 +135,25 @@ class Index:
         return tuple(self.exchanges[place] for place in places[:count])
 
     def _next(
-        self, by: dict[bytes, list[int]], key: Meaning, asked: "_Asked", how: How
+        self,
+        by: dict[bytes, list[int]],
+        key: bytes,
+        request: Request,
+        how: How,
+        asker: Asker | None,
     ) -> Match | None:
-        places = by.get(key.key, [])
+        places = by.get(key, [])
         while places and places[0] in self._used:
             del places[0]
-        equals, asker = len(places) > 1, asked.asker
+        equals = len(places) > 1
         for place in self._in_turn(places, asker):
-            if place not in self._used and self._fits(place, key, asked):
+            if place not in self._used and self._named(self.exchanges[place].request, request):
                 self._used.add(place)
                 self._order.append(place)
                 return Match(
                     exchange=self.exchanges[place], how=how, of=self._of(place, asker, equals)
                 )
         return None
-
-    def _fits(self, place: int, key: Meaning, asked: "_Asked") -> bool:
-        recorded = self.exchanges[place]
-        if self.comparison.unlike(recorded, asked.request, asked.redact):
-            return False
-        if key.drawn and not self.comparison.is_drawn(self._drawn[place], key.drawn, self._known):
-            return False
-        return self._named(recorded.request, asked.request)
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """The ids that the recording holds as drawn values."""
-        return frozenset(
-            each.value for taken in self._drawn.values() for each in taken if each.is_identity
-        )
 
     def _of(self, place: int, asker: Asker | None, equals: bool) -> Of | None:
         if not equals:
@@ -244,19 +209,9 @@ class Index:
         if key_of not in self._by:
             places = self._by[key_of] = {}
             for place, exchange in enumerate(self.exchanges):
-                if (found := key_of(exchange.request)) is not None:
-                    places.setdefault(found.key, []).append(place)
-                    self._drawn[place] = found.drawn
+                if (key := key_of(exchange.request)) is not None:
+                    places.setdefault(key, []).append(place)
         return self._by[key_of]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request as it is looked up, what makes a tape's text of its header, and who asks."""
-
-    request: Request
-    redact: Redact
-    asker: Asker | None
 
 
 def _in_order(exchanges: Iterable[Exchange]) -> tuple[Sequence[Exchange], Iterable[bytes]]:

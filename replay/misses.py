@@ -50,6 +50,4 @@ class Misses:
             return f"nothing recorded for {request.method} {request.url}"
         spent = self._index.spent(request, COMPARED)
         near = (*self._index.near(COMPARED), *self._lost)
-        return explain(
-            request, near if spent is None else (spent,), self._rules, self._index.comparison
-        )
+        return explain(request, near if spent is None else (spent,), self._rules)

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Literal
 
 from replay.calls import Asker, Served, served
-from replay.compare import Policy
 from replay.cues import Cue, cues
 from replay.difference import answer_differences
 from replay.lanes import Fork, Lanes
@@ -30,9 +29,7 @@ from traces.encoding import plain
 from traces.kind import Kind, kind
 from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited_chunks, header
 from traces.noise import noise
-from traces.redact import Redaction
 from traces.tape import Shelf, Tape, over
-from traces.volatile import TYPED
 from traces.websocket import declined, upgrades
 
 type OnMiss = Literal["refuse", "live", "halt"]
@@ -60,18 +57,9 @@ class Player:
         rules: Rules = BUILT_IN,
         on_miss: OnMiss = "refuse",
         halt: Callable[[], object] = lambda: None,
-        any_client: bool = False,
     ) -> None:
-        """`any_client`: another client than the recorded one may ask, as of an MCP server."""
-        told, run = playable(recording.exchanges), recording.trajectory
-        self._index = Index(
-            told,
-            rules,
-            partial(served, recording),
-            redactions=known(recording),
-            policy=_policy(recording, any_client, fork is not None or "model" in live),
-            given=run.command,
-        )
+        told = playable(recording.exchanges)
+        self._index = Index(told, rules, partial(served, recording))
         self._on_miss, self._halt = on_miss, halt
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
@@ -326,20 +314,6 @@ def _timed(answer: Response, moved: Callable[[float], float]) -> Response:
         at=moved(answer.at),
         ended=None if answer.ended is None else moved(answer.ended),
     )
-
-
-def _policy(recording: Tape, any_client: bool, new_calls: bool) -> Policy:
-    if any_client:
-        return "none"
-    if recording.trajectory.imported:
-        return "shared"
-    return "new calls" if new_calls else "all"
-
-
-def known(recording: Tape) -> tuple[Redaction, ...] | None:
-    """The redactions of a tape; None for one of a version that did not keep them."""
-    kept = recording.redactions or recording.trajectory.volatile >= TYPED
-    return recording.redactions if kept else None
 
 
 def playable(recorded: Sequence[Exchange]) -> Sequence[Exchange]:

@@ -16,9 +16,9 @@ from pathlib import Path
 from recorder import loop
 from recorder.stdio import alone
 from stumble.home import new_id, store_root
-from stumble.known_secrets import known_secrets
 from traces.folder import prepared
 from traces.model import Ended, Ending, Trajectory
+from traces.redact import secrets
 from traces.tape import Unrecordable, Writer
 from traces.taps import Taps
 
@@ -30,7 +30,7 @@ def main(file: int) -> None:
     id, began = new_id(), time.monotonic()
     trajectory = Trajectory(id=id, recorded_at=time.time(), source="mcp")
     path = _folder() / f"{id}.tape"
-    with Writer(path, trajectory, secrets=known_secrets()) as tape:
+    with Writer(path, trajectory, secrets=secrets(os.environ)) as tape:
         print(f"stumble mcp: no run listens, so this is recorded on {path}", file=sys.stderr)
         line = socket.socket(fileno=file)
         status = loop.run(alone(Taps((tape,)), line, began=began, seqs=itertools.count()))

@@ -40,15 +40,10 @@ def check_own(folder: Path) -> None:
         )
 
 
-def data_folder() -> Path:
-    """Where the user's own keys are, outside any project."""
-    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base) / "stumble"
-
-
 def ca_folder() -> Path:
     """Where the user's own certificate authority is, outside any project."""
-    return data_folder() / "ca"
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "stumble" / "ca"
 
 
 def authority() -> Path:

@@ -1,6 +1,7 @@
 """A run that is played to: an agent once more, against a recording."""
 
 import asyncio
+import os
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +11,6 @@ from replay.player import Player
 from replay.rules import Rules, bind
 from stumble import tapes
 from stumble.home import new_id
-from stumble.known_secrets import known_secrets
 from stumble.marking import Marking, hearing
 from stumble.pipeline.verdict import Pipeline
 from stumble.runs import Launch, Plan, Played, close, trajectory
@@ -20,6 +20,7 @@ from stumble.workspaces import IN_PLACE, Place
 from stumble.worlds import hold_world, is_in_workspace
 from traces.conversation import Watch
 from traces.model import Exchange, Request
+from traces.redact import secrets
 from traces.stages import differences
 from traces.tape import Tape, Writer
 
@@ -65,7 +66,7 @@ async def _play(
         workspace=plan.workspace.path if plan.workspace else None,
         snapshot=plan.workspace.snapshot if plan.workspace else None,
     )
-    with Writer(path, head, secrets=known_secrets(), recorded=recording.redactions) as tape:
+    with Writer(path, head, secrets=secrets(os.environ)) as tape:
         redact = _as_it_is if recording.verbatim else tape.redactor.request
         accepted = Rules(map(bind, rules), volatile=recording.trajectory.volatile)
         player = Player(

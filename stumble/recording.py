@@ -13,7 +13,6 @@ from recorder.authority import certificate
 from recorder.environment import NODE_HOOK, bundle, environment
 from scenarios.world import World
 from stumble import tapes
-from stumble.known_secrets import known_secrets
 from stumble.marking import Marking, hearing
 from stumble.runs import Hosts, Labels, Launch, Played, close, trajectory
 from stumble.summary import blind
@@ -22,6 +21,7 @@ from stumble.upstreams import Upstream, ports, told, variables
 from stumble.workspaces import IN_PLACE
 from stumble.worlds import in_turn
 from traces.conversation import Watch
+from traces.redact import secrets
 from traces.tape import Writer
 from traces.taps import Taps
 from traces.websocket import NoWebSocket
@@ -84,7 +84,7 @@ async def record(
         snapshot=snapshot,
     )
     nemesis = None
-    with Writer(path, head, secrets=known_secrets(), redact=redact) as tape:
+    with Writer(path, head, secrets=secrets(os.environ), redact=redact) as tape:
         marking = Marking(watch, tape, began=began, run=id, also=hearing(world)) if marked else None
         if armed:
             from stumble.strikes import unrehearsed

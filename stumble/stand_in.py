@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import os
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -15,9 +16,8 @@ from replay.player import Player
 from replay.servers import Server, over_http, over_stdio, servers
 from stumble.exits import Wrong
 from stumble.home import authority
-from stumble.known_secrets import known_secrets
 from traces.conversation import Watch
-from traces.redact import Redactor
+from traces.redact import Redactor, secrets
 from traces.tape import Tape
 from traces.taps import Taps
 
@@ -82,15 +82,12 @@ class Play:
             self._url = f"stdio://{server.name}/"
             said = over_stdio(said, self._url)
         watch = Watch()
-        redact = None
-        if not tape.verbatim:
-            redact = Redactor(known_secrets(), tape.redactions).request
+        redact = None if tape.verbatim else Redactor(secrets(os.environ)).request
         self._player = Player(
             replace(tape, exchanges=said),
             watch,
             speed=speed,
             redact=redact or (lambda request: request),
-            any_client=True,
         )
         self._taps = Taps([watch, Courtesies(said), self._player])
 

@@ -33,18 +33,18 @@ PARAMETER = re.compile(
 )
 
 
-def secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Name and value of the variables that are named like keys, longest value first.
+def secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables that are named like keys, longest first.
 
     Paths, numbers and values under 8 characters are left alone: replacing every `1` of a body
     because MAX_TOKENS is 1 would destroy the recording.
     """
     found = {
-        name: value
+        value
         for name, value in environment.items()
         if _KEY_NAME.search(name) and len(value) >= SHORTEST and not _NOT_SECRET.match(value)
     }
-    return dict(sorted(found.items(), key=lambda each: (-len(each[1]), each[1])))
+    return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
 def telling(value: bytes) -> bool:

@@ -51,19 +51,6 @@ def encoding(applied: tuple[str, ...]) -> Encoding:
     return _Pipe([_ENCODE[name]() for name in applied])
 
 
-def decoded(headers: Headers, body: bytes) -> bytes | None:
-    """The body without its content encodings; None if they are not known, broken or cut."""
-    if not (applied := names(headers)):
-        return body
-    if (undoing := decoding(applied)) is None:
-        return None
-    try:
-        data = undoing.feed(body)
-    except BROKEN:
-        return None
-    return data if undoing.finished else None
-
-
 class _Chain:
     def __init__(self, steps: list[Decoding]) -> None:
         self._steps = steps

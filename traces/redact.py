@@ -3,8 +3,8 @@
 Same length keeps content-length, offsets and chunk sizes true, so a redacted tape replays as
 it is; letters and digits only, so that JSON stays JSON and a URL a URL. A placeholder says a
 class and the order of first occurrence (`REDACTEDo1xxxZ`), so equal secrets stay equal and
-different ones different; no key for undoing it is kept. In a replay a secret of the recording
-gets the placeholder it has there (`traces.redactions`), and another one gets its own.
+different ones different; no key for undoing it is kept. What a live request of a replay holds
+gets its placeholders in the same order, so that another user's key still finds the answer.
 
 Known values (environment variables named like keys; credentials seen in headers, cookies, URLs
 and forms) are found however they are spelled; what only looks like a secret is found by
@@ -17,7 +17,6 @@ pattern. A request repeats most of the one before, so only what is new in it is 
     search, repeats      the finds in a text, and in a request like the one before
     held                 an answer, while it streams
     placeholder          what is put there instead
-    redactions           which secret of a recording it is
 
 What cannot be found: a secret encrypted, compressed inside a body, in hexadecimal, in HTML
 entities or in base64 broken into lines; known ones under 8 bytes; unknown ones of no pattern.
@@ -33,21 +32,11 @@ from traces.known import Known
 from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited, header
 from traces.named import Named
 from traces.placeholder import PLACEHOLDER, Names, placeholder
-from traces.redactions import KnownSecrets, Redaction
 from traces.repeats import Repeats
 from traces.said import Span, bent
 from traces.search import Search
 
-__all__ = [
-    "PLACEHOLDER",
-    "KnownSecrets",
-    "Redaction",
-    "Redactor",
-    "Stream",
-    "placeholder",
-    "secrets",
-    "with_length",
-]
+__all__ = ["PLACEHOLDER", "Redactor", "Stream", "placeholder", "secrets", "with_length"]
 
 _LARGE, _WINDOW, _GLANCE = 1 << 24, 1 << 18, 1 << 16
 
@@ -55,13 +44,8 @@ _LARGE, _WINDOW, _GLANCE = 1 << 24, 1 << 18, 1 << 16
 class Redactor:
     """Replaces what must not be written; remembers, in memory only, what it has seen."""
 
-    def __init__(
-        self, known: Iterable[str] | KnownSecrets = (), recorded: Iterable[Redaction] = ()
-    ) -> None:
-        """`recorded` are the redactions of the tape that is replayed."""
-        if not isinstance(known, KnownSecrets):
-            known = KnownSecrets(dict.fromkeys(known, ()))
-        self._names = names = Names(known, recorded)
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        names = Names()
         self._known = Known(known)
         self._search = Search(self._known, names)
         self._named = Named(self._search, self._known, names)
@@ -70,13 +54,6 @@ class Redactor:
     def learn(self, value: bytes) -> None:
         """Look for this value from now on, if it can be told from plain words."""
         self._known.learn(value)
-
-    def unwritten(self) -> list[Redaction]:
-        """The redactions since this was asked last: a tape holds them before what they stand in."""
-        found = self._names.unwritten
-        if found:
-            self._names.unwritten = []
-        return found
 
     def headers(self, headers: Headers) -> Headers:
         """The headers with credentials replaced, scheme words and cookie names kept."""

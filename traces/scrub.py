@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from traces.model import Exchange
-from traces.redact import KnownSecrets
 from traces.tape import Tape, Writer, read, seal
 
 
@@ -22,9 +21,7 @@ class Scrubbed:
     """Bytes of the old tape that could not be read and are not in the new one."""
 
 
-def scrub(
-    tape: Path, new: Path, *, secrets: Iterable[str] | KnownSecrets = (), over: bool = False
-) -> Scrubbed:
+def scrub(tape: Path, new: Path, *, secrets: Iterable[str] = (), over: bool = False) -> Scrubbed:
     """Write the tape to `new` without its secrets: whole, or not at all.
 
     FileExistsError if `new` is there and `over` is False; ValueError where `tape` is no tape.
@@ -47,8 +44,8 @@ def _said(exchange: Exchange) -> Exchange:
     return replace(exchange, redacted=False)
 
 
-def _write(old: Tape, path: Path, secrets: Iterable[str] | KnownSecrets) -> None:
-    with Writer(path, old.trajectory, secrets=secrets, recorded=old.redactions) as writer:
+def _write(old: Tape, path: Path, secrets: Iterable[str]) -> None:
+    with Writer(path, old.trajectory, secrets=secrets) as writer:
         for exchange in old.exchanges:
             _exchange(writer, exchange)
         for injection in old.injections:

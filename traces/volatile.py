@@ -4,9 +4,7 @@ A short list, kept as data: for each dialect, where a value stands, which part o
 and why. `settled` takes it out on both sides of a comparison, so that a replayed agent finds its
 answers; whatever is not on the list must be the same. Each entry was seen on the wire of the
 client named beside it, and is as narrow as it can be: an id that a model gave, or what a command
-printed, is never on it. From version 4 on an id is volatile only if it looks like one that is
-drawn (a UUID, 16 hexadecimal digits, a time since the epoch), whatever its field is called; it is
-kept beside what counts, since one that the recording holds elsewhere is another one (`Taken`).
+printed, is never on it. Headers are not either, since they never count.
 
 The results of calls that were made together come in the order in which the tools ended, which
 is chance; each has the id of its call, so nothing is lost where they are put in order.
@@ -18,20 +16,16 @@ it is told does not change because we know more. Entries are only added, with th
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import itemgetter
 
-from traces.canonical import canonical_value
 from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
-from traces.drawn import DRAWN, IDENTITY
 from traces.encoding import plain
 from traces.model import Request
 from traces.step import Lens
 
-VERSION = 4
-TYPED = 4
-"""The version from which on the form of a value counts."""
+VERSION = 3
 SETTLED = "VOLATILE"
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -49,40 +43,11 @@ class Rule:
     """Of a text, only what the one group of this pattern matches; the whole value if empty."""
     since: int = 1
     """The version of the list that first had it."""
-    moves: bool = False
-    """True for what stands now here, now there: how often it stands somewhere still counts."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The pattern, compiled."""
         return re.compile(self.part, re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A volatile value, and where it stood: its rule, which of the rule's values, its offset."""
-
-    rule: int
-    nth: int
-    start: int
-    value: str
-
-    @property
-    def is_identity(self) -> bool:
-        """True for an id that stands for one thing: no time, no short number."""
-        return IDENTITY.fullmatch(self.value) is not None
-
-
-@dataclass(slots=True)
-class Taken:
-    """What was taken out of a body, in the order of its places."""
-
-    drawn: list[Drawn] = field(default_factory=list)
-    moved: list[bytes] = field(default_factory=list)
-
-    def places(self) -> bytes:
-        """Where something was taken out: without it a text that says VOLATILE would be equal."""
-        return repr([(each.rule, each.nth, each.start) for each in self.drawn]).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +70,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule(where="metadata.user_id", why="Claude Code: this device and this session"),
         Rule(
             where="messages.*.content.*.cache_control",
-            moves=True,
             why="Claude Code: marks the last block, whichever of the results that is",
         ),
         Rule(
@@ -211,11 +175,7 @@ def printed(result: str) -> int:
 
 
 def settled(
-    dialect: Lens | None,
-    body: object,
-    exact: Collection[str] = (),
-    version: int = VERSION,
-    taken: Taken | None = None,
+    dialect: Lens | None, body: object, exact: Collection[str] = (), version: int = VERSION
 ) -> object:
     """A parsed body without its volatile values, but for those at places in `exact`.
 
@@ -224,13 +184,12 @@ def settled(
     """
     if dialect is None:
         return body
-    taken = Taken() if taken is None else taken
-    for number, rule in enumerate(RULES.get(dialect.NAME, ())):
+    for rule in RULES.get(dialect.NAME, ()):
         *path, key = rule.where.split(".")
         counts = rule.where in exact or rule.since > version
         for holder in reached([body], path) if not counts else ():
             if isinstance(holder, dict) and key in holder:
-                _settle(holder, key, _Taking(number, rule, taken, typed=version >= TYPED))
+                _settle(holder, key, rule)
     if (kept := RESULTS.get(dialect.NAME)) is not None:
         for found in reached([body], kept.where.split(".")):
             if isinstance(found, list):
@@ -256,49 +215,12 @@ def reached(values: list[object], path: list[str]) -> list[object]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _Taking:
-    """One rule at work on one body."""
-
-    number: int
-    rule: Rule
-    taken: Taken
-    typed: bool
-
-    def take(self, start: int, value: str) -> None:
-        nth = sum(each.rule == self.number for each in self.taken.drawn)
-        self.taken.drawn.append(Drawn(self.number, nth, start, value))
-
-    def without_drawn(self, value: object) -> object:
-        """A value without what looks drawn in it; keys in order, as some clients draw theirs."""
-        match value:
-            case str():
-                for found in DRAWN.finditer(value):
-                    self.take(found.start(), found[0])
-                return DRAWN.sub(SETTLED, value)
-            case dict():
-                return {key: self.without_drawn(value[key]) for key in sorted(value)}
-            case list():
-                return [self.without_drawn(each) for each in value]
-            case int() | bytes():
-                text = value.decode() if isinstance(value, bytes) else str(value)
-                if DRAWN.fullmatch(text):
-                    self.take(0, text)
-                    return SETTLED
-        return value
-
-
-def _settle(holder: dict[str, object], key: str, taking: _Taking) -> None:
-    value, rule = holder[key], taking.rule
-    if rule.moves:
-        taking.taken.moved.append(canonical_value(holder.pop(key)))
-    elif not rule.part and taking.typed:
-        holder[key] = taking.without_drawn(value)
-    elif not rule.part:
+def _settle(holder: dict[str, object], key: str, rule: Rule) -> None:
+    value = holder[key]
+    if not rule.part:
         del holder[key]
     elif isinstance(value, str) and (found := rule.pattern.search(value)):
         start, stop = found.span(1)
-        taking.take(start, value[start:stop])
         holder[key] = value[:start] + SETTLED + value[stop:]
 
 

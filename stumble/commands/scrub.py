@@ -1,7 +1,6 @@
 """`stumble scrub`: a tape written once more without its secrets."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -36,8 +35,8 @@ def scrub(tape: Path, output: Path | None, in_place: bool, names: tuple[str, ...
     stumble scrub refund.tape -o clean.tape
     SHOP_PIN=h4x0r-77 stumble scrub refund.tape --secret-env SHOP_PIN --in-place
     """
-    from stumble.known_secrets import known_secrets
     from traces.credentials import SHORTEST
+    from traces.redact import secrets
     from traces.scrub import scrub as write
 
     if in_place and output is not None:
@@ -48,10 +47,9 @@ def scrub(tape: Path, output: Path | None, in_place: bool, names: tuple[str, ...
     new = tape.resolve() if in_place else output or tape.with_suffix(".scrubbed.tape")
     if new.exists() and not in_place:
         raise Wrong(f"{new} is there already; a tape is never written over")
-    known = known_secrets()
-    also = {os.environ[name]: (name,) for name in names}
+    known = {*secrets(os.environ), *(os.environ[name] for name in names)}
     try:
-        done = write(tape, new, secrets=replace(known, names=known.names | also), over=in_place)
+        done = write(tape, new, secrets=sorted(known), over=in_place)
     except (OSError, ValueError) as error:
         raise Wrong(str(error)) from None
     click.echo(f"scrubbed {new}: {done.changed} of {done.exchanges} exchanges changed", err=True)

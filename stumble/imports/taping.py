@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stumble.known_secrets import known_secrets
 from stumble.tapes import close
 from traces.formats.traffic import NOWHERE, Remark, Traffic
 from traces.model import Exchange, Trajectory
+from traces.redact import secrets
 from traces.store import Store
 from traces.tape import Writer
 
@@ -43,7 +43,7 @@ def tape(store: Store, id: str, traffic: Traffic, task: str) -> Taped:
     )
     exchanges, remarks = 0, list[Remark]()
     with _aside(store.tapes / f"{id}.tape") as path:
-        with Writer(path, run, secrets=known_secrets()) as writer:
+        with Writer(path, run, secrets=secrets(os.environ)) as writer:
             for piece in traffic.pieces:
                 match piece:
                     case Exchange():

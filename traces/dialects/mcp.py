@@ -27,9 +27,8 @@ from functools import lru_cache
 from typing import Literal
 
 from traces import spans
-from traces.canonical import canonical_value, exact_value
+from traces.canonical import canonical_value
 from traces.dialects import wire
-from traces.drawn import DRAWN, is_of_a_call, is_of_a_run
 from traces.encoding import plain
 from traces.latest import Latest
 from traces.model import Chunk, Edit, Exchange, Headers, Request, header
@@ -203,58 +202,21 @@ def _plain_name(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name).lower()
 
 
-_CLIENT_META = frozenset(
-    ("progressToken", "traceparent", "tracestate", "baggage", "io.modelcontextprotocol/clientInfo")
-)
-"""Keys of `_meta` that say nothing of what is asked."""
+def gist(request: Request) -> bytes | None:
+    """What a message says, without its id and `_meta`, which are the client's own business.
 
-
-def gist(request: Request, *, any_client: bool = False, new_calls: bool = False) -> bytes | None:
-    """What a message says, without its id, who the client is and how it traces its messages.
-
-    With `any_client` nothing is left of `_meta`, nor of the params of `initialize`: which version
-    a client knows and what it can do; with `new_calls` no id that a model gave to a call. None
-    where this is no JSON-RPC message of MCP, or one that has a key twice.
+    Of `initialize` nothing is left: it says who the client is, what it can do and which version it
+    knows. None where this is no JSON-RPC message of MCP.
     """
-    if request.method not in ("POST", "MESSAGE") or _said(request) is None:
+    said = _said(request) if request.method in ("POST", "MESSAGE") else None
+    if said is None:
         return None
-    try:
-        said = exact_value(plain(request.headers, request.body) or b"")
-    except (ValueError, RecursionError):
-        return None
-    rest = {key: value for key, value in wire.table(said).items() if key != "id"}
-    params = rest.get("params")
-    if rest.get("method") == "initialize" and any_client:
+    rest = {key: value for key, value in said.items() if key != "id"}
+    if said.get("method") == "initialize":
         rest["params"] = {}
-    elif isinstance(params, dict):
-        meta = None if any_client else _without_drawn(wire.table(params.get("_meta")), new_calls)
-        rest["params"] = _said_in(params, meta)
+    elif isinstance(params := said.get("params"), dict):
+        rest["params"] = {key: value for key, value in params.items() if key != "_meta"}
     return canonical_value(rest)
-
-
-def _said_in(params: dict[str, object], meta: dict[str, object] | None) -> dict[str, object]:
-    left = {key: each for key, each in params.items() if key not in ("_meta", "clientInfo")}
-    return left | {"_meta": meta} if meta else left
-
-
-def _without_drawn(meta: dict[str, object], new_calls: bool) -> dict[str, object]:
-    """`_meta` without ids that are drawn for a run, under a name that says so."""
-    return {
-        key: _blank(value) if is_of_a_run(key) else value
-        for key, value in meta.items()
-        if key not in _CLIENT_META and not (new_calls and is_of_a_call(key))
-    }
-
-
-def _blank(value: object) -> object:
-    match value:
-        case str():
-            return [b"DRAWN" if at % 2 else part for at, part in enumerate(DRAWN.split(value))]
-        case dict():
-            return {key: _blank(each) for key, each in value.items()}
-        case int() if DRAWN.fullmatch(str(value)):
-            return b"DRAWN"
-    return value
 
 
 @dataclass(frozen=True, slots=True)

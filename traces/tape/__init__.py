@@ -45,13 +45,6 @@ of the wire. Bodies and chunks are bytes as on the wire, content encoding includ
     9 mark        map: the fields of traces.model.Mark; what the command of the run told beside
                   its traffic
 
-    10 redactions list of maps: what placeholders on this tape stand for, before the frame that
-                  is the first to hold one, or behind frame 1. tag (text: class and number, as in
-                  REDACTEDo1xxZ), salt and mark (bytes: the BLAKE2b of the secret, digest of 16
-                  bytes, with this salt),
-                  keyed (bool: true if that hash has a key besides, which is on no tape),
-                  names?=[] (texts: variables that held the secret)
-
     64 block      see above
 
 **Body.** Bytes; or a map of parent (int, the seq of an earlier request on this tape) and pieces

@@ -23,7 +23,6 @@ from traces.model import (
     Trajectory,
     Transport,
 )
-from traces.redactions import Redaction
 from traces.tape import older
 from traces.tape.frames import Frame
 from traces.tape.payload import edit, headers, unpack, whole
@@ -118,7 +117,7 @@ def body(said: Any, bodies: Mapping[int, bytes]) -> bytes:
     raise TypeError("a body is bytes, pieces or a delta")
 
 
-KNOWN = frozenset((*range(1, 8), 9, 10))
+KNOWN = frozenset((*range(1, 8), 9))
 """The kinds of facts that are known; what others say is left out."""
 
 
@@ -133,7 +132,6 @@ class Folder:
         self.verbatim = False
         self.injections: list[Injection] = []
         self.marks: list[Mark] = []
-        self.redactions: list[Redaction] = []
         self.ending: Ending | None = None
         self.spans: dict[int, tuple[int, int]] = {}
         self._said: dict[int, _Said] = {}
@@ -170,8 +168,6 @@ class Folder:
                 self.ending = whole(Ending, value)
             case 9:
                 self.marks.append(whole(Mark, value))
-            case 10:
-                self.redactions += [whole(Redaction, each) for each in value]
         return of
 
     def _request(self, value: dict[str, Any]) -> int:

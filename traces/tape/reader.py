@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeGuard
 
 from traces.model import Ending, Exchange, Injection, Mark, Request, Trajectory
-from traces.redactions import Redaction
 from traces.tape import frames
 from traces.tape.contents import CONTENTS, UNFIT
 from traces.tape.folding import Folder
@@ -32,8 +31,6 @@ class Tape:
     damage: tuple[Damage, ...] = ()
     verbatim: bool = False
     """True where secrets were written as they came."""
-    redactions: tuple[Redaction, ...] = ()
-    """What its placeholders stand for; none on a tape of an earlier version."""
 
     @property
     def dropped(self) -> int:
@@ -116,7 +113,6 @@ def _browsed(path: Path, book: Book) -> Tape:
         ending=rest.ending,
         spans=Spans(book),
         verbatim=rest.verbatim,
-        redactions=tuple(rest.redactions),
     )
 
 
@@ -147,5 +143,4 @@ def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
         spans=folder.spans,
         damage=tuple(damage),
         verbatim=folder.verbatim,
-        redactions=tuple(folder.redactions),
     )

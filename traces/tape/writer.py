@@ -15,7 +15,7 @@ from traces.model import (
     Response,
     Trajectory,
 )
-from traces.redact import KnownSecrets, Redaction, Redactor, Stream, with_length
+from traces.redact import Redactor, Stream, with_length
 from traces.tape import frames
 from traces.tape.file import Appending
 from traces.tape.payload import LARGE, Packer, said_edit, sparse
@@ -24,7 +24,7 @@ from traces.unrecordable import Unrecordable
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
-MARK, REDACTIONS = 9, 10
+MARK = 9
 
 
 class Writer:
@@ -39,13 +39,11 @@ class Writer:
         path: Path,
         trajectory: Trajectory,
         *,
-        secrets: Iterable[str] | KnownSecrets = (),
+        secrets: Iterable[str] = (),
         redact: bool = True,
-        recorded: Iterable[Redaction] = (),
     ) -> None:
-        """`recorded` are the redactions of the tape that is replayed."""
         self.path = path
-        self.redactor = Redactor(secrets, recorded)
+        self.redactor = Redactor(secrets)
         self._redact = redact
         self._answers: dict[int, tuple[Exchange, Stream]] = {}
         self._lengths: dict[int, int] = {}
@@ -55,9 +53,7 @@ class Writer:
         first = first if redact else first | {"verbatim": True}
         self._file = Appending(path)
         try:
-            self._file.append(
-                frames.preamble() + self._frame(TRAJECTORY, first), *self._redactions()
-            )
+            self._file.append(frames.preamble() + self._frame(TRAJECTORY, first))
         except Unrecordable:
             # Nothing was recorded, so there is nothing to keep.
             self._file.close()
@@ -66,40 +62,40 @@ class Writer:
 
     def request(self, exchange: Exchange) -> Exchange:
         """Write what was asked, and by which edits it went on; returns the exchange as it is."""
-        self._append(*self._asked(exchange))
+        self._file.append(*self._asked(exchange))
         return exchange
 
     def head(self, exchange: Exchange) -> None:
         """Write the status and headers that went to the agent."""
-        self._append(self._begun(exchange))
+        self._file.append(self._begun(exchange))
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
         """Write one piece of the answer with its time, or once it is known to be no secret."""
         if data := self._told(exchange, chunk):
-            self._append(data)
+            self._file.append(data)
 
     def done(self, exchange: Exchange) -> None:
         """Write how the exchange ended, after what of its answer still waited."""
-        self._append(self._over(exchange))
+        self._file.append(self._over(exchange))
 
     def whole(self, exchange: Exchange) -> None:
         """Write an answer that went out in one piece, and how the exchange ended."""
-        self._append(*self._answered(exchange))
+        self._file.append(*self._answered(exchange))
 
     def exchange(self, exchange: Exchange) -> None:
         """Write a whole exchange that is already over."""
-        self._append(*self._asked(exchange), *self._answered(exchange))
+        self._file.append(*self._asked(exchange), *self._answered(exchange))
 
     def injection(self, injection: Injection) -> None:
         """Write the fact that a fault struck."""
         value = sparse(injection)
         if injection.edits:
             value["edits"] = [said_edit(edit) for edit in injection.edits]
-        self._append(self._frame(INJECTION, self._clean(value)))
+        self._file.append(self._frame(INJECTION, self._clean(value)))
 
     def mark(self, mark: Mark) -> None:
         """Write what the command of the run told."""
-        self._append(self._frame(MARK, self._clean(sparse(mark))))
+        self._file.append(self._frame(MARK, self._clean(sparse(mark))))
 
     def ending(self, ending: Ending) -> None:
         """Write how the run ended, and of the text of its end state the first STATE_KEPT."""
@@ -107,14 +103,14 @@ class Writer:
         if ending.state_text:
             # Cut once it is clean: of half a secret nobody knows that it is one.
             value["state_text"] = str(value["state_text"])[:STATE_KEPT]
-        self._append(self._frame(ENDING, value))
+        self._file.append(self._frame(ENDING, value))
 
     def close(self) -> None:
         """Write what still waited, flush to disk and close; a second call does nothing."""
         try:
             for known in self._answers.values():
                 if (data := self._free(*known, known[1].done())) and not self._file.failed:
-                    self._append(data)
+                    self._file.append(data)
         finally:
             self._answers.clear()
             self._file.close()
@@ -126,14 +122,6 @@ class Writer:
         self.close()
 
     # The frames of each fact.
-
-    def _append(self, *frames: bytes) -> None:
-        """One write: what stands for secrets in these frames, and the frames."""
-        self._file.append(*self._redactions(), *frames)
-
-    def _redactions(self) -> tuple[bytes, ...]:
-        found = self.redactor.unwritten()
-        return (self._frame(REDACTIONS, [sparse(each) for each in found]),) if found else ()
 
     def _asked(self, exchange: Exchange) -> tuple[bytes, ...]:
         request, edits, redacted = exchange.request, exchange.edits, exchange.redacted

@@ -1,14 +1,11 @@
 """The recorded request that a miss is explained by."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from replay.compare import Comparison
 from replay.difference import answer_differences, explain, nearest
 from replay.rules import Rules, bind
-from tests.support.strict import recorded, secrets_of
 from traces.model import Chunk, Exchange, Request, Response
 from traces.redact import Redactor
 
@@ -36,53 +33,22 @@ def test_nothing_is_nearest_where_nothing_is_left() -> None:
     assert nearest(asked(0, 1, "a").request, []) is None
 
 
-MINE, YOURS = "sk-ant-0123456789abcdef0123", "sk-ant-" + "9876" * 10
-
-
-def test_what_a_rule_passes_over_is_no_difference_and_no_known_secret_is_one(
-    tmp_path: Path,
-) -> None:
+def test_what_a_rule_passes_over_is_no_difference_and_no_secret_is_one() -> None:
     def said(run: str, key: str, of: str) -> Request:
         body = json.dumps({"run": run, "key": key, "of": of}).encode()
         return Request(method="POST", url=f"http://h/?run={run}", body=body)
 
-    tape = recorded(tmp_path / "a.tape", [said("1", MINE, "a")], secrets_of(API_KEY=MINE))
-    live = Redactor(secrets_of(API_KEY=YOURS), tape.redactions)
-    now = live.request(said("2", YOURS, "b"))
+    redactor = Redactor()
+    was = redactor.request(said("1", "sk-ant-0123456789abcdef0123", "a"))
+    now = redactor.request(said("2", "sk-ant-" + "9876" * 10, "b"))
     rules = Rules([bind("ignore:body.run"), bind("ignore:query.run")])
-    why = explain(now, tape.exchanges, rules, Comparison((), rules, tape.redactions))
+    why = explain(now, [Exchange(seq=3, request=was)], rules)
     assert [line.strip() for line in why.splitlines()[1:]] == [
         "of",
         '- "a"',
         '+ "b"',
         "to let it pass: --match 'ignore:body.of'",
     ]
-
-
-def test_a_header_that_differs_is_named_with_its_values() -> None:
-    was = Exchange(seq=3, request=Request(method="GET", url="/", headers=(("Range", "bytes=0-9"),)))
-    now = Request(method="GET", url="/", headers=(("range", "bytes=5-9"), ("x-run", "1")))
-    assert explain(now, [was]).splitlines()[1:] == [
-        "  header.range",
-        "    - bytes=0-9",
-        "    + bytes=5-9",
-        "  header.x-run",
-        "    - (absent)",
-        "    + 1",
-        "  to let it pass: --match 'ignore:header.range' --match 'ignore:header.x-run'",
-    ]
-
-
-def test_numbers_are_told_apart_as_they_are_written() -> None:
-    one, two = (Request(method="POST", url="/", body=b'{"n": %b}' % n) for n in (b"1.0", b"1e0"))
-    assert "- 1.0\n    + 1e0" in explain(two, [Exchange(seq=3, request=one)])
-
-
-def test_a_field_named_like_a_place_is_told_with_its_body() -> None:
-    one, two = (Request(method="POST", url="/", body=b'{"query": {"x": %d}}' % n) for n in (1, 2))
-    why = explain(two, [Exchange(seq=3, request=one)])
-    assert "  body.query.x\n" in why
-    assert "--match 'ignore:body.query.x'" in why
 
 
 def test_bodies_that_cannot_be_read_are_told_apart_by_their_bytes() -> None:

@@ -46,67 +46,6 @@ def test_a_rule_lets_what_it_names_pass_and_nothing_else(
     assert recorded(was, rules=(rule,)).find(other) is None
 
 
-CHAT = "http://h/v1/chat/completions"
-
-
-def said(*texts: str) -> Request:
-    messages = [{"role": "user", "content": text} for text in texts]
-    return post(CHAT, model="m", messages=messages)
-
-
-@pytest.mark.parametrize(
-    ("rule", "was", "now"),
-    [
-        ("ignore:messages[0].content", said("a", "b"), said("c", "b")),
-        ("ignore:body.messages[0].content", said("a", "b"), said("c", "b")),
-        ("ignore:body.messages.0.content", said("a", "b"), said("c", "b")),
-        ("ignore:messages[*].content", said("a", "b"), said("c", "d")),
-        ("ignore:messages[1]", said("a", "b"), said("a", "d")),
-        ("ignore:list[1]", post(list=[1, 2, 3]), post(list=[1, 9, 3])),
-        ("ignore:a.b[0].c", post(**{"a.b": [{"c": 1}]}), post(**{"a.b": [{"c": 2}]})),
-        ("ignore:query", post(query="a"), post(query="b")),
-        ("ignore:body.path.x", post(path={"x": 1}), post(path={"x": 2})),
-    ],
-)
-def test_a_path_reads_as_a_divergence_prints_it(rule: str, was: Request, now: Request) -> None:
-    assert recorded(was).find(now) is None
-    assert recorded(was, rules=(rule,)).find(now) is not None
-
-
-def test_an_item_by_its_number_is_no_other_item() -> None:
-    was, rules = said("a", "b", "c"), ("ignore:messages[1].content",)
-    assert recorded(was, rules=rules).find(said("a", "x", "c")) is not None
-    assert recorded(was, rules=rules).find(said("x", "b", "c")) is None
-    assert recorded(was, rules=rules).find(said("a", "b", "x")) is None
-    assert recorded(was, rules=("ignore:messages[9].content",)).find(said("a", "x", "c")) is None
-
-
-def test_a_rule_that_names_nothing_is_known() -> None:
-    texts = (
-        "ignore:body.run",
-        "ignore:messages[0].content",
-        "ignore:query.ts",
-        "ignore:header.x-run",
-        "map:path./runs/*",
-        "exact:body.metadata.user_id",
-    )
-    rules = Rules(bind(text) for text in texts)
-    assert rules.unused([]) == tuple(str(bind(text)) for text in texts)
-    asked = [post("http://h/runs/1?ts=5", run=1), post("http://h/?a=1")]
-    assert rules.unused(asked) == (
-        "ignore:body.messages[0].content",
-        "ignore:header.x-run",
-        "exact:body.metadata.user_id",
-    )
-
-
-def test_a_url_keeps_what_no_rule_names() -> None:
-    rules = Rules([bind("ignore:query.ts")])
-    assert rules.url("http://h/a?x=1+2&ts=5&y=%20&ts=6#f?ts=1") == "http://h/a?x=1+2&y=%20#f?ts=1"
-    for url in ("http://h/a?", "http://h/a#", "http://h/a?x=1&&y", "HTTP://h/ a\t"):
-        assert rules.url(url) == url
-
-
 @given(st.text(), st.text())
 def test_a_path_rule_is_for_one_segment(one: str, other: str) -> None:
     rules = Rules([bind("ignore:path./runs/*")])
@@ -154,10 +93,8 @@ def test_exact_takes_a_place_off_the_built_in_list() -> None:
         said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
         return post("http://h/v1/messages", **said, metadata={"user_id": user})
 
-    one, two = ("0123456789abcdef" * 2, "fedcba9876543210" * 2)
-    assert recorded(claude(one)).find(claude(two)) is not None
-    for where in ("exact:body.metadata.user_id", "exact:metadata.user_id"):
-        assert recorded(claude(one), rules=(where,)).find(claude(two)) is None
+    assert recorded(claude("a")).find(claude("b")) is not None
+    assert recorded(claude("a"), rules=("exact:body.metadata.user_id",)).find(claude("b")) is None
 
 
 @pytest.mark.parametrize(
@@ -166,7 +103,6 @@ def test_exact_takes_a_place_off_the_built_in_list() -> None:
         ("ignroe:body.x", "no class 'ignroe'; did you mean ignore?"),
         ("ignore", "a rule is CLASS:PLACE.WHERE"),
         ("", "a rule is CLASS:PLACE.WHERE"),
-        ("ignore:headers.x", "no place 'headers'; did you mean header? A field of a body"),
         ("ignore:bodi.x", "no place 'bodi'; did you mean body?"),
         ("ignore:body.", "a rule is CLASS:PLACE.WHERE"),
         ("exact:query.ts", "all of a URL counts already"),
