@@ -69,7 +69,8 @@ GROUPS: dict[str, Group] = {
 }
 STAGES: tuple[tuple[str, ...], ...] = (
     ("lint", "format", "types", "install", "fast"),
-    ("docker", "e2e"),
+    ("e2e",),
+    ("docker",),
     ("selftest", "clients"),
     ("thorough",),
     ("statistical",),

@@ -358,6 +358,7 @@ def _open(views: Path) -> duckdb.DuckDBPyConnection:
 
 def _tame(connection: duckdb.DuckDBPyConnection) -> None:
     """No variable of the caller can pass for a relation, and nothing is fetched or hoarded."""
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute(f"SET memory_limit = '{_MEMORY}'")

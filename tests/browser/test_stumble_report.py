@@ -229,7 +229,7 @@ def test_one_injection_without_a_verdict_is_no_rate(tmp_path: Path) -> None:
     said = page(store.root, tmp_path / "a.html")
     assert "not known (no verdict could be given)" in said
     assert "practice/naive: 1 fault struck, 1 reached the agent." in said
-    assert "too few clean twins say whether they pass" in said
+    assert "nobody knows whether the clean twins end right" in said
     [row] = report(store.root, "--json").json["headline"]["tables"][0]["rows"]
     assert row["handled"]["value"] is None
 
@@ -250,4 +250,4 @@ def test_thousands_of_injections_make_a_page_for_people(store: Store, tmp_path: 
     assert "2,500 faults struck, 2,500 reached the agent" in said
     assert "is gone or cannot be read" in said
     assert (tmp_path / "a.html").stat().st_size < 2_000_000
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 20

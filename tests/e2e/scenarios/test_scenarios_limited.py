@@ -188,7 +188,15 @@ def asleep(seconds: str) -> bool:
     """Whether a process sleeps for so long."""
     wanted = f"sleep\0{seconds}\0".encode()
     lines = (path / "cmdline" for path in Path("/proc").iterdir() if path.name.isdigit())
-    return any(path.read_bytes() == wanted for path in lines if path.exists())
+    return any(_command(path) == wanted for path in lines)
+
+
+def _command(path: Path) -> bytes:
+    """The words of a process, none if it has ended."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def test_what_it_leaves_behind_ends_with_it(limited: Runs) -> None:
