@@ -24,8 +24,9 @@ def session() -> list[tuple[str, list[str]]]:
 
 
 def without_isolation(lines: list[str]) -> list[str]:
-    """The lines but the one that tells whether the agent was isolated."""
-    return [line for line in lines if not line.startswith(("isolated: ", "not isolated: "))]
+    """The lines but those on where the agent worked and whether it was isolated."""
+    without = ("isolated: ", "not isolated: ", "workspace: ")
+    return [line for line in lines if not line.startswith(without)]
 
 
 def test_the_first_screen_of_the_readme_is_true(tmp_path: Path) -> None:
