@@ -1,7 +1,7 @@
 """Runs every group of checks, those of a tier, or those named, and says how long each took.
 
     python tests/groups.py quick       what `make test` runs: Python alone is needed
-    python tests/groups.py             everything, as `make test-all` and CI run it
+    python tests/groups.py             everything, as `make test-all` runs it
     python tests/groups.py types e2e   these groups
 
 Groups of one stage run side by side, and all stages run even if a group fails, so that one run
