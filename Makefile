@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo test test-ci test-all test-clients check lock bench
+.PHONY: setup dev demo docs test test-all test-clients check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -23,17 +23,17 @@ test: dev
 test-all: dev
 	@$(python) tests/groups.py
 
-# All but the clients that others wrote and the planted mistakes: both have to be seen green as a
-# whole again since verdicts and intervals changed, and then belong to CI.
-test-ci: dev
-	@$(python) tests/groups.py lint format types fast e2e docker selftest thorough statistical alone
-
-# Installs every client of tests/support/clients.py, each pinned, and has it recorded and replayed.
+# Installs every client of tests/support/agents/client_table.py, each pinned, and has it recorded and replayed.
 test-clients: dev
 	@$(python) tests/groups.py install clients
 
 check: dev
 	@$(python) tests/groups.py lint format types
+
+# Builds docs/ into site/, in an environment of its own. A broken link fails.
+docs:
+	@python3 bootstrap.py --docs
+	@NO_MKDOCS_2_WARNING=1 .cache/docs/bin/python -m mkdocs --quiet build --strict
 
 lock:
 	@python3 bootstrap.py --lock --dev

@@ -2,11 +2,12 @@
 
     python3 bootstrap.py          what `stumble` needs to run
     python3 bootstrap.py --dev    and what its tests need
+    python3 bootstrap.py --docs   what builds the documentation, in `.cache/docs`
     python3 bootstrap.py --lock   choose new versions and write the locks
 
-Everything it makes is in `.venv` and `.tools` of the checkout. pyenv's shims are never run:
-they answer for whichever version is selected at the moment, and uv fails on them. Behind
-them real interpreters stand, which are used by absolute path.
+Everything it makes is in `.venv`, `.cache` and `.tools` of the checkout. pyenv's shims are never
+run: they answer for whichever version is selected at the moment, and uv fails on them. The
+interpreters behind them are used by absolute path.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import argparse
 import fcntl
 import hashlib
 import os
+import pwd
 import shutil
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
+DOCS = ROOT / ".cache" / "docs"
 TOOLS = ROOT / ".tools"
 ALONE = ("harbor",)
 """Of whose dependencies the tests need only those that its `.in` names."""
@@ -42,6 +46,7 @@ if sys.implementation.name == "cpython" and sys.version_info[3] == "final" and n
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make .venv match the lock.")
     parser.add_argument("--dev", action="store_true", help="install what the tests need, too")
+    parser.add_argument("--docs", action="store_true", help="install what builds docs/, no more")
     parser.add_argument("--lock", action="store_true", help="choose new versions, write the locks")
     options = parser.parse_args()
     TOOLS.mkdir(exist_ok=True)
@@ -49,7 +54,9 @@ def main() -> None:
         lock()
     with (TOOLS / "lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        if not installed(dev=options.dev):
+        if options.docs:
+            install_docs()
+        elif not installed(dev=options.dev):
             install(dev=options.dev)
 
 
@@ -87,6 +94,19 @@ def install(dev: bool) -> None:
     STAMP.write_text(stamp(dev))
 
 
+def install_docs() -> None:
+    """Make the environment of `make docs`, unless it matches its lock already."""
+    lock, stamp = ROOT / "requirements-docs.lock", DOCS / "installed"
+    if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
+        return
+    uv = find_uv()
+    shutil.rmtree(DOCS, ignore_errors=True)
+    run(uv, "venv", "--quiet", "--python", find_python(uv), DOCS)
+    python = ("--quiet", "--python", DOCS / "bin" / "python")
+    run(uv, "pip", "sync", *python, "--require-hashes", lock)
+    stamp.write_bytes(lock.read_bytes())
+
+
 def lock() -> None:
     uv = find_uv()
     compiled = [uv, "pip", "compile", "--quiet", "--upgrade", "--universal", "--generate-hashes"]
@@ -96,6 +116,7 @@ def lock() -> None:
     dev = (*project, "--group", "dev", "--constraint", requirements(dev=False))
     run(*compiled, *project, "--output-file", requirements(dev=False))
     run(*compiled, *dev, "--output-file", requirements(dev=True))
+    run(*compiled, "--group", "docs", "--output-file", "requirements-docs.lock")
     for agent in sorted((ROOT / "tests" / "agents").glob("*.in")):
         alone = ["--no-deps"] if agent.stem in ALONE else []
         run(*compiled, *alone, agent, "--output-file", agent.with_suffix(".txt"))
@@ -141,8 +162,11 @@ def find_python(uv: str) -> str:
         return subprocess.run(find, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     raise SystemExit(
         f"bootstrap: no Python {wanted} or newer on PATH or under pyenv, and uv could not\n"
-        f"download one (its message stands above). Install Python {wanted}, for instance with\n"
-        f"`pyenv install {wanted}`, have it on PATH, and run this again."
+        f"download one (its message stands above). There are three ways to get it:\n"
+        f"  `uv python install {wanted}`, where there is access to the releases of uv;\n"
+        f"  `pyenv install {wanted}`, which compiles it;\n"
+        f"  a package of the system, such as python{wanted} and python{wanted}-venv.\n"
+        f"Then run this again."
     )
 
 
@@ -156,11 +180,25 @@ def pythons() -> list[str]:
 
 
 def pyenv_roots() -> list[Path]:
-    """A shim folder and pyenv's own bin both stand beside the folder `versions`."""
+    """Folders of pyenv that can be read: those of PATH, PYENV_ROOT, HOME and the account.
+
+    Shims and pyenv's own bin both lie beside the folder `versions`.
+    """
     entries = os.environ.get("PATH", "").split(os.pathsep)
-    named = [os.environ.get("PYENV_ROOT", ""), str(Path.home() / ".pyenv")]
+    homes = [os.environ.get("HOME", ""), account_home()]
+    named = [os.environ.get("PYENV_ROOT", ""), *(f"{home}/.pyenv" for home in homes if home)]
     roots = [*(Path(entry).parent for entry in entries if entry), *map(Path, filter(None, named))]
-    return [root for root in dict.fromkeys(roots) if (root / "versions").is_dir()]
+    return [
+        root for root in dict.fromkeys(roots) if os.access(root / "versions", os.R_OK | os.X_OK)
+    ]
+
+
+def account_home() -> str:
+    """The home folder of the account, which HOME need not name; empty if it has no entry."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
 
 
 def clean_path() -> str:
@@ -169,7 +207,7 @@ def clean_path() -> str:
 
 
 def version(python: str | Path) -> tuple[tuple[int, ...], str] | None:
-    """What an interpreter says it is, and where it really stands; None where it will not do."""
+    """Version and real path of an interpreter; None if it will not do."""
     if not os.access(python, os.X_OK):
         return None
     ask = [python, "-c", PROBE]
@@ -194,9 +232,21 @@ def run(*command: str | Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Ours without shims and without another environment's claim to be the active one."""
+    """Ours without shims and without another environment's claim to be the active one.
+
+    uv trusts the certificates of the system too, if there are any: a company's proxy that
+    inspects TLS has its authority there. uv's own are for machines that have none.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    return {**kept, "PATH": clean_path()}
+    trusted = {"UV_SYSTEM_CERTS": "true"} if has_system_certificates() else {}
+    return {**trusted, **kept, "PATH": clean_path()}
+
+
+def has_system_certificates() -> bool:
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or not paths.capath or not os.access(paths.capath, os.R_OK):
+        return bool(paths.cafile)
+    return any(Path(paths.capath).iterdir())
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
-"""What can go wrong, and what it did.
+"""Faults: operators, their targeting, their injection, and the judging of what followed.
 
-Three roles that do not know one another: a fault (a pure function) bends an exchange, the
-nemesis decides which exchange is struck, and the judge looks at the recorded evidence. All of
-them are functions of values; only the performer waits, writes and hangs up.
+Three independent roles: an operator (a pure function) changes an exchange, the injector decides
+which exchange to change, the judge evaluates the recorded evidence. All of them are functions of
+values; only the replay server waits, writes and closes connections.
 """
 
-from faults import effect, explicit, nothing, omission, transport, value
-from faults.binding import bind
-from faults.grammar import parse
 from faults.operator import OPERATORS
-from faults.plugins import find
+from faults.operators import effect, explicit, omission, sham, transport, value
+from faults.plugins import find_operator
+from faults.specs.spec_check import bind_operator
+from faults.specs.spec_syntax import parse_spec_text
 
 __all__ = [
     "OPERATORS",
-    "bind",
+    "bind_operator",
     "effect",
     "explicit",
-    "find",
-    "nothing",
+    "find_operator",
+    "sham",
     "omission",
-    "parse",
+    "parse_spec_text",
     "transport",
     "value",
 ]

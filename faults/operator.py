@@ -1,16 +1,15 @@
-"""What an operator is: a decorated pure function `(exchange, rng, *, params) -> exchange`.
+"""Operators: decorated pure functions `(exchange, rng, *, params) -> exchange`.
 
-No clock, no I/O, no global chance. Its name is the function's name, its parameters are its
-keyword-only arguments, its help is its docstring. Before, options were declared a second time
-in a table; here the signature is the declaration, and `bind` checks a fault against it before
-anything starts.
+No clock, no I/O, no global random state. The operator's name is the function's name, its parameters
+are the keyword-only arguments, its help is the docstring. The signature is the only declaration of
+the parameters; `bind_operator` checks a fault against it before anything starts.
 
-What it bends is an exchange wherever it strikes. At http and in model traffic that is the one on
-the wire. At the model boundary it stands for the tool's result itself: asked with `CALL tool:NAME`
-and the arguments, answered 200 with the result's text. At mcp it is the one or the other, as the
-operator says. There the place shows what came out of it by what the operator says in `shows`:
-`none` is another result, `flag` a result that is marked as an error, `jsonrpc` an error of the
-protocol, `text` words in the result.
+An operator always changes an exchange. At http and in model traffic it is the exchange on the wire.
+At the model boundary it represents the tool's result alone: the request is `CALL tool:NAME` with
+the arguments, the response is 200 with the result's text. At mcp it is one or the other, as
+declared by the operator (`FaultVisibility.wire`); the channel in `shows` then decides how the
+changed exchange appears: `none` as another result, `flag` as a result marked as an error, `jsonrpc`
+as a protocol error, `text` as text in the result.
 """
 
 import inspect
@@ -19,22 +18,35 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple, Protocol
 
-from faults.body import NoSite
-from faults.parameters import SEEN, Between, JsonPath, OneOf, parameters
-from faults.seen import NOTHING, Seen
+from faults.operator_parameters import (
+    OBSERVATIONS_KEYWORD,
+    JsonPath,
+    NumberRange,
+    OneOf,
+    read_operator_parameters,
+)
+from faults.response_body import NoInjectionSite
+from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
 from traces.model import Exchange, Place, Scalar
 
 __all__ = [
-    "OPERATORS", "Between", "Channel", "JsonPath", "OneOf", "Operator", "Shows", "named",
+    "OPERATORS",
+    "NumberRange",
+    "Channel",
+    "JsonPath",
+    "OneOf",
+    "Operator",
+    "FaultVisibility",
+    "find_loaded_operator",
     "operator",
-]  # fmt: skip
+]
 
 type Family = Literal["T", "E", "S", "V", "X", "sham"]
 type Channel = Literal["http", "jsonrpc", "flag", "text", "none"]
 type Need = Literal["write", "world"]
 
 
-class Bend(Protocol):
+class OperatorFunction(Protocol):
     """The function of an operator."""
 
     __name__: str
@@ -42,19 +54,20 @@ class Bend(Protocol):
     def __call__(self, exchange: Exchange, rng: Random, /, **params: Scalar) -> Exchange: ...
 
 
-class Shows(NamedTuple):
-    """How a fault shows at one place: the channel that says so, and what the agent gets."""
+class FaultVisibility(NamedTuple):
+    """How a fault shows at one place: the reporting channel, and a description for users."""
 
     channel: Channel
     how: str
     wire: bool = False
-    """At mcp: whether the message's own transport is bent, and not the result in it."""
+    """At mcp: whether the exchange of the message itself is changed, and not the result in it."""
     stdio: Channel | None = None
-    """Of what bends the transport, the channel over stdio; None where that has no such thing."""
+    """If `wire`: the channel over stdio; None if the fault does not exist over stdio."""
 
 
 COPY = "copy"
-"""Which of the two copies of an MCP server's result are bent; no operator is told."""
+"""Parameter that selects which of the two copies in an MCP server's result is changed; not passed
+to operators."""
 _COPY = inspect.Parameter(
     COPY,
     inspect.Parameter.KEYWORD_ONLY,
@@ -62,38 +75,40 @@ _COPY = inspect.Parameter(
     annotation=Literal["both", "content", "structuredContent"],
 )
 
-BENT: Mapping[Place, Shows] = {
-    "http": Shows("none", "another body in the tool's answer"),
-    "mcp": Shows("none", "another text in `content` and `structuredContent`, or in that of `copy`"),
-    "model-boundary": Shows("none", "another text in the tool's result"),
+CHANGED_RESULT: Mapping[Place, FaultVisibility] = {
+    "http": FaultVisibility("none", "another body in the tool's answer"),
+    "mcp": FaultVisibility(
+        "none", "another text in `content` and `structuredContent`, or in that of `copy`"
+    ),
+    "model-boundary": FaultVisibility("none", "another text in the tool's result"),
 }
-"""Of what changes a result and does not say so."""
+"""Visibility of operators that change a result without reporting an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """An operator and what is known of it without running it."""
+    """An operator and its static properties."""
 
     name: str
     code: str
-    """Its number in the taxonomy: T1, E1, S1, V1, ..."""
+    """Number in the taxonomy: T1, E1, S1, V1, ..."""
     family: Family
-    bend: Callable[..., Exchange]
+    function: Callable[..., Exchange]
     forwards: bool
-    """False where the request never reaches the tool, so that it has no effect there."""
-    shows: Mapping[Place, Shows]
+    """False if the request never reaches the tool, so that it has no effect there."""
+    shows: Mapping[Place, FaultVisibility]
     fresh: bool
-    """True where what it puts there is nowhere else, so that its fate can be traced."""
+    """True if the injected value occurs nowhere else, so that its use can be traced."""
     needs: tuple[Need, ...]
     help: str
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where it can strike."""
+        """The places at which the operator can inject."""
         return tuple(self.shows)
 
-    def reaches(self, place: Place, *, stdio: bool = False) -> bool:
-        """Whether it can strike there; over stdio there is no status to answer with."""
+    def can_inject_at(self, place: Place, *, stdio: bool = False) -> bool:
+        """Return whether the operator can inject at a place; over stdio there is no HTTP status."""
         if place not in self.places:
             return False
         shows = self.shows[place]
@@ -101,17 +116,19 @@ class Operator:
 
     @property
     def params(self) -> Mapping[str, inspect.Parameter]:
-        """Its parameters by name."""
-        return parameters(self.bend)
+        """The parameters by name."""
+        return read_operator_parameters(self.function)
 
     @property
-    def takes(self) -> Mapping[str, inspect.Parameter]:
-        """Its parameters, and that of the place mcp where it bends a part of a result."""
-        bends = self.family in ("S", "V") and "mcp" in self.shows and not self.shows["mcp"].wire
-        return {**self.params, COPY: _COPY} if bends else self.params
+    def accepted_params(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters, and `copy` if the operator changes part of a result at mcp."""
+        changes_result = (
+            self.family in ("S", "V") and "mcp" in self.shows and not self.shows["mcp"].wire
+        )
+        return {**self.params, COPY: _COPY} if changes_result else self.params
 
-    def effective(self, params: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """All its parameters: those given, and the defaults of the rest."""
+    def with_defaults(self, params: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return all parameters: the given ones, and the defaults of the rest."""
         return {name: params.get(name, each.default) for name, each in self.params.items()}
 
     def __call__(
@@ -119,15 +136,22 @@ class Operator:
         exchange: Exchange,
         rng: Random,
         params: Mapping[str, Scalar],
-        seen: Seen = NOTHING,
+        seen: CleanObservations = NO_OBSERVATIONS,
     ) -> Exchange:
-        """The bent exchange; NoSite where there is nothing to bend, or what it needs is not."""
+        """Return the changed exchange.
+
+        Raises NoInjectionSite if there is nothing to change or a need of the operator is not met.
+        """
         if "write" in self.needs and seen.writes is False:
-            raise NoSite(f"{self.name} needs a call that writes, and this one reads")
+            raise NoInjectionSite(f"{self.name} needs a call that writes, and this one reads")
         if "world" in self.needs and not seen.world:
-            raise NoSite(f"{self.name} needs a world that can be set back (--reset, --verify)")
-        wants = SEEN in inspect.signature(self.bend).parameters
-        return self.bend(exchange, rng, **params, **({SEEN: seen} if wants else {}))
+            raise NoInjectionSite(
+                f"{self.name} needs a world that can be set back (--reset, --verify)"
+            )
+        needs_observations = OBSERVATIONS_KEYWORD in inspect.signature(self.function).parameters
+        return self.function(
+            exchange, rng, **params, **({OBSERVATIONS_KEYWORD: seen} if needs_observations else {})
+        )
 
 
 OPERATORS: dict[str, Operator] = {}
@@ -136,14 +160,14 @@ OPERATORS: dict[str, Operator] = {}
 def operator(
     code: str,
     *,
-    shows: Mapping[Place, Shows] = BENT,
+    shows: Mapping[Place, FaultVisibility] = CHANGED_RESULT,
     forwards: bool = True,
     fresh: bool = False,
     needs: tuple[Need, ...] = (),
 ) -> Callable[[Callable[..., Exchange]], Callable[..., Exchange]]:
-    """Register a function as the operator of its own name.
+    """Register a function as the operator of the same name.
 
-    `code` is its family's letter and a number; ValueError where another has its name or code.
+    `code` is the family's letter and a number. Raises ValueError if the name or code is taken.
     """
 
     def register(bend: Callable[..., Exchange]) -> Callable[..., Exchange]:
@@ -158,7 +182,7 @@ def operator(
             name=name,
             code=code,
             family=family,
-            bend=bend,
+            function=bend,
             forwards=forwards,
             shows=shows,
             fresh=fresh,
@@ -170,9 +194,9 @@ def operator(
     return register
 
 
-def named(name: str) -> Operator | None:
-    """The operator of a name or code, among those that are loaded."""
-    for each in OPERATORS.values():
-        if each.name == name or each.code.lower() == name.lower():
-            return each
+def find_loaded_operator(name: str) -> Operator | None:
+    """Return the loaded operator with this name or code; None if there is none."""
+    for candidate in OPERATORS.values():
+        if candidate.name == name or candidate.code.lower() == name.lower():
+            return candidate
     return None

@@ -1,1 +1,1 @@
-"""How exchanges leave a living process: a proxy that records, the agent's environment, its end."""
+"""Record a running agent's traffic: proxy, MCP tee, the agent's environment and process."""

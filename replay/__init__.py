@@ -1,1 +1,1 @@
-"""Where answers come from: the player finds the recorded one, the performer performs it."""
+"""Answer requests from a recording: matching, the player tap, and the server that sends answers."""

@@ -1,12 +1,13 @@
-"""The player: the tap that answers from a recording, and refuses rather than guess.
+"""The player: a tap that answers from a recording, and refuses a request it cannot match.
 
-Three ways to play, one rule for a miss. *Strict*: everything comes from the tape. *Live*: the
-named kinds go out, and each answer is held against the recorded one. *Fork*: the model comes
-from the tape until a request carries the result of the struck call, from there on its lane is
-live; with a world the tools are live from the start, without one they come from the tape.
+It has three modes and one rule for a miss. *Strict*: everything is answered from the tape. *Live*:
+the named kinds of requests go out, and each answer is compared with the recorded one. *Fork*: the
+model is answered from the tape until a request carries the result of the forked call; from then on
+its lane is live. With a world the tools are live from the start, without one they are answered from
+the tape.
 
-What a strict replay proves: determinism. The tools were not contacted, so it says nothing
-about recovery, and nothing here ever makes an outcome of it.
+A strict replay proves determinism. The tools were not contacted, so it shows nothing about
+recovery, and no outcome is derived from it.
 """
 
 import json
@@ -16,294 +17,348 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from replay.calls import Asker, Served, served
-from replay.cues import Cue, cues
-from replay.difference import answer_differences
-from replay.lanes import Fork, Lanes
-from replay.match import BUILT_IN, Index, Match
-from replay.misses import Misses
-from replay.rules import SHORTEST, Rules
-from traces.conversation import Placed, Watch
-from traces.dialects import lens, mcp
-from traces.encoding import plain
-from traces.kind import Kind, kind
-from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited_chunks, header
-from traces.noise import noise
-from traces.tape import Shelf, Tape, over
-from traces.websocket import declined, upgrades
+from replay.fork_state import Fork, ForkLanes
+from replay.matching.clock_rules import find_clock_rules
+from replay.matching.diff import find_answer_differences
+from replay.matching.index import BUILT_IN_RULES, RecordingIndex, RequestMatch
+from replay.matching.miss_log import MissLog
+from replay.matching.request_comparison import HeaderPolicy
+from replay.matching.rules import MIN_MAPPED_LENGTH, MatchRules
+from replay.matching.tool_calls import ServedCall, ToolCallContext, find_served_calls
+from replay.mcp.stdio_timing import MessageTiming, find_message_timings
+from traces.bodies.content_encoding import decode_content
+from traces.bodies.websocket import decline_websocket_upgrade, is_websocket_upgrade
+from traces.conversation.classify import ExchangeKind, classify_request
+from traces.conversation.noise_hosts import classify_noise
+from traces.conversation.tracker import ConversationTap, ExchangeContext
+from traces.conversation.volatile_fields import TYPED_SINCE_VERSION
+from traces.dialects import find_dialect, mcp
+from traces.model import (
+    BodyEdit,
+    Chunk,
+    Exchange,
+    Headers,
+    Request,
+    Response,
+    apply_edits_to_chunks,
+    find_header,
+)
+from traces.redaction.redactor import RedactionRecord
+from traces.tape import LazyExchanges, Tape, is_complete_exchange
 
 type OnMiss = Literal["refuse", "live", "halt"]
-"""What becomes of a request that the recording does not hold: it is refused, it goes out where
-something can answer it, or it is refused and ends the agent."""
+"""How a request that is not in the recording is handled: refused; sent out, if something can answer
+it; or refused, and the agent is ended.
+"""
 
-READING = ("GET", "HEAD")
-"""Requests that change nothing: who asks again gets the answer that a fault kept from it."""
-REFUSED = 422
-"""No SDK retries it; the header says so to those that ask."""
+REPEATABLE_METHODS = ("GET", "HEAD")
+"""Safe methods: a client that asks again gets the recorded answer that a fault withheld."""
+_ATTACH_SOURCE = "attach"
+"""Source of a tape written inside the agent's process. Its headers are those the agent passed to
+its library, without the ones the library adds, and it has no records of its redactions.
+"""
+REFUSED_STATUS = 422
+"""No SDK retries this status; the x-should-retry header tells those that read it."""
 
 
-class Player:
+class TapePlayer:
     """Answers from one recording, for one run."""
 
     def __init__(
         self,
         recording: Tape,
-        watch: Watch,
+        watch: ConversationTap,
         *,
-        live: Collection[Kind] = (),
+        live: Collection[ExchangeKind] = (),
         fork: Fork | None = None,
         speed: float = 0,
         redact: Callable[[Request], Request] = lambda request: request,
-        rules: Rules = BUILT_IN,
+        rules: MatchRules = BUILT_IN_RULES,
         on_miss: OnMiss = "refuse",
         halt: Callable[[], object] = lambda: None,
+        any_client: bool = False,
     ) -> None:
-        told = playable(recording.exchanges)
-        self._index = Index(told, rules, partial(served, recording))
+        """`any_client`: a client other than the recorded one may ask, as with an MCP server."""
+        playable, run = select_playable_exchanges(recording.exchanges), recording.trajectory
+        rules = rules.with_clock(partial(find_clock_rules, playable, run))
+        self._index = RecordingIndex(
+            playable,
+            rules,
+            partial(find_served_calls, recording),
+            redactions=find_tape_redactions(recording),
+            policy=_choose_header_policy(
+                recording, any_client, fork is not None or "model" in live
+            ),
+            given=run.command,
+            recorded_at=run.recorded_at or 0.0,
+        )
         self._on_miss, self._halt = on_miss, halt
         self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
         self._redact = redact
-        self._lanes = Lanes(fork, watch.conversations)
-        self._misses = Misses(self._index, unplayable(recording.exchanges), rules)
+        self._lanes = ForkLanes(fork, watch.conversations)
+        self._misses = MissLog(self._index, select_unplayable_exchanges(recording.exchanges), rules)
         self._played: dict[int, Exchange] = {}
         self._tokens: dict[str, str] = {}
         self._compare: dict[int, Exchange | None] = {}
         self._given: dict[int, int] = {}
-        """The recorded answer, by its seq, that each request of a model was given."""
+        """Seq of each request to a model, to the seq of the recorded answer it got."""
         self._told: set[int] = set()
-        self._nobody = Asker(None, self._told)
+        self._nobody = ToolCallContext(None, self._told)
         self._injected = False
-        """Whether a fault of a fork has reached an answer of a tool: the client is live now."""
+        """Whether a fault of a fork has affected a tool's answer: the client is live then."""
         self.diverged: list[str] = []
-        """One explanation for each request that left the recording, however often it was tried."""
+        """One explanation per request that left the recording, regardless of its attempts."""
         self.missed: list[str] = []
-        """Tool calls after the fork that a recording without a world cannot answer: each halts."""
+        """Tool calls after the fork that the tape cannot answer; each ends the agent."""
         self.went_live: list[int] = []
-        self.matched: dict[int, Match] = {}
-        """What each request was answered with, by its seq."""
+        self.matched: dict[int, RequestMatch] = {}
+        """The match of each answered request, by its seq."""
         self.saved: list[Exchange] = []
-        """Model exchanges of the recording that did not have to be paid for again."""
+        """Recorded model exchanges that were answered again without cost."""
 
     def request(self, exchange: Exchange) -> Exchange:
-        """Answer from the recording, let it go live, or refuse it with an explanation."""
-        placed = self._watch.placed(exchange)
+        """Answer from the recording, let the request go live, or refuse it with an explanation."""
+        placed = self._watch.find_context(exchange)
         if exchange.response is not None or exchange.error is not None:
-            self._answered_before(exchange, placed)
+            self._note_tap_answer(exchange, placed)
             return exchange
         if placed.kind == "other":
-            return self._other(exchange)
-        if upgrades(exchange.request):
-            return self._open(exchange, placed)
+            return self._answer_other(exchange)
+        if is_websocket_upgrade(exchange.request):
+            return self._open_websocket(exchange, placed)
         if self._goes_live(exchange, placed):
-            return replace(exchange, cascade=True) if self._lanes.felt(placed) else exchange
-        if placed.kind == "tool" and mcp.is_aside(exchange.request):
-            return self._aside(exchange)
-        return self._play(exchange, placed)
+            return (
+                replace(exchange, cascade=True)
+                if self._lanes.is_live_by_cascade(placed)
+                else exchange
+            )
+        if placed.kind == "tool" and mcp.is_background_message(exchange.request):
+            return self._answer_aside(exchange)
+        return self._answer_or_refuse(exchange, placed)
 
-    def _answered_before(self, exchange: Exchange, placed: Placed) -> None:
-        """A model's turn that was struck is over: what was recorded of it answers no other try.
+    def _note_tap_answer(self, exchange: Exchange, placed: ExchangeContext) -> None:
+        """Use up the recorded answer to a faulted model turn, so that no retry gets it.
 
-        So a replay without a fork never goes on to the recorded end, and a fork is live from here.
+        So a replay without a fork never continues to the recorded end, and a fork is live from
+        here.
         """
-        self._see_fault(exchange, placed)
-        if placed.kind == "model" and not self._lanes.live(placed):
-            self._found(exchange)
+        self._note_fault(exchange, placed)
+        if placed.kind == "model" and not self._lanes.is_live(placed):
+            self._take_match(exchange)
 
     def response(self, exchange: Exchange) -> Exchange:
-        """See a fault in an answer that was held back: the client may try again at once."""
-        self._see_fault(exchange, self._watch.placed(exchange))
+        """Note a fault in a held answer, because the client may retry at once."""
+        self._note_fault(exchange, self._watch.find_context(exchange))
         return exchange
 
-    def _see_fault(self, exchange: Exchange, placed: Placed) -> None:
+    def _note_fault(self, exchange: Exchange, placed: ExchangeContext) -> None:
         if self._fork and exchange.answered_by == "fault" and placed.kind == "tool":
             self._injected = True
 
-    def _open(self, exchange: Exchange, placed: Placed) -> Exchange:
-        """A WebSocket is opened as it was; where all is live it is declined, and clients go on."""
+    def _open_websocket(self, exchange: Exchange, placed: ExchangeContext) -> Exchange:
+        """Open a WebSocket as recorded; decline it if all is live, so that clients fall back."""
         if placed.kind not in self._live and not self._lanes:
-            return self._play(exchange, placed)
-        found = self._found(exchange)
-        return self._answered(exchange, found) if found else declined(exchange)
+            return self._answer_or_refuse(exchange, placed)
+        recorded = self._take_match(exchange)
+        return (
+            self._to_played_exchange(exchange, recorded)
+            if recorded
+            else decline_websocket_upgrade(exchange)
+        )
 
-    def _found(self, exchange: Exchange) -> Exchange | None:
-        """The recorded exchange for this one, as it would go on, which is used up now.
+    def _take_match(self, exchange: Exchange) -> Exchange | None:
+        """Take the recorded exchange for this one, as it would be forwarded, and mark it used.
 
-        Where a result was struck on its way to the model, the recorded answer is to the true one.
+        The recorded answer to an unchanged result does not match a request with a faulted one.
         """
-        match = self._index.find(exchange.forwarded, self._redact, self._asker(exchange))
+        match = self._index.find(
+            exchange.forwarded, self._redact, self._find_call_context(exchange)
+        )
         if match is None:
             return None
         self.matched[exchange.seq] = match
         return match.exchange
 
-    def _asker(self, exchange: Exchange) -> Asker | None:
-        """Whose request this is; None for one that is not of a tool."""
-        placed = self._watch.placed(exchange)
+    def _find_call_context(self, exchange: Exchange) -> ToolCallContext | None:
+        """Return which call a tool's request serves; None for a request to anything else."""
+        placed = self._watch.find_context(exchange)
         if placed.kind != "tool":
             return None
         call = placed.call
         asked_by = self._given.get(call.asked_by) if call is not None else None
         if call is None or asked_by is None:
             return self._nobody
-        return Asker(Served(asked_by, call.id, placed.join == "id"), self._told)
+        return ToolCallContext(ServedCall(asked_by, call.id, placed.join == "id"), self._told)
 
-    def _goes_live(self, exchange: Exchange, placed: Placed) -> bool:
+    def _goes_live(self, exchange: Exchange, placed: ExchangeContext) -> bool:
         if placed.kind in self._live:
-            self._expect(exchange)
+            self._expect_live_answer(exchange)
             return True
         if self._fork is None:
             return False
         if placed.kind == "tool":
             if self._fork.world and not self._lanes:
-                self._expect(exchange)
+                self._expect_live_answer(exchange)
             return self._fork.world
-        if not self._lanes.live(placed):
+        if not self._lanes.is_live(placed):
             return False
         self.went_live.append(exchange.seq)
         return True
 
-    def _expect(self, exchange: Exchange) -> None:
-        found = self._found(exchange)
+    def _expect_live_answer(self, exchange: Exchange) -> None:
+        recorded = self._take_match(exchange)
         if self._injected:
             return
-        if not mcp.is_aside(exchange.request):
-            self._compare[exchange.seq] = found
+        if not mcp.is_background_message(exchange.request):
+            self._compare[exchange.seq] = recorded
 
-    def _play(self, exchange: Exchange, placed: Placed) -> Exchange:
-        found = self._found(exchange)
-        if found is not None:
+    def _answer_or_refuse(self, exchange: Exchange, placed: ExchangeContext) -> Exchange:
+        recorded = self._take_match(exchange)
+        if recorded is not None:
             if placed.kind == "model":
-                self.saved.append(found)
-                self._given[exchange.seq] = found.seq
-                self._told.add(found.seq)
-            return self._answered(exchange, found)
+                self.saved.append(recorded)
+                self._given[exchange.seq] = recorded.seq
+                self._told.add(recorded.seq)
+            return self._to_played_exchange(exchange, recorded)
         if self._lanes and placed.kind == "model":
-            self._lanes.cascade(placed.lane)
+            self._lanes.mark_cascade(placed.lane)
             self.went_live.append(exchange.seq)
             return replace(exchange, cascade=True)
         if self._on_miss == "live":
             self.went_live.append(exchange.seq)
             return exchange
-        first = exchange.seq if placed.attempt_of is None else placed.attempt_of
-        asked = self._redact(exchange.forwarded)
-        if self._injected and placed.kind == "tool" and asked.method in READING:
-            read = self._index.spent(asked, len(self._index.exchanges))
-            if read is not None:
-                return self._answered(exchange, read)
-        again = self._misses.again(first, asked)
-        why = self._misses.why(first, asked)
+        first_seq = exchange.seq if placed.attempt_of is None else placed.attempt_of
+        redacted = self._redact(exchange.forwarded)
+        if self._injected and placed.kind == "tool" and redacted.method in REPEATABLE_METHODS:
+            repeated = self._index.find_used_equal(redacted, len(self._index.exchanges))
+            if repeated is not None:
+                return self._to_played_exchange(exchange, repeated)
+        was_refused = self._misses.was_refused(first_seq, redacted)
+        explanation = self._misses.get_explanation(first_seq, redacted)
         forked = bool(self._lanes) or (self._injected and placed.kind == "tool")
-        if not again:
-            (self.missed if forked else self.diverged).append(why)
+        if not was_refused:
+            (self.missed if forked else self.diverged).append(explanation)
         if forked or self._on_miss == "halt":
             self._halt()
-        return refuse(exchange, why)
+        return refuse_unrecorded_request(exchange, explanation)
 
-    def _answered(self, exchange: Exchange, found: Exchange) -> Exchange:
-        """The recorded answer, its times moved to now and scaled to the speed."""
+    def _to_played_exchange(self, exchange: Exchange, found: Exchange) -> Exchange:
+        """Return the exchange with the recorded answer, shifted to now and scaled by the speed."""
         if exchange.transport == "stdio":
             self._played[exchange.seq] = found
-            was, now = map(mcp.progress_token, (found.request, exchange.request))
-            if was is not None and now is not None:
-                self._tokens[was] = now
+            old_token, new_token = map(mcp.read_progress_token, (found.request, exchange.request))
+            if old_token is not None and new_token is not None:
+                self._tokens[old_token] = new_token
 
         def moved(at: float) -> float:
-            ago = (at - found.started) / self._speed if self._speed else 0.0
-            return exchange.started + ago
+            elapsed = (at - found.started) / self._speed if self._speed else 0.0
+            return exchange.started + elapsed
 
         answer = found.response
         if answer is not None:
-            answer = _readdressed(answer, exchange.request, found.request)
+            answer = _replace_message_id(answer, exchange.request, found.request)
             if self._index.names:
-                answer = _renamed(answer, self._index.names)
-            answer = _timed(answer, moved)
-        return exchange.got(answer, found.error, "recorded")
+                answer = _replace_mapped_values(answer, self._index.names)
+            answer = _retime_response(answer, moved)
+        return exchange.with_response(answer, found.error, "recorded")
 
-    def _aside(self, exchange: Exchange) -> Exchange:
-        """What nobody waits for is never diverged: where it is not recorded it is shrugged off.
+    def _answer_aside(self, exchange: Exchange) -> Exchange:
+        """Answer a message nobody waits for: from the recording, or with an empty success.
 
         A listening stream lasts as long as its session, and a client opens another one when it
-        ends. At full speed it would end at once, so the last one is held until the agent leaves.
+        ends. At full speed it would end at once, so the last one stays open until the agent leaves.
         """
         request = exchange.request
-        found = self._found(exchange)
-        if found is None:
+        recorded = self._take_match(exchange)
+        if recorded is None:
             at = exchange.started
-            nothing = (("content-length", "0"),)
-            answer = Response(status=_shrug(request), headers=nothing, at=at, ended=at)
+            headers = (("content-length", "0"),)
+            answer = Response(
+                status=_choose_aside_status(request), headers=headers, at=at, ended=at
+            )
             return replace(exchange, response=answer, answered_by="simulated")
-        played = self._answered(exchange, found)
-        if self._speed or not _streams(request, played.response) or self._again(found):
+        played = self._to_played_exchange(exchange, recorded)
+        if (
+            self._speed
+            or not _is_listening_stream(request, played.response)
+            or self._is_reopened(recorded)
+        ):
             return played
         endless = played.response and replace(played.response, ended=None)
         return replace(played, response=endless, error=played.error or "cancelled: by the agent")
 
-    def _again(self, stream: Exchange) -> bool:
-        """True where the recording opens the stream once more."""
-        asked = stream.request
-        left = (x.request for x in self._index.unused())
-        return any((x.method, x.url) == (asked.method, asked.url) for x in left)
+    def _is_reopened(self, stream: Exchange) -> bool:
+        """Return whether the recording opens the stream again later."""
+        request = stream.request
+        unused = (x.request for x in self._index.list_unused())
+        return any((x.method, x.url) == (request.method, request.url) for x in unused)
 
-    def _other(self, exchange: Exchange) -> Exchange:
-        found = self._found(exchange)
-        if found is not None:
-            return self._answered(exchange, found)
-        status = 204 if noise(exchange.request.url) else 503
+    def _answer_other(self, exchange: Exchange) -> Exchange:
+        recorded = self._take_match(exchange)
+        if recorded is not None:
+            return self._to_played_exchange(exchange, recorded)
+        status = 204 if classify_noise(exchange.request.url) else 503
         headers: Headers = () if status == 204 else (("content-length", "0"),)
         at = exchange.started
         answer = Response(status=status, headers=headers, at=at, ended=at)
         return replace(exchange, response=answer, answered_by="simulated")
 
     @property
-    def cascades(self) -> int:
-        """Lanes that the fork was not made in and that are live."""
-        return self._lanes.cascades
+    def cascade_count(self) -> int:
+        """How many lanes other than the forked one are live."""
+        return self._lanes.cascade_count
 
-    def cues(self, start: Exchange) -> tuple[Cue, ...]:
-        """When the chunks of a recorded START were said; none for one that was not played."""
-        found = self._played.get(start.seq)
-        return () if found is None else cues(found, self._index.exchanges, self._speed)
+    def find_message_timings(self, start: Exchange) -> tuple[MessageTiming, ...]:
+        """Return the timings of a recorded START's chunks; empty if it was not played."""
+        recorded = self._played.get(start.seq)
+        return (
+            ()
+            if recorded is None
+            else find_message_timings(recorded, self._index.exchanges, self._speed)
+        )
 
-    def retold(self, message: bytes) -> bytes:
-        """What a recorded START said, as this run knows the calls that it speaks of."""
-        return mcp.retold(message, self._tokens)
+    def rewrite_message(self, message: bytes) -> bytes:
+        """Rewrite a recorded START message with this run's progress tokens."""
+        return mcp.replace_progress_token(message, self._tokens)
 
-    def unasked(self) -> tuple[Exchange, ...]:
-        """What the recording holds that nobody asked for; noise and asides do not count.
+    def list_unasked(self) -> tuple[Exchange, ...]:
+        """Return the recorded exchanges nobody asked for, without noise and background messages.
 
-        An agent that ends early has left the recording as well: it did not do what it did.
+        An agent that ends early has diverged as well: it did not repeat its recorded requests.
         """
-        left = (x for x in self._index.unused() if kind(x.request) != "other")
-        return tuple(x for x in left if not mcp.is_aside(x.request))
+        unused = (x for x in self._index.list_unused() if classify_request(x.request) != "other")
+        return tuple(x for x in unused if not mcp.is_background_message(x.request))
 
     def done(self, exchange: Exchange) -> None:
-        """Hold a live answer of the shared prefix against the recorded one."""
+        """Compare a live answer of the shared prefix with the recorded one."""
         if exchange.seq not in self._compare:
             return
         recorded = self._compare.pop(exchange.seq)
         if exchange.answered_by == "fault":
             return
         if recorded is None:
-            self.diverged.append(self._misses.why(exchange.seq, self._redact(exchange.request)))
-        elif (why := drift(recorded, self._clean(exchange))) is not None:
+            self.diverged.append(
+                self._misses.get_explanation(exchange.seq, self._redact(exchange.request))
+            )
+        elif (drift := explain_live_drift(recorded, self._redact_answer(exchange))) is not None:
             request = exchange.request
-            self.diverged.append(f"live answer to {request.method} {request.url} {why}")
+            self.diverged.append(f"live answer to {request.method} {request.url} {drift}")
 
-    def _clean(self, exchange: Exchange) -> Exchange:
-        """The exchange with its answer as a tape holds it: secrets never were on the other one."""
+    def _redact_answer(self, exchange: Exchange) -> Exchange:
+        """Return the exchange with its answer redacted as on a tape, since the recorded one is."""
         answer = exchange.response
         if answer is None or not answer.body:
             return exchange
-        said = Request(method="", url="", headers=answer.headers, body=answer.body)
-        body = self._redact(said).body
+        message = Request(method="", url="", headers=answer.headers, body=answer.body)
+        body = self._redact(message).body
         if body == answer.body:
             return exchange
-        whole = replace(answer, chunks=(Chunk(at=answer.at, data=body),))
-        return replace(exchange, response=whole)
+        redacted = replace(answer, chunks=(Chunk(at=answer.at, data=body),))
+        return replace(exchange, response=redacted)
 
 
-def _timed(answer: Response, moved: Callable[[float], float]) -> Response:
-    """The answer at other times: `replace` in a third of its time, for each request."""
+def _retime_response(answer: Response, moved: Callable[[float], float]) -> Response:
+    """Return the answer with mapped times: a third of the cost of `replace`, per request."""
     return Response(
         status=answer.status,
         headers=answer.headers,
@@ -316,95 +371,125 @@ def _timed(answer: Response, moved: Callable[[float], float]) -> Response:
     )
 
 
-def playable(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
-    """Exchanges that are over and whole on the tape; the rest is refused, not guessed."""
-    if isinstance(recorded, Shelf):
-        return recorded.over()
-    return tuple(exchange for exchange in recorded if over(exchange))
+def _choose_header_policy(recording: Tape, any_client: bool, new_calls: bool) -> HeaderPolicy:
+    if any_client:
+        return "none"
+    if recording.trajectory.is_imported or recording.trajectory.source == _ATTACH_SOURCE:
+        return "shared"
+    return "new calls" if new_calls else "all"
 
 
-def unplayable(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
-    """The rest."""
-    if isinstance(recorded, Shelf):
-        return recorded.open()
-    return tuple(exchange for exchange in recorded if not over(exchange))
+def find_tape_redactions(recording: Tape) -> tuple[RedactionRecord, ...] | None:
+    """Return the redactions of a tape; None if its writer did not store them."""
+    run = recording.trajectory
+    is_stored = recording.redactions or (
+        run.volatile >= TYPED_SINCE_VERSION and run.source != _ATTACH_SOURCE
+    )
+    return recording.redactions if is_stored else None
 
 
-def _shrug(request: Request) -> int:
-    """What a server says to an aside that it can do without."""
-    if mcp.listens(request):
+def select_playable_exchanges(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
+    """Return exchanges with a complete answer; the others are refused, not guessed."""
+    if isinstance(recorded, LazyExchanges):
+        return recorded.find_complete()
+    return tuple(exchange for exchange in recorded if is_complete_exchange(exchange))
+
+
+def select_unplayable_exchanges(recorded: Sequence[Exchange]) -> Sequence[Exchange]:
+    """Return the exchanges without a complete answer."""
+    if isinstance(recorded, LazyExchanges):
+        return recorded.find_incomplete()
+    return tuple(exchange for exchange in recorded if not is_complete_exchange(exchange))
+
+
+def _choose_aside_status(request: Request) -> int:
+    """Return the status a server sends for a background message it does not need."""
+    if mcp.is_listening_request(request):
         return 405
     return 200 if request.method == "DELETE" else 202
 
 
-def _streams(request: Request, answer: Response | None) -> bool:
-    said = header(answer.headers, "content-type") if answer else None
-    return mcp.listens(request) and said is not None and said.startswith("text/event-stream")
+def _is_listening_stream(request: Request, answer: Response | None) -> bool:
+    content_type = find_header(answer.headers, "content-type") if answer else None
+    return (
+        mcp.is_listening_request(request)
+        and content_type is not None
+        and content_type.startswith("text/event-stream")
+    )
 
 
-def _readdressed(answer: Response, asked: Request, recorded: Request) -> Response:
-    """The recorded answer with the id that was asked with, which may be another one now."""
-    if lens(asked) is not None or asked.body == recorded.body or mcp.message(recorded) is None:
+def _replace_message_id(answer: Response, asked: Request, recorded: Request) -> Response:
+    """Return the recorded answer with the id of this request instead of the recorded one."""
+    if (
+        find_dialect(asked) is not None
+        or asked.body == recorded.body
+        or mcp.read_client_message(recorded) is None
+    ):
         return answer
-    body = plain(answer.headers, answer.body)
+    body = decode_content(answer.headers, answer.body)
     if body != answer.body and body is not None and answer.chunks:
         headers = tuple((k, v) for k, v in answer.headers if k.lower() != "content-encoding")
         chunk = replace(answer.chunks[-1], data=body)
         answer = replace(answer, headers=headers, chunks=(chunk,))
-    edits = mcp.readdress(asked, recorded, answer.body)
-    return replace(answer, chunks=edited_chunks(answer.chunks, edits))
+    edits = mcp.readdress_mcp_answer(asked, recorded, answer.body)
+    return replace(answer, chunks=apply_edits_to_chunks(answer.chunks, edits))
 
 
-def _renamed(answer: Response, names: Mapping[str, str]) -> Response:
-    """The recorded answer with the values of this run in the place of those of the recording."""
-    changed = {
-        was.encode(): now.encode()
-        for was, now in names.items()
-        if was != now and len(was) >= SHORTEST
+def _replace_mapped_values(answer: Response, names: Mapping[str, str]) -> Response:
+    """Return the recorded answer with this run's values in place of the recorded ones."""
+    replacements = {
+        old.encode(): new.encode()
+        for old, new in names.items()
+        if old != new and len(old) >= MIN_MAPPED_LENGTH
     }
-    if not changed or header(answer.headers, "content-encoding") not in (None, "identity"):
+    if not replacements or find_header(answer.headers, "content-encoding") not in (
+        None,
+        "identity",
+    ):
         return answer
-    any_of = re.compile(b"|".join(re.escape(was) for was in sorted(changed, key=len, reverse=True)))
-    edits = tuple(
-        Edit(start=found.start(), stop=found.end(), data=changed[found[0]])
-        for found in any_of.finditer(answer.body)
+    pattern = re.compile(
+        b"|".join(re.escape(old) for old in sorted(replacements, key=len, reverse=True))
     )
-    return replace(answer, chunks=edited_chunks(answer.chunks, edits)) if edits else answer
+    edits = tuple(
+        BodyEdit(start=match.start(), stop=match.end(), data=replacements[match[0]])
+        for match in pattern.finditer(answer.body)
+    )
+    return replace(answer, chunks=apply_edits_to_chunks(answer.chunks, edits)) if edits else answer
 
 
-def drift(recorded: Exchange, live: Exchange) -> str | None:
-    """How a live answer differs from the recorded one; None where they say the same."""
-    if mcp.replied(recorded) and mcp.replied(live):
-        recorded, live = _response(recorded), _response(live)
-    was, now = recorded.response, live.response
-    if live.error != recorded.error or was is None or now is None:
-        if (live.error is None) == (recorded.error is None) and (was is None) == (now is None):
+def explain_live_drift(recorded: Exchange, live: Exchange) -> str | None:
+    """Describe how a live answer differs from the recorded one; None if they are equivalent."""
+    if mcp.has_mcp_response(recorded) and mcp.has_mcp_response(live):
+        recorded, live = _isolate_mcp_response(recorded), _isolate_mcp_response(live)
+    old, new = recorded.response, live.response
+    if live.error != recorded.error or old is None or new is None:
+        if (live.error is None) == (recorded.error is None) and (old is None) == (new is None):
             return None
-        return f"was {_outcome(recorded)}, is {_outcome(live)}"
-    for where, before, after in answer_differences(was, now):
-        return f"was {before} at {where}, is {after}"
+        return f"was {_describe_answer(recorded)}, is {_describe_answer(live)}"
+    for place, before, after in find_answer_differences(old, new):
+        return f"was {before} at {place}, is {after}"
     return None
 
 
-def _response(exchange: Exchange) -> Exchange:
-    """The exchange with nothing but the response that is in its answer, stream or not."""
+def _isolate_mcp_response(exchange: Exchange) -> Exchange:
+    """Return the exchange with only the response in its answer, whether streamed or not."""
     assert exchange.response is not None
-    chunk = Chunk(at=0.0, data=mcp.response(exchange) or b"")
-    whole = replace(exchange.response, headers=(), chunks=(chunk,), ended=0.0)
-    return replace(exchange, response=whole, error=None)
+    chunk = Chunk(at=0.0, data=mcp.to_canonical_response(exchange) or b"")
+    response = replace(exchange.response, headers=(), chunks=(chunk,), ended=0.0)
+    return replace(exchange, response=response, error=None)
 
 
-def _outcome(exchange: Exchange) -> str:
+def _describe_answer(exchange: Exchange) -> str:
     return exchange.error or (str(exchange.response.status) if exchange.response else "no answer")
 
 
-def refuse(exchange: Exchange, why: str) -> Exchange:
-    """The exchange answered by a refusal that carries its explanation and is not retried."""
+def refuse_unrecorded_request(exchange: Exchange, why: str) -> Exchange:
+    """Answer the exchange with a refusal that contains the explanation and is not retried."""
     error = {"error": {"type": "diverged", "message": why}}
     body = json.dumps(error).encode()
     at = exchange.started
     answer = Response(
-        status=REFUSED,
+        status=REFUSED_STATUS,
         reason="Not Recorded",
         headers=(
             ("content-type", "application/json"),

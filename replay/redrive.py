@@ -1,8 +1,8 @@
-"""Sending recorded requests again, to a real service: what is sent, and what comes back.
+"""Send recorded requests again to a real service, and record the answers.
 
-One request at a time, in the order of the recording, at no more than a given rate. A service that
-says 429 or 503 is waited for as long as its Retry-After says, within a bound. The answers are
-exchanges like any others, with the times of their chunks, so they make a tape.
+Requests are sent one at a time, in recorded order, at no more than a given rate. If a service
+answers 429 or 503, the sender waits for its Retry-After, within a limit. The answers are ordinary
+exchanges, with the times of their chunks, so they make a tape.
 """
 
 import time
@@ -13,36 +13,37 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from traces.model import Chunk, Exchange, Headers, Request, Response, header
-from traces.redact import PLACEHOLDER
+from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
+from traces.redaction.redactor import PLACEHOLDER
 
-OWN = frozenset(
+CONNECTION_HEADERS = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade",
      "proxy-connection", "proxy-authorization", "te", "trailer")
 )  # fmt: skip
-"""Said of one connection, or by the client itself: never sent as recorded."""
-BUSY = (429, 503)
-ATTEMPTS = 5
+"""Specific to one connection, or set by the client itself: never sent as recorded."""
+BUSY_STATUSES = (429, 503)
+MAX_ATTEMPTS = 5
 
 
-def redacted(request: Request) -> bool:
-    """True for a request whose URL or body lost a secret, so that it cannot be asked again."""
-    said = request.url.encode("utf-8", "surrogatepass") + b"\n" + request.body
-    return PLACEHOLDER.search(said) is not None
+def is_redacted_request(request: Request) -> bool:
+    """Return whether the URL or body has a redacted secret, so that it cannot be sent again."""
+    text = request.url.encode("utf-8", "surrogatepass") + b"\n" + request.body
+    return PLACEHOLDER.search(text) is not None
 
 
-def retarget(request: Request, base: str, given: Headers = ()) -> Request:
-    """The request for the service at `base`: same path below it, same query, and these headers.
+def retarget_request(request: Request, base: str, given: Headers = ()) -> Request:
+    """Return the request for the service at `base`: same path below it, same query, these headers.
 
-    Headers that lost a secret are left out, those given take the place of their namesakes.
+    Redacted headers are omitted; those in `given` replace headers of the same name.
     """
     parts, root = urlsplit(request.url), base.rstrip("/")
     query = f"?{parts.query}" if parts.query else ""
-    named = {name.lower() for name, _ in given}
+    replaced = {name.lower() for name, _ in given}
     headers = tuple(
         (name, value)
         for name, value in request.headers
-        if name.lower() not in OWN | named and not PLACEHOLDER.search(value.encode("latin-1"))
+        if name.lower() not in CONNECTION_HEADERS | replaced
+        and not PLACEHOLDER.search(value.encode("latin-1"))
     )
     return Request(
         method=request.method,
@@ -53,11 +54,11 @@ def retarget(request: Request, base: str, given: Headers = ()) -> Request:
 
 
 @dataclass(slots=True)
-class Sender:
+class RequestSender:
     """Sends requests one after the other.
 
-    `rate` is requests a second at most, `patience` how many seconds one request may wait for a
-    busy service; `clock` counts seconds since the tape began.
+    `rate` is the maximum of requests per second, `patience` the seconds that one request may wait
+    for a busy service; `clock` returns seconds since the tape began.
     """
 
     client: httpx.Client
@@ -66,26 +67,26 @@ class Sender:
     patience: float = 60.0
     _free: float = 0.0
 
-    def attempts(self, request: Request, seqs: Iterator[int]) -> Iterator[Exchange]:
-        """Each attempt at a request; the last is the answer, also where it still says busy."""
+    def send_with_retries(self, request: Request, seqs: Iterator[int]) -> Iterator[Exchange]:
+        """Yield each attempt at a request; the last is the answer, even if it is still busy."""
         patience = self.patience
-        for left in range(ATTEMPTS - 1, -1, -1):
-            self._pace()
-            exchange = self._send(request, next(seqs))
+        for attempts_left in range(MAX_ATTEMPTS - 1, -1, -1):
+            self._wait_for_rate()
+            exchange = self._send_once(request, next(seqs))
             yield exchange
-            pause = _asked_to_wait(exchange.response)
-            if pause is None or pause > patience or not left:
+            pause = _parse_retry_after(exchange.response)
+            if pause is None or pause > patience or not attempts_left:
                 return
             patience -= pause
             time.sleep(pause)
 
-    def _pace(self) -> None:
+    def _wait_for_rate(self) -> None:
         time.sleep(max(0.0, self._free - time.monotonic()))
         self._free = time.monotonic() + 1 / self.rate
 
-    def _send(self, request: Request, seq: int) -> Exchange:
+    def _send_once(self, request: Request, seq: int) -> Exchange:
         started, head, chunks = self.clock(), None, list[Chunk]()
-        asked = httpx.Request(
+        prepared = httpx.Request(
             request.method,
             request.url,
             headers=list(request.headers),
@@ -93,15 +94,15 @@ class Sender:
         )
         answer, error = None, None
         try:
-            response = self.client.send(asked, stream=True)
+            response = self.client.send(prepared, stream=True)
             try:
-                head = _head(response, self.clock())
+                head = _to_response_head(response, self.clock())
                 for data in response.iter_raw():
                     chunks.append(Chunk(at=self.clock(), data=data))
             finally:
                 response.close()
         except httpx.TransportError as problem:
-            error = _error(problem)
+            error = _to_transport_error(problem)
         if head is not None:
             answer = Response(
                 status=head.status,
@@ -115,7 +116,7 @@ class Sender:
         return Exchange(seq=seq, request=request, response=answer, error=error, started=started)
 
 
-def _head(response: httpx.Response, at: float) -> Response:
+def _to_response_head(response: httpx.Response, at: float) -> Response:
     return Response(
         status=response.status_code,
         reason=response.reason_phrase,
@@ -125,7 +126,7 @@ def _head(response: httpx.Response, at: float) -> Response:
     )
 
 
-_ERRORS: Mapping[type[httpx.TransportError], str] = {
+_TRANSPORT_ERRORS: Mapping[type[httpx.TransportError], str] = {
     httpx.ConnectError: "refused",
     httpx.ReadError: "reset",
     httpx.WriteError: "reset",
@@ -133,20 +134,20 @@ _ERRORS: Mapping[type[httpx.TransportError], str] = {
 }
 
 
-def _error(problem: httpx.TransportError) -> str:
+def _to_transport_error(problem: httpx.TransportError) -> str:
     if isinstance(problem, httpx.TimeoutException):
         return f"timeout: {type(problem).__name__}"
-    return f"{_ERRORS.get(type(problem), 'protocol')}: {problem}"
+    return f"{_TRANSPORT_ERRORS.get(type(problem), 'protocol')}: {problem}"
 
 
-def _asked_to_wait(answer: Response | None) -> float | None:
-    """Seconds to wait, as a busy service says (RFC 9110 10.2.3), 1 where it does not say."""
-    if answer is None or answer.status not in BUSY:
+def _parse_retry_after(answer: Response | None) -> float | None:
+    """Return the seconds to wait for a busy service (RFC 9110 10.2.3), 1 without Retry-After."""
+    if answer is None or answer.status not in BUSY_STATUSES:
         return None
-    said = header(answer.headers, "retry-after") or "1"
-    if said.isdecimal():
-        return float(said)
+    value = find_header(answer.headers, "retry-after") or "1"
+    if value.isdecimal():
+        return float(value)
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return 1.0

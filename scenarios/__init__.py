@@ -1,1 +1,1 @@
-"""What is run and how it is judged in the end: worlds, and one to practise on."""
+"""Scenarios, their worlds and verifiers, the built-in agent, and the practice world."""

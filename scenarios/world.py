@@ -1,4 +1,4 @@
-"""A world: what tools act on, so that it can be set back before a run and judged after it."""
+"""Worlds: the state that tools act on, reset before a run and verified after it."""
 
 import asyncio
 import os
@@ -13,66 +13,71 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
-from traces.canonical import canonical
+from traces.bodies.canonical_json import canonicalize_json
 
-LIMIT = 60.0
-"""Seconds that a reset or a verifier may take."""
+COMMAND_SECONDS = 60.0
+"""Seconds that a reset or verify command may take."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """An end state as a command tells it: two are the same where their digests are."""
+class EndState:
+    """The end state that a command printed; two are equal if their digests are equal."""
 
     digest: str
     text: str
     of: str
-    """A digest of the command."""
+    """Digest of the command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verifier said of the final state; `passed` None where it could not say."""
+    """A verifier's verdict on the end state; `passed` is None if it is unknown."""
 
     passed: bool | None
     detail: str = ""
-    state: State | None = None
-    """What a judge may compare with clean twins, where that was asked for and could be had."""
+    state: EndState | None = None
+    """The end state to compare with clean twins, if requested and available."""
 
 
 class World(Protocol):
-    """What a fork needs of a world."""
+    """The operations that a fork needs of a world."""
 
     async def reset(self) -> None:
-        """Bring it into the start state; ChildProcessError where that fails."""
+        """Restore the start state. Raises ChildProcessError if that fails."""
         ...
 
     async def verify(self, said: Sequence[str] = ()) -> Verdict:
-        """What the final state says, and what the agent's models said; never raises for a wrong
-        state."""
+        """Judge the end state and the models' answers `said`. A wrong state is a verdict, no
+        exception.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CommandWorld:
-    """A world behind two commands: one sets it back, one exits 0 where the end state is right."""
+    """A world behind two commands: one resets it, one exits 0 if the end state is right."""
 
     reset_command: Sequence[str]
     verify_command: Sequence[str] = ()
     prefix: Sequence[str] = ()
-    """What to put before an absolute program, so that it runs where the agent does."""
+    """Words to put before an absolute program path, so that it runs where the agent does."""
     cwd: Path | None = None
     answer: str = ""
-    """A regular expression that the last words of the agent must hold, where no command judges."""
+    """A regular expression to find in the agent's last answer, used if no command judges."""
     state_command: Sequence[str] = ()
-    """Prints the end state, without what varies; equal JSON is equal however it is written."""
+    """Prints the end state without varying values; JSON is compared regardless of its
+    formatting.
+    """
     template: "CommandWorld | None" = None
-    """The same before anything was filled in; None if nothing was."""
+    """The world before placeholders were filled in; None if none were."""
 
-    def filled(self, values: Mapping[str, str]) -> "CommandWorld":
-        """The same with `{name}` in its commands replaced; what it is compared by stays."""
+    def with_values(self, values: Mapping[str, str]) -> "CommandWorld":
+        """Return a copy with `{name}` replaced in its commands; the digest stays that of the
+        template.
+        """
 
         def fill(command: Sequence[str]) -> tuple[str, ...]:
-            return tuple(_fill(word, values) for word in command)
+            return tuple(_fill_placeholders(word, values) for word in command)
 
         return replace(
             self,
@@ -84,97 +89,111 @@ class CommandWorld:
 
     @property
     def digest(self) -> str:
-        """A name for all that judges an end: runs that differ in it are not to be compared."""
-        own = self.template or self
-        judging = [*map(shlex.join, (own.verify_command, own.state_command)), own.answer]
-        return _digest("\n".join(judging).encode("utf-8", "surrogateescape"))
+        """Digest of everything that judges an end state; runs that differ in it are not
+        comparable.
+        """
+        unfilled = self.template or self
+        judging = [
+            *map(shlex.join, (unfilled.verify_command, unfilled.state_command)),
+            unfilled.answer,
+        ]
+        return _hash_world_data("\n".join(judging).encode("utf-8", "surrogateescape"))
 
     async def reset(self) -> None:
-        """Set the world back; ChildProcessError with its last words where the command fails."""
-        code, output = await self._run(self.reset_command)
+        """Run the reset command. Raises ChildProcessError with its last line if it fails."""
+        code, output = await self._run_command(self.reset_command)
         if code != 0:
-            words = output.strip().splitlines() or ["it said nothing"]
-            raise ChildProcessError(f"the reset command exited {code}: {words[-1]}")
+            lines = output.strip().splitlines() or ["it said nothing"]
+            raise ChildProcessError(f"the reset command exited {code}: {lines[-1]}")
 
     async def verify(self, said: Sequence[str] = ()) -> Verdict:
-        """Exit 0 is a pass, 1 a fail, anything else (a crash, a hang) is unknown.
+        """Run the verify command: exit 0 is a pass, 1 a fail, anything else (a crash, a hang)
+        unknown.
 
-        Without a command it is the end state that is left to a judge, else the answer that
-        counts, and without any of them nothing is known. Of what a verifier could not say no
-        state is kept, so that nothing else says it.
+        Without a verify command the end state is returned for the judge to compare, or else the
+        last answer is matched; with neither the verdict is unknown. If the verifier's verdict is
+        unknown no end state is returned, so that nothing else decides it.
         """
         if not self.verify_command and not self.state_command and self.answer:
-            return answered(self.answer, said)
+            return judge_final_answer(self.answer, said)
         if not self.verify_command:
-            return await self._state() if self.state_command else Verdict(None, "no verifier")
-        code, output = await self._run(self.verify_command)
-        words = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
-        verdict = Verdict({0: True, 1: False}.get(code), words)
+            return (
+                await self._read_end_state() if self.state_command else Verdict(None, "no verifier")
+            )
+        code, output = await self._run_command(self.verify_command)
+        detail = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
+        verdict = Verdict({0: True, 1: False}.get(code), detail)
         if verdict.passed is None or not self.state_command:
             return verdict
-        return replace(verdict, state=(await self._state()).state)
+        return replace(verdict, state=(await self._read_end_state()).state)
 
-    async def _state(self) -> Verdict:
-        code, output, errors = await spoken(self._placed(self.state_command), self.cwd)
+    async def _read_end_state(self) -> Verdict:
+        code, output, errors = await capture_world_command(
+            self._with_prefix(self.state_command), self.cwd
+        )
         if code != 0:
-            last = (errors.strip() or output.strip()).decode("utf-8", "replace").splitlines()
-            return Verdict(None, f"the state command exited {code}: {(last or ['no word'])[-1]}")
+            lines = (errors.strip() or output.strip()).decode("utf-8", "replace").splitlines()
+            return Verdict(None, f"the state command exited {code}: {(lines or ['no word'])[-1]}")
         if not output.strip():
             return Verdict(None, "the state command printed nothing")
-        with suppress(ValueError, RecursionError):  # what is no JSON is compared as it is
-            output = canonical(output)
+        with suppress(ValueError, RecursionError):  # not JSON: compared byte for byte
+            output = canonicalize_json(output)
         command = (self.template or self).state_command
-        of = _digest(shlex.join(command).encode("utf-8", "surrogateescape"))
-        return Verdict(None, "", State(_digest(output), output.decode("utf-8", "replace"), of))
+        command_digest = _hash_world_data(shlex.join(command).encode("utf-8", "surrogateescape"))
+        return Verdict(
+            None,
+            "",
+            EndState(_hash_world_data(output), output.decode("utf-8", "replace"), command_digest),
+        )
 
-    async def _run(self, command: Sequence[str]) -> tuple[int, str]:
-        return await run(self._placed(command), self.cwd)
+    async def _run_command(self, command: Sequence[str]) -> tuple[int, str]:
+        return await run_world_command(self._with_prefix(command), self.cwd)
 
-    def _placed(self, command: Sequence[str]) -> Sequence[str]:
+    def _with_prefix(self, command: Sequence[str]) -> Sequence[str]:
         if not self.prefix:
             return command
         return (*self.prefix, shutil.which(command[0]) or command[0], *command)
 
 
-def _fill(word: str, values: Mapping[str, str]) -> str:
+def _fill_placeholders(word: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         word = word.replace(f"{{{name}}}", value)
     return word
 
 
-def _digest(data: bytes) -> str:
+def _hash_world_data(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def answered(pattern: str, said: Sequence[str]) -> Verdict:
-    """Whether the last of what was said holds a pattern; unknown where nothing was said."""
+def judge_final_answer(pattern: str, said: Sequence[str]) -> Verdict:
+    """Match the last text of `said` against a pattern; the verdict is unknown if there is none."""
     if not said:
         return Verdict(None, "nothing was said")
-    found = re.search(pattern, said[-1]) is not None
-    return Verdict(found, "" if found else f"the answer holds no {pattern}")
+    matched = re.search(pattern, said[-1]) is not None
+    return Verdict(matched, "" if matched else f"the answer holds no {pattern}")
 
 
-async def run(
+async def run_world_command(
     command: Sequence[str],
     cwd: Path | None = None,
     *,
     env: Mapping[str, str] | None = None,
-    limit: float = LIMIT,
+    limit: float = COMMAND_SECONDS,
 ) -> tuple[int, str]:
-    """Exit code and output of a command: 127 where there is none, 124 where its time was up."""
-    code, output, _ = await spoken(command, cwd, env=env, limit=limit, apart=False)
+    """Return a command's exit code and output: 127 if it cannot start, 124 if it timed out."""
+    code, output, _ = await capture_world_command(command, cwd, env=env, limit=limit, apart=False)
     return code, output.decode("utf-8", "replace")
 
 
-async def spoken(
+async def capture_world_command(
     command: Sequence[str],
     cwd: Path | None = None,
     *,
     env: Mapping[str, str] | None = None,
-    limit: float = LIMIT,
+    limit: float = COMMAND_SECONDS,
     apart: bool = True,
 ) -> tuple[int, bytes, bytes]:
-    """Exit code, output and errors of a command; the errors are in the output if not `apart`."""
+    """Return a command's exit code, stdout and stderr; stderr is part of stdout unless `apart`."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -192,7 +211,7 @@ async def spoken(
     except TimeoutError:
         return 124, f"no end after {limit:g} s".encode(), b""
     finally:
-        if process.returncode is None:  # out of time, or we are to end
+        if process.returncode is None:  # timed out or cancelled
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     return process.returncode or 0, output, errors or b""

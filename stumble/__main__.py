@@ -1,31 +1,66 @@
-"""`stumble`, and `python -m stumble`: the front door, with a wicket for what must start at once."""
+"""Entry point of `stumble` and `python -m stumble`; `stumble mcp` loads fewer modules."""
 
+import resource
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
-OTHERS = ("-h", "--help", "--replay", "--http", "--port", "--speed")
-"""What of `stumble mcp` the front door does."""
+PACKAGES = ("faults", "recorder", "replay", "sandbox", "scenarios", "traces")
+"""Packages installed along with `stumble`, under names that other distributions may use too."""
+HARNESS = 6
+"""`ExitCode.HARNESS`, which cannot be imported if one of PACKAGES is hidden."""
+CLI_MCP_OPTIONS = ("-h", "--help", "--replay", "--http", "--port", "--speed")
+"""Options of `stumble mcp` that the full command line handles."""
 
 
 def main() -> None:
     """Run the command line.
 
-    `stumble mcp` stands in the way of each session of a client, which waits for it; the front
-    door itself takes longer to load than that may take.
+    An MCP client waits for `stumble mcp` to start in each of its sessions, and the full command
+    line loads too slowly for that.
     """
-    if sys.argv[1:2] == ["mcp"] and stands_before(sys.argv[2:]):
-        from recorder.tee import main as tee
+    if hidden := find_hidden_package():
+        print(hidden, file=sys.stderr)
+        sys.exit(HARNESS)
+    disable_core_dumps()
+    if sys.argv[1:2] == ["mcp"] and is_mcp_wrapper(sys.argv[2:]):
+        from recorder.mcp.tee import main
 
-        tee(sys.argv[2:], recorder=(sys.executable, "-I", "-m", "stumble.alone"))
-    from stumble.cli import main as door
+        main(sys.argv[2:], recorder=(sys.executable, "-I", "-m", "stumble.mcp.session_recorder"))
+    from stumble.cli.app import run_cli
 
-    door()
+    run_cli()
 
 
-def stands_before(words: list[str]) -> bool:
-    """Whether `stumble mcp` is asked to stand before a server, by the first of its options."""
+def find_hidden_package(beside: Path | None = None) -> str | None:
+    """Return a line about one of PACKAGES that another module of that name hides, or None."""
+    root = beside or Path(__file__).resolve().parent.parent
+    for name in PACKAGES:
+        spec = find_spec(name)
+        origin = spec.origin if spec else None
+        if origin is None or Path(origin).resolve() != root / name / "__init__.py":
+            return (
+                f"stumble: another module {name!r} ({origin or 'a folder, or none'}) hides ours. "
+                "Leave its folder, unset PYTHONPATH, or install stumble in an environment of its "
+                "own: uv tool install, or pipx install."
+            )
+    return None
+
+
+def disable_core_dumps() -> None:
+    """Set the soft limit of core files to 0 bytes: memory holds keys until they are redacted.
+
+    Child processes inherit the limit, and may raise it up to the hard limit.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+
+
+def is_mcp_wrapper(words: list[str]) -> bool:
+    """Whether the first option of `stumble mcp` asks it to wrap a server."""
     while words[:1] in (["--name"], ["--run"]):
         words = words[2:]
-    return bool(words) and words[0].partition("=")[0] not in OTHERS
+    return bool(words) and words[0].partition("=")[0] not in CLI_MCP_OPTIONS
 
 
 if __name__ == "__main__":

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.examples import THOROUGH, keep_some, load_profile
+from tests.support.example_counts import (
+    THOROUGH,
+    keep_some,
+    load_profile,
+)
 
 NO_SHARED = "a clone without ../shared"
 

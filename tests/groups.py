@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -41,25 +42,33 @@ class Group:
     command: tuple[str, ...]
     workers: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    yields: bool = False
+    """Whether it leaves the processors to the groups beside it, as it only computes."""
 
 
 THOROUGH = {"STUMBLE_TESTS": "thorough"}
 
 
-def pytest(*words: str, workers: int, environment: dict[str, str] = THOROUGH) -> Group:
+def pytest(
+    *words: str, workers: int, environment: dict[str, str] = THOROUGH, yields: bool = False
+) -> Group:
     """A group of tests, which try all their examples."""
-    return Group((*PYTHON, "pytest", "-q", *words), workers, environment)
+    return Group((*PYTHON, "pytest", "-q", *words), workers, environment, yields)
 
 
 FAST = ("tests/unit", "tests/integration")
+THOROUGHLY = "hypothesis or many or programs"
+"""Tests that have more examples in `make test-all`, or need more than Python."""
 GROUPS: dict[str, Group] = {
     "lint": Group((*PYTHON, "ruff", "check")),
     "format": Group((*PYTHON, "ruff", "format", "--check")),
     "types": Group((*PYTHON, "mypy")),
     "fast": pytest(*FAST, "-m", "not alone and not programs", workers=3, environment={}),
+    "once": pytest(*FAST, "-m", f"not alone and not ({THOROUGHLY})", workers=3, environment={}),
     "install": Group((*PYTHON, "tests.agents")),
-    "thorough": pytest(*FAST, "-m", "(hypothesis or many or programs) and not alone", workers=2),
-    "statistical": pytest("tests/statistical", workers=2),
+    "docs": Group(("make", "--no-print-directory", "docs")),
+    "thorough": pytest(*FAST, "-m", f"({THOROUGHLY}) and not alone", workers=2),
+    "statistical": pytest("tests/statistical", "--timeout", "1200", workers=2, yields=True),
     "e2e": pytest("tests/e2e", "tests/hostile", "tests/browser", workers=4),
     "docker": pytest("tests/docker", workers=0),
     "clients": pytest("tests/clients", workers=3),
@@ -68,16 +77,16 @@ GROUPS: dict[str, Group] = {
     "alone": pytest(*FAST, "-m", "alone", workers=0),
 }
 STAGES: tuple[tuple[str, ...], ...] = (
-    ("lint", "format", "types", "install", "fast"),
+    ("lint", "format", "types", "install", "docs", "fast", "once"),
     ("e2e",),
-    ("docker",),
-    ("selftest", "clients"),
-    ("thorough",),
-    ("statistical",),
-    ("mutation",),
+    # Clients often wait; the statistical tests compute in what they leave.
+    ("selftest", "statistical", "clients"),
+    ("docker", "thorough", "mutation"),
     ("alone",),
 )
 QUICK = ("lint", "format", "types", "fast")
+# `once` and `thorough` together are the tests of `fast`, each one run with all its examples.
+EVERYTHING = tuple(name for name in GROUPS if name != "fast")
 
 
 RUNNING: set[int] = set()
@@ -99,7 +108,7 @@ class Finished:
 
 def main(names: list[str]) -> int:
     """Run the groups of these names, or all; 0 if each of them passed."""
-    wanted = QUICK if names == ["quick"] else tuple(names) or tuple(GROUPS)
+    wanted = QUICK if names == ["quick"] else tuple(names) or EVERYTHING
     if unknown := [name for name in wanted if name not in GROUPS]:
         print(f"no group {unknown[0]}; there are quick, {', '.join(GROUPS)}", file=sys.stderr)
         return 2
@@ -125,11 +134,22 @@ def report(finished: Sequence[Finished], seconds: float) -> None:
     for took, case in slowest[:SLOWEST]:
         print(f"{took:7.1f} s  {case}")
     print()
+    for file, took in sum_files(slowest)[:SLOWEST]:
+        print(f"{took:7.1f} s  {file}")
+    print()
     for each in finished:
         verdict = "ok" if each.passed else "FAILED"
         print(f"{each.name:11} {each.seconds:7.1f} s  {verdict:6}  {each.last.strip('= ')}")
     print(f"{'total':11} {seconds:7.1f} s")
     print(", ".join(f"{n} {what}" for what, n in counted(finished).items()), flush=True)
+
+
+def sum_files(cases: Iterable[tuple[float, str]]) -> list[tuple[str, float]]:
+    """Seconds of each file of tests, the most first."""
+    total: dict[str, float] = defaultdict(float)
+    for took, case in cases:
+        total[case.partition("::")[0]] += took
+    return sorted(total.items(), key=lambda item: -item[1])
 
 
 def counted(finished: Iterable[Finished]) -> dict[str, int]:
@@ -159,6 +179,8 @@ def run(name: str, live: bool) -> Finished:
             print(f"\n--- {name}", flush=True)
         with started(command, group.environment) as process:
             assert process.stdout
+            if group.yields:
+                lower_priority(process.pid)
             for line in process.stdout:
                 lines.append(line)
                 if live:
@@ -209,6 +231,13 @@ def started(command: Sequence[str], environment: dict[str, str]) -> Iterator[sub
                 bell.cancel()
             RUNNING.discard(process.pid)
             send(process.pid, signal.SIGKILL)
+
+
+def lower_priority(pid: int) -> None:
+    """Give a session of processes what the others leave; Linux ranks sessions, not processes."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, pid, 19)
+        Path(f"/proc/{pid}/autogroup").write_text("19")
 
 
 def send(group: int, number: int) -> None:

@@ -1,14 +1,17 @@
-"""The ground floor: values, the tape, what exchanges mean, and the store with its SQL.
+"""Base layer: values, the tape, the meaning of exchanges, the store and its SQL.
 
-    model      the values: exchanges, trajectories, faults, injections, outcomes
-    taps       where rooms meet the traffic
-    websocket  the shape of WebSocket traffic, as exchanges
-    tape       the format of a recording, its writer, reader and sealing; `delta` keeps it small
-    redact     what must not be written; its text names the files it is made of
-    dialects   the lenses: all that parses or writes what a model provider speaks
-    kind, conversation, story      what an exchange is, whose it is, and what happened
-    relations, index, store, sql   rows, where they lie, and the questions
-    formats    runs that others recorded
+    model         values: exchanges, trajectories, faults, injections, outcomes
+    taps          hooks that observe or change the traffic
+    clock         run time, and waits that end on time
+    tape          the recording format: writer, reader, sealing
+    bodies        content encodings, JSON offsets, deltas, SSE, WebSocket traffic as exchanges
+    dialects      lenses: parse and write the APIs of model providers
+    conversation  kinds, lanes, tool calls and steps, derived from exchanges
+    redaction     replacement of secrets before anything is written
+    pipeline      stages, attempts and failure causes of pipeline runs
+    store         the index: schema, rows, views and named SQL questions
+    importers     recordings of other tools, read as tapes
+    exporters     tapes written in the formats of other tools
 
-Nothing here imports another room.
+Nothing here imports another package of the project.
 """

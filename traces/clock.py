@@ -1,9 +1,9 @@
 """The time of a run, and waits that end on time.
 
-A timer of the event loop counts whole milliseconds from a time that was read when the loop last
-woke, so it is early or late by up to one. Where Linux offers a timer as a file (timerfd_create(2))
-one of them serves all waits of a clock, and they end about a tenth of a millisecond late; elsewhere
-the last two milliseconds of a wait are spent asking for the time.
+A timer of the event loop counts whole milliseconds from a time read when the loop last woke, so it
+fires up to one millisecond early or late. On Linux one timerfd (timerfd_create(2)) serves all waits
+of a clock, and they end about 0.1 ms late; elsewhere the last two milliseconds of a wait poll the
+time.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from heapq import heappop, heappush
 from itertools import count
 
 _SPENT = 0.002
-"""Seconds before the end of a wait at which no timer of the loop is trusted any more."""
+"""Seconds before the end of a wait from which on a timer of the loop is too coarse."""
 
 type _Wait = tuple[float, int, asyncio.Future[None]]
 
 
-class Clock:
-    """Seconds since `began`, a reading of `time.monotonic`; to be closed by who made it."""
+class RunClock:
+    """Seconds since `began`, a reading of `time.monotonic`; its creator has to close it."""
 
     def __init__(self, began: float) -> None:
         self.began = began
@@ -32,42 +32,42 @@ class Clock:
         """Seconds since the run began."""
         return time.monotonic() - self.began
 
-    async def until(self, at: float) -> None:
-        """Return at this time of the clock, never earlier."""
+    async def wait_until(self, at: float) -> None:
+        """Return at time `at` of this clock, never earlier."""
         while at > self.now():
             if hasattr(os, "timerfd_create"):
-                await self._timed(at)
+                await self._wait_for_timer(at)
             else:
                 await asyncio.sleep(max(0.0, at - self.now() - _SPENT))
 
-    async def _timed(self, at: float) -> None:
+    async def _wait_for_timer(self, at: float) -> None:
         loop = asyncio.get_running_loop()
         if self._timer < 0:
             flags = os.TFD_NONBLOCK | os.TFD_CLOEXEC
             self._timer = os.timerfd_create(time.CLOCK_MONOTONIC, flags=flags)
-            loop.add_reader(self._timer, self._ring)
+            loop.add_reader(self._timer, self._wake_waiters)
         wait = at + self.began, next(self._numbers), loop.create_future()
         heappush(self._waits, wait)
         if self._waits[0] is wait:
-            self._set()
+            self._arm_timer()
         await wait[2]
 
-    def _ring(self) -> None:
-        with suppress(BlockingIOError):  # it was set anew since it rang
+    def _wake_waiters(self) -> None:
+        with suppress(BlockingIOError):  # re-armed since it fired
             os.read(self._timer, 8)
         now = time.monotonic()
         while self._waits and self._waits[0][0] <= now:
-            *_, over = heappop(self._waits)
-            if not over.done():
-                over.set_result(None)
+            *_, future = heappop(self._waits)
+            if not future.done():
+                future.set_result(None)
         if self._waits:
-            self._set()
+            self._arm_timer()
 
-    def _set(self) -> None:
+    def _arm_timer(self) -> None:
         os.timerfd_settime(self._timer, flags=os.TFD_TIMER_ABSTIME, initial=self._waits[0][0])
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Close the timer; no wait may be pending."""
         if self._timer >= 0:
             asyncio.get_running_loop().remove_reader(self._timer)
             os.close(self._timer)

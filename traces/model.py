@@ -1,42 +1,43 @@
-"""The values everything else moves: what crossed the wire, what was bent, what a run was.
+"""Values used everywhere: exchanges, faults, injections, outcomes, trajectories.
 
-All values are frozen; times are seconds since the trajectory began (monotonic), the wall
-clock is kept once per trajectory. Nothing that can be derived is stored: kind, lane, step,
-join and verdict are functions elsewhere, so that a better rule improves old tapes.
+All values are frozen. Times are seconds since the trajectory began (monotonic); the wall clock is
+stored once per trajectory. Nothing that can be derived is stored: kind, lane, step, join and
+verdict are functions elsewhere, so that a better rule improves old tapes.
 
-One thing stands here that the design first left out: `Response.at` and `Response.ended`.
-The head of an answer arrives before its first chunk, and a stream ends after its last one;
-a replay that has only chunk times cannot perform either of these pauses.
+`Response.at` is the time of the head and `Response.ended` the end of the stream: chunk times alone
+cannot reproduce the pauses before the first chunk and after the last one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from traces.quick import quick
+from traces.fast_dataclass import with_fast_init
 
 type Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order and case, decoded as latin-1, which loses no byte."""
 
 type Scalar = str | int | float | bool | None
 type Transport = Literal["http", "websocket", "stdio"]
-type Source = Literal["live", "recorded", "simulated", "fault", "refused"]
+type AnswerSource = Literal["live", "recorded", "simulated", "fault", "refused"]
 type Side = Literal["request", "response"]
 type Place = Literal["http", "mcp", "model-boundary", "model"]
 type Condition = Literal["clean", "fault", "sham", "shrink"]
-"""`shrink`: a try of `stumble shrink`, chosen because it breaks the run, so part of no rate."""
+"""`shrink`: a trial of `stumble shrink`, chosen because it breaks the run, so no rate counts it."""
 type World = Literal["fresh", "recorded", "none"]
-type Ended = Literal["final", "abstain", "crash", "budget", "harness", "diverged", "replay_miss"]
-"""`replay_miss`: a fork whose tools come from the tape asked one for what the tape does not hold;
-what the agent would have done is not known."""
+type EndReason = Literal[
+    "final", "abstain", "crash", "budget", "harness", "diverged", "replay_miss"
+]
+"""`replay_miss`: a fork that replays its tools made a call that the tape does not contain, so the
+agent's further behaviour is unknown."""
 
 
-IMPORTS = ("vcr", "har", "mitmproxy")
-"""The `source` of a tape that was made of what others recorded."""
+IMPORT_SOURCES = ("vcr", "har", "mitmproxy")
+"""Values of `Trajectory.source` for tapes converted from recordings of other tools."""
 
 
-def header(headers: Headers, name: str) -> str | None:
-    """The first value of a field, by case-insensitive name; None where it is absent."""
+def find_header(headers: Headers, name: str) -> str | None:
+    """Return the first value of a field, by case-insensitive name; None if it is absent."""
     wanted, length = name.lower(), len(name)
     for key, value in headers:
         if len(key) == length and key.lower() == wanted:
@@ -44,10 +45,10 @@ def header(headers: Headers, name: str) -> str | None:
     return None
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked. `body` is as on the wire, content encoding included."""
+    """A request. `body` is as on the wire, content encoding included."""
 
     method: str
     url: str
@@ -55,19 +56,19 @@ class Request:
     body: bytes = b""
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Bytes that arrived together, and when."""
+    """Bytes that arrived together, and their time of arrival."""
 
     at: float
     data: bytes
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What came back, as it came. A plain body is one chunk; a cut one lacks `ended`."""
+    """A response as received. A plain body is one chunk; a truncated one lacks `ended`."""
 
     status: int
     headers: Headers = ()
@@ -76,9 +77,9 @@ class Response:
     reason: str = ""
     version: str = "HTTP/1.1"
     at: float = 0.0
-    """When the head arrived."""
+    """Time at which the head arrived."""
     ended: float | None = None
-    """When the last byte was known to be the last; None if that never happened."""
+    """Time at which the body was known to be complete; None if it never was."""
 
     @property
     def body(self) -> bytes:
@@ -89,16 +90,17 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """`data` in place of `body[start:stop]`; offsets count bytes of the body on the wire."""
+class BodyEdit:
+    """`data` replaces `body[start:stop]`; offsets count bytes of the body on the wire."""
 
     start: int
     stop: int
     data: bytes
 
 
-def edited(body: bytes, edits: tuple[Edit, ...]) -> bytes:
-    """The body after all edits, which are given in order and do not overlap."""
+def apply_body_edits(body: bytes, edits: tuple[BodyEdit, ...]) -> bytes:
+    """Return the body after all edits; raise ValueError if one overlaps, is out of order or
+    range."""
     pieces, at = [], 0
     for edit in edits:
         if not at <= edit.start <= edit.stop <= len(body):
@@ -108,67 +110,79 @@ def edited(body: bytes, edits: tuple[Edit, ...]) -> bytes:
     return b"".join([*pieces, body[at:]])
 
 
-def composed(edits: tuple[Edit, ...], then: tuple[Edit, ...], body: bytes) -> tuple[Edit, ...]:
-    """One set of edits for two: the first made this body, the others are of this body."""
+def compose_body_edits(
+    edits: tuple[BodyEdit, ...], then: tuple[BodyEdit, ...], body: bytes
+) -> tuple[BodyEdit, ...]:
+    """Merge two sets of edits: `edits` produced `body`, and `then` apply to `body`."""
     if not edits:
         return then
-    grown, made = 0, []
+    growth, applied = 0, []
     for edit in edits:
-        start = edit.start + grown
-        grown += len(edit.data) - (edit.stop - edit.start)
-        made.append((start, start + len(edit.data), grown))
-    spans = sorted([(start, stop) for start, stop, _ in made] + [(e.start, e.stop) for e in then])
+        start = edit.start + growth
+        growth += len(edit.data) - (edit.stop - edit.start)
+        applied.append((start, start + len(edit.data), growth))
+    spans = sorted(
+        [(start, stop) for start, stop, _ in applied] + [(e.start, e.stop) for e in then]
+    )
     joined: list[tuple[int, int]] = []
     for start, stop in spans:
         if joined and start <= joined[-1][1]:
             start, stop = joined[-1][0], max(stop, joined.pop()[1])
         joined.append((start, stop))
-    return tuple(_original(made, then, body, start, stop) for start, stop in joined)
+    return tuple(_map_edit_to_original(applied, then, body, start, stop) for start, stop in joined)
 
 
-def _original(
-    made: list[tuple[int, int, int]], then: tuple[Edit, ...], body: bytes, start: int, stop: int
-) -> Edit:
-    """What becomes of body[start:stop], as an edit of what the body was made of."""
-    before = [grown for _, end, grown in made if end < start]
-    within = [grown for _, end, grown in made if end <= stop]
-    own = tuple(
-        Edit(start=edit.start - start, stop=edit.stop - start, data=edit.data)
+def _map_edit_to_original(
+    made: list[tuple[int, int, int]], then: tuple[BodyEdit, ...], body: bytes, start: int, stop: int
+) -> BodyEdit:
+    """Return the result of `then` on body[start:stop], as one edit of the original body."""
+    growths_before = [growth for _, end, growth in made if end < start]
+    growths_within = [growth for _, end, growth in made if end <= stop]
+    inner = tuple(
+        BodyEdit(start=edit.start - start, stop=edit.stop - start, data=edit.data)
         for edit in then
         if start <= edit.start and edit.stop <= stop
     )
-    return Edit(
-        start=start - (before[-1] if before else 0),
-        stop=stop - (within[-1] if within else 0),
-        data=edited(body[start:stop], own),
+    return BodyEdit(
+        start=start - (growths_before[-1] if growths_before else 0),
+        stop=stop - (growths_within[-1] if growths_within else 0),
+        data=apply_body_edits(body[start:stop], inner),
     )
 
 
-def edited_chunks(chunks: tuple[Chunk, ...], edits: tuple[Edit, ...]) -> tuple[Chunk, ...]:
-    """Chunks of a body after all edits; what replaces bytes of several arrives with the first."""
+def apply_edits_to_chunks(
+    chunks: tuple[Chunk, ...], edits: tuple[BodyEdit, ...]
+) -> tuple[Chunk, ...]:
+    """Edit a chunked body; a replacement that spans several chunks arrives with the first."""
     out, at = [], 0
-    for left, chunk in zip(reversed(range(len(chunks))), chunks, strict=True):
-        stop, own = at + len(chunk.data), []
+    for remaining, chunk in zip(reversed(range(len(chunks))), chunks, strict=True):
+        stop, chunk_edits = at + len(chunk.data), []
         for edit in edits:
-            here = at <= edit.start and (edit.start < stop or not left)
-            if here or edit.start < at < edit.stop:
+            begins_here = at <= edit.start and (edit.start < stop or not remaining)
+            if begins_here or edit.start < at < edit.stop:
                 start, end = max(edit.start, at) - at, min(edit.stop, stop) - at
-                own.append(Edit(start=start, stop=end, data=edit.data if here else b""))
-        out.append(replace(chunk, data=edited(chunk.data, tuple(own))) if own else chunk)
+                chunk_edits.append(
+                    BodyEdit(start=start, stop=end, data=edit.data if begins_here else b"")
+                )
+        out.append(
+            replace(chunk, data=apply_body_edits(chunk.data, tuple(chunk_edits)))
+            if chunk_edits
+            else chunk
+        )
         at = stop
     return tuple(out)
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One request of the agent and what the agent got for it.
+    """One request of the agent and the response it got.
 
-    `error` says why no (whole) answer came, as `code` or `code: detail`, where code is one of
-    refused, reset, eof, timeout, dns, tls, protocol, cancelled, or damaged where the tape has
-    lost part of the answer. It is another fact than a 500, and both stand together when an
-    answer broke off in the middle. Of a WebSocket each message of the agent is one exchange:
-    see websocket.py.
+    `error` is the reason for a missing or incomplete response, as `code` or `code: detail`; code is
+    one of refused, reset, eof, timeout, dns, tls, protocol, cancelled, or damaged if the tape has
+    lost part of the response. It is independent of the status: a response that broke off in the
+    middle has both. On a WebSocket each message of the agent is one exchange: see
+    bodies/websocket.py.
     """
 
     seq: int
@@ -179,31 +193,31 @@ class Exchange:
     connection: int = 0
     stream: int = 0
     transport: Transport = "http"
-    answered_by: Source = "live"
-    edits: tuple[Edit, ...] = ()
-    """What was changed in the request body before it went on; `request` is what was asked."""
+    answered_by: AnswerSource = "live"
+    edits: tuple[BodyEdit, ...] = ()
+    """Changes to the request body before it was forwarded; `request` is as the agent sent it."""
     redacted: bool = False
     cascade: bool = False
-    """True where a fork was felt in a lane that it was not made in, so that this went live."""
+    """True if a fork affected a lane other than the forked one, so that this went live."""
     pinned: tuple[str, ...] = ()
-    """Call ids whose recorded results went on in the place of those of this run."""
+    """Call ids whose recorded results were forwarded in place of this run's results."""
 
     @property
     def forwarded(self) -> Request:
-        """The request as it went on to whoever answered it."""
+        """The request as forwarded, with `edits` applied."""
         if not self.edits:
             return self.request
-        body = edited(self.request.body, self.edits)
+        body = apply_body_edits(self.request.body, self.edits)
         headers = tuple(
             (key, str(len(body)) if key.lower() == "content-length" else value)
             for key, value in self.request.headers
         )
         return replace(self.request, headers=headers, body=body)
 
-    def got(
-        self, response: Response | None, error: str | None, answered_by: Source | None = None
+    def with_response(
+        self, response: Response | None, error: str | None, answered_by: AnswerSource | None = None
     ) -> "Exchange":
-        """The same exchange with this for its answer: `replace` in half its time."""
+        """Return this exchange with another response, in half the time of `replace`."""
         return Exchange(
             seq=self.seq,
             request=self.request,
@@ -220,8 +234,8 @@ class Exchange:
             pinned=self.pinned,
         )
 
-    def later(self, seconds: float) -> "Exchange":
-        """The same exchange with its whole answer `seconds` later."""
+    def with_delay(self, seconds: float) -> "Exchange":
+        """Return this exchange with its complete response `seconds` later."""
         if self.response is None:
             return self
         answer = self.response
@@ -233,26 +247,26 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What is to go wrong, where, and how often: the plan, before anything happened."""
+    """A planned fault: what goes wrong, where, and how often."""
 
     name: str
     params: Mapping[str, Scalar] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
     at: Place | None = None
-    """Where it strikes; None lets the recording decide (http where the join is strong)."""
+    """Place of injection; None lets the recording decide (http if the join is strong)."""
     nth: int | None = None
-    """Which of the calls that `where` names; None is the first, or what `when` says."""
+    """Number of the call among those that `where` matches; None is the first, or see `when`."""
     when: Mapping[str, Scalar] = field(default_factory=dict)
-    """Another trigger, by its name: every=3, probability=0.1, first_write=true."""
+    """Another trigger, by name: every=3, probability=0.1, first_write=true."""
     persist: str = "once"
-    """Which later calls are struck too, as `name:key=value,...`: burst:n=3, same_args."""
+    """Which later calls are faulted too, as `name:key=value,...`: burst:n=3, same_args."""
     max_injections: int | None = None
-    """How many exchanges it strikes at most; None is no limit."""
+    """Maximum number of faulted exchanges; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """The fact that a fault struck: where, what was there, what was put there."""
+    """The record of one injection: its place, the original bytes and the injected ones."""
 
     id: str
     seq: int
@@ -268,20 +282,20 @@ class Injection:
     persist: str = "once"
     original: bytes | None = None
     mutated: bytes | None = None
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[BodyEdit, ...] = ()
     error_channel: Literal["http", "jsonrpc", "flag", "text", "none"] = "none"
     rendered: bool = False
-    """True where a transport fault had to be shown as the text a client would show."""
+    """True if a transport fault was delivered as the error text that a client would show."""
     sham: bool = False
     dead: bool | None = None
-    """True where the clean run went on with nothing of what a wrong value replaced."""
+    """True if nothing later in the clean run used the value that was replaced."""
     detect: Literal["D0", "D1", "D2", "D3", "D4"] | None = None
-    """What it would have taken to notice, as the nemesis could tell; None where it could not."""
+    """What it takes to detect the fault, as the injector determined; None if it could not."""
     repeat_of: str | None = None
-    """The first injection of this fault in the run, where it persists and struck again."""
+    """The first injection of this fault in the run, if a persistent fault fired again."""
 
 
-type Class = Literal[
+type OutcomeClass = Literal[
     "recovered",
     "masked",
     "honest_fail",
@@ -292,35 +306,35 @@ type Class = Literal[
 ]
 
 
-type Level = Literal["exact", "format", "rounded", "derived"]
-"""How closely what an agent used is the wrong value: said the same, in another form, ..."""
+type ValueSimilarity = Literal["exact", "format", "rounded", "derived"]
+"""How closely the value that an agent used matches the wrong one: identical, reformatted, ..."""
 type Claim = Literal[
     "delivered", "partial", "abstained", "asks", "admits_failure", "none", "unknown"
 ]
-"""What an agent says of its own result, right or wrong."""
+"""What an agent claims about its own result, right or wrong."""
 type MaskedAs = Literal["dead", "overwritten", "default", "lucky"]
-"""Why an end state is right that nobody cared for: nothing depends on the value, a later true one
-took its place, nothing stood in its place, or none of these."""
+"""Why an end state is right although the agent did not recover: nothing depends on the value, a
+later true value replaced it, no value took its place, or none of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class NoticeSignal:
     """One sign that an agent noticed, with the step and the words that prove it."""
 
     code: Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"]
     step: int
     quote: str
     hard: bool | None
-    """False if it may mean something else; None if the clean twins cannot tell."""
+    """False if it may mean something else; None if the clean twins do not decide it."""
     error: float | None = None
-    """Probability of showing it so often if the fault made no difference."""
+    """Probability of a sign at least this frequent if the fault made no difference."""
     twins: int = 0
-    """How many clean twins show it as well."""
+    """Number of clean twins that show it as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of an injection: a verdict, derived from tapes and kept in the index only.
+    """The verdict on an injection, derived from tapes and stored in the index only.
 
     None is unknown everywhere: never a pass, and never counted as a failure.
     """
@@ -328,106 +342,106 @@ class Outcome:
     injection_id: str
     judge_version: int
     twins: tuple[str, ...] = ()
-    outcome: Class | None = None
+    outcome: OutcomeClass | None = None
     consumed: bool | None = None
     unreached_reason: str | None = None
-    """not_fired, absorbed, ended_before, no_site or undecidable, where consumed is not True."""
+    """not_fired, absorbed, ended_before, no_site or undecidable, if consumed is not True."""
     noticed: bool | None = None
     recovered: bool | None = None
     passed: bool | None = None
     claim: Claim | None = None
-    """What the agent says of its own result; None if the injection was not consumed."""
+    """What the agent claims about its own result; None if the injection was not consumed."""
     claim_basis: str | None = None
-    """What tells the claim: end, form, writes, values, structure or words."""
+    """Source of the claim: end, form, writes, values, structure or words."""
     claim_evidence: str | None = None
     claims_success: bool | None = None
-    """Whether the claim amounts to success; None if that cannot be told."""
+    """Whether the claim amounts to success; None if that is undecidable."""
     false_failure: bool | None = None
-    """True if the end state is right and the agent says that it failed."""
+    """True if the end state is right and the agent claims that it failed."""
     told_wrong: bool | None = None
-    """True if the last answer tells the wrong value, and not as a trouble."""
+    """True if the last answer states the wrong value, and not as a problem."""
     noticeable: bool | None = None
-    """False for what nobody could have noticed: a delay, a value on which nothing depends, one
-    that no tool could have shown to be wrong (D4)."""
+    """False if nobody could have noticed: a delay, a value on which nothing depends, one that no
+    tool could have shown to be wrong (D4)."""
     changes_what_model_saw: bool | None = None
-    """False if the model was told what a clean twin was told: then only the time differed."""
+    """False if the model received the same as in a clean twin: then only the time differed."""
     notice_error: float | None = None
-    """Probability of the strongest sign of noticing if the fault made no difference."""
+    """Probability of the strongest notice signal if the fault made no difference."""
     first_use_step: int | None = None
-    """The step in which the agent first acted on what was wrong; None where it never did."""
+    """The step in which the agent first acted on the wrong value; None if it never did."""
     baseline_valid: bool | None = None
     evidence: tuple[str, ...] = ()
-    signals: tuple[Signal, ...] = ()
+    signals: tuple[NoticeSignal, ...] = ()
     noticed_soft: bool | None = None
-    """Whether there is a soft sign; reported apart, never part of `noticed`."""
+    """Whether there is a soft signal; reported separately, never part of `noticed`."""
     noticed_step: int | None = None
     used_in_write: bool | None = None
     used_in_final: bool | None = None
-    level: Level | None = None
+    level: ValueSimilarity | None = None
     truth_reobserved: int | None = None
-    """The step whose tool result showed the true value again; None where none did."""
+    """The step whose tool result showed the true value again; None if none did."""
     reported: bool | None = None
     corrected: bool | None = None
-    """True where all use of the wrong value came before the true one was seen, and some did."""
+    """True if the wrong value was used, but only before the true one was seen."""
     control_only: bool | None = None
     dead_in_twins: bool | None = None
-    """True where no clean twin made anything of what a wrong value replaced."""
+    """True if no clean twin used the value that was replaced."""
     blast_radius: int | None = None
-    """How many writes were made with what was wrong."""
+    """Number of writes made with the wrong value."""
     masked_as: MaskedAs | None = None
     passed_given_lie: bool | None = None
-    """Of what nobody could have known (D4): whether the end is right if the wrong value is true."""
+    """For undetectable faults (D4): whether the end is right if the wrong value is true."""
     steps_after: int | None = None
-    """The agent's steps with the struck result before it; with none nothing can be noticed."""
+    """The agent's steps that follow the faulted result; with none nothing can be noticed."""
     unsafe_retry: bool | None = None
-    """Whether the client itself sent a write again that had been carried out."""
+    """Whether the client itself repeated a write that had been carried out."""
     writes_extra: int | None = None
-    """Writes beyond those of the clean twins; below 0 those that are missing."""
+    """Writes beyond those of the clean twins; negative if some are missing."""
     uses: tuple[str, ...] = ()
     """Where the wrong value was used, in words, in the order of the run."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why a field is None, by its name."""
+    """Why a field is None, by field name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """How a run ended, as far as facts go; verdicts about recovery are derived elsewhere."""
+class RunEnding:
+    """How a run ended: facts only, verdicts about recovery are derived elsewhere."""
 
-    ended: Ended
+    ended: EndReason
     exit_code: int | None = None
     passed: bool | None = None
-    """What the verifier said of the final state; None where it did not or could not say."""
+    """The verifier's verdict on the final state; None if it gave none."""
     reward: float | None = None
     verifier: str | None = None
     at: float = 0.0
     detail: str | None = None
     state: str | None = None
-    """A digest of the end state, as a command of the user's tells it; None where none did."""
+    """Digest of the end state that the user's command printed; None without one."""
     state_text: str = ""
-    """The beginning of that state, JSON in its canonical form."""
+    """The beginning of that state, as canonical JSON."""
     state_of: str | None = None
-    """A digest of the command: what two commands tell is not to be compared."""
+    """Digest of that command; the states of two commands are not comparable."""
     verifier_of: str | None = None
-    """A digest of the commands that judged the end state; None where no command did."""
+    """Digest of the commands that judged the end state; None if none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """A fact that the command of a run told beside its traffic: a stage began, it was graded."""
+class RunEvent:
+    """An event that the command of a run reported: a stage began, it was graded."""
 
     at: float
     name: str
     data: Mapping[str, object] = field(default_factory=dict)
-    """Plain data, as JSON knows it."""
+    """Plain JSON data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """Which run a tape holds: the only place with a wall clock and with names."""
+    """Identifies the run of a tape: the only value with a wall clock and with names."""
 
     id: str
     recorded_at: float | None
-    """Seconds since the epoch when time 0 of the tape was; None where an import does not say."""
+    """Time 0 of the tape in seconds since the epoch; None if an import lacks it."""
     agent: str | None = None
     model: str | None = None
     scenario: str | None = None
@@ -444,31 +458,33 @@ class Trajectory:
     command: tuple[str, ...] = ()
     warm: bool = False
     tools: Mapping[str, str] = field(default_factory=dict)
-    """Which requests a tool makes, as the user said: name to `METHOD path-glob`."""
+    """The requests that a tool makes, as the user declared: name to `METHOD path-glob`."""
     equivalent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Which other tools can say what a tool says, as the user declared; read tools by name."""
+    """Other tools that return the same facts, as the user declared; read tools by name."""
     upstreams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Real base URLs (`[PORT=]URL`) for which one of ours stood, and the variables that said so."""
+    """Real base URLs (`[PORT=]URL`) that local ones replaced, and the variables that set these."""
     rules: tuple[str, ...] = ()
-    """What of a request may differ from the recorded one in a replay, as the user said."""
+    """What may differ between a replayed request and the recorded one, as the user declared."""
     volatile: int = 1
-    """Version of the list of what may differ anyway (`traces.volatile`)."""
+    """Version of the list of default differences (`traces.conversation.volatile_fields`)."""
     workspace: str | None = None
     """The folder in which the agent worked."""
     snapshot: str | None = None
-    """The name of what was in that folder before; None where it was not kept."""
+    """Name of the snapshot of that folder before the run; None if none was stored."""
     campaign: str | None = None
-    """The campaign this run belongs to; None outside of any."""
+    """The campaign of this run; None outside of any."""
     cell: str | None = None
-    """Which of the campaign's runs it is: the same cell of two campaigns was asked for alike."""
+    """Which of the campaign's runs it is: equal cells of two campaigns have equal parameters."""
     experiment: str | None = None
-    """The fork or campaign that the run is part of: what its controls share with it."""
+    """The fork or campaign that the run is part of, shared with its controls."""
     controls: tuple[str, ...] = ()
-    """The cells of its controls, as they were planned; empty for all of its experiment."""
+    """The planned cells of its controls; empty for all of its experiment."""
+    seal: str | None = None
+    """Digest of the sealed plan of the run; None outside of any."""
     timed: bool = True
-    """False for an import of a format without times; those of the tape are only an order then."""
+    """False for an import from a format without times: the tape's times are then only an order."""
 
     @property
-    def imported(self) -> bool:
-        """Whether others recorded it: the tape is whole, and how the run ended is not known."""
-        return self.source in IMPORTS
+    def is_imported(self) -> bool:
+        """Whether another tool recorded it: the tape is complete, the run's ending unknown."""
+        return self.source in IMPORT_SOURCES

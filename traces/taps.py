@@ -1,24 +1,24 @@
-"""Where rooms meet the traffic: a list of taps, and the list is the order of work.
+"""Taps: hooks on the traffic, in a list that is the order of work.
 
-A tap is any object with any of the methods of `Tap`; there is nothing to inherit. `request`,
-`holds` and `response` may change what happens, the others watch what the agent really gets:
+A tap is any object with any of the methods of `Tap`; there is no base class. `request`, `holds` and
+`response` may change the traffic, the others observe what the agent receives:
 
-    request(exchange) -> exchange     asked; set `response` or `error` to answer it here,
-                                      add `edits` to change what goes on
-    holds(exchange) -> bool           True keeps the whole answer back so that `response` can
-                                      bend it; everything else streams through untouched
-    response(exchange) -> exchange    the whole answer that was held back
+    request(exchange) -> exchange     a request arrived; set `response` or `error` to answer it
+                                      here, add `edits` to change what is forwarded
+    holds(exchange) -> bool           True buffers the complete response so that `response` can
+                                      change it; everything else streams through unchanged
+    response(exchange) -> exchange    the complete response that was buffered
     head(exchange)                    status and headers went to the agent (chunks are empty)
     chunk(exchange, chunk)            these bytes went to the agent, at this time
-    done(exchange)                    the exchange is over, with all that the agent got, but for
-                                      the chunks of an answer too large (32 MiB) to be kept
-    whole(exchange)                   head, every chunk and done at once, for an answer that went
-                                      to the agent in one piece; who has no such method is told
-                                      the three, one after the other
+    done(exchange)                    the exchange is over, with all that the agent received,
+                                      except the chunks of a response over 32 MiB
+    whole(exchange)                   head, every chunk and done at once, for a response that
+                                      went to the agent in one piece; a tap without this method
+                                      gets these three calls, in order
 
-`seq` and `started` are set by whoever listens, before the first tap. Taps run on the event
-loop and must not block; one that raises stops the run, since a fault of ours must never look
-like a fault of the agent's.
+The listener sets `seq` and `started` before the first tap. Taps run on the event loop and must not
+block; one that raises stops the run, since an error of the recorder must never look like an error
+of the agent.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ from traces.model import Chunk, Exchange
 
 
 class Tap(Protocol):
-    """Every method is optional; see the module's text."""
+    """Every method is optional; see the module docstring."""
 
     def request(self, exchange: Exchange) -> Exchange: ...
     def holds(self, exchange: Exchange) -> bool: ...
@@ -41,18 +41,18 @@ class Tap(Protocol):
     def whole(self, exchange: Exchange) -> None: ...
 
 
-class Taps:
+class TapChain:
     """The chain of taps as one tap that has every method."""
 
     def __init__(self, taps: Iterable[object] = ()) -> None:
         taps = tuple(taps)
-        self._requests: list[Callable[[Exchange], Exchange]] = _methods(taps, "request")
-        self._holds: list[Callable[[Exchange], bool]] = _methods(taps, "holds")
-        self._responses: list[Callable[[Exchange], Exchange]] = _methods(taps, "response")
-        self._heads: list[Callable[[Exchange], None]] = _methods(taps, "head")
-        self._chunks: list[Callable[[Exchange, Chunk], None]] = _methods(taps, "chunk")
-        self._dones: list[Callable[[Exchange], None]] = _methods(taps, "done")
-        self._wholes = [whole for tap in taps for whole in _whole(tap)]
+        self._requests: list[Callable[[Exchange], Exchange]] = _find_tap_methods(taps, "request")
+        self._holds: list[Callable[[Exchange], bool]] = _find_tap_methods(taps, "holds")
+        self._responses: list[Callable[[Exchange], Exchange]] = _find_tap_methods(taps, "response")
+        self._heads: list[Callable[[Exchange], None]] = _find_tap_methods(taps, "head")
+        self._chunks: list[Callable[[Exchange, Chunk], None]] = _find_tap_methods(taps, "chunk")
+        self._dones: list[Callable[[Exchange], None]] = _find_tap_methods(taps, "done")
+        self._wholes = [whole for tap in taps for whole in _find_whole_handlers(tap)]
 
     def request(self, exchange: Exchange) -> Exchange:
         for request in self._requests:
@@ -72,8 +72,8 @@ class Taps:
             head(exchange)
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
-        for see in self._chunks:
-            see(exchange, chunk)
+        for handle in self._chunks:
+            handle(exchange, chunk)
 
     def done(self, exchange: Exchange) -> None:
         for done in self._dones:
@@ -84,29 +84,29 @@ class Taps:
             whole(exchange)
 
 
-def _methods[F](taps: tuple[object, ...], name: str) -> list[F]:
+def _find_tap_methods[F](taps: tuple[object, ...], name: str) -> list[F]:
     return [getattr(tap, name) for tap in taps if hasattr(tap, name)]
 
 
-def _whole(tap: object) -> list[Callable[[Exchange], None]]:
-    """What one tap is told of an answer in one piece."""
-    wholes: list[Callable[[Exchange], None]] = _methods((tap,), "whole")
+def _find_whole_handlers(tap: object) -> list[Callable[[Exchange], None]]:
+    """Return the functions that pass a response in one piece to one tap."""
+    wholes: list[Callable[[Exchange], None]] = _find_tap_methods((tap,), "whole")
     if wholes:
         return wholes
-    heads: list[Callable[[Exchange], None]] = _methods((tap,), "head")
-    chunks: list[Callable[[Exchange, Chunk], None]] = _methods((tap,), "chunk")
-    dones: list[Callable[[Exchange], None]] = _methods((tap,), "done")
+    heads: list[Callable[[Exchange], None]] = _find_tap_methods((tap,), "head")
+    chunks: list[Callable[[Exchange, Chunk], None]] = _find_tap_methods((tap,), "chunk")
+    dones: list[Callable[[Exchange], None]] = _find_tap_methods((tap,), "done")
     if not (heads or chunks):
         return dones
 
     def pieces(exchange: Exchange) -> None:
         if (answer := exchange.response) is not None:
-            begun = replace(answer, chunks=(), trailers=(), ended=None)
-            seen = replace(exchange, response=begun, error=None)
+            head_only = replace(answer, chunks=(), trailers=(), ended=None)
+            seen = replace(exchange, response=head_only, error=None)
             for head in heads:
                 head(seen)
-            for chunk, see in product(answer.chunks, chunks):
-                see(seen, chunk)
+            for chunk, handle in product(answer.chunks, chunks):
+                handle(seen, chunk)
         for done in dones:
             done(exchange)
 

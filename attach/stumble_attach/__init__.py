@@ -1,20 +1,20 @@
-"""What of `stumble` runs inside a process of the user's; it imports none of `stumble` itself."""
+"""The part of `stumble` that runs inside a user's process; it does not import `stumble`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stumble_attach.command import Answer, Stumble
+from stumble_attach.command import StumbleCommand, StumbleResult
 
 if TYPE_CHECKING:
-    from stumble_attach.recording import Unseen, record
+    from stumble_attach.recording import UnseenLibraryError, record
 
-__all__ = ["Answer", "Stumble", "Unseen", "record"]
+__all__ = ["StumbleResult", "StumbleCommand", "UnseenLibraryError", "record"]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs vcrpy is imported when it is asked for: the pytest plugin does not."""
-    if name not in ("Unseen", "record"):
+    """Import on first access the names that need vcrpy, which the pytest plugin does not."""
+    if name not in ("UnseenLibraryError", "record"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stumble_attach import recording
 

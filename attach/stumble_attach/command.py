@@ -1,4 +1,4 @@
-"""The `stumble` command, run as a process of its own: its environment is not the user's."""
+"""The `stumble` command as a subprocess, since its environment is not the user's."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-MISSING = (
+COMMAND_MISSING = (
     "the stumble command is not on PATH: `uv tool install stumble` or `pipx install stumble`, "
     "or set STUMBLE to it"
 )
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a command printed, and its exit code."""
+class StumbleResult:
+    """Output and exit code of a command."""
 
     code: int
     out: str
@@ -27,27 +27,27 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Its standard output as JSON: the last line that begins an object, or all of it."""
+        """Standard output as JSON: its last line if that is an object, otherwise all of it."""
         last = self.out.rstrip().rpartition("\n")[2]
         return json.loads(last if last.startswith("{") and last.endswith("}") else self.out)
 
 
 @dataclass(frozen=True)
-class Stumble:
-    """Runs `stumble` in a folder, on a store; `seconds` bounds each command."""
+class StumbleCommand:
+    """Runs `stumble` in a folder, on a store; each command may take `seconds`."""
 
     store: Path
     folder: Path
     seconds: float = 600
 
-    def __call__(self, *arguments: str, ok: Sequence[int] = (0,)) -> Answer:
-        """Run a command; AssertionError with what it said where its exit code is not in `ok`."""
+    def __call__(self, *arguments: str, ok: Sequence[int] = (0,)) -> StumbleResult:
+        """Run a command; AssertionError with its output if its exit code is not in `ok`."""
         program = os.environ.get("STUMBLE") or shutil.which("stumble")
         if program is None:
-            raise FileNotFoundError(MISSING)
+            raise FileNotFoundError(COMMAND_MISSING)
         environment = {**os.environ, "STUMBLE_STORE": str(self.store)}
         environment.pop("PYTHONPATH", None)
-        ran = subprocess.run(
+        proc = subprocess.run(
             [program, *arguments],
             cwd=self.folder,
             env=environment,
@@ -55,16 +55,16 @@ class Stumble:
             text=True,
             timeout=self.seconds,
         )
-        if ran.returncode not in ok:
+        if proc.returncode not in ok:
             raise AssertionError(
-                f"stumble {' '.join(arguments)}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}"
+                f"stumble {' '.join(arguments)}: exit {proc.returncode}\n{proc.stdout}{proc.stderr}"
             )
-        return Answer(ran.returncode, ran.stdout, ran.stderr)
+        return StumbleResult(proc.returncode, proc.stdout, proc.stderr)
 
-    def gate(self, **limits: object) -> Answer:
-        """Judge the store: min_recovery, min_handled, max_silent, confidence, by, op, model...
+    def gate(self, **limits: object) -> StumbleResult:
+        """Check the store: min_recovery, min_handled, max_silent, confidence, by, op, model...
 
-        Exit code 0 where every limit is kept, 1 where one is broken, 5 where evidence is short.
+        Exit code 0 if every limit is met, 1 if one is violated, 5 for too little evidence.
         """
-        given = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
-        return self("gate", *given, ok=(0, 1, 5))
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
+        return self("gate", *options, ok=(0, 1, 5))

@@ -1,8 +1,8 @@
-"""A writer of tapes for processes that have no `stumble`: the frames of its format 2.
+"""Tape writer for processes without `stumble`: frames of tape format 2.
 
-The format is told in `stumble`'s own documentation of tapes. This writes the kinds trajectory,
-request, head, chunk, done and ending, never packed, so that msgpack is all it needs; a test of
-`stumble` holds what it writes against what `stumble` itself does.
+The format is specified in `traces/tape/__init__.py` of `stumble`. This writes the kinds trajectory,
+request, head, chunk, done and ending, uncompressed, so that msgpack is its only dependency. A test
+of `stumble` compares its output with that of `stumble`'s own writer.
 """
 
 from __future__ import annotations
@@ -16,45 +16,56 @@ from zlib import crc32
 
 import msgpack
 
-from stumble_attach.secrets import Secrets
+from stumble_attach.redaction import SecretRedactor
 
 MAGIC, FORMAT = b"STUMBLE", 2
-TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, ENDING = 1, 2, 3, 4, 5, 7
-_HEAD = struct.Struct("<IIB")
+TRAJECTORY_FRAME, REQUEST_FRAME, HEAD_FRAME, CHUNK_FRAME, DONE_FRAME, ENDING_FRAME = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+)
+_FRAME_HEADER = struct.Struct("<IIB")
 
-Headers = Sequence[tuple[str, str]]
+HeaderPairs = Sequence[tuple[str, str]]
 
 
-def frame(kind: int, value: object) -> bytes:
-    """One frame, ready for one write."""
+def pack_tape_frame(kind: int, value: object) -> bytes:
+    """Encode one frame for a single write."""
     payload: bytes = msgpack.packb(value)
-    return _HEAD.pack(len(payload), crc32(payload, crc32(bytes((kind,)))), kind) + payload
+    return _FRAME_HEADER.pack(len(payload), crc32(payload, crc32(bytes((kind,)))), kind) + payload
 
 
-class Tape:
-    """A tape that grows; what is written is flushed to the disk at once, whole frames only.
+class AttachTape:
+    """An append-only tape; each frame is written to the file completely and immediately.
 
-    FileExistsError if the path is taken. Times are seconds since the trajectory began.
+    Raises FileExistsError if the path exists. Times are seconds since the start of the trajectory.
     """
 
-    def __init__(self, path: Path, trajectory: Mapping[str, object], secrets: Secrets) -> None:
+    def __init__(
+        self, path: Path, trajectory: Mapping[str, object], secrets: SecretRedactor
+    ) -> None:
         self._secrets, self._turn = secrets, threading.Lock()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         self._file = os.open(path, flags, 0o600)
-        clean = {key: self._clean(value) for key, value in trajectory.items()}
-        self._write(MAGIC + bytes((FORMAT,)) + frame(TRAJECTORY, clean))
+        clean = {key: self._redact_value(value) for key, value in trajectory.items()}
+        self._write(MAGIC + bytes((FORMAT,)) + pack_tape_frame(TRAJECTORY_FRAME, clean))
 
-    def asked(
-        self, seq: int, started: float, method: str, url: str, headers: Headers, body: bytes
+    def write_request(
+        self, seq: int, started: float, method: str, url: str, headers: HeaderPairs, body: bytes
     ) -> None:
-        """What was asked, before it goes out; without its body where that cannot be looked into."""
+        """Write a request before it is sent; without its body if that cannot be searched for
+        secrets.
+        """
         with self._turn:
-            fields = self._secrets.headers(headers)
-            address = self._secrets.url(url)
+            fields = self._secrets.redact_headers(headers)
+            clean_url = self._secrets.redact_url(url)
             try:
-                said = self._secrets.body(headers, body)
+                clean = self._secrets.redact_body(headers, body)
             except ValueError:
-                said = b""  # what nobody can look into is not written
+                clean = b""  # a body that cannot be searched is not written
             value: dict[str, object] = {
                 "seq": seq,
                 "connection": 0,
@@ -63,23 +74,25 @@ class Tape:
                 "started": started,
                 "by": "live",
                 "method": method,
-                "url": address,
-                "headers": fields if len(said) == len(body) else _of_length(fields, len(said)),
-                "body": said,
+                "url": clean_url,
+                "headers": fields
+                if len(clean) == len(body)
+                else _set_content_length(fields, len(clean)),
+                "body": clean,
             }
-            if (address, said) != (url, body):
+            if (clean_url, clean) != (url, body):
                 value["redacted"] = True
-            self._write(frame(REQUEST, value))
+            self._write(pack_tape_frame(REQUEST_FRAME, value))
 
-    def answered(
-        self, seq: int, at: float, status: int, reason: str, headers: Headers, body: bytes
+    def write_response(
+        self, seq: int, at: float, status: int, reason: str, headers: HeaderPairs, body: bytes
     ) -> None:
-        """What came back, as one piece: when it was whole is all that is known of its times."""
+        """Write a response as one chunk: the time it was complete is the only one known."""
         with self._turn:
-            fields = self._secrets.headers(headers)
-            said = self._secrets.body(headers, body)
-            if len(said) != len(body):
-                fields = _of_length(fields, len(said))
+            fields = self._secrets.redact_headers(headers)
+            clean = self._secrets.redact_body(headers, body)
+            if len(clean) != len(body):
+                fields = _set_content_length(fields, len(clean))
             head = {
                 "seq": seq,
                 "at": at,
@@ -89,34 +102,38 @@ class Tape:
                 "headers": fields,
                 "by": "live",
             }
-            done = {"seq": seq, "by": "live", "bytes": len(said)}
-            if said != body:
+            done = {"seq": seq, "by": "live", "bytes": len(clean)}
+            if clean != body:
                 done["redacted"] = True
-            chunk = frame(CHUNK, [seq, at, said]) if said else b""
-            self._write(frame(HEAD, head) + chunk + frame(DONE, done | {"ended": at}))
+            chunk = pack_tape_frame(CHUNK_FRAME, [seq, at, clean]) if clean else b""
+            self._write(
+                pack_tape_frame(HEAD_FRAME, head)
+                + chunk
+                + pack_tape_frame(DONE_FRAME, done | {"ended": at})
+            )
 
-    def failed(self, seq: int, error: str) -> None:
-        """That no answer came."""
+    def write_error(self, seq: int, error: str) -> None:
+        """Write that no response came."""
         with self._turn:
-            done = {"seq": seq, "by": "live", "error": self._clean(error)}
-            self._write(frame(DONE, done))
+            done = {"seq": seq, "by": "live", "error": self._redact_value(error)}
+            self._write(pack_tape_frame(DONE_FRAME, done))
 
-    def ended(self, ended: str, at: float, detail: str | None) -> None:
-        """How the run ended; the last fact of a tape, which is closed with it."""
+    def write_ending(self, ended: str, at: float, detail: str | None) -> None:
+        """Write how the run ended, as the last fact, and close the tape."""
         with self._turn:
             value: dict[str, object] = {"ended": ended, "at": at}
             if detail:
-                value["detail"] = self._clean(detail)
-            self._write(frame(ENDING, value))
+                value["detail"] = self._redact_value(detail)
+            self._write(pack_tape_frame(ENDING_FRAME, value))
             os.fsync(self._file)
             os.close(self._file)
 
-    def _clean(self, value: object) -> object:
+    def _redact_value(self, value: object) -> object:
         if isinstance(value, list):
-            return [self._clean(each) for each in value]
+            return [self._redact_value(each) for each in value]
         if isinstance(value, str):
-            said = self._secrets.text(value.encode("utf-8", "replace"))
-            return said.decode("utf-8", "replace")
+            redacted = self._secrets.redact_bytes(value.encode("utf-8", "replace"))
+            return redacted.decode("utf-8", "replace")
         return value
 
     def _write(self, data: bytes) -> None:
@@ -124,7 +141,7 @@ class Tape:
             data = data[os.write(self._file, data) :]
 
 
-def _of_length(headers: Headers, length: int) -> Headers:
+def _set_content_length(headers: HeaderPairs, length: int) -> HeaderPairs:
     return [
         (name, str(length) if name.lower() == "content-length" else value)
         for name, value in headers

@@ -1,23 +1,30 @@
-"""What stands in a result, and where: JSON, lines of JSON, tables, and words in plain text.
+"""Values in a result, with their offsets: JSON, JSON lines, tables, and values in plain text.
 
-A fault changes one value and keeps the rest byte for byte, so a text is never parsed and dumped
-again: it is read into nodes that know their place, and a change is new text for a place. JSON
-inside JSON strings is opened, since many tools answer that way.
+A fault changes one value and keeps all other bytes, so a text is never parsed and dumped again: it
+is parsed into nodes with offsets, and a change is new text for a range. JSON inside JSON strings is
+parsed too, since many tools answer that way.
 """
 
-from faults.document.changes import Change, changed, instead, renamed, retyped, without
-from faults.document.nodes import Kind, Node
-from faults.document.reading import Document, read
+from faults.document.nodes import DocumentNode, NodeKind
+from faults.document.parser import TextDocument, parse_document
+from faults.document.text_edits import (
+    DocumentEdit,
+    apply_document_edits,
+    make_json_edit,
+    make_name_edit,
+    make_removal_edits,
+    make_value_edit,
+)
 
 __all__ = [
-    "Change",
-    "Document",
-    "Kind",
-    "Node",
-    "changed",
-    "instead",
-    "read",
-    "renamed",
-    "retyped",
-    "without",
+    "DocumentEdit",
+    "TextDocument",
+    "NodeKind",
+    "DocumentNode",
+    "apply_document_edits",
+    "make_value_edit",
+    "parse_document",
+    "make_name_edit",
+    "make_json_edit",
+    "make_removal_edits",
 ]

@@ -1,73 +1,73 @@
-"""One value in a text, and where it stands."""
+"""One value in a text, with its offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from faults.query import Path
+from faults.jsonpath import JsonLocation
 
-type Kind = Literal["object", "array", "text", "number", "bool", "null", "date", "id"]
+type NodeKind = Literal["object", "array", "text", "number", "bool", "null", "date", "id"]
 
-NESTED = 64
-"""Containers in containers; what is deeper is read as plain text."""
+MAX_NESTING = 64
+"""Nested containers; deeper ones are read as plain text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A value: `text[start:stop]` as written, for texts in JSON without their quotes."""
+class DocumentNode:
+    """A value: `text[start:stop]` as written; JSON strings without their quotes."""
 
-    kind: Kind
-    path: Path
+    kind: NodeKind
+    path: JsonLocation
     start: int
     stop: int
-    said: str = ""
-    """A scalar as text, escapes undone; empty for containers."""
-    items: tuple["Node", ...] = ()
-    """Members, items or cells; of a text the JSON or the words in it."""
+    text: str = ""
+    """A scalar as text, unescaped; empty for containers."""
+    items: tuple["DocumentNode", ...] = ()
+    """Members, items or cells; for a text the JSON or the values in it."""
     key: tuple[int, int, int] | None = None
-    """Where the name of a member begins with its quote, and begins and ends without."""
+    """Offsets of a member's name: opening quote, start and end without quotes."""
     line: tuple[int, int] | None = None
-    """The whole line, end of line included, of a row in a table or in lines of JSON."""
-    quoted: int = 0
-    """How many JSON strings it stands in, each of which escapes; its own quotes not counted."""
+    """Range of the complete line, end of line included, of a table row or JSON line."""
+    quote_depth: int = 0
+    """Number of enclosing JSON strings, each of which adds escapes; its own quotes not counted."""
     literal: tuple[int, int] | None = None
-    """A JSON string with its quotes."""
-    whole: bool = True
-    """False for a word in a longer text."""
+    """Range of a JSON string with its quotes."""
+    is_whole: bool = True
+    """False for a value inside a longer text."""
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where it stands, with its quotes if it has any, without its name."""
+        """The range of the value, with its quotes if it has any, without its name."""
         return self.literal or (self.start, self.stop)
 
     @property
     def begin(self) -> int:
-        """Where it begins, with its name and quotes."""
+        """The start offset, including name and quotes."""
         return self.key[0] if self.key else self.span[0]
 
     @property
-    def cell(self) -> bool:
-        """True for a cell of a table, which has no name of its own and no quotes."""
-        return self.whole and bool(self.path) and isinstance(self.path[-1], str) and not self.key
+    def is_cell(self) -> bool:
+        """True for a table cell, which has no name of its own and no quotes."""
+        return self.is_whole and bool(self.path) and isinstance(self.path[-1], str) and not self.key
 
     @property
-    def opened(self) -> bool:
-        """True for a text that holds JSON, whose values count in its place."""
-        return bool(self.items) and self.kind == "text" and not self.items[0].said
+    def is_nested_json(self) -> bool:
+        """True for a text that contains JSON, whose values count in its place."""
+        return bool(self.items) and self.kind == "text" and not self.items[0].text
 
     @property
     def name(self) -> str:
-        """The nearest name on the way to it: `total` for `$.orders[2].total`."""
+        """The last name in its path: `total` for `$.orders[2].total`."""
         return next((step for step in reversed(self.path) if isinstance(step, str)), "")
 
     @property
-    def general(self) -> tuple[str | None, ...]:
+    def path_pattern(self) -> tuple[str | None, ...]:
         """Its path with None for each index: the same for all rows of a list."""
         return tuple(step if isinstance(step, str) else None for step in self.path)
 
     @property
     def value(self) -> object:
-        """What a parser would make of it, JSON in strings opened; numbers as their text."""
+        """The parsed value, with JSON in strings parsed too; numbers as their text."""
         match self.kind:
             case "object":
                 return {item.path[-1]: item.value for item in self.items}
@@ -76,29 +76,29 @@ class Node:
             case "null":
                 return None
             case "bool":
-                return self.said == "true"
-            case "text" if self.opened:
+                return self.text == "true"
+            case "text" if self.is_nested_json:
                 return self.items[0].value
             case _:
-                return self.said
+                return self.text
 
-    def walk(self) -> Iterator["Node"]:
-        """It and all that stands in it, in the order of the text."""
+    def walk(self) -> Iterator["DocumentNode"]:
+        """Yield the node and all nodes inside it, in text order."""
         yield self
         for item in self.items:
             yield from item.walk()
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
-    """A text inside another one: its characters, and where each stands in the outermost."""
+class NestedText:
+    """A text inside another one: its characters, and their offsets in the outermost text."""
 
     text: str
     start: int = 0
-    spots: tuple[int, ...] | None = None
-    """One more than it has characters; None where they follow `start` one by one."""
-    quoted: int = 0
+    offsets: tuple[int, ...] | None = None
+    """One per character, and the end; None if they follow `start` one by one."""
+    quote_depth: int = 0
 
-    def spot(self, at: int) -> int:
-        """The place of a character in the outermost text."""
-        return self.start + at if self.spots is None else self.spots[at]
+    def to_outer_offset(self, at: int) -> int:
+        """Return the offset of a character in the outermost text."""
+        return self.start + at if self.offsets is None else self.offsets[at]

@@ -1,1 +1,1 @@
-"""How a run is judged: what the agent claims of its own result, and what that claim rests on."""
+"""Judging: consumption, notice, taint, claim and end state of a run with an injection."""

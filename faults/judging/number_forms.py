@@ -1,23 +1,23 @@
-"""Numbers in the forms that people write, in one form: `1.284,37`, `١٢٨٤٫٣٧`, `three dozen`.
+"""Normalize written numbers: `1.284,37`, `١٢٨٤٫٣٧`, `three dozen`.
 
-Other digits become ASCII, separators of thousands go, a decimal comma becomes a point, numbers in
-words become digits, and where no blank parts a number from a word there is one. What is ambiguous
-(`1.284`) is left as it stands.
+Other digits become ASCII, thousands separators are removed, a decimal comma becomes a point,
+numbers in words become digits, and a space is inserted between a number and an adjacent word.
+Ambiguous forms (`1.284`) stay unchanged.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-MOST = 1 << 16
-"""Characters up to which words are looked at."""
+MAX_WORD_TEXT_CHARS = 1 << 16
+"""Maximum length of a text in which number words are converted."""
 
 _SPACELESS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SEAM = re.compile(
     rf"(?<=[{_SPACELESS}])(?=[A-Za-z0-9-])|(?<=[A-Za-z0-9])(?=[{_SPACELESS}])"
     r"|(?<=\d)(?=[^\W\d_A-Za-z])|(?<=[^\W\d_A-Za-z])(?=\d)"
 )
-"""Where a number or id meets a word without a blank."""
+"""Boundary of a number or id and a word without a space."""
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _MARKS = str.maketrans({"٫": ".", "٬": ",", "，": ",", "．": ".", "\u2212": "-", "’": "'"})
 _BEFORE, _AFTER = r"(?<![\w.,])", r"(?![\w]|[.,]\d)"
@@ -34,28 +34,28 @@ _CJK = re.compile(
 )
 
 
-def plain_numbers(text: str) -> str:
-    """The text with each number as digits and at most one point."""
+def normalize_numbers(text: str) -> str:
+    """Return the text with each number as digits and at most one point."""
     if _FOREIGN.search(text):
-        text = _CJK.sub(_from_cjk, "".join(map(_digit, text)).translate(_MARKS))
+        text = _CJK.sub(_replace_cjk_number, "".join(map(_to_ascii_digit, text)).translate(_MARKS))
         text = _SEAM.sub(" ", text)
-    text = _GROUPED.sub(_ungrouped, text)
+    text = _GROUPED.sub(_remove_separators, text)
     text = _COMMA.sub(r"\1.\2", text)
-    return _WORDS.sub(_from_words, text) if len(text) <= MOST else text
+    return _WORDS.sub(_replace_number_words, text) if len(text) <= MAX_WORD_TEXT_CHARS else text
 
 
-def _digit(char: str) -> str:
+def _to_ascii_digit(char: str) -> str:
     if char.isascii() or not char.isdecimal():
         return char
     return str(unicodedata.decimal(char))
 
 
-def _ungrouped(found: re.Match[str]) -> str:
-    whole = re.sub(r"[^\d-]", "", found[1])
-    return f"{whole}.{found[3]}" if found[2] else whole
+def _remove_separators(found: re.Match[str]) -> str:
+    integer = re.sub(r"[^\d-]", "", found[1])
+    return f"{integer}.{found[3]}" if found[2] else integer
 
 
-# Words, by what they do: add, or multiply what stands before them.
+# Number words: addends, and multipliers of the preceding words.
 
 _ADDED: Mapping[str, int] = {
     word: value
@@ -80,7 +80,7 @@ _ADDED: Mapping[str, int] = {
     for value, word in zip(values, words.split(), strict=True)
 }  # fmt: skip
 _ONE = {"one": 1, "a": 1, "ein": 1, "eine": 1, "un": 1, "una": 1, "une": 1, "ciento": 100}
-"""One only where something follows: alone it is an article."""
+"""One, only if a number word follows: alone it is an article."""
 _TIMES: Mapping[str, int] = {
     "hundred": 100, "thousand": 1000, "million": 10**6, "dozen": 12, "dozens": 12,
     "hundert": 100, "tausend": 1000, "dutzend": 12,
@@ -93,17 +93,17 @@ _COMPOUND = re.compile(rf"(?:{_PART}|und)+")
 _MORPHEME = re.compile(rf"{_PART}|und")
 
 
-def _from_words(found: re.Match[str]) -> str:
+def _replace_number_words(found: re.Match[str]) -> str:
     tokens = re.findall(r"[^\W\d_]+|[\s-]+", found[0])
-    return "".join(_runs(tokens))
+    return "".join(_convert_number_words(tokens))
 
 
-def _runs(tokens: list[str]) -> Iterator[str]:
-    """The tokens, each run of them that makes a number in its place."""
+def _convert_number_words(tokens: list[str]) -> Iterator[str]:
+    """Yield the tokens, with each run of number words replaced by its number."""
     at = 0
     while at < len(tokens):
-        stop, parts = _run(tokens, at)
-        value = _value(parts) if parts else None
+        stop, parts = _find_number_words(tokens, at)
+        value = _evaluate_number_words(parts) if parts else None
         if value is None:
             yield tokens[at]
             at += 1
@@ -112,28 +112,30 @@ def _runs(tokens: list[str]) -> Iterator[str]:
             at = stop
 
 
-def _run(tokens: list[str], at: int) -> tuple[int, list[str]]:
-    """Where a run of number words that begins here ends, and its words."""
-    parts, stop, here = list[str](), at, at
-    while here < len(tokens):
-        word = tokens[here].casefold()
-        said = _parts(word)
-        if said and not (word in _ONE and not _counts(parts, tokens[here + 2 : here + 3])):
-            parts, stop = [*parts, *said], here + 1
+def _find_number_words(tokens: list[str], at: int) -> tuple[int, list[str]]:
+    """Return the end of the run of number words that begins here, and its words."""
+    parts, stop, position = list[str](), at, at
+    while position < len(tokens):
+        word = tokens[position].casefold()
+        number_words = _split_number_word(word)
+        if number_words and not (
+            word in _ONE and not _is_counting_one(parts, tokens[position + 2 : position + 3])
+        ):
+            parts, stop = [*parts, *number_words], position + 1
         elif not (parts and word in _AND):
             break
-        here += 2  # past the blank or hyphen
+        position += 2  # past the space or hyphen
     return stop, parts
 
 
-def _counts(before: list[str], after: list[str]) -> bool:
-    """Whether a word for one is part of a number: `one hundred`, `twenty-one`."""
+def _is_counting_one(before: list[str], after: list[str]) -> bool:
+    """Return whether a word for one is part of a number: `one hundred`, `twenty-one`."""
     tens = before and before[-1] in _ADDED and _ADDED[before[-1]] % 10 == 0
     return bool(tens) or bool(after and after[0].casefold() in _TIMES)
 
 
-def _parts(word: str) -> list[str] | None:
-    """The number words of a word, of which German makes one; None if it is none."""
+def _split_number_word(word: str) -> list[str] | None:
+    """Split a word into number words, as in German compounds; None if it is not a number."""
     if word in _ADDED or word in _TIMES or word in _ONE:
         return [word]
     if ("und" in word or "tausend" in word) and _COMPOUND.fullmatch(word):
@@ -141,31 +143,35 @@ def _parts(word: str) -> list[str] | None:
     return None
 
 
-def _value(parts: list[str]) -> int | None:
-    """What number words come to; None for a lone article or a lone scale."""
+def _evaluate_number_words(parts: list[str]) -> int | None:
+    """Return the value of number words; None for a lone article or a lone scale."""
     if len(parts) == 1 and parts[0] not in _ADDED and not parts[0].startswith("do"):
         return None
-    total, part = 0, 0
+    total, group = 0, 0
     for word in parts:
         if word in _TIMES:
-            scaled = max(part, 1) * _TIMES[word]
-            total, part = (total + scaled, 0) if _TIMES[word] >= 1000 else (total, scaled)
+            scaled = max(group, 1) * _TIMES[word]
+            total, group = (total + scaled, 0) if _TIMES[word] >= 1000 else (total, scaled)
         else:
-            part += _ADDED.get(word) or _ONE[word]
-    return total + part
+            group += _ADDED.get(word) or _ONE[word]
+    return total + group
 
 
 _DIGITS = {char: value for value, char in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "億": 10**8, "亿": 10**8}
 
 
-def _from_cjk(found: re.Match[str]) -> str:
-    whole, point, rest = found[0].partition("点")
+def _replace_cjk_number(found: re.Match[str]) -> str:
+    integer, point, rest = found[0].partition("点")
     digits = "".join(str(_DIGITS[char]) for char in rest if char in _DIGITS)
-    return f"{_cjk(whole)}.{digits}" if point and digits else f"{_cjk(whole)}{point}"
+    return (
+        f"{_evaluate_cjk_number(integer)}.{digits}"
+        if point and digits
+        else f"{_evaluate_cjk_number(integer)}{point}"
+    )
 
 
-def _cjk(text: str) -> int:
+def _evaluate_cjk_number(text: str) -> int:
     if not any(char in _SCALES for char in text):
         return int("".join(str(_DIGITS[char]) for char in text))
     total = part = digit = 0

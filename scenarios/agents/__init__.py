@@ -1,1 +1,1 @@
-"""Agents that a run can start: one of our own, and how the known ones are started."""
+"""Agents that a run can start: the built-in one, and command-line presets for known ones."""

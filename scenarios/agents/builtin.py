@@ -1,14 +1,14 @@
-"""The built-in agent: any model of litellm, a shell, an editor, and limits that it keeps.
+"""The built-in agent: any model of litellm, with a shell, an editor and enforced limits.
 
     python -m scenarios.agents.builtin --model openai/gpt-5 "make the tests pass"
 
-What it does is printed on stderr, its final answer on stdout. The conversation is kept in a
-file as it grows, one message per line; `--continue` goes on with it, also after an agent that
-was ended in between: a call without a result is then answered with the word that it was lost.
+Progress is printed on stderr, the final answer on stdout. The conversation is appended to a file,
+one message per line; `--continue` resumes it, also after the agent was killed: a call without a
+result is then answered with a message that its result was lost.
 
-The last line on stderr is `ended: WORD: TEXT`. Exit status: 0 `final`, 1 a crash, 2 a wrong
-command line, 3 `budget`, 4 `context` (the conversation is too long for the model), 5 `provider`
-(it refused, or did not answer after some tries).
+The last line on stderr is `ended: WORD: TEXT`. Exit status: 0 `final`, 1 a crash, 2 a wrong command
+line, 3 `budget`, 4 `context` (the conversation is too long for the model), 5 `provider` (the
+provider refused, or did not answer after several tries).
 """
 
 import argparse
@@ -18,23 +18,23 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scenarios.agents.chat import Chat, Message
-from scenarios.agents.ending import CODES, Ended
-from scenarios.agents.hands import OFFERED, Hands
-from scenarios.agents.purse import Purse
+from scenarios.agents.budget import AgentBudget
+from scenarios.agents.errors import EXIT_CODES, AgentStopped
+from scenarios.agents.llm_client import LiteLLMClient, LLMMessage
+from scenarios.agents.tools import BUILTIN_TOOLS, AgentTools
 
-SYSTEM = """\
+SYSTEM_PROMPT = """\
 You work on a task in a folder, alone: nobody answers questions. Use the tools, look at what they
 return, and check what you have made. When it is done, say in a few words what you did and call
 no tool."""
-SILENT = "You have said nothing and called no tool. Go on, or say what you have done."
-LOST = "error: the agent was ended before this call had a result"
-KEPT = ".stumble-agent.jsonl"
+SILENCE_PROMPT = "You have said nothing and called no tool. Go on, or say what you have done."
+LOST_RESULT = "error: the agent was ended before this call had a result"
+CONVERSATION_FILE = ".stumble-agent.jsonl"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Work on one task; the exit status."""
-    parser = _parser()
+    """Run the agent on one task; return the exit status."""
+    parser = _build_builtin_parser()
     options = parser.parse_args(arguments)
     if not options.model:
         parser.error("which model? --model NAME or STUMBLE_AGENT_MODEL, such as openai/gpt-5")
@@ -43,94 +43,94 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("the task is empty")
     if not options.folder.is_dir():
         parser.error(f"{options.folder} is no folder")
-    talk = Talk(options.folder / options.kept, go_on=options.go_on)
-    purse = Purse(
+    log = ConversationLog(options.folder / options.kept, go_on=options.go_on)
+    budget = AgentBudget(
         calls=options.max_calls,
         seconds=options.max_seconds,
         dollars=options.max_dollars,
         tokens=options.max_tokens,
     )
-    hands = Hands(options.folder, patience=options.command_seconds)
+    tools = AgentTools(options.folder, patience=options.command_seconds)
     try:
-        chat = Chat(options.model, purse, backoff=options.backoff)
-        final = work(task, talk, chat, hands)
-    except Ended as ended:
-        _say(f"ended: {ended.word}: {ended}")
-        return CODES[ended.word]
+        chat = LiteLLMClient(options.model, budget, backoff=options.backoff)
+        final = run_agent_loop(task, log, chat, tools)
+    except AgentStopped as stop:
+        _print_progress(f"ended: {stop.reason}: {stop}")
+        return EXIT_CODES[stop.reason]
     print(final)
-    _say(f"ended: final: after {purse.spent_calls} model calls")
+    _print_progress(f"ended: final: after {budget.spent_calls} model calls")
     return 0
 
 
-class Talk:
-    """A conversation that is also a file: what was added to it survives the agent."""
+class ConversationLog:
+    """A conversation whose messages are also appended to a file, so that they survive the agent."""
 
     def __init__(self, path: Path, *, go_on: bool) -> None:
         self._path = path
-        self.messages: list[Message] = []
+        self.messages: list[LLMMessage] = []
         if go_on and path.exists():
-            whole, _, _ = path.read_text().rpartition("\n")
-            self.messages = [json.loads(line) for line in whole.splitlines()]
-            path.write_text(f"{whole}\n")  # without what an agent that was ended had begun
-            for call in _open(self.messages):
-                self.add({"role": "tool", "tool_call_id": call, "content": LOST})
+            complete, _, _ = path.read_text().rpartition("\n")
+            self.messages = [json.loads(line) for line in complete.splitlines()]
+            path.write_text(f"{complete}\n")  # drop a line that a killed agent began
+            for call in _find_unanswered_calls(self.messages):
+                self.add({"role": "tool", "tool_call_id": call, "content": LOST_RESULT})
         else:
             path.write_text("")
-            self.add({"role": "system", "content": SYSTEM})
+            self.add({"role": "system", "content": SYSTEM_PROMPT})
 
-    def add(self, message: Message) -> None:
-        """One more message."""
+    def add(self, message: LLMMessage) -> None:
+        """Append a message to the list and to the file."""
         self.messages.append(message)
         with self._path.open("a") as file:
             file.write(json.dumps(message) + "\n")
 
 
-def work(task: str, talk: Talk, chat: Chat, hands: Hands) -> str:
-    """The final answer; Ended where there is none."""
+def run_agent_loop(task: str, talk: ConversationLog, chat: LiteLLMClient, hands: AgentTools) -> str:
+    """Return the final answer. Raises AgentStopped if there will be none."""
     talk.add({"role": "user", "content": task})
     silent = 0
     while True:
-        message = chat.ask(talk.messages, OFFERED)
+        message = chat.ask(talk.messages, BUILTIN_TOOLS)
         talk.add({"role": "assistant", **message})
         text, calls = message.get("content") or "", message.get("tool_calls") or ()
         if text and calls:
-            _say(text)
+            _print_progress(text)
         for call in calls:
-            talk.add(_result(call, hands.do))
+            talk.add(_run_builtin_tool(call, hands.run_tool))
         if not calls and text.strip():
             return text
         silent = 0 if calls else silent + 1
         if silent == 3:
-            raise Ended("provider", "the model said nothing and called no tool, 3 times")
+            raise AgentStopped("provider", "the model said nothing and called no tool, 3 times")
         if silent:
-            talk.add({"role": "user", "content": SILENT})
+            talk.add({"role": "user", "content": SILENCE_PROMPT})
 
 
-def _result(call: Message, do: Callable[[str, str], str]) -> Message:
+def _run_builtin_tool(call: LLMMessage, do: Callable[[str, str], str]) -> LLMMessage:
     name, arguments = call["function"]["name"], call["function"]["arguments"] or "{}"
-    _say(f"> {name} {_line(arguments)}")
+    _print_progress(f"> {name} {_to_log_line(arguments)}")
     result = do(name, arguments)
-    _say(f"< {_line(result)}")
+    _print_progress(f"< {_to_log_line(result)}")
     return {"role": "tool", "tool_call_id": call["id"], "content": result}
 
 
-def _open(messages: Sequence[Message]) -> list[str]:
-    """The calls that have no result."""
+def _find_unanswered_calls(messages: Sequence[LLMMessage]) -> list[str]:
+    """Return the ids of the calls without a result."""
     answered = {message.get("tool_call_id") for message in messages}
-    made = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
-    return [id for id in made if id not in answered]
+    ids = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    return [id for id in ids if id not in answered]
 
 
-def _line(text: str) -> str:
+def _to_log_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_builtin_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stumble agent",
         description=__doc__,
@@ -140,10 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", default=os.environ.get("STUMBLE_AGENT_MODEL"))
     parser.add_argument("--folder", type=Path, default=Path(), help="where to work; else here")
     parser.add_argument(
-        "--kept", default=KEPT, metavar="FILE", help=f"the conversation, in the folder; else {KEPT}"
+        "--kept",
+        default=CONVERSATION_FILE,
+        metavar="FILE",
+        help=f"the conversation, in the folder; else {CONVERSATION_FILE}",
     )
     parser.add_argument("--continue", dest="go_on", action="store_true", help="go on with it")
-    for name, kind, what in (
+    for name, kind, unit in (
         ("calls", int, "model calls"),
         ("seconds", float, "seconds"),
         ("dollars", float, "dollars, as litellm knows the prices"),
@@ -152,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         variable = f"STUMBLE_AGENT_MAX_{name.upper()}"
         default = os.environ.get(variable) or (200 if name == "calls" else None)
         parser.add_argument(
-            f"--max-{name}", type=kind, default=default, help=f"{what}, at most; {variable}"
+            f"--max-{name}", type=kind, default=default, help=f"{unit}, at most; {variable}"
         )
     parser.add_argument("--command-seconds", type=float, default=300.0, help="for one command")
     parser.add_argument("--backoff", type=float, default=1.0, help="seconds before a second try")

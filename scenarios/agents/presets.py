@@ -1,10 +1,10 @@
-"""How known agents are started on a task, and told another one in the same conversation.
+"""Command lines that start known agents on a task, or resume their last conversation with another.
 
-Tried against the practice model, on the versions that the tests pin, on one task and on another
-one in the same conversation: builtin, claude, codex, openhands, gemini; mini on one task, since it
-cannot go on. Not tried by us: kimi, and what lets aider and opencode go on; those words are their
-manuals'. Agents keep their conversations below HOME or in the folder, so one that goes on needs
-the same of both.
+Tested against the practice model, on the versions that the tests pin, with one task and then
+another in the same conversation: builtin, claude, codex, openhands, gemini; mini with one task
+only, since it cannot resume. Untested, taken from the manuals: kimi, and the resume options of
+aider and opencode. Agents store their conversations below HOME or in the folder, so a resumed one
+needs the same HOME and folder.
 """
 
 import shlex
@@ -13,133 +13,139 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-TASK, MODEL = "{task}", "{model}"
+TASK_FIELD, MODEL_FIELD = "{task}", "{model}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """A command that can be started."""
+class StartCommand:
+    """A command line with its environment and stdin."""
 
     command: tuple[str, ...]
     env: Mapping[str, str]
-    """What is added to the environment."""
+    """Variables to add to the environment."""
     stdin: str | None = None
-    """The task, where the command has no place for it."""
+    """The task, if the command line has no place for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """The command lines of an agent; in each word `{task}` and `{model}` stand for those."""
+class AgentPreset:
+    """The command lines of an agent, with placeholders `{task}` and `{model}`."""
 
     name: str
     fresh: tuple[str, ...]
-    """For a task in a conversation of its own."""
-    on: tuple[str, ...] | None = None
-    """For a task in the conversation before; None where the agent cannot."""
-    model: tuple[str, ...] = ("--model", MODEL)
-    """The words that name the model; left out where none is named."""
+    """For a task in a new conversation."""
+    resume: tuple[str, ...] | None = None
+    """For a task in the previous conversation; None if the agent cannot resume."""
+    model: tuple[str, ...] = ("--model", MODEL_FIELD)
+    """The words that name the model; omitted if no model is given."""
     env: Mapping[str, str] = field(default_factory=dict)
     model_env: str | None = None
-    """The variable that names the model, for an agent without words for it."""
+    """The variable that names the model, for an agent without such an option."""
     keys: tuple[str, ...] = ()
-    """Variables of which the agent needs one, unless it was logged in."""
+    """Variables of which the agent needs one, unless it is logged in."""
 
-    def start(self, task: str, model: str | None = None, *, go_on: bool = False) -> Start:
-        """How to start it; ValueError where it cannot go on."""
-        words = self.on if go_on else self.fresh
+    def to_start_command(
+        self, task: str, model: str | None = None, *, go_on: bool = False
+    ) -> StartCommand:
+        """Build the command for a task. Raises ValueError if `go_on` is set and it cannot
+        resume.
+        """
+        words = self.resume if go_on else self.fresh
         if words is None:
             raise ValueError(f"{self.name} cannot go on in the same conversation")
-        named = model is not None and self.model_env is not None
-        env = {**self.env, **({str(self.model_env): str(model)} if named else {})}
+        uses_model_env = model is not None and self.model_env is not None
+        env = {**self.env, **({str(self.model_env): str(model)} if uses_model_env else {})}
         command = tuple(
-            part.replace(TASK, task).replace(MODEL, model or "")
+            part.replace(TASK_FIELD, task).replace(MODEL_FIELD, model or "")
             for word in words
-            for part in ((self.model if model else ()) if word == MODEL else (word,))
+            for part in ((self.model if model else ()) if word == MODEL_FIELD else (word,))
         )
-        place = any(TASK in word for word in words)
-        return Start(command=command, env=env, stdin=None if place else task)
+        in_command = any(TASK_FIELD in word for word in words)
+        return StartCommand(command=command, env=env, stdin=None if in_command else task)
 
 
-def _presets(*presets: Preset) -> Mapping[str, Preset]:
+def _index_presets(*presets: AgentPreset) -> Mapping[str, AgentPreset]:
     return MappingProxyType({preset.name: preset for preset in presets})
 
 
-_BUILTIN = (sys.executable, "-m", "scenarios.agents.builtin", MODEL)
+_BUILTIN = (sys.executable, "-m", "scenarios.agents.builtin", MODEL_FIELD)
 _CLAUDE = ("-p", "--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose")
 _CODEX = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
 _OPENHANDS = ("--headless", "--json", "--override-with-envs", "--exit-without-confirmation")
-_GEMINI = ("gemini", "--yolo", "--skip-trust", MODEL)
-_AIDER = ("aider", MODEL, "--yes-always", "--no-check-update", "--no-analytics")
-_AIDER_MORE = ("--no-show-model-warnings", "--message", TASK)
+_GEMINI = ("gemini", "--yolo", "--skip-trust", MODEL_FIELD)
+_AIDER = ("aider", MODEL_FIELD, "--yes-always", "--no-check-update", "--no-analytics")
+_AIDER_MORE = ("--no-show-model-warnings", "--message", TASK_FIELD)
 
-PRESETS: Mapping[str, Preset] = _presets(
-    Preset(
+PRESETS: Mapping[str, AgentPreset] = _index_presets(
+    AgentPreset(
         name="builtin",
-        fresh=(*_BUILTIN, "--", TASK),
-        on=(*_BUILTIN, "--continue", "--", TASK),
+        fresh=(*_BUILTIN, "--", TASK_FIELD),
+        resume=(*_BUILTIN, "--continue", "--", TASK_FIELD),
     ),
-    Preset(
+    AgentPreset(
         name="claude",
-        fresh=("claude", *_CLAUDE, MODEL, "--", TASK),
-        on=("claude", "--continue", *_CLAUDE, MODEL, "--", TASK),
-        env={"IS_SANDBOX": "1"},  # else it refuses to skip permissions as root
+        fresh=("claude", *_CLAUDE, MODEL_FIELD, "--", TASK_FIELD),
+        resume=("claude", "--continue", *_CLAUDE, MODEL_FIELD, "--", TASK_FIELD),
+        env={"IS_SANDBOX": "1"},  # without it root cannot skip permissions
         keys=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
     ),
-    Preset(
+    AgentPreset(
         name="codex",
-        fresh=("codex", "exec", *_CODEX, MODEL, "--", TASK),
-        on=("codex", "exec", "resume", "--last", *_CODEX, MODEL, "--", TASK),
+        fresh=("codex", "exec", *_CODEX, MODEL_FIELD, "--", TASK_FIELD),
+        resume=("codex", "exec", "resume", "--last", *_CODEX, MODEL_FIELD, "--", TASK_FIELD),
         keys=("CODEX_API_KEY", "OPENAI_API_KEY"),
     ),
-    Preset(
+    AgentPreset(
         name="openhands",
-        fresh=("openhands", *_OPENHANDS, "-t", TASK),
-        on=("openhands", "--resume", "--last", *_OPENHANDS, "-t", TASK),
+        fresh=("openhands", *_OPENHANDS, "-t", TASK_FIELD),
+        resume=("openhands", "--resume", "--last", *_OPENHANDS, "-t", TASK_FIELD),
         model=(),
         model_env="LLM_MODEL",
         keys=("LLM_API_KEY",),
     ),
-    Preset(
+    AgentPreset(
         name="gemini",
-        fresh=(*_GEMINI, "-p", TASK),
-        on=(*_GEMINI, "--resume", "latest", "-p", TASK),
-        model=("-m", MODEL),
+        fresh=(*_GEMINI, "-p", TASK_FIELD),
+        resume=(*_GEMINI, "--resume", "latest", "-p", TASK_FIELD),
+        model=("-m", MODEL_FIELD),
         keys=("GEMINI_API_KEY",),
     ),
-    Preset(
+    AgentPreset(
         name="kimi",
-        fresh=("kimi", "--print", MODEL, "-c", TASK),
-        on=("kimi", "--print", "--continue", MODEL, "-c", TASK),
+        fresh=("kimi", "--print", MODEL_FIELD, "-c", TASK_FIELD),
+        resume=("kimi", "--print", "--continue", MODEL_FIELD, "-c", TASK_FIELD),
         keys=("KIMI_API_KEY",),
     ),
-    Preset(
+    AgentPreset(
         name="mini",
-        fresh=("mini", MODEL, "-t", TASK, "-y", "--exit-immediately"),
-        model=("-m", MODEL),
+        fresh=("mini", MODEL_FIELD, "-t", TASK_FIELD, "-y", "--exit-immediately"),
+        model=("-m", MODEL_FIELD),
         env={"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"},
     ),
-    Preset(
+    AgentPreset(
         name="aider",
         fresh=(*_AIDER, *_AIDER_MORE),
-        on=(*_AIDER, "--restore-chat-history", *_AIDER_MORE),
+        resume=(*_AIDER, "--restore-chat-history", *_AIDER_MORE),
     ),
-    Preset(
+    AgentPreset(
         name="opencode",
-        fresh=("opencode", "run", MODEL, "--", TASK),
-        on=("opencode", "run", "--continue", MODEL, "--", TASK),
-        model=("-m", MODEL),
+        fresh=("opencode", "run", MODEL_FIELD, "--", TASK_FIELD),
+        resume=("opencode", "run", "--continue", MODEL_FIELD, "--", TASK_FIELD),
+        model=("-m", MODEL_FIELD),
     ),
 )
 
 
-def preset(text: str) -> Preset:
-    """The preset of this name, or one for this command line, which may have `{task}` in it.
+def parse_agent_preset(text: str) -> AgentPreset:
+    """Return the preset of this name, or one for this command line, which may contain `{task}`.
 
-    A command without `{task}` reads it from stdin. ValueError where it is neither.
+    A command without `{task}` reads the task from stdin. Raises ValueError if the text is empty.
     """
-    if (found := PRESETS.get(text)) is not None:
-        return found
+    if (preset := PRESETS.get(text)) is not None:
+        return preset
     words = tuple(shlex.split(text))
     if not words:
-        raise ValueError(f"which agent? One of {', '.join(PRESETS)}, or a command with {TASK}")
-    return Preset(name=words[0], fresh=words, model=())
+        raise ValueError(
+            f"which agent? One of {', '.join(PRESETS)}, or a command with {TASK_FIELD}"
+        )
+    return AgentPreset(name=words[0], fresh=words, model=())

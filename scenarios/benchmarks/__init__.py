@@ -1,1 +1,1 @@
-"""Tasks that benchmarks bring: what they ask for, their world, and their verifier."""
+"""Readers for benchmark tasks (Harbor, tau2-bench): instruction, world and verifier."""

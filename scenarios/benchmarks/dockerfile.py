@@ -1,8 +1,8 @@
-"""What of a Dockerfile can be had in a plain folder: WORKDIR, COPY and ENV.
+"""The instructions of a Dockerfile that a plain folder can emulate: WORKDIR, COPY and ENV.
 
-Whatever else makes an image what it is (RUN above all) needs a container, and is refused by line
-and reason instead of being left out. What changes nothing for a task is passed over: labels,
-exposed ports, and CMD, which a harness replaces.
+Every other instruction that changes the image (RUN above all) needs a container and is refused with
+line and reason. Instructions that do not affect a task are ignored: labels, exposed ports, and CMD,
+which a harness replaces.
 """
 
 import json
@@ -13,46 +13,46 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from scenarios.table import ScenarioError
+from scenarios.toml_reader import ScenarioError
 
-PASSED_OVER = ("LABEL", "MAINTAINER", "EXPOSE", "STOPSIGNAL", "CMD")
-_SYSTEM = """
+IGNORED_INSTRUCTIONS = ("LABEL", "MAINTAINER", "EXPOSE", "STOPSIGNAL", "CMD")
+_SYSTEM_FOLDER_NAMES = """
     bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys tmp usr var
     logs tests solution
 """
-CONTAINED = "needs a container, and tasks run in a plain folder here"
-NEXT = "have what it installs on this machine, and leave the line out in a copy of the task"
-SYSTEM = frozenset(_SYSTEM.split())
-"""Folders of / that are the machine's own, or that a harness puts there."""
+NEEDS_CONTAINER = "needs a container, and tasks run in a plain folder here"
+WORKAROUND = "have what it installs on this machine, and leave the line out in a copy of the task"
+SYSTEM_FOLDERS = frozenset(_SYSTEM_FOLDER_NAMES.split())
+"""Folders of / that belong to the machine or are mounted by a harness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """One COPY: what lies in the context, and where it goes."""
+class CopyInstruction:
+    """One COPY: source paths in the build context, and the target."""
 
     sources: tuple[Path, ...]
     target: PurePosixPath
     into: bool
-    """Whether the target is a folder in which sources get their own names."""
+    """Whether the target is a folder in which each source keeps its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
-    """What a Dockerfile says of the files of a task."""
+class TaskImage:
+    """The files and environment that a Dockerfile defines."""
 
     base: str
     workdir: PurePosixPath
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[CopyInstruction, ...] = ()
     env: Mapping[str, str]
 
     @property
-    def tops(self) -> tuple[str, ...]:
+    def top_folders(self) -> tuple[str, ...]:
         """The folders of / that it fills, `/app` and so on."""
-        named = (self.workdir, *(copy.target for copy in self.copies))
-        return tuple(dict.fromkeys(f"/{path.parts[1]}" for path in named))
+        targets = (self.workdir, *(copy.target for copy in self.copies))
+        return tuple(dict.fromkeys(f"/{path.parts[1]}" for path in targets))
 
-    def lay_out(self, root: Path) -> None:
-        """Put all files where a folder is /."""
+    def copy_files(self, root: Path) -> None:
+        """Copy all files below `root`, which takes the place of /."""
         (root / self.workdir.relative_to("/")).mkdir(parents=True, exist_ok=True)
         for copy in self.copies:
             target = root / copy.target.relative_to("/")
@@ -61,60 +61,62 @@ class Image:
                     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
                 else:
                     into = copy.into or target.is_dir()
-                    place = target / source.name if into else target
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(source, place)
+                    destination = target / source.name if into else target
+                    destination.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(source, destination)
 
 
-def read(path: Path, workdir: str | None = None) -> Image:
-    """The image of a Dockerfile, begun in another folder where one is said.
+def read_dockerfile(path: Path, workdir: str | None = None) -> TaskImage:
+    """Parse a Dockerfile; `workdir` overrides its WORKDIR.
 
-    ScenarioError, with the line, where it needs what only a container has.
+    Raises ScenarioError with the line if an instruction needs a container.
     """
-    image: Image | None = None
-    for number, word, rest in _steps(path):
+    image: TaskImage | None = None
+    for number, word, rest in _read_instructions(path):
         here = f"line {number}"
         if word == "FROM":
             if image is not None or " " in rest:
-                raise ScenarioError(path, here, f"{_needs('FROM ' + rest)} (it builds in stages)")
-            image = Image(base=rest, workdir=PurePosixPath("/"), env={})
+                raise ScenarioError(
+                    path, here, f"{_explain_refusal('FROM ' + rest)} (it builds in stages)"
+                )
+            image = TaskImage(base=rest, workdir=PurePosixPath("/"), env={})
         elif image is None:
             raise ScenarioError(path, here, f"{word} comes before FROM")
         else:
-            image = _stepped(path, here, image, word, rest)
+            image = _apply_instruction(path, here, image, word, rest)
     if image is None:
         raise ScenarioError(path, "", "it has no FROM")
     if workdir is not None:
         image = replace(image, workdir=PurePosixPath("/") / workdir)
     if image.workdir == PurePosixPath("/"):
         raise ScenarioError(path, "", "it has no WORKDIR, so that the whole machine would be its")
-    for top in image.tops:
-        if top[1:] in SYSTEM:
+    for top in image.top_folders:
+        if top[1:] in SYSTEM_FOLDERS:
             raise ScenarioError(path, "", f"it fills {top}, which is this machine's own here")
     return image
 
 
-def _stepped(path: Path, here: str, image: Image, word: str, rest: str) -> Image:
-    if word in PASSED_OVER:
+def _apply_instruction(path: Path, here: str, image: TaskImage, word: str, rest: str) -> TaskImage:
+    if word in IGNORED_INSTRUCTIONS:
         return image
     if word not in ("WORKDIR", "COPY", "ENV") or "<<" in rest:
-        raise ScenarioError(path, here, _needs(f"{word} {rest}"))
+        raise ScenarioError(path, here, _explain_refusal(f"{word} {rest}"))
     if "$" in rest:
         raise ScenarioError(path, here, f"{word} {rest}: variables are not replaced here")
     if word == "WORKDIR":
         return replace(image, workdir=image.workdir / rest.strip('"'))
     try:
-        words = _words(rest)
+        words = _split_instruction_words(rest)
     except ValueError as error:
         raise ScenarioError(path, here, f"{word} {rest}: {error}") from None
     if word == "ENV":
-        return replace(image, env={**image.env, **_env(path, here, words)})
-    copy = _copy(path, here, image.workdir, words)
+        return replace(image, env={**image.env, **_parse_env_instruction(path, here, words)})
+    copy = _parse_copy_instruction(path, here, image.workdir, words)
     return replace(image, copies=(*image.copies, copy))
 
 
-def _env(path: Path, here: str, words: list[str]) -> dict[str, str]:
-    if words and "=" not in words[0]:  # the old form, of one variable
+def _parse_env_instruction(path: Path, here: str, words: list[str]) -> dict[str, str]:
+    if words and "=" not in words[0]:  # the legacy form with one variable
         return {words[0]: " ".join(words[1:])}
     pairs = [each.partition("=") for each in words]
     if not all(equals for _, equals, _ in pairs):
@@ -122,56 +124,58 @@ def _env(path: Path, here: str, words: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _copy(path: Path, here: str, workdir: PurePosixPath, words: list[str]) -> Copy:
+def _parse_copy_instruction(
+    path: Path, here: str, workdir: PurePosixPath, words: list[str]
+) -> CopyInstruction:
     if words and words[0].startswith("--"):
-        raise ScenarioError(path, here, _needs(f"COPY {words[0]}"))
+        raise ScenarioError(path, here, _explain_refusal(f"COPY {words[0]}"))
     if len(words) < 2:
         raise ScenarioError(path, here, "COPY needs what to copy, and where to")
     *names, target = words
     context, sources = path.parent.resolve(), list[Path]()
     for name in names:
-        found = sorted(context.glob(name.lstrip("/"))) if name.strip("./") else [context]
-        if not found:
+        matches = sorted(context.glob(name.lstrip("/"))) if name.strip("./") else [context]
+        if not matches:
             raise ScenarioError(path, here, f"COPY {name}: there is no such file in {context}")
-        if not all(each.resolve().is_relative_to(context) for each in found):
+        if not all(each.resolve().is_relative_to(context) for each in matches):
             raise ScenarioError(path, here, f"COPY {name}: it lies outside of {context}")
-        sources += found
+        sources += matches
     into = target.endswith(("/", "/.")) or target == "." or len(sources) > 1
-    place = PurePosixPath(*(part for part in (workdir / target).parts if part != "."))
-    if ".." in place.parts or place == PurePosixPath("/"):
+    target_path = PurePosixPath(*(part for part in (workdir / target).parts if part != "."))
+    if ".." in target_path.parts or target_path == PurePosixPath("/"):
         raise ScenarioError(path, here, f"COPY to {target}: that is this machine's own here")
-    return Copy(sources=tuple(sources), target=place, into=into)
+    return CopyInstruction(sources=tuple(sources), target=target_path, into=into)
 
 
-def _words(rest: str) -> list[str]:
+def _split_instruction_words(rest: str) -> list[str]:
     if rest.startswith("["):
-        found = json.loads(rest)
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        words = json.loads(rest)
+        if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
             raise ValueError("it is no list of texts")
-        return found
+        return words
     return shlex.split(rest)
 
 
-def _steps(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Line number, instruction and the rest of it, with lines that go on joined."""
-    begun, text = 0, ""
+def _read_instructions(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, instruction and arguments, with continuation lines joined."""
+    first_line, text = 0, ""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if re.match(r"#\s*escape\s*=", line):
             raise ScenarioError(path, f"line {number}", "another escape than \\ is not known here")
         if line.lstrip().startswith("#") or not (line.strip() or text):
             continue
-        begun = begun or number
+        first_line = first_line or number
         text += line.strip()
         if text.endswith("\\"):
             text = text[:-1]
             continue
         word, _, rest = text.partition(" ")
-        yield begun, word.upper(), rest.strip()
-        begun, text = 0, ""
+        yield first_line, word.upper(), rest.strip()
+        first_line, text = 0, ""
     if text:
-        raise ScenarioError(path, f"line {begun}", f"{text.strip()}: it ends in the middle")
+        raise ScenarioError(path, f"line {first_line}", f"{text.strip()}: it ends in the middle")
 
 
-def _needs(step: str) -> str:
+def _explain_refusal(step: str) -> str:
     short = step if len(step) <= 60 else f"{step[:57]}..."
-    return f"{short}: {CONTAINED}; {NEXT}"
+    return f"{short}: {NEEDS_CONTAINER}; {WORKAROUND}"

@@ -1,7 +1,7 @@
-"""What the model sees of a chat completions conversation, whoever leads it.
+"""Normalise a chat completions conversation for the scripted model, whichever agent leads it.
 
-Agents reorder keys, write 5.0 as 5, prefix tool names with a server's name, send text as parts
-and invent ids; none of that changes what was said.
+Agents reorder keys, write 5.0 as 5, prefix tool names with a server's name, send text as parts and
+invent ids; none of that changes the meaning.
 """
 
 import json
@@ -11,82 +11,86 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
-from scenarios.practice.schema import Json, Row
-from scenarios.practice.shells import BASH, Shell
+from scenarios.practice.shell_tool_names import BASH, ShellTool
+from scenarios.practice.tools.json_schema import Json, JsonRow
 
-_TASK = re.compile(r"\btask:\s*([a-z]+(?:-[a-z0-9]+)+)")
+_TASK_ID = re.compile(r"\btask:\s*([a-z]+(?:-[a-z0-9]+)+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
-    """A conversation as far as the model cares."""
+class PracticeConversation:
+    """The properties of a conversation that the model depends on."""
 
     task: str | None
-    """The id named in the first message that says `task: <id>`."""
+    """The id in the first message that contains `task: <id>`."""
     step: int
-    """Which answer of the model comes next, from 1."""
+    """Number of the model's next answer, from 1."""
     results: Mapping[str, tuple[str, ...]]
-    """The results of each call (see `key`), in the order they came."""
+    """The results of each call (see `to_call_key`), in order of arrival."""
     digest: str
-    """Equal for conversations that say the same."""
+    """Equal for conversations with the same meaning."""
 
 
-def names(tools: Sequence[Row], known: Sequence[str]) -> dict[str, str]:
-    """For each known tool the name under which it is offered, a server's prefix allowed for."""
+def match_tool_names(tools: Sequence[JsonRow], known: Sequence[str]) -> dict[str, str]:
+    """Map each known tool to its offered name, which may have a server's prefix."""
     offered = [
         str(function["name"])
         for tool in tools
         if isinstance(function := tool.get("function"), dict) and "name" in function
     ]
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in known:
         prefixed = (full for full in offered if full.endswith((f"_{name}", f".{name}")))
         if full := (name if name in offered else next(prefixed, None)):
-            found[name] = full
-    return found
+            names[name] = full
+    return names
 
 
 @lru_cache(maxsize=4096)
-def key(tool: str, arguments: str) -> str:
-    """One text for all ways to write the same call; arguments that are no JSON stay as they are."""
+def to_call_key(tool: str, arguments: str) -> str:
+    """Return one key for all spellings of the same call; arguments that are not JSON are used as
+    is.
+    """
     try:
-        value = json.loads(arguments, parse_float=_number)
+        value = json.loads(arguments, parse_float=_parse_json_number)
     except ValueError:
         value = arguments
     return json.dumps([tool, value], sort_keys=True)
 
 
-def _number(text: str) -> float | int:
+def _parse_json_number(text: str) -> float | int:
     value = float(text)
     return int(value) if value.is_integer() else value
 
 
-def read(messages: Sequence[Row], offered: Mapping[str, str], shell: Shell | None = None) -> Talk:
-    """The conversation in a request's messages; `offered` is what `names` returned.
+def read_chat_messages(
+    messages: Sequence[JsonRow], offered: Mapping[str, str], shell: ShellTool | None = None
+) -> PracticeConversation:
+    """Parse the messages of a request; `offered` is the result of `match_tool_names`.
 
-    The calls of `shell` are read as a plan would write them.
+    Calls of `shell` are converted to the form used in plans.
     """
     known = {name: tool for tool, name in offered.items()}
-    task, step, asked = None, 1, dict[str, str]()
+    task, step, call_keys = None, 1, dict[str, str]()
     results: dict[str, list[str]] = {}
     digest = blake2b(digest_size=16)
     for message in messages:
-        role, said = str(message.get("role")), text(message.get("content"))
-        digest.update(json.dumps([role, said]).encode())
+        role, text = str(message.get("role")), get_content_text(message.get("content"))
+        digest.update(json.dumps([role, text]).encode())
         if role == "assistant":
             step += 1
-        for id, name, arguments in _calls(message):
+        for id, name, arguments in _find_message_calls(message):
             if shell is not None and name == shell.tool:
-                asked[id] = key(BASH, shell.plain(arguments))
+                call_keys[id] = to_call_key(BASH, shell.to_plan_arguments(arguments))
             else:
-                asked[id] = key(known.get(name, name), arguments)
-            digest.update(asked[id].encode())
+                call_keys[id] = to_call_key(known.get(name, name), arguments)
+            digest.update(call_keys[id].encode())
         if role in ("user", "system", "developer") and task is None:
-            named = _TASK.search(said)
-            task = named.group(1) if named else None
-        if role == "tool" and (call := asked.get(str(message.get("tool_call_id")))):
-            results.setdefault(call, []).append(said)
-    return Talk(
+            match = _TASK_ID.search(text)
+            task = match.group(1) if match else None
+        if role == "tool" and (call := call_keys.get(str(message.get("tool_call_id")))):
+            results.setdefault(call, []).append(text)
+    return PracticeConversation(
         task=task,
         step=step,
         results={call: tuple(texts) for call, texts in results.items()},
@@ -94,14 +98,16 @@ def read(messages: Sequence[Row], offered: Mapping[str, str], shell: Shell | Non
     )
 
 
-def text(content: Json) -> str:
-    """The text of a message's content, which is a string, parts, or nothing."""
+def get_content_text(content: Json) -> str:
+    """Return the text of a message's content: a string, parts, or null."""
     if isinstance(content, list):
-        return "".join(text(part.get("text")) for part in content if isinstance(part, dict))
+        return "".join(
+            get_content_text(part.get("text")) for part in content if isinstance(part, dict)
+        )
     return content if isinstance(content, str) else ""
 
 
-def _calls(message: Row) -> Iterator[tuple[str, str, str]]:
+def _find_message_calls(message: JsonRow) -> Iterator[tuple[str, str, str]]:
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None

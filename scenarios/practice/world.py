@@ -1,4 +1,4 @@
-"""The world the tools act on: set up, reset, and verify the order book of a task."""
+"""The practice world: set up, reset, and verify the order book of a task."""
 
 import sqlite3
 from collections import Counter
@@ -6,42 +6,49 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from scenarios.practice.book import SCHEMA, TABLES, Book, connect, fill, read
-from scenarios.practice.plan import Task
+from scenarios.practice.order_book import (
+    BOOK_SCHEMA,
+    BOOK_TABLES,
+    OrderBook,
+    connect_order_book,
+    fill_order_book,
+    read_order_book,
+)
+from scenarios.practice.tasks.plan import PracticeTask
 from scenarios.world import Verdict
 
 
-def setup(path: Path, task: Task) -> None:
-    """Bring a file into the task's start state, making it where there is none."""
-    with closing(connect(path)) as book:
+def set_up_order_book(path: Path, task: PracticeTask) -> None:
+    """Put a file into the task's start state, creating it if it does not exist."""
+    with closing(connect_order_book(path)) as book:
         if book.execute("select 1 from sqlite_master where name = 'shop'").fetchone() is None:
-            book.executescript(SCHEMA)
-        fill(book, task.start, task.id)
+            book.executescript(BOOK_SCHEMA)
+        fill_order_book(book, task.start, task.id)
 
 
-def reset(path: Path, task: Task) -> None:
-    """Bring an existing file back to the task's start state, also while it is being served."""
-    with closing(connect(path)) as book:
-        fill(book, task.start, task.id)
+def reset_order_book(path: Path, task: PracticeTask) -> None:
+    """Restore the task's start state of an existing file, even while it is being served."""
+    with closing(connect_order_book(path)) as book:
+        fill_order_book(book, task.start, task.id)
 
 
-def verify(path: Path, task: Task) -> Verdict:
-    """Whether the file holds what the task demands: nothing less and nothing more."""
+def verify_order_book(path: Path, task: PracticeTask) -> Verdict:
+    """Return whether the file is in exactly the task's end state."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as book:
             book.row_factory = sqlite3.Row
-            held = str(book.execute("select task from shop").fetchone()["task"])
-            found = read(book)
+            task_id = str(book.execute("select task from shop").fetchone()["task"])
+            actual = read_order_book(book)
     except sqlite3.Error as error:
         return Verdict(passed=None, detail=f"{path}: {error}")
-    if held != task.id:
-        return Verdict(passed=None, detail=f"{path} was set up for {held!r}, not for {task.id}")
-    differences = tuple(_differences(task.end, found))
+    if task_id != task.id:
+        return Verdict(passed=None, detail=f"{path} was set up for {task_id!r}, not for {task.id}")
+    differences = tuple(_compare_order_books(task.end, actual))
     return Verdict(passed=not differences, detail="; ".join(differences))
 
 
-def _differences(wanted: Book, found: Book) -> Iterator[str]:
-    for table in TABLES:
+def _compare_order_books(wanted: OrderBook, found: OrderBook) -> Iterator[str]:
+    for table in BOOK_TABLES:
         want = Counter(getattr(wanted, table).values())
         have = Counter(getattr(found, table).values())
         yield from (f"missing: {row}" for row in want - have)

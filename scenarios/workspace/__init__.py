@@ -1,1 +1,1 @@
-"""The folder that an agent works in: kept as it was before a run, and made again for another."""
+"""Snapshots of the folder that an agent works in, and their restoration for another run."""

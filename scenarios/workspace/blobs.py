@@ -1,114 +1,163 @@
-"""Where snapshots are kept: every content once, compressed, named after itself.
+"""Snapshot storage: each file content once, compressed and named by its hash.
 
-manifests/<name>        what was in a folder
-blobs/<na>/<me>         what was in a file, zstd
-seen/<folder>           which file had which content, so that unchanged ones are not read again
+manifests/<name>        the entries of a folder blobs/<na>/<me>         a file's content, zstd
+seen/<folder>           content name of each file, so that unchanged files are not read again
+ends/<folder>/<id>      the snapshots before and after a recording made in the folder
 """
 
 import os
 import tempfile
+from dataclasses import astuple, dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+import msgpack
 import zstandard
 
-from scenarios.workspace.manifest import Manifest, digest
+from scenarios.workspace.manifest import SnapshotManifest, hash_snapshot_data
 
-LEVEL = 1
-PIECE = 1 << 20
+ZSTD_LEVEL = 1
+PIECE_BYTES = 1 << 20
+NAME_LENGTH = 40
+"""Length of a content name: 20 bytes in hex."""
 
 
-class Blobs:
-    """A folder of contents; only its owner may look."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSnapshots:
+    """A recording made in a folder: the names of the snapshots before and after it."""
+
+    id: str
+    at: int
+    """Its end, in nanoseconds since the epoch."""
+    before: str
+    after: str
+
+
+class BlobStore:
+    """A folder of contents, readable by its owner only."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         for part in (root, root / "blobs", root / "manifests", root / "seen"):
             part.mkdir(mode=0o700, exist_ok=True, parents=True)
 
-    def _path(self, name: str) -> Path:
+    def _blob_path(self, name: str) -> Path:
         return self.root / "blobs" / name[:2] / name[2:]
 
-    def has(self, name: str) -> bool:
-        """Whether this content is kept."""
-        return self._path(name).exists()
+    def has_blob(self, name: str) -> bool:
+        """Return whether this content is stored."""
+        return self._blob_path(name).exists()
 
-    def put(self, source: int) -> str:
-        """Keep what can be read from a file descriptor; returns its name."""
-        head = _read(source)
-        if len(head) < PIECE:
-            name = digest(head)
-            if not self.has(name):
-                self._keep(name, zstandard.compress(head, LEVEL))
+    def put_blob(self, source: int) -> str:
+        """Store the data of a file descriptor; return its name."""
+        head = _read_piece(source)
+        if len(head) < PIECE_BYTES:
+            name = hash_snapshot_data(head)
+            if not self.has_blob(name):
+                self._write_compressed(name, zstandard.compress(head, ZSTD_LEVEL))
             return name
-        return self._put_large(source, head)
+        return self._put_large_blob(source, head)
 
-    def _put_large(self, source: int, piece: bytes) -> str:
-        hashed, packer = blake2b(digest_size=20), zstandard.ZstdCompressor(LEVEL).compressobj()
-        with tempfile.NamedTemporaryFile(dir=self.root, delete=False) as aside:
+    def _put_large_blob(self, source: int, piece: bytes) -> str:
+        digest, packer = blake2b(digest_size=20), zstandard.ZstdCompressor(ZSTD_LEVEL).compressobj()
+        with tempfile.NamedTemporaryFile(dir=self.root, delete=False) as temporary:
             try:
                 while piece:
-                    hashed.update(piece)
-                    aside.write(packer.compress(piece))
-                    piece = _read(source)
-                aside.write(packer.flush())
+                    digest.update(piece)
+                    temporary.write(packer.compress(piece))
+                    piece = _read_piece(source)
+                temporary.write(packer.flush())
             except BaseException:
-                Path(aside.name).unlink()
+                Path(temporary.name).unlink()
                 raise
-        path = self._path(hashed.hexdigest())
+        path = self._blob_path(digest.hexdigest())
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        Path(aside.name).replace(path)
-        return hashed.hexdigest()
+        Path(temporary.name).replace(path)
+        return digest.hexdigest()
 
-    def _keep(self, name: str, data: bytes) -> None:
-        path = self._path(name)
+    def _write_compressed(self, name: str, data: bytes) -> None:
+        path = self._blob_path(name)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        replace(path, data)
+        write_atomic_file(path, data)
 
-    def write(self, name: str, target: Path) -> None:
-        """Write a content to a new file; ValueError where it is gone or no longer itself."""
-        hashed, unpacker = blake2b(digest_size=20), zstandard.ZstdDecompressor()
+    def write_blob(self, name: str, target: Path) -> None:
+        """Write a content to a new file. Raises ValueError if it is missing or damaged."""
+        digest, unpacker = blake2b(digest_size=20), zstandard.ZstdDecompressor()
         try:
-            with self._path(name).open("rb") as packed, target.open("xb") as file:
+            with self._blob_path(name).open("rb") as packed, target.open("xb") as file:
                 for piece in unpacker.read_to_iter(packed):
-                    hashed.update(piece)
+                    digest.update(piece)
                     file.write(piece)
         except FileNotFoundError:
             raise ValueError(f"{target.name}: its content {name} is gone from the store") from None
         except zstandard.ZstdError as error:
             raise ValueError(f"{target.name}: its content {name} is damaged: {error}") from None
-        if hashed.hexdigest() != name:
+        if digest.hexdigest() != name:
             raise ValueError(f"{target.name}: its content {name} is damaged")
 
-    def keep(self, manifest: Manifest) -> str:
-        """Keep a manifest; returns the name of the snapshot."""
+    def save_manifest(self, manifest: SnapshotManifest) -> str:
+        """Store a manifest; return the name of the snapshot."""
         data = manifest.encode()
-        name = digest(data)
-        replace(self.root / "manifests" / name, data)
+        name = hash_snapshot_data(data)
+        write_atomic_file(self.root / "manifests" / name, data)
         return name
 
-    def manifest(self, name: str) -> Manifest | None:
-        """The manifest of a snapshot; None where it is not kept here."""
+    def load_manifest(self, name: str) -> SnapshotManifest | None:
+        """Return the manifest of a snapshot; None if it is not stored here."""
         path = self.root / "manifests" / name
         if not path.is_file():
             return None
         data = path.read_bytes()
-        if digest(data) != name:
+        if hash_snapshot_data(data) != name:
             raise ValueError(f"{path}: a damaged manifest")
-        return Manifest.decode(data)
+        return SnapshotManifest.decode(data)
+
+    def save_recording(self, folder: Path, recorded: RecordingSnapshots) -> None:
+        """Store the snapshot names of a recording made in a folder."""
+        directory = self.root / "ends" / hash_snapshot_data(os.fsencode(folder))
+        directory.mkdir(mode=0o700, exist_ok=True, parents=True)
+        write_atomic_file(
+            directory / hash_snapshot_data(recorded.id.encode()), msgpack.packb(astuple(recorded))
+        )
+
+    def load_recordings(self, folder: Path) -> list[RecordingSnapshots]:
+        """Return the recordings made in a folder, ordered by end."""
+        directory = self.root / "ends" / hash_snapshot_data(os.fsencode(folder))
+        recordings = []
+        for path in directory.iterdir() if directory.is_dir() else ():
+            if len(path.name) != NAME_LENGTH:
+                continue  # being written
+            id, at, before, after = msgpack.unpackb(path.read_bytes())
+            recordings.append(RecordingSnapshots(id=id, at=at, before=before, after=after))
+        return sorted(recordings, key=lambda each: each.at)
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as aside:
-        aside.write(data)
-    Path(aside.name).replace(path)
+class HashOnlyStore(BlobStore):
+    """Compute names and store nothing: for a folder that is compared and never restored."""
+
+    def has_blob(self, name: str) -> bool:
+        """Return True: a content with a known name need not be read again."""
+        return True
+
+    def put_blob(self, source: int) -> str:
+        """Return the name of a file descriptor's data."""
+        digest = blake2b(digest_size=20)
+        while piece := _read_piece(source):
+            digest.update(piece)
+        return digest.hexdigest()
 
 
-def _read(source: int) -> bytes:
-    """The next piece, whole but at the end of the file."""
-    pieces, left = [], PIECE
-    while left and (piece := os.read(source, left)):
+def write_atomic_file(path: Path, data: bytes) -> None:
+    """Write a file atomically."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
+        temporary.write(data)
+    Path(temporary.name).replace(path)
+
+
+def _read_piece(source: int) -> bytes:
+    """Read PIECE_BYTES, less only at the end of the file."""
+    pieces, remaining = [], PIECE_BYTES
+    while remaining and (piece := os.read(source, remaining)):
         pieces.append(piece)
-        left -= len(piece)
+        remaining -= len(piece)
     return b"".join(pieces)

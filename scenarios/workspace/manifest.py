@@ -1,7 +1,7 @@
-"""A manifest: what was in a folder at one moment, as a value with a name of its own.
+"""Manifests: the entries of a folder at one moment, named by their digest.
 
 A snapshot is a manifest and the blobs that it names; its name is the BLAKE2b digest of the
-manifest, so two folders alike have one snapshot.
+manifest, so two equal folders have one snapshot.
 """
 
 from dataclasses import astuple, dataclass, fields
@@ -11,61 +11,71 @@ from typing import Literal, Self
 import msgpack
 import zstandard
 
-FORMAT = 1
-ESCAPED = "surrogateescape"
-"""How a name that is no text stands in a text, as in `os.fsdecode`."""
-LARGEST = 1 << 30
-"""Bytes of a manifest at most; one of 50,000 files has a few million."""
+MANIFEST_FORMAT = 1
+NAME_ESCAPES = "surrogateescape"
+"""How a file name that is not UTF-8 is encoded as text, as in `os.fsdecode`."""
+MAX_MANIFEST_BYTES = 1 << 30
+"""Largest manifest in bytes; one of 50,000 files has a few million."""
 
-type Kind = Literal["folder", "file", "link", "out"]
+type EntryKind = Literal["folder", "file", "link", "out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One path of a folder; the order of the fields is the format."""
+class ManifestEntry:
+    """One path of a folder; the order of the fields is the wire format."""
 
     path: str
-    kind: Kind
+    kind: EntryKind
     mode: int = 0
     mtime: int = 0
-    """In nanoseconds since the epoch."""
+    """Nanoseconds since the epoch."""
     target: str = ""
-    """Of a file the name of its blob, of a link where it points, of what is `out` why."""
+    """The blob name of a file, the target of a link, the reason of kind `out`."""
     size: int = 0
     folder: bool = False
-    """Whether what is `out` is a folder."""
+    """Whether an entry of kind `out` is a folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """A folder's entries, each folder before what is in it, and the folder itself as `.`."""
+class SnapshotManifest:
+    """A folder's entries, each folder before its contents; the folder itself is `.`."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
 
     @property
-    def out(self) -> tuple[Entry, ...]:
-        """What is not kept and shows through from its original place."""
+    def excluded(self) -> tuple[ManifestEntry, ...]:
+        """The entries that are not stored and show through from their original place."""
         return tuple(entry for entry in self.entries if entry.kind == "out")
 
     def encode(self) -> bytes:
-        """The manifest as bytes: the same for the same entries."""
+        """Encode deterministically: equal entries give equal bytes."""
         rows = [astuple(entry) for entry in self.entries]
-        return zstandard.compress(msgpack.packb((FORMAT, rows), unicode_errors=ESCAPED), 3)
+        return zstandard.compress(
+            msgpack.packb((MANIFEST_FORMAT, rows), unicode_errors=NAME_ESCAPES), 3
+        )
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """What `encode` wrote; ValueError where it is damaged or of a newer format."""
+        """Decode the bytes of `encode`. Raises ValueError if they are damaged or of a newer
+        format.
+        """
         try:
-            plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=LARGEST)
-            number, rows = msgpack.unpackb(plain, unicode_errors=ESCAPED)
+            plain = zstandard.ZstdDecompressor().decompress(
+                data, max_output_size=MAX_MANIFEST_BYTES
+            )
+            number, rows = msgpack.unpackb(plain, unicode_errors=NAME_ESCAPES)
         except (zstandard.ZstdError, ValueError, TypeError) as error:
             raise ValueError(f"a damaged manifest: {error}") from None
-        if number > FORMAT:
-            raise ValueError(f"manifest format {number}, this version reads up to {FORMAT}")
-        names = [each.name for each in fields(Entry)]
-        return cls(entries=tuple(Entry(**dict(zip(names, row, strict=True))) for row in rows))
+        if number > MANIFEST_FORMAT:
+            raise ValueError(
+                f"manifest format {number}, this version reads up to {MANIFEST_FORMAT}"
+            )
+        names = [each.name for each in fields(ManifestEntry)]
+        return cls(
+            entries=tuple(ManifestEntry(**dict(zip(names, row, strict=True))) for row in rows)
+        )
 
 
-def digest(data: bytes) -> str:
-    """The name under which bytes are kept."""
+def hash_snapshot_data(data: bytes) -> str:
+    """Return the name under which bytes are stored."""
     return blake2b(data, digest_size=20).hexdigest()

@@ -1,8 +1,8 @@
-"""Taking a snapshot: one walk that only looks, then one that reads what has changed.
+"""Take a snapshot: walk the folder and check its size, then read the files that changed.
 
-The walk finds out whether the folder is within the limits before anything is read. A file is
-read once for each state it was in: size, inode and both times are remembered with its content,
-but not those of a file so young that it may change again within a tick of the clock.
+The walk checks the limits before any file is read. A file is read once per state: size, inode,
+mtime and ctime are stored with its content name, but not those of a file so recent that it may
+change again within a clock tick.
 """
 
 import errno
@@ -15,96 +15,113 @@ from pathlib import Path
 
 import msgpack
 
-from scenarios.workspace.blobs import Blobs, replace
-from scenarios.workspace.manifest import ESCAPED, Entry, Manifest, digest
-from scenarios.workspace.rules import Rules
+from scenarios.workspace.blobs import BlobStore, write_atomic_file
+from scenarios.workspace.ignore_rules import IgnoreRules
+from scenarios.workspace.manifest import (
+    NAME_ESCAPES,
+    ManifestEntry,
+    SnapshotManifest,
+    hash_snapshot_data,
+)
+from traces.redaction.secret_scan import MAX_SCANNED_BYTES, SecretFileScanner
 
 MAX_BYTES = 256 << 20
 MAX_FILES = 50_000
-NO_LONGER = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
-"""What opening or reading says of a path that is no file any more."""
-YOUNG = 2_000_000_000
-"""Nanoseconds; more than the clock of any file system ticks."""
+GONE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
+"""Errors of opening or reading a path that is no longer a file."""
+RECENT_NS = 2_000_000_000
+"""Nanoseconds; longer than the timestamp granularity of any file system."""
 
-type State = tuple[int, int, int, int]
-type Progress = Callable[[int, int], object]
-"""Is told how many files of how many were looked at."""
+type FileState = tuple[int, int, int, int]
+type ProgressCallback = Callable[[int, int], object]
+"""Called with the number of files done and the total."""
 
 
-class TooLarge(ValueError):
-    """The folder is over a limit; nothing was kept."""
+class SecretFileError(ValueError):
+    """A file contains a secret and is not stored."""
+
+
+class SnapshotSizeError(ValueError):
+    """The folder is over a limit; nothing was stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much is kept at most."""
+class SnapshotLimits:
+    """Limits on the stored bytes and files."""
 
     bytes: int = MAX_BYTES
     files: int = MAX_FILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A snapshot, and what of the folder is not in it."""
+class FolderSnapshot:
+    """A snapshot, and the paths that it lacks."""
 
     name: str
-    manifest: Manifest
-    read: int
-    """How many files had to be read."""
+    manifest: SnapshotManifest
+    files_read: int
+    """Number of files that had to be read."""
     changed: tuple[str, ...] = ()
-    """What changed or went while it was read; its state is one of several."""
+    """Paths that changed or vanished during the walk; the stored state is one of several."""
     special: tuple[str, ...] = ()
-    """Sockets, devices and pipes, and what we may not read."""
+    """Sockets, devices, pipes and unreadable paths."""
 
 
 @dataclass(slots=True)
-class _Walk:
-    """What was found, before anything is read."""
+class _FolderWalk:
+    """The entries found, before any file is read."""
 
-    entries: list[tuple[Entry, os.stat_result | None]] = field(default_factory=list)
+    entries: list[tuple[ManifestEntry, os.stat_result | None]] = field(default_factory=list)
     special: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     bytes: int = 0
     files: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes below each entry of the folder itself."""
+    """Bytes below each top-level entry of the folder."""
 
 
-def take(
+def take_snapshot(
     root: Path,
-    blobs: Blobs,
+    blobs: BlobStore,
     *,
     hidden: frozenset[Path] = frozenset(),
-    limits: Limits | None = None,
-    progress: Progress = lambda done, total: None,
-) -> Taken:
-    """The snapshot of a folder; what is `hidden` (whole paths) is as if it were not there.
+    limits: SnapshotLimits | None = None,
+    progress: ProgressCallback = lambda done, total: None,
+    scanner: SecretFileScanner | None = None,
+) -> FolderSnapshot:
+    """Take the snapshot of a folder; the absolute paths in `hidden` are skipped.
 
-    TooLarge where it is over a limit, ValueError where its rules cannot be read.
+    Files in which the scanner finds secrets are left out, and named in the manifest. Raises
+    SnapshotSizeError if the folder is over a limit, ValueError if its rules cannot be read.
     """
-    walk = _Walk()
-    _walk(root, "", Rules.of(root), hidden, walk, limits or Limits())
-    reader = _Reader(root, blobs)
+    walk = _FolderWalk()
+    _walk_folder(root, "", IgnoreRules.from_folder(root), hidden, walk, limits or SnapshotLimits())
+    reader = _ContentReader(root, blobs, scanner)
     entries = []
     for done, (entry, seen) in enumerate(walk.entries):
         progress(done, len(walk.entries))
         if seen is None:
             entries.append(entry)
-        elif (whole := reader.content(entry, seen)) is not None:
-            entries.append(whole)
-    reader.remember()
-    manifest = Manifest(entries=tuple(entries))
-    return Taken(
-        name=blobs.keep(manifest),
+        elif (stored := reader.read_content(entry, seen)) is not None:
+            entries.append(stored)
+    reader.save_known_contents()
+    manifest = SnapshotManifest(entries=tuple(entries))
+    return FolderSnapshot(
+        name=blobs.save_manifest(manifest),
         manifest=manifest,
-        read=reader.read,
+        files_read=reader.read,
         changed=(*walk.gone, *reader.changed),
         special=(*walk.special, *reader.refused),
     )
 
 
-def _walk(
-    root: Path, below: str, rules: Rules, hidden: frozenset[Path], walk: _Walk, limits: Limits
+def _walk_folder(
+    root: Path,
+    below: str,
+    rules: IgnoreRules,
+    hidden: frozenset[Path],
+    walk: _FolderWalk,
+    limits: SnapshotLimits,
 ) -> None:
     folder = root / below
     try:
@@ -113,24 +130,28 @@ def _walk(
         walk.gone.append(below)
         return
     mode, mtime = stat.S_IMODE(info.st_mode), info.st_mtime_ns
-    walk.entries.append((Entry(path=below or ".", kind="folder", mode=mode, mtime=mtime), None))
-    for each in _sorted(folder, below, walk):
+    walk.entries.append(
+        (ManifestEntry(path=below or ".", kind="folder", mode=mode, mtime=mtime), None)
+    )
+    for each in _scan_sorted(folder, below, walk):
         name = f"{below}/{each.name}" if below else each.name
         if hidden and root / name in hidden:
             continue
         is_folder = each.is_dir(follow_symlinks=False)
-        if why := rules.leaves_out(name, folder=is_folder):
-            walk.entries.append((Entry(path=name, kind="out", target=why, folder=is_folder), None))
+        if why := rules.find_exclusion(name, folder=is_folder):
+            walk.entries.append(
+                (ManifestEntry(path=name, kind="out", target=why, folder=is_folder), None)
+            )
         elif is_folder:
-            _walk(root, name, rules, hidden, walk, limits)
+            _walk_folder(root, name, rules, hidden, walk, limits)
         else:
-            _leaf(each, name, walk, limits)
+            _add_leaf(each, name, walk, limits)
 
 
-def _sorted(folder: Path, below: str, walk: _Walk) -> list[os.DirEntry[str]]:
+def _scan_sorted(folder: Path, below: str, walk: _FolderWalk) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda each: each.name)
+        with os.scandir(folder) as listing:
+            return sorted(listing, key=lambda each: each.name)
     except PermissionError:
         walk.special.append(below)
         return []
@@ -139,7 +160,7 @@ def _sorted(folder: Path, below: str, walk: _Walk) -> list[os.DirEntry[str]]:
         return []
 
 
-def _leaf(each: os.DirEntry[str], name: str, walk: _Walk, limits: Limits) -> None:
+def _add_leaf(each: os.DirEntry[str], name: str, walk: _FolderWalk, limits: SnapshotLimits) -> None:
     try:
         info = each.stat(follow_symlinks=False)
         target = os.readlink(each.path) if each.is_symlink() else ""  # noqa: PTH115
@@ -148,17 +169,17 @@ def _leaf(each: os.DirEntry[str], name: str, walk: _Walk, limits: Limits) -> Non
         return
     mode, mtime = stat.S_IMODE(info.st_mode), info.st_mtime_ns
     if target:
-        link = Entry(path=name, kind="link", mode=mode, mtime=mtime, target=target)
+        link = ManifestEntry(path=name, kind="link", mode=mode, mtime=mtime, target=target)
         walk.entries.append((link, None))
     elif stat.S_ISREG(info.st_mode):
-        file = Entry(path=name, kind="file", mode=mode, mtime=mtime, size=info.st_size)
+        file = ManifestEntry(path=name, kind="file", mode=mode, mtime=mtime, size=info.st_size)
         walk.entries.append((file, info))
-        _weigh(name, info.st_size, walk, limits)
+        _count_size(name, info.st_size, walk, limits)
     else:
         walk.special.append(name)
 
 
-def _weigh(name: str, size: int, walk: _Walk, limits: Limits) -> None:
+def _count_size(name: str, size: int, walk: _FolderWalk, limits: SnapshotLimits) -> None:
     walk.bytes += size
     walk.files += 1
     top = name.partition("/")[0]
@@ -166,45 +187,48 @@ def _weigh(name: str, size: int, walk: _Walk, limits: Limits) -> None:
     if walk.bytes > limits.bytes or walk.files > limits.files:
         largest = max(walk.sizes, key=lambda each: walk.sizes[each])
         over = walk.bytes > limits.bytes
-        most = f"{limits.bytes >> 20} MB" if over else f"{limits.files} files"
-        raise TooLarge(f"it is over {most}; most of what was seen is in {largest}")
+        limit = f"{limits.bytes >> 20} MB" if over else f"{limits.files} files"
+        raise SnapshotSizeError(f"it is over {limit}; most of what was seen is in {largest}")
 
 
-class _Reader:
-    """Reads the files whose content is not known from an earlier snapshot of the folder."""
+class _ContentReader:
+    """Read the files whose content is not known from an earlier snapshot of the folder."""
 
-    def __init__(self, root: Path, blobs: Blobs) -> None:
-        self._root, self._blobs = root, blobs
-        self._memory = blobs.root / "seen" / digest(os.fsencode(root))
-        self._known = _known(self._memory)
-        self._now: dict[str, tuple[State, str]] = {}
-        self._young = time.time_ns() - YOUNG
+    def __init__(self, root: Path, blobs: BlobStore, scanner: SecretFileScanner | None) -> None:
+        self._root, self._blobs, self._scanner = root, blobs, scanner
+        scanner_digest = scanner.config_digest if scanner else b""
+        self._memory = blobs.root / "seen" / hash_snapshot_data(os.fsencode(root) + scanner_digest)
+        self._known = _load_known_contents(self._memory)
+        self._now: dict[str, tuple[FileState, str]] = {}
+        self._young = time.time_ns() - RECENT_NS
         self.read = 0
         self.changed: list[str] = []
         self.refused: list[str] = []
 
-    def content(self, entry: Entry, seen: os.stat_result) -> Entry | None:
-        """The entry with the name of its content; None where it is gone or not ours to read."""
-        state = _state(seen)
+    def read_content(self, entry: ManifestEntry, seen: os.stat_result) -> ManifestEntry | None:
+        """Return the entry with its content name; None if the file is gone or unreadable."""
+        state = _to_file_state(seen)
         known = self._known.get(entry.path)
-        if known is not None and known[0] == state and self._blobs.has(known[1]):
+        if known is not None and known[0] == state and self._blobs.has_blob(known[1]):
             name, after = known[1], seen
         else:
             try:
-                name, after = self._read(self._root / entry.path)
+                name, after = self._store_file(self._root / entry.path)
+            except SecretFileError:
+                return ManifestEntry(path=entry.path, kind="out", mode=entry.mode, target="found")
             except PermissionError:
                 self.refused.append(entry.path)
                 return None
             except OSError as error:
-                if error.errno not in NO_LONGER:
+                if error.errno not in GONE_ERRNOS:
                     raise
                 self.changed.append(entry.path)
                 return None
-            if _state(after) != state:
+            if _to_file_state(after) != state:
                 self.changed.append(entry.path)
         if max(after.st_mtime_ns, after.st_ctime_ns) < self._young:
-            self._now[entry.path] = _state(after), name
-        return Entry(
+            self._now[entry.path] = _to_file_state(after), name
+        return ManifestEntry(
             path=entry.path,
             kind="file",
             mode=entry.mode,
@@ -213,29 +237,43 @@ class _Reader:
             size=after.st_size,
         )
 
-    def _read(self, path: Path) -> tuple[str, os.stat_result]:
+    def _store_file(self, path: Path) -> tuple[str, os.stat_result]:
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            name = self._blobs.put(source)
+            self._refuse_secret(path, source)
+            name = self._blobs.put_blob(source)
             self.read += 1
             return name, os.fstat(source)
         finally:
             os.close(source)
 
-    def remember(self) -> None:
-        """Keep which file had which content."""
+    def _refuse_secret(self, path: Path, source: int) -> None:
+        """Raise SecretFileError if the scanner finds a secret; rewinds the file."""
+        if self._scanner is None:
+            return
+        data = bytearray()
+        while len(data) < MAX_SCANNED_BYTES and (
+            piece := os.read(source, MAX_SCANNED_BYTES - len(data))
+        ):
+            data += piece
+        os.lseek(source, 0, os.SEEK_SET)
+        if self._scanner.has_secret(path.name, bytes(data)):
+            raise SecretFileError
+
+    def save_known_contents(self) -> None:
+        """Save the content name of each file."""
         if self._now != self._known:
-            replace(self._memory, msgpack.packb(self._now, unicode_errors=ESCAPED))
+            write_atomic_file(self._memory, msgpack.packb(self._now, unicode_errors=NAME_ESCAPES))
 
 
-def _state(info: os.stat_result) -> State:
+def _to_file_state(info: os.stat_result) -> FileState:
     return info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns
 
 
-def _known(memory: Path) -> Mapping[str, tuple[State, str]]:
-    """What an earlier snapshot knew; nothing where that is lost or damaged."""
+def _load_known_contents(memory: Path) -> Mapping[str, tuple[FileState, str]]:
+    """Load the names saved by an earlier snapshot; empty if the file is missing or damaged."""
     try:
-        found = msgpack.unpackb(memory.read_bytes(), unicode_errors=ESCAPED)
+        known = msgpack.unpackb(memory.read_bytes(), unicode_errors=NAME_ESCAPES)
     except (FileNotFoundError, ValueError):
         return {}
-    return {path: ((*state,), name) for path, (state, name) in found.items()}
+    return {path: ((*state,), name) for path, (state, name) in known.items()}

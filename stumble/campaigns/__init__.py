@@ -1,15 +1,15 @@
 """Campaigns: traces x faults x persistence x seeds x repetitions, on several processes.
 
-asked     what is wanted, read from a table
-cells     the runs that a recording gives, each with its address
-ledger    which of them are on tapes already
-worker    a process that records, plays and judges
-conduct   who hands out what to whom, until all is done
-power     how many injections it takes to tell two rates apart
-outcome   what came of it
-session   all of that, from what is on tapes to the verdicts
-plan      what would be run, before anything is
-progress  how far it is, while it runs
-ground    where runs take place
-bench     a campaign with weights and an analysis said beforehand
+spec            the campaign, parsed from a table
+run_matrix      the runs that a recording gives, each with its address
+completed_runs  the runs that are on tapes already
+worker          a process that records, replays and judges
+scheduler       the tasks, handed out to worker processes
+sample_size     injections needed to distinguish two rates
+results         progress and verdicts of a campaign
+runner          one session, from the tapes to the verdicts
+estimate        the runs, cost and time of a campaign before it starts
+progress        progress bar and progress lines
+environment     agent, hosts, world and workspace of the runs
+bench           a campaign with fixed weights and a fixed analysis
 """

@@ -1,4 +1,4 @@
-"""stumble-bench: fixed work, fixed faults, declared weights and an analysis said beforehand."""
+"""stumble-bench: a campaign with fixed tasks, faults, weights and analysis."""
 
 import hashlib
 import json
@@ -8,107 +8,116 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import scenarios
-from stumble.campaigns.asked import Campaign, campaign
-from stumble.campaigns.outcome import Outcome, interval
-from stumble.report.values import Row
-from stumble.selection import named
-from traces.sql import ask
-from traces.store import Store
+from stumble.campaigns.results import CampaignResult, format_rate_interval
+from stumble.campaigns.spec import Campaign, parse_campaign
+from stumble.report.model import ReportRow
+from stumble.store.filter import fetch_named_rows
+from traces.store.sql import run_question
+from traces.store.trace_store import TraceStore
 
-FILE = Path(scenarios.__file__).parent / "bench" / "stumble-bench-1.toml"
+BENCH_FILE = Path(scenarios.__file__).parent / "bench" / "stumble-bench-1.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """What a bench file says."""
+class BenchSpec:
+    """The contents of a bench file."""
 
     title: str
     digest: str
-    """Of the whole file, 16 hex digits."""
+    """SHA-256 of the file, first 16 hex digits."""
     said: Mapping[str, object]
-    """Its campaign."""
+    """The table of its campaign."""
     weights: Mapping[str, float]
-    """Of each fault, as `digit once`."""
+    """By operator and persistence, as `digit once`."""
     analysis: str
 
     @property
     def name(self) -> str:
-        """How its campaigns begin."""
+        """The prefix of the names of its campaigns."""
         return f"{self.title.replace(' ', '-')}-{self.digest[:8]}"
 
-    def table(self, models: Sequence[str], command: str | None, agent: str) -> dict[str, object]:
-        """The table of its campaign, with other models or an agent of one's own."""
+    def to_campaign_table(
+        self, models: Sequence[str], command: str | None, agent: str
+    ) -> dict[str, object]:
+        """Return the table of its campaign, with these models or the user's agent if given."""
         practice = self.said["practice"]
         assert isinstance(practice, dict)
-        said = {**self.said, "practice": {**practice, **({"models": models} if models else {})}}
+        table = {**self.said, "practice": {**practice, **({"models": models} if models else {})}}
         name = self.name if command is None else f"{self.name}-{agent}"
-        own = {"command": command, "agent": agent} if command else {}
-        return said | {"name": name} | own
+        own_agent = {"command": command, "agent": agent} if command else {}
+        return table | {"name": name} | own_agent
 
-    def campaign(self, said: Mapping[str, object]) -> Campaign:
-        """That campaign."""
-        return campaign(said, FILE)
+    def to_campaign(self, said: Mapping[str, object]) -> Campaign:
+        """Parse a table from `to_campaign_table`."""
+        return parse_campaign(said, BENCH_FILE)
 
 
-def bench(path: Path = FILE) -> Bench:
-    """The bench of a file; ValueError where it is none."""
+def read_bench(path: Path = BENCH_FILE) -> BenchSpec:
+    """Read a bench file. Raises ValueError if it is not one."""
     data = path.read_bytes()
-    said = tomllib.loads(data.decode())
+    document = tomllib.loads(data.decode())
     try:
-        title, analysis = said["title"], said.pop("analysis")["text"]
+        title, analysis = document["title"], document.pop("analysis")["text"]
         weights = dict[str, float]()
-        for table in said["faults"]:
+        for table in document["faults"]:
             op = table["fault"].partition(":")[0]
             weights[f"{op} {table['persist']}"] = float(table.pop("weight"))
     except KeyError as error:
         raise ValueError(f"{path}: {error.args[0]} is missing") from None
-    if not isinstance(said.get("practice"), dict):
+    if not isinstance(document.get("practice"), dict):
         raise ValueError(f"{path}: practice is missing")
-    if len(weights) < len(said["faults"]):
+    if len(weights) < len(document["faults"]):
         raise ValueError(f"{path}: two faults of one operator and persistence")
-    return Bench(
+    return BenchSpec(
         title=title,
         digest=hashlib.sha256(data).hexdigest()[:16],
-        said=said,
+        said=document,
         weights=weights,
         analysis=analysis.strip(),
     )
 
 
-def standing(found: Bench, store: Store) -> tuple[Row, ...]:
-    """The table: one row for each agent and model that a store holds runs of."""
+def query_bench_rows(found: BenchSpec, store: TraceStore) -> tuple[ReportRow, ...]:
+    """Return the bench table: one row for each agent and model with runs in the store."""
     weights = json.dumps(dict(found.weights))
-    with store.reading() as connection:
-        return named(ask(connection, "bench", weights=weights, campaign=found.name))
+    with store.open_locked() as connection:
+        return fetch_named_rows(
+            run_question(connection, "bench", weights=weights, campaign=found.name)
+        )
 
 
-def to_progress(gave: Outcome) -> dict[str, object]:
-    """How far the runs of a bench came, as plain data."""
+def bench_progress_to_dict(gave: CampaignResult) -> dict[str, object]:
+    """Return the progress of a bench as plain data."""
     now = gave.standing
     return {
-        "finished": gave.finished,
+        "finished": gave.is_finished,
         "done": now.before + now.done,
         "wanted": now.wanted,
-        "left": now.left,
+        "left": now.runs_left,
         "recordings_left": now.sources - now.laid,
     }
 
 
-def describe_incomplete(gave: Outcome) -> str | None:
-    """That a table is of a part of the runs, in a line; None for one of all."""
+def describe_incomplete(gave: CampaignResult) -> str | None:
+    """Return a line if the table covers only a part of the runs, else None."""
     now = gave.standing
-    if gave.finished and now.laid == now.sources:
+    if gave.is_finished and now.laid == now.sources:
         return None
-    more = now.sources - now.laid
-    unlaid = f", and those of {more} recordings that are not there yet" if more else ""
+    missing_recordings = now.sources - now.laid
+    not_recorded = (
+        f", and those of {missing_recordings} recordings that are not there yet"
+        if missing_recordings
+        else ""
+    )
     return (
-        f"INCOMPLETE: {now.before + now.done} of {now.wanted} runs are done, {now.left} are left"
-        f"{unlaid}; the same command goes on"
+        f"INCOMPLETE: {now.before + now.done} of {now.wanted} "
+        f"runs are done, {now.runs_left} are left"
+        f"{not_recorded}; the same command goes on"
     )
 
 
-def lines(found: Bench, rows: Sequence[Row]) -> Iterator[str]:
-    """The table in words."""
+def format_bench_table(found: BenchSpec, rows: Sequence[ReportRow]) -> Iterator[str]:
+    """Format the bench table as lines."""
     yield f"{found.title}, file {found.digest}, 95 % intervals by task"
     head = ("agent", "model", "tasks", "n", "handled", "R (recovered)", "silent")
     cells = [
@@ -117,15 +126,17 @@ def lines(found: Bench, rows: Sequence[Row]) -> Iterator[str]:
             str(row["model"] or ""),
             str(row["traces"]),
             str(row["judged"]),
-            interval(row, "handled_rate"),
-            interval(row, "recovery_rate"),
-            interval(row, "silent_rate"),
+            format_rate_interval(row, "handled_rate"),
+            format_rate_interval(row, "recovery_rate"),
+            format_rate_interval(row, "silent_rate"),
         )
         for row in rows
     ]
-    wide = [max(len(row[n]) for row in (head, *cells)) for n in range(len(head))]
+    widths = [max(len(row[n]) for row in (head, *cells)) for n in range(len(head))]
     for line in (head, *cells):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(line, wide, strict=True)).rstrip()
+        yield "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
     for row in rows:
         if row["reason"] == "faults_missing":
             missing = f"{row['faults']} of {row['declared_faults']} faults have a judged injection"

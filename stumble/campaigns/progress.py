@@ -1,4 +1,4 @@
-"""How far a campaign is, while it runs: a bar on a terminal, plain lines elsewhere."""
+"""Progress of a running campaign: a bar on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.campaigns.conduct import Standing, Tell
+from stumble.campaigns.scheduler import CampaignProgress, ProgressListener
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVERY = 10.0
+PRINT_INTERVAL_SECONDS = 10.0
 """Seconds between two plain lines."""
 
 
 @contextmanager
-def bar(console: "Console") -> Iterator[Tell]:
-    """A bar that goes when all is done."""
+def show_progress_bar(console: "Console") -> Iterator[ProgressListener]:
+    """Show a bar, and remove it at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     with Progress(
@@ -31,41 +31,47 @@ def bar(console: "Console") -> Iterator[Tell]:
     ) as shown:
         task = shown.add_task("laying out", total=None, more="")
 
-        def tell(now: Standing) -> None:
+        def tell(now: CampaignProgress) -> None:
             laying = now.laid < now.sources
             done, total = (now.laid, now.sources) if laying else (now.before + now.done, now.wanted)
             what = "recording" if laying else "runs"
-            shown.update(task, description=what, completed=done, total=total, more=more(now))
+            shown.update(
+                task,
+                description=what,
+                completed=done,
+                total=total,
+                more=format_campaign_progress(now),
+            )
 
         yield tell
 
 
 @contextmanager
-def lines(_: "Console") -> Iterator[Tell]:
-    """A line now and then."""
-    due = time.monotonic() + EVERY
+def print_progress_lines(_: "Console") -> Iterator[ProgressListener]:
+    """Print a line every PRINT_INTERVAL_SECONDS."""
+    due = time.monotonic() + PRINT_INTERVAL_SECONDS
 
-    def tell(now: Standing) -> None:
+    def tell(now: CampaignProgress) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            due = time.monotonic() + EVERY
+            due = time.monotonic() + PRINT_INTERVAL_SECONDS
             if now.laid < now.sources:
                 click.echo(f"{now.laid} of {now.sources} traces are ready", err=True)
                 return
             done = now.before + now.done
-            click.echo(f"{done} of {now.wanted} runs, {more(now)}", err=True)
+            click.echo(f"{done} of {now.wanted} runs, {format_campaign_progress(now)}", err=True)
 
     yield tell
 
 
-def more(now: Standing) -> str:
-    """`2 running, $0.1234, 3:20 left`."""
-    said = [f"{now.running} running"]
+def format_campaign_progress(now: CampaignProgress) -> str:
+    """Format progress as `2 running, $0.1234, 3:20 left`."""
+    parts = [f"{now.running} running"]
     if now.cost or not now.unpriced:
-        said.append(f"${now.cost:.4f}")
+        parts.append(f"${now.cost:.4f}")
     if (eta := now.eta) is not None:
         minutes, seconds = divmod(round(eta), 60)
-        said.append(f"{minutes}:{seconds:02} left")
+        parts.append(f"{minutes}:{seconds:02} left")
     if now.diverged:
-        said.append(f"{len(now.diverged)} diverged")
-    return ", ".join(said)
+        parts.append(f"{len(now.diverged)} diverged")
+    return ", ".join(parts)

@@ -1,8 +1,8 @@
-"""A worker: a process that records, plays and judges runs of a campaign, one after the other.
+"""A worker: a process that records, replays and judges runs of a campaign, one after the other.
 
-It has a performer of its own and, where the campaign practises, a shop, a model server and a warm
-agent. Recording and playing both need mitmproxy, of which a process has one at a time: all
-recordings come first.
+Each worker has a replay server and, for practice tasks, a tool server, a model server and a warm
+agent. Recording and replaying both need mitmproxy, which runs once per process: all recordings come
+first.
 """
 
 import asyncio
@@ -16,179 +16,200 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recorder import loop
-from scenarios.practice import KEY
-from stumble import indexing
-from stumble.campaigns.asked import Campaign, Source
-from stumble.campaigns.cells import Cell, Layout, layout
-from stumble.campaigns.ground import Ground, Practising, own, practising
-from stumble.campaigns.ledger import Folder
-from stumble.exits import Failed, Missing, Wrong, interrupted
-from stumble.forks import branch, plan
-from stumble.home import new_id
-from stumble.playing import play
-from stumble.prices import price
-from stumble.recording import record
-from stumble.runs import Hosts, Labels, Played
-from stumble.theatre import Theatre, theatre
-from traces.model import Ended
-from traces.store import Store
-from traces.story import Story, tell
-from traces.tape import Tape, read
+from recorder import event_loop
+from scenarios.practice import PRACTICE_KEY
+from stumble.campaigns.completed_runs import CampaignFolder
+from stumble.campaigns.environment import (
+    CampaignEnvironment,
+    PracticeEnvironment,
+    build_own_environment,
+    find_own_workspace,
+    open_practice_environment,
+)
+from stumble.campaigns.run_matrix import RunCell, RunMatrix, build_run_matrix
+from stumble.campaigns.spec import Campaign, TraceSource
+from stumble.cli.exit_codes import CommandNotFound, HarnessError, UsageError, signal_to_exit_code
+from stumble.llm.prices import compute_token_cost
+from stumble.runs.environment.workspaces import snapshot_current_folder
+from stumble.runs.fork import find_fork_point, plan_fork_run
+from stumble.runs.record import record_run
+from stumble.runs.replay import run_replay
+from stumble.runs.session import ReplaySession, open_replay_session
+from stumble.runs.types import Hosts, RecordPlan, RunLabels, RunResult
+from stumble.store import index
+from stumble.user_data.paths import new_trajectory_id
+from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.model import EndReason
+from traces.store.trace_store import TraceStore
+from traces.tape import Tape, read_tape
 
-KEPT = 8
-"""Recordings that a worker remembers."""
+CACHED_RECORDINGS = 8
+"""Recordings that a worker keeps parsed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lay:
-    """Find all runs of a source; record it first where no tape is named."""
+class PrepareTask:
+    """Build the run matrix of a source; record it first if it has no tape."""
 
     source: int
     tape: Path | None
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class RunTask:
     """Make one run."""
 
     source: int
     tape: Path
-    cell: Cell
+    cell: RunCell
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Write the rows of these runs, which are all of one call."""
+class JudgeTask:
+    """Write the rows of these runs, all of one call."""
 
     ids: tuple[str, ...]
 
 
-type Order = Lay | Play | Judge
+type WorkerTask = PrepareTask | RunTask | JudgeTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laid:
-    """The runs of a source."""
+class PrepareDone:
+    """The run matrix of a source."""
 
     source: int
     tape: Path
     recording: str
-    layout: Layout
+    layout: RunMatrix
     cost_usd: float | None
-    """Of recording it, where it was recorded."""
+    """Cost of the recording in US dollars; 0 if it existed, None if unknown."""
     new: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """A run that is over."""
+class RunDone:
+    """A run that has ended."""
 
     id: str
-    cell: Cell
-    ended: Ended
+    cell: RunCell
+    ended: EndReason
     fired: int
     why: str | None
-    """Why it left the recording, or could not be struck."""
+    """Why it left the recording, or why nothing was injected."""
     cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgeDone:
     """Runs whose rows are written."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
-    """What was asked for cannot be done."""
+class TaskFailed:
+    """A task that failed, and the error to raise."""
 
     why: str
-    kind: type[Wrong] = Failed
+    kind: type[UsageError] = HarnessError
 
 
-type Report = Laid | Ran | Judged | Broke
+type TaskReport = PrepareDone | RunDone | JudgeDone | TaskFailed
 
 
-class Told(Exception):
-    """A run was ended by a signal to us."""
+class RunInterrupted(Exception):
+    """A run was ended by a signal to this process."""
 
 
-def process(
-    campaign: Campaign, root: Path, folder: Folder, ca: Path, number: int, orders: Connection
+def run_worker_process(
+    campaign: Campaign,
+    root: Path,
+    folder: CampaignFolder,
+    ca: Path,
+    number: int,
+    orders: Connection,
 ) -> None:
-    """The life of a worker process: until it is told no more, or to end."""
-    if campaign.practises:
-        os.environ.setdefault("OPENAI_API_KEY", KEY)
+    """Serve tasks until the connection closes or a signal arrives."""
+    if campaign.uses_practice_world:
+        os.environ.setdefault("OPENAI_API_KEY", PRACTICE_KEY)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-        with folder.working():
-            loop.run(_work(campaign, root, folder, ca, number, orders))
-    except loop.Interrupted as error:
-        os._exit(interrupted(error.number))
+        with folder.lock_worker():
+            event_loop.run_event_loop(_serve_tasks(campaign, root, folder, ca, number, orders))
+    except event_loop.SignalInterrupt as error:
+        os._exit(signal_to_exit_code(error.number))
     except KeyboardInterrupt:
-        os._exit(interrupted(signal.SIGINT))
+        os._exit(signal_to_exit_code(signal.SIGINT))
 
 
-async def _work(
-    campaign: Campaign, root: Path, folder: Folder, ca: Path, number: int, orders: Connection
+async def _serve_tasks(
+    campaign: Campaign,
+    root: Path,
+    folder: CampaignFolder,
+    ca: Path,
+    number: int,
+    orders: Connection,
 ) -> None:
     with TemporaryDirectory(prefix="stumble-") as scratch:
         async with AsyncExitStack() as stack:
-            worker = Worker(campaign, Store(root), folder, ca, number, Path(scratch), stack)
-            while await _heard(orders):
+            worker = CampaignWorker(
+                campaign, TraceStore(root), folder, ca, number, Path(scratch), stack
+            )
+            while await _wait_for_task(orders):
                 try:
-                    order: Order = orders.recv()
+                    order: WorkerTask = orders.recv()
                 except EOFError:
                     return
                 try:
-                    report = await _unless_alone(orders, worker.obey(order))
-                except Wrong as wrong:
-                    report = Broke(wrong.message, type(wrong))
+                    report = await _run_unless_orphaned(orders, worker.execute_task(order))
+                except UsageError as wrong:
+                    report = TaskFailed(wrong.message, type(wrong))
                 except ChildProcessError as error:
-                    report = Broke(str(error))
+                    report = TaskFailed(str(error))
                 except (FileNotFoundError, PermissionError) as error:
-                    report = Broke(f"{error.filename} could not be used: {error.strerror}", Missing)
-                except Told:
+                    report = TaskFailed(
+                        f"{error.filename} could not be used: {error.strerror}", CommandNotFound
+                    )
+                except RunInterrupted:
                     return
                 if report is None:
                     return
                 orders.send(report)
 
 
-async def _heard(orders: Connection) -> bool:
-    """Wait until there is an order, or nobody left to give one."""
-    running, ready = asyncio.get_running_loop(), asyncio.Event()
-    running.add_reader(orders.fileno(), ready.set)
+async def _wait_for_task(orders: Connection) -> bool:
+    """Wait until there is a task, or the connection is closed."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(orders.fileno(), ready.set)
     try:
         return await ready.wait()
     finally:
-        running.remove_reader(orders.fileno())
+        loop.remove_reader(orders.fileno())
 
 
-async def _unless_alone(
-    orders: Connection, doing: Coroutine[None, None, "Report"]
-) -> "Report | None":
-    """What comes of an order; None, and nothing goes on, where who gave it is gone."""
-    work, gone = asyncio.create_task(doing), asyncio.create_task(_heard(orders))
+async def _run_unless_orphaned(
+    orders: Connection, doing: Coroutine[None, None, "TaskReport"]
+) -> "TaskReport | None":
+    """Return the report of a task; None, with the task cancelled, if the scheduler is gone."""
+    work, orphaned = asyncio.create_task(doing), asyncio.create_task(_wait_for_task(orders))
     try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((work, orphaned), return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None
     finally:
-        gone.cancel()
+        orphaned.cancel()
         work.cancel()
-        await asyncio.wait((work, gone))
+        await asyncio.wait((work, orphaned))
 
 
-class Worker:
-    """Obeys orders; what it opened is closed with `stack`."""
+class CampaignWorker:
+    """Executes tasks; its resources are closed with `stack`."""
 
     def __init__(
         self,
         campaign: Campaign,
-        store: Store,
-        folder: Folder,
+        store: TraceStore,
+        folder: CampaignFolder,
         ca: Path,
         number: int,
         scratch: Path,
@@ -197,131 +218,150 @@ class Worker:
         self._campaign, self._store, self._runs, self._ca = campaign, store, folder.runs, ca
         self._experiment = folder.experiment
         self._number, self._scratch, self._stack = number, scratch, stack
-        self._practice: Practising | None = None
-        self._house: Theatre | None = None
-        self._known: OrderedDict[Path, tuple[Tape, Story]] = OrderedDict()
+        self._practice: PracticeEnvironment | None = None
+        self._house: ReplaySession | None = None
+        self._known: OrderedDict[Path, tuple[Tape, DerivedSteps]] = OrderedDict()
 
-    async def obey(self, order: Order) -> Report:
-        """Do what is asked for, and say what came of it."""
+    async def execute_task(self, order: WorkerTask) -> TaskReport:
+        """Execute a task and return its report."""
         match order:
-            case Lay(source=number, tape=tape):
-                return await self._lay(number, tape)
-            case Play(source=number, tape=tape, cell=cell):
-                return await self._play(self._campaign.sources[number], tape, cell)
-            case Judge(ids=ids):
-                indexing.write(self._store, ids)
-                return Judged(ids)
+            case PrepareTask(source=number, tape=tape):
+                return await self._prepare_source(number, tape)
+            case RunTask(source=number, tape=tape, cell=cell):
+                return await self._run_cell(self._campaign.sources[number], tape, cell)
+            case JudgeTask(ids=ids):
+                index.write_run_rows(self._store, ids)
+                return JudgeDone(ids)
 
-    async def _lay(self, number: int, tape: Path | None) -> Laid:
+    async def _prepare_source(self, number: int, tape: Path | None) -> PrepareDone:
         source, new = self._campaign.sources[number], tape is None
         tape = tape or await self._record(source)
-        recording, told = self._tape(tape)
+        recording, steps = self._load_recording(tape)
         world = self._campaign.reset is not None or source.practice is not None
-        return Laid(
+        return PrepareDone(
             source=number,
             tape=tape,
             recording=recording.trajectory.id,
-            layout=layout(self._campaign, recording, told, world=world),
-            cost_usd=_spent(recording, told) if new else 0.0,
+            layout=build_run_matrix(self._campaign, recording, steps, world=world),
+            cost_usd=_price_live_answers(recording, steps) if new else 0.0,
             new=new,
         )
 
-    async def _record(self, source: Source) -> Path:
-        ground, id = await self._ground(source), new_id()
-        played = await record(
+    async def _record(self, source: TraceSource) -> Path:
+        environment, id = await self._build_environment(source), new_trajectory_id()
+        is_user_agent = bool(source.command)
+        result = await record_run(
             self._runs / f"{id}.tape",
-            ground.launch,
+            environment.launch,
+            RecordPlan(
+                hosts=environment.hosts,
+                world=environment.world,
+                labels=replace(environment.labels, cell="record"),
+                tools=source.tools,
+                rules=source.rules,
+                workspace=Path.cwd() if is_user_agent else None,
+                snapshot=snapshot_current_folder(self._store) if is_user_agent else None,
+                store=self._store,
+            ),
             id=id,
             ca=self._ca,
             scratch=self._scratch,
-            hosts=ground.hosts,
-            world=ground.world,
-            labels=replace(ground.labels, cell="record"),
-            tools=source.tools,
-            rules=source.rules,
         )
-        path = self._whole(played)
-        indexing.write(self._store, (id,))
+        path = self._keep_finished_run(result)
+        index.write_run_rows(self._store, (id,))
         return path
 
-    async def _play(self, source: Source, tape: Path, cell: Cell) -> Ran:
-        recording, told = self._tape(tape)
-        ground = await self._ground(source, recording)
-        found = branch(recording, cell.fault, told, seed=cell.seed, rep=cell.rep)
-        played = await play(
-            await self._theatre(ground.hosts),
+    async def _run_cell(self, source: TraceSource, tape: Path, cell: RunCell) -> RunDone:
+        recording, steps = self._load_recording(tape)
+        environment = await self._build_environment(source, recording)
+        point = find_fork_point(recording, cell.fault, steps, seed=cell.seed, rep=cell.rep)
+        result = await run_replay(
+            await self._open_session(environment.hosts),
             recording,
             self._runs,
-            plan(
-                found,
+            plan_fork_run(
+                point,
                 cell.condition,
-                world=ground.world,
+                world=environment.world,
                 seed=cell.seed,
                 rep=cell.rep,
                 pin=self._campaign.pin,
-                labels=replace(ground.labels, cell=cell.address, controls=cell.controls),
-                workspace=ground.workspace,
+                labels=replace(environment.labels, cell=cell.address, controls=cell.controls),
+                workspace=environment.workspace,
             ),
-            ground.launch,
+            environment.launch,
         )
-        path = self._whole(played)
-        return Ran(
-            id=played.id,
+        path = self._keep_finished_run(result)
+        return RunDone(
+            id=result.id,
             cell=cell,
-            ended=played.ending.ended,
-            fired=played.fired,
-            why=next(iter((*played.diverged, *played.missed, *played.no_site)), None),
-            cost_usd=_spent(of := read(path), tell(of)),
+            ended=result.ending.ended,
+            fired=result.fired,
+            why=next(iter((*result.diverged, *result.missed, *result.no_site)), None),
+            cost_usd=_price_live_answers(finished := read_tape(path), derive_tape_steps(finished)),
         )
 
-    def _whole(self, played: Played) -> Path:
-        """Put a finished run among the tapes; one that was ended by a signal to us is none."""
+    def _keep_finished_run(self, played: RunResult) -> Path:
+        """Move a finished run to the tapes; discard it if a signal to this process ended it."""
         if played.exit.signal is not None:
             played.path.unlink()
-            raise Told
+            raise RunInterrupted
         path = self._store.tapes / played.path.name
         return played.path.rename(path)
 
-    def _tape(self, path: Path) -> tuple[Tape, Story]:
+    def _load_recording(self, path: Path) -> tuple[Tape, DerivedSteps]:
         if path not in self._known:
-            tape = read(path)
-            self._known[path] = tape, tell(tape)
-            if len(self._known) > KEPT:
+            tape = read_tape(path)
+            self._known[path] = tape, derive_tape_steps(tape)
+            if len(self._known) > CACHED_RECORDINGS:
                 self._known.popitem(last=False)
         return self._known[path]
 
-    async def _theatre(self, hosts: Hosts) -> Theatre:
+    async def _open_session(self, hosts: Hosts) -> ReplaySession:
         if self._house is None:
-            house = theatre(ca=self._ca, scratch=self._scratch, hosts=hosts, out=True)
-            self._house = await self._stack.enter_async_context(house)
+            opening = open_replay_session(ca=self._ca, scratch=self._scratch, hosts=hosts, out=True)
+            self._house = await self._stack.enter_async_context(opening)
         return self._house
 
-    async def _ground(self, source: Source, recording: Tape | None = None) -> Ground:
-        """Whose agent works, and where."""
-        labels = Labels(
+    async def _build_environment(
+        self, source: TraceSource, recording: Tape | None = None
+    ) -> CampaignEnvironment:
+        """Build the environment of a run."""
+        labels = RunLabels(
             agent=self._campaign.agent,
             scenario=source.scenario,
             campaign=self._campaign.name,
             experiment=self._experiment,
+            seal=self._campaign.seal,
         )
         if source.practice is not None:
             if self._practice is None:
-                at = practising(self._campaign, self._scratch)
-                self._practice = await self._stack.enter_async_context(at)
-            return self._practice.ground(source, source.practice, labels)
-        log = self._store.log(f"{self._campaign.name}-{self._number}")
+                opening = open_practice_environment(self._campaign, self._scratch)
+                self._practice = await self._stack.enter_async_context(opening)
+            environment = self._practice.make_environment(source, source.practice, labels)
+            return replace(
+                environment,
+                workspace=find_own_workspace(self._campaign, source, recording, self._store),
+            )
+        log = self._store.log_path(f"{self._campaign.name}-{self._number}")
         slot = self._number % self._campaign.instances
-        return own(self._campaign, source, recording, self._store, labels, log, slot)
+        return build_own_environment(
+            self._campaign, source, recording, self._store, labels, log, slot
+        )
 
 
-def _spent(tape: Tape, told: Story) -> float | None:
-    """US dollars for the live answers of a run; None where the price of one is not known."""
+def _price_live_answers(tape: Tape, told: DerivedSteps) -> float | None:
+    """Return US dollars for the live answers of a run; None if the price of one is unknown."""
     total = 0.0
     for exchange in tape.exchanges:
         answer = told.answers.get(exchange.seq)
         if answer is None or exchange.answered_by != "live":
             continue
-        usd = price(answer.model, answer.usage) if answer.model and answer.usage else None
+        usd = (
+            compute_token_cost(answer.model, answer.usage)
+            if answer.model and answer.usage
+            else None
+        )
         if usd is None:
             return None
         total += usd

@@ -1,1 +1,1 @@
-"""The compiler pipeline: an agent driven through its stages, graded outside of its workspace."""
+"""The compiler pipeline: an agent driven through stages, graded outside its workspace."""

@@ -1,9 +1,9 @@
 """The driver: the command that a pipeline run records.
 
-Stage by stage it starts the agent in the workspace, has what the agent left graded outside of it,
-fills the stage's slot and tells all of it to the recorder. Where a stage fails, the golden
-artifacts take the place of its own before the next one (resurrection): the agent is not told, and
-the score stays what it was.
+For each stage it starts the agent in the workspace, grades the result outside of it, fills the
+slot of the stage and sends run events to the recorder. If a stage fails, the golden artifacts
+replace its own before the next one (resurrection): the agent does not know, and the score is
+unchanged.
 """
 
 import asyncio
@@ -13,42 +13,44 @@ from pathlib import Path
 
 import click
 
-from recorder.marks import Teller, teller
-from scenarios.agents.presets import preset
-from scenarios.compiler.contract import Graded, Slot
-from scenarios.sandbox.values import Sandbox
-from stumble.exits import Failed
-from stumble.pipeline.agent import Went, attempt
-from stumble.pipeline.asked import WORKSPACE, Asked
-from stumble.pipeline.grader import grade
-from stumble.pipeline.kept import Kept
-from stumble.pipeline.room import opened
-from stumble.pipeline.workload import Workload, workload
-from stumble.workspaces import COPY
+from recorder.run_events import RunEventClient, connect_run_events
+from sandbox.types import Sandbox
+from scenarios.agents.presets import parse_agent_preset
+from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
+from stumble.cli.exit_codes import HarnessError
+from stumble.pipeline.checkpoint import PipelineCheckpoint
+from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
+from stumble.pipeline.grader import grade_pipeline_stage
+from stumble.pipeline.sandbox import open_stage_sandbox
+from stumble.pipeline.stage_agent import AttemptResult, run_stage_agent
+from stumble.pipeline.workload import PipelineWorkload, find_workload
+from stumble.runs.environment.workspaces import COPY_VARIABLE
 
-type Facts = Mapping[str, object]
+type EventData = Mapping[str, object]
 
 COSTS = ("calls", "tokens", "cost_usd", "seconds")
 
 
-class Driver:
-    """One run of the pipeline, from where its folder says that it is."""
+class PipelineDriver:
+    """Drives one run of the pipeline, from the checkpoint in its folder."""
 
-    def __init__(self, folder: Path, asked: Asked, kept: Kept, told: Teller) -> None:
+    def __init__(
+        self, folder: Path, asked: PipelineConfig, kept: PipelineCheckpoint, told: RunEventClient
+    ) -> None:
         self.folder, self.asked, self.kept, self.told = folder, asked, kept, told
-        self.workspace = folder / WORKSPACE
-        self.work: Workload = workload(asked.workload)
+        self.workspace = folder / WORKSPACE_FOLDER
+        self.work: PipelineWorkload = find_workload(asked.workload)
         self._anew = True
-        """Whether a grade that is known of the same workspace is not to be taken."""
+        """Whether to grade again even if a grade of the same workspace is cached."""
         self._over: str | None = None
-        """The budget of the whole run that is used up."""
+        """The run budget that is exhausted, or None."""
 
     async def drive(self) -> None:
-        """Go through the stages that are not graded yet."""
-        said = await self._tell("pipeline", self.asked.said())
-        self._anew = bool(said["strict"])
-        if said["run"] != self.kept.run and COPY not in os.environ:
-            raise Failed(
+        """Run the stages that are not graded yet; send the events of the others again."""
+        reply = await self._send_event("pipeline", self.asked.to_event_data())
+        self._anew = bool(reply["strict"])
+        if reply["run"] != self.kept.run and COPY_VARIABLE not in os.environ:
+            raise HarnessError(
                 f"{self.folder} holds the run {self.kept.run}, and this one would write over it: "
                 "a pipeline is replayed in a copy (leave --in-place out)"
             )
@@ -60,67 +62,71 @@ class Driver:
             self.kept.write()
         for stage in self.asked.stages:
             if stage not in self.kept.graded:
-                await self._stage(stage)
+                await self._run_stage(stage)
             else:
                 for name, data in self.kept.graded[stage]:
-                    await self._tell(name, data)
+                    await self._send_event(name, data)
 
-    async def _tell(self, name: str, data: Facts) -> Facts:
-        said = await self.told.tell(name, data)
-        if self.asked.scope == "run":
-            over = said.get("over")
+    async def _send_event(self, name: str, data: EventData) -> EventData:
+        reply = await self.told.send_event(name, data)
+        if self.asked.budget_scope == "run":
+            over = reply.get("over")
             self._over = str(over) if over else None
-        return said
+        return reply
 
-    async def _stage(self, stage: str) -> None:
-        """Let the agent work at a stage, if there is any budget left for it, and grade it."""
-        given, over = self._given(stage), self._over
-        began = await self._tell(
+    async def _run_stage(self, stage: str) -> None:
+        """Run the agent at a stage, if any budget is left, and grade it."""
+        given, over = self._find_stage_input(stage), self._over
+        began = await self._send_event(
             "stage",
             {
                 "stage": stage,
                 "given": given.provenance,
                 "attempted": over is None,
                 "limits": dict(self.asked.limits),
-                "scope": self.asked.scope,
+                "scope": self.asked.budget_scope,
             },
         )
-        went = Went(exit=None, seconds=0.0, budget=over)
+        attempt = AttemptResult(exit=None, seconds=0.0, budget=over)
         if over is None and self.asked.agent:
-            went = await self._attempt(stage, began)
-        ended: Facts = {
+            attempt = await self._run_agent(stage, began)
+        ended: EventData = {
             "stage": stage,
-            "exit": went.exit,
-            "budget": went.budget,
-            "limit": went.limit,
-            "seconds": went.seconds,
+            "exit": attempt.exit,
+            "budget": attempt.budget,
+            "limit": attempt.limit,
+            "seconds": attempt.seconds,
         }
-        cost = await self._tell("agent", ended)
-        if went.budget is not None:
-            limit = self.asked.limits.get(went.budget)
-            await self._tell("budget", {"stage": stage, "kind": went.budget, "limit": limit})
+        cost = await self._send_event("agent", ended)
+        if attempt.budget is not None:
+            limit = self.asked.limits.get(attempt.budget)
+            await self._send_event(
+                "budget", {"stage": stage, "kind": attempt.budget, "limit": limit}
+            )
         costs = {name: cost[name] for name in COSTS}
-        await self._grade(stage, given, {**costs, **ended, "attempted": over is None})
+        await self._grade_stage(stage, given, {**costs, **ended, "attempted": over is None})
 
-    async def _attempt(self, stage: str, began: Facts) -> Went:
+    async def _run_agent(self, stage: str, began: EventData) -> AttemptResult:
         go_on = self.asked.mode == "progressive" and stage != self.asked.stages[0]
         task = self.work.task(self.workspace, stage, first=not go_on)
-        start = preset(self.asked.agent).start(task, self.asked.model, go_on=go_on)
-        left = began.get("left")
-        _say(f"{stage}: the agent works")
+        start = parse_agent_preset(self.asked.agent).to_start_command(
+            task, self.asked.model, go_on=go_on
+        )
+        seconds_left = began.get("left")
+        _print_pipeline_line(f"{stage}: the agent works")
         self.workspace.mkdir(exist_ok=True)
-        async with opened(self.asked, self.folder, self.workspace, stage) as sandbox:
-            went = await attempt(
+        async with open_stage_sandbox(self.asked, self.folder, self.workspace, stage) as sandbox:
+            attempt = await run_stage_agent(
                 sandbox,
                 start,
                 log=self.folder / f"{stage}.log",
                 teller=self.told,
-                left=left if isinstance(left, int | float) else None,
+                left=seconds_left if isinstance(seconds_left, int | float) else None,
             )
-            await self._weaker(stage, sandbox)
-        return went
+            await self._report_weaker_sandbox(stage, sandbox)
+        return attempt
 
-    async def _weaker(self, stage: str, sandbox: Sandbox) -> None:
+    async def _report_weaker_sandbox(self, stage: str, sandbox: Sandbox) -> None:
         if sandbox.weaker or sandbox.refused:
             data = {
                 "stage": stage,
@@ -128,50 +134,52 @@ class Driver:
                 "weaker": list(sandbox.weaker),
                 "refused": dict(sandbox.refused),
             }
-            await self._tell("sandbox", data)
+            await self._send_event("sandbox", data)
 
-    def _given(self, stage: str) -> Slot:
-        """What a stage works on."""
+    def _find_stage_input(self, stage: str) -> ArtifactSlot:
+        """Return the input of a stage."""
         if stage in ("T0", "T1"):
             return self.work.source()
         before = f"T{int(stage[1:]) - 1}"
-        own = self.kept.slot(before)
-        return self.work.golden(before) if own is None or self.asked.arm == "from-golden" else own
+        slot = self.kept.load_slot(before)
+        return self.work.golden(before) if slot is None or self.asked.arm == "from-golden" else slot
 
-    async def _grade(self, stage: str, given: Slot, spent: Facts) -> None:
-        """Grade a stage, fill its slot, keep both, and only then tell it."""
+    async def _grade_stage(self, stage: str, given: ArtifactSlot, spent: EventData) -> None:
+        """Grade a stage, fill its slot, store both, then send the events."""
         self.workspace.mkdir(exist_ok=True)
         graded = await asyncio.to_thread(
-            grade,
+            grade_pipeline_stage,
             self.asked.workload,
             stage,
             self.workspace,
             given,
             jobs=self.asked.jobs,
             known=Path(self.asked.known),
-            anew=self._anew or stage == "T0",  # which is about the machine
+            anew=self._anew or stage == "T0",  # T0 checks the machine
         )
-        marks: list[tuple[str, Facts]] = [("graded", _said(graded))]
-        left = graded.left
+        events: list[tuple[str, EventData]] = [("graded", _grade_to_event(graded))]
+        slot = graded.left
         if not graded.passed and self.asked.arm == "resurrect":
-            left = self.work.golden(stage)
+            slot = self.work.golden(stage)
             reason = graded.result if spent["attempted"] else "not_attempted"
             fact = {"stage": stage, "reason": reason, "score": graded.score}
-            marks.append(("resurrection", fact))
-        self.kept.keep(left)
+            events.append(("resurrection", fact))
+        self.kept.store_slot(slot)
         self.kept.graded[stage] = [
             (name, {**(spent if name == "graded" else {}), **data, "before": True})
-            for name, data in marks
+            for name, data in events
         ]
         self.kept.write()
-        for name, data in marks:
-            await self._tell(name, data)
+        for name, data in events:
+            await self._send_event(name, data)
         score = "no score" if graded.score is None else f"{graded.score:.1f}"
-        _say(f"{stage}: {score} ({graded.result}), given {graded.given}, {spent['calls']} calls")
+        _print_pipeline_line(
+            f"{stage}: {score} ({graded.result}), given {graded.given}, {spent['calls']} calls"
+        )
 
 
-def _said(graded: Graded) -> dict[str, object]:
-    """A grade as its mark says it."""
+def _grade_to_event(graded: StageGrade) -> dict[str, object]:
+    """Return the event data of a grade."""
     why = {case.case: case.why for case in graded.cases if case.result == "infrastructure_error"}
     return {
         "stage": graded.stage,
@@ -186,14 +194,16 @@ def _said(graded: Graded) -> dict[str, object]:
     }
 
 
-def _say(line: str) -> None:
+def _print_pipeline_line(line: str) -> None:
     click.echo(f"pipeline: {line}", err=True)
 
 
-async def drive(folder: Path) -> None:
-    """Drive the run whose folder this is; Failed where nobody records it."""
-    told = await teller()
-    if told is None:
-        raise Failed("nobody records this: `stumble pipeline run` starts it by itself")
-    async with told:
-        await Driver(folder, Asked.read(folder), Kept.read(folder), told).drive()
+async def drive_pipeline(folder: Path) -> None:
+    """Drive the run in this folder. Raises HarnessError if it is not recorded."""
+    client = await connect_run_events()
+    if client is None:
+        raise HarnessError("nobody records this: `stumble pipeline run` starts it by itself")
+    async with client:
+        await PipelineDriver(
+            folder, PipelineConfig.read(folder), PipelineCheckpoint.read(folder), client
+        ).drive()

@@ -1,4 +1,4 @@
-"""The grader of one stage, in a process of its own: its crash is a fact, and not ours.
+"""The grader of one stage, in a separate process: its crash becomes an infrastructure_error.
 
 python -m stumble.pipeline.grader WORKLOAD STAGE WORKSPACE JOBS < given > graded
 """
@@ -13,137 +13,154 @@ from typing import Any
 
 import msgpack
 
-from scenarios import compiler, sandbox
-from scenarios.agents.builtin import KEPT
-from scenarios.compiler import golden
-from scenarios.compiler.contract import CaseGrade, Graded, Slot
-from stumble.pipeline import kept
-from stumble.pipeline.workload import workload
+import sandbox
+from scenarios.agents.builtin import CONVERSATION_FILE
+from scenarios.pipeline import compiler
+from scenarios.pipeline.compiler import golden
+from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, StageGrade
+from stumble.pipeline import checkpoint
+from stumble.pipeline.workload import find_workload
 
-PATIENCE = 3600.0
-"""Seconds that one stage's grading may take."""
-APART = frozenset((KEPT, "__pycache__"))
-"""What stands in a workspace and is no part of what is graded: the built-in agent's conversation,
-and what Python compiles for itself."""
+GRADING_SECONDS = 3600.0
+"""Most seconds for grading one stage."""
+UNGRADED_NAMES = frozenset((CONVERSATION_FILE, "__pycache__"))
+"""Names in a workspace that do not affect grades: the built-in agent's conversation, and Python's
+bytecode."""
 
 
-def grade(
-    name: str, stage: str, workspace: Path, given: Slot, *, jobs: int, known: Path, anew: bool
-) -> Graded:
-    """What a stage came to; one case with an infrastructure_error where the grader failed.
+def grade_pipeline_stage(
+    name: str,
+    stage: str,
+    workspace: Path,
+    given: ArtifactSlot,
+    *,
+    jobs: int,
+    known: Path,
+    anew: bool,
+) -> StageGrade:
+    """Grade a stage; return one case with an infrastructure_error if the grader fails.
 
-    Grading is a function of the workspace, of what is given and of the grader: what came of the
-    same is in the folder `known`, where twins of a run find it, unless it is to be graded `anew`.
+    Grading is a function of the workspace, the given slot and the grader: grades are cached in the
+    folder `known`, for twins of a run. With `anew` a cached grade is not used.
     """
-    path = known / _name(name, stage, workspace, given)
+    path = known / _make_grade_key(name, stage, workspace, given)
     if not anew and path.exists():
-        return _read(path.read_bytes())
-    data = _graded(name, stage, workspace, given, jobs)
-    found = _read(data)
-    if found.result != "infrastructure_error" and known.parent.is_dir():
+        return _unpack_grade(path.read_bytes())
+    data = _run_grader(name, stage, workspace, given, jobs)
+    grade = _unpack_grade(data)
+    if grade.result != "infrastructure_error" and known.parent.is_dir():
         known.mkdir(exist_ok=True)
-        kept.put(path, data)
-    return found
+        checkpoint.write_checkpoint_file(path, data)
+    return grade
 
 
-def _name(name: str, stage: str, workspace: Path, given: Slot) -> str:
-    """What names all that a grade follows from."""
-    whole = hashlib.blake2b(digest_size=16)
-    whole.update(f"{name} {stage} {given.stage} {given.provenance} {given.sha256}\n".encode())
-    whole.update(f"{_grader()} {sys.version}\n".encode())
+def _make_grade_key(name: str, stage: str, workspace: Path, given: ArtifactSlot) -> str:
+    """Return the cache key of a grade: a digest of all its inputs."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{name} {stage} {given.stage} {given.provenance} {given.sha256}\n".encode())
+    digest.update(f"{_hash_grader_version()} {sys.version}\n".encode())
     for folder, folders, files in workspace.walk():
-        folders[:] = sorted(set(folders) - APART)
+        folders[:] = sorted(set(folders) - UNGRADED_NAMES)
         for file in (folder / each for each in sorted((*files, *folders))):
-            if file.name not in APART:
-                whole.update(_entry(file, file.relative_to(workspace)))
-    return f"{stage}-{whole.hexdigest()}"
+            if file.name not in UNGRADED_NAMES:
+                digest.update(_entry_to_bytes(file, file.relative_to(workspace)))
+    return f"{stage}-{digest.hexdigest()}"
 
 
-def _entry(path: Path, name: Path) -> bytes:
-    """A file, a link or a folder, as bytes that say all of it."""
+def _entry_to_bytes(path: Path, name: Path) -> bytes:
+    """Serialize name, mode and content of a file, link or folder."""
     kind = path.lstat().st_mode
-    said = path.readlink() if path.is_symlink() else None
-    data = path.read_bytes() if said is None and path.is_file() else b""
+    link_target = path.readlink() if path.is_symlink() else None
+    data = path.read_bytes() if link_target is None and path.is_file() else b""
     digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-    return f"{name}\0{kind:o}\0{said}\0{digest}\n".encode("utf-8", "surrogateescape")
+    return f"{name}\0{kind:o}\0{link_target}\0{digest}\n".encode("utf-8", "surrogateescape")
 
 
 @cache
-def _grader() -> str:
-    """The version of what grades: the text of its rooms, and of the packages that it uses."""
-    whole = hashlib.blake2b(digest_size=16)
-    for room in (compiler, sandbox):
-        for path in sorted(Path(room.__path__[0]).rglob("*.py")):
-            whole.update(path.read_bytes())
-    whole.update(golden.FROZEN.joinpath("golden.sha256").read_bytes())
-    return f"{whole.hexdigest()} {version('ziglang')} {version('unicorn')}"
+def _hash_grader_version() -> str:
+    """Return the version of the grader: a digest of its code, and versions of dependencies."""
+    digest = hashlib.blake2b(digest_size=16)
+    for package in (compiler, sandbox):
+        for path in sorted(Path(package.__path__[0]).rglob("*.py")):
+            digest.update(path.read_bytes())
+    digest.update(golden.FROZEN.joinpath("golden.sha256").read_bytes())
+    return f"{digest.hexdigest()} {version('ziglang')} {version('unicorn')}"
 
 
-def _graded(name: str, stage: str, workspace: Path, given: Slot, jobs: int) -> bytes:
+def _run_grader(name: str, stage: str, workspace: Path, given: ArtifactSlot, jobs: int) -> bytes:
     command = [sys.executable, "-m", __name__, name, stage, str(workspace), str(jobs)]
     try:
-        ran = subprocess.run(
+        completed = subprocess.run(
             command,
-            input=_slot(given),
+            input=_pack_slot(given),
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=GRADING_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _said(_failed(stage, given, f"it had not ended after {PATIENCE:g} s"))
-    if ran.returncode != 0:
-        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = said[-1] if said else f"it ended with {ran.returncode}"
-        return _said(_failed(stage, given, why))
-    return ran.stdout
+        return _pack_grade(
+            _make_failed_grade(stage, given, f"it had not ended after {GRADING_SECONDS:g} s")
+        )
+    if completed.returncode != 0:
+        error_lines = completed.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = error_lines[-1] if error_lines else f"it ended with {completed.returncode}"
+        return _pack_grade(_make_failed_grade(stage, given, why))
+    return completed.stdout
 
 
-def _failed(stage: str, given: Slot, why: str) -> Graded:
+def _make_failed_grade(stage: str, given: ArtifactSlot, why: str) -> StageGrade:
     case = CaseGrade(
         case="grader", result="infrastructure_error", score=None, reached=False, why=why
     )
-    left = Slot(stage=stage, provenance="own")
-    return Graded(stage=stage, given=given.provenance, cases=(case,), left=left)
+    left = ArtifactSlot(stage=stage, provenance="own")
+    return StageGrade(stage=stage, given=given.provenance, cases=(case,), left=left)
 
 
-def _slot(slot: Slot) -> bytes:
+def _pack_slot(slot: ArtifactSlot) -> bytes:
     packed: bytes = msgpack.packb((slot.stage, slot.provenance, dict(slot.artifacts)))
     return packed
 
 
-def _unslot(value: Any) -> Slot:
+def _unpack_slot(value: Any) -> ArtifactSlot:
     stage, provenance, artifacts = value
-    return Slot(stage=stage, provenance=provenance, artifacts=artifacts)
+    return ArtifactSlot(stage=stage, provenance=provenance, artifacts=artifacts)
 
 
-def _said(graded: Graded) -> bytes:
+def _pack_grade(graded: StageGrade) -> bytes:
     cases = [(c.case, c.result, c.score, c.reached, c.why, dict(c.facts)) for c in graded.cases]
-    of = (graded.stage, graded.given, cases, _slot(graded.left), graded.total, graded.walls)
-    packed: bytes = msgpack.packb(of)
+    fields = (
+        graded.stage,
+        graded.given,
+        cases,
+        _pack_slot(graded.left),
+        graded.total,
+        graded.walls,
+    )
+    packed: bytes = msgpack.packb(fields)
     return packed
 
 
-def _read(data: bytes) -> Graded:
+def _unpack_grade(data: bytes) -> StageGrade:
     stage, given, cases, left, total, walls = msgpack.unpackb(data)
-    return Graded(
+    return StageGrade(
         stage=stage,
         given=given,
         cases=tuple(
             CaseGrade(case=case, result=result, score=score, reached=reached, why=why, facts=facts)
             for case, result, score, reached, why, facts in cases
         ),
-        left=_unslot(msgpack.unpackb(left)),
+        left=_unpack_slot(msgpack.unpackb(left)),
         total=total,
         walls=tuple(walls),
     )
 
 
 def main(words: list[str]) -> None:
-    """Grade what is said on standard input."""
+    """Grade the slot on standard input; write the grade to standard output."""
     name, stage, workspace, jobs = words
-    given = _unslot(msgpack.unpackb(sys.stdin.buffer.read()))
-    graded = workload(name).grade(stage, Path(workspace), given, jobs=int(jobs))
-    sys.stdout.buffer.write(_said(graded))
+    given = _unpack_slot(msgpack.unpackb(sys.stdin.buffer.read()))
+    graded = find_workload(name).grade(stage, Path(workspace), given, jobs=int(jobs))
+    sys.stdout.buffer.write(_pack_grade(graded))
 
 
 if __name__ == "__main__":

@@ -1,92 +1,93 @@
-"""What the stages are: how a workspace is laid out, what is given to a stage, and who grades it."""
+"""Workloads of the pipeline: workspace layout, stage inputs and grading."""
 
 from pathlib import Path
 from typing import Protocol
 
-from scenarios.compiler import environment, golden, grading, starter, toolchain
-from scenarios.compiler.contract import Graded, Slot
-from scenarios.sandbox.values import Mount
-from scenarios.yatcc.checkout import Checkout
-from stumble.pipeline.yatcc import YATCC, YatCC
-from traces.nearest import nearest
+from sandbox.types import SandboxMount
+from scenarios.pipeline.compiler import golden, grading, starter_workspace, toolchain
+from scenarios.pipeline.compiler.scoring import environment
+from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
+from scenarios.pipeline.yatcc.checkout import YatccCheckout
+from stumble.pipeline.yatcc import YATCC_PREFIX, YatccWorkload
+from traces.did_you_mean import suggest_nearest_name
 
 
-class Workload(Protocol):
+class PipelineWorkload(Protocol):
     """One set of stages."""
 
     def missing(self) -> str | None:
-        """The line that says what has to be installed first; None where nothing has."""
+        """Return a line about missing prerequisites, or None."""
         ...
 
     def lay_out(self, folder: Path, language: str, *, bare: bool) -> None:
-        """Make the workspace as the agent finds it; `bare` is without a starter."""
+        """Create the workspace of the agent; `bare` omits the starter."""
         ...
 
     def task(self, folder: Path, stage: str, *, first: bool) -> str:
-        """The text of a stage's task; the first one of a conversation begins with the whole."""
+        """Return the task of a stage; `first` in a conversation starts with the overall task."""
         ...
 
-    def mounts(self) -> tuple[Mount, ...]:
-        """What of this machine an agent in a sandbox needs for it."""
+    def mounts(self) -> tuple[SandboxMount, ...]:
+        """Return the mounts that a sandboxed agent needs."""
         ...
 
-    def source(self) -> Slot:
-        """What the first stage with cases is given."""
+    def source(self) -> ArtifactSlot:
+        """Return the input of the first stage with cases."""
         ...
 
-    def golden(self, stage: str) -> Slot:
-        """The golden artifacts of a stage."""
+    def golden(self, stage: str) -> ArtifactSlot:
+        """Return the golden artifacts of a stage."""
         ...
 
-    def grade(self, stage: str, workspace: Path, given: Slot, *, jobs: int) -> Graded:
-        """What a stage came to, found on a copy of the workspace."""
+    def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
+        """Grade a stage on a copy of the workspace."""
         ...
 
 
-class Embedded:
-    """The compiler of a small C, which needs nothing but packages."""
+class EmbeddedWorkload:
+    """The compiler of a small C, which needs only Python packages."""
 
     def missing(self) -> str | None:
-        """What any of the stages lacks or cannot use here, and how to install it; or None."""
-        return "; ".join(environment.lacking()) or None
+        """Return missing or unusable prerequisites and how to install them, or None."""
+        return "; ".join(environment.find_missing_prerequisites()) or None
 
     def lay_out(self, folder: Path, language: str, *, bare: bool) -> None:
-        """The tasks, the samples, the check, and the starter."""
-        starter.lay_out(folder, language, bare=bare)
+        """Write the tasks, the samples, the check and the starter."""
+        starter_workspace.create_starter_workspace(folder, language, bare=bare)
 
     def task(self, folder: Path, stage: str, *, first: bool) -> str:
-        """As the starter has it, whatever an agent has made of its copy."""
-        tasks = starter.STARTERS / "tasks"
-        own = (tasks / stage.lower() / "TASK.md").read_text()
-        whole = (tasks / "TASK.md").read_text()
-        now = f"Now work at stage {stage} only, in the folder {stage.lower()}/.\n\n{own}"
-        return f"{whole}\n{now}" if first else now
+        """Return the task from the starter, not from the agent's copy."""
+        tasks = starter_workspace.STARTERS / "tasks"
+        stage_task = (tasks / stage.lower() / "TASK.md").read_text()
+        overall_task = (tasks / "TASK.md").read_text()
+        text = f"Now work at stage {stage} only, in the folder {stage.lower()}/.\n\n{stage_task}"
+        return f"{overall_task}\n{text}" if first else text
 
-    def mounts(self) -> tuple[Mount, ...]:
-        """The compiler and the machine, by which the check runs samples."""
-        tools = (toolchain.zig().parent, toolchain.unicorn())
-        return tuple(Mount(source=path, target=str(path)) for path in tools)
+    def mounts(self) -> tuple[SandboxMount, ...]:
+        """Return the compiler and the emulator, with which the check runs samples."""
+        tools = (toolchain.find_zig().parent, toolchain.find_unicorn())
+        return tuple(SandboxMount(source=path, target=str(path)) for path in tools)
 
-    def source(self) -> Slot:
-        """The programs."""
-        return golden.source_slot()
+    def source(self) -> ArtifactSlot:
+        """Return the source programs."""
+        return golden.make_source_slot()
 
-    def golden(self, stage: str) -> Slot:
-        """As frozen."""
-        return golden.slot(stage)
+    def golden(self, stage: str) -> ArtifactSlot:
+        """Return the frozen artifacts."""
+        return golden.load_golden_slot(stage)
 
-    def grade(self, stage: str, workspace: Path, given: Slot, *, jobs: int) -> Graded:
-        """In limited processes, on copies."""
-        return grading.grade(stage, workspace, given, jobs=jobs)
-
-
-WORKLOADS = {"embedded": Embedded}
+    def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
+        """Grade in limited processes, on copies."""
+        return grading.grade_stage(stage, workspace, given, jobs=jobs)
 
 
-def workload(name: str) -> Workload:
-    """The workload of that name, `yatcc:FOLDER` with its checkout; LookupError for no such one."""
-    if name.startswith(YATCC):
-        return YatCC(Checkout(folder=Path(name.removeprefix(YATCC))))
+WORKLOADS = {"embedded": EmbeddedWorkload}
+
+
+def find_workload(name: str) -> PipelineWorkload:
+    """Return the workload of a name, or of `yatcc:FOLDER`. Raises LookupError if unknown."""
+    if name.startswith(YATCC_PREFIX):
+        return YatccWorkload(YatccCheckout(folder=Path(name.removeprefix(YATCC_PREFIX))))
     if name not in WORKLOADS:
-        raise LookupError(f"no workload is called {name!r}{nearest(name, WORKLOADS)}")
+        raise LookupError(f"no workload is called {name!r}{suggest_nearest_name(name, WORKLOADS)}")
     return WORKLOADS[name]()

@@ -1,14 +1,19 @@
-"""The workload of a YatCC checkout: the agent works on a copy of it."""
+"""The workload of a YatCC checkout; the agent gets a copy of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from scenarios.compiler.contract import Graded, Slot
-from scenarios.sandbox.values import Mount
-from scenarios.yatcc.checkout import LINKED, Checkout, built, scored
-from scenarios.yatcc.grading import grade
+from sandbox.types import SandboxMount
+from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
+from scenarios.pipeline.yatcc.checkout import (
+    LINKED,
+    YatccCheckout,
+    list_build_targets,
+    list_score_targets,
+)
+from scenarios.pipeline.yatcc.grading import grade_yatcc_stage
 
-YATCC = "yatcc:"
+YATCC_PREFIX = "yatcc:"
 GOALS = {
     "T0": "that the environment works",
     "T1": "the lexer",
@@ -17,7 +22,7 @@ GOALS = {
     "T4": "the optimisation of LLVM IR",
     "T5": "the RISC-V back end",
 }
-TASK = """\
+TASK_TEMPLATE = """\
 This folder is a checkout of the YatCC compiler labs, which you build with cmake in a folder build.
 Work at {stage} only: {goal}. Its program is in task/{number}; only what is under task/ is handed
 in, and the choice of front ends in config.cmake. Build it with the target {build}, and see your
@@ -26,48 +31,48 @@ score with the target {score}. You are done when every test of that target passe
 
 
 @dataclass(frozen=True, slots=True)
-class YatCC:
-    """The six tasks of a checkout; what flows between them is in it, so slots are empty."""
+class YatccWorkload:
+    """The six tasks of a checkout, which contains their inputs; so slots are empty."""
 
-    checkout: Checkout
+    checkout: YatccCheckout
 
     def missing(self) -> str | None:
-        """What keeps the checkout from being used."""
-        return self.checkout.missing()
+        """Return why the checkout cannot be used, or None."""
+        return self.checkout.find_obstacle()
 
     def lay_out(self, folder: Path, language: str, *, bare: bool) -> None:
-        """A copy of the checkout as its user has it."""
-        self.checkout.copy(folder)
+        """Copy the checkout as the user has it."""
+        self.checkout.copy_to(folder)
 
     def task(self, folder: Path, stage: str, *, first: bool) -> str:
-        """Where a stage's program lies and how it is built and scored, in our words."""
+        """Return the folder of a stage's program, and its build and score targets, as a text."""
         number = int(stage[1:])
-        there = self.checkout.targets(self.checkout.folder / "build")
+        targets = self.checkout.list_targets(self.checkout.folder / "build")
 
         def known(names: tuple[str, ...]) -> str:
-            return next((name for name in names if name in there), names[-1])
+            return next((name for name in names if name in targets), names[-1])
 
-        return TASK.format(
+        return TASK_TEMPLATE.format(
             stage=f"task {number}",
             goal=GOALS[stage],
             number=number,
-            build=known(built(number)),
-            score=known(scored(number)),
+            build=known(list_build_targets(number)),
+            score=known(list_score_targets(number)),
         )
 
-    def mounts(self) -> tuple[Mount, ...]:
-        """LLVM and the like, which the copy links to."""
+    def mounts(self) -> tuple[SandboxMount, ...]:
+        """Return the folders that the copy links to, such as LLVM."""
         links = [(self.checkout.folder / name).resolve() for name in LINKED]
-        return tuple(Mount(source=path, target=str(path)) for path in links if path.exists())
+        return tuple(SandboxMount(source=path, target=str(path)) for path in links if path.exists())
 
-    def source(self) -> Slot:
-        """Nothing: the programs are in the checkout."""
-        return Slot(stage="source", provenance="golden")
+    def source(self) -> ArtifactSlot:
+        """Return an empty slot: the programs are in the checkout."""
+        return ArtifactSlot(stage="source", provenance="golden")
 
-    def golden(self, stage: str) -> Slot:
-        """Nothing: the next stage's setting has the checkout's own answers put in."""
-        return Slot(stage=stage, provenance="golden")
+    def golden(self, stage: str) -> ArtifactSlot:
+        """Return an empty slot: the settings of the next stage use the checkout's answers."""
+        return ArtifactSlot(stage=stage, provenance="golden")
 
-    def grade(self, stage: str, workspace: Path, given: Slot, *, jobs: int) -> Graded:
-        """By the checkout's own targets, on another copy."""
-        return grade(self.checkout, stage, workspace, given, jobs=jobs)
+    def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
+        """Grade with the checkout's score targets, on another copy."""
+        return grade_yatcc_stage(self.checkout, stage, workspace, given, jobs=jobs)

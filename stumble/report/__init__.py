@@ -1,1 +1,1 @@
-"""What a store says, as one page for people: sections of charts, tables and side-by-sides."""
+"""Report of a store as one page: sections of charts, tables and side-by-side runs."""

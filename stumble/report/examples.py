@@ -1,15 +1,20 @@
-"""Single injections: what was struck, what the verdict rests on, and both runs side by side."""
+"""Single injections: the changed result, the evidence of the verdict, and both runs."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stumble.report.marks import shown, words
-from stumble.report.outcomes import DETECT, NOT_RATED, OUTCOMES, fault
-from stumble.report.sides import Shelf, Sides, sides
-from stumble.report.values import Row
-from stumble.selection import rows
+from stumble.report.model import ReportRow
+from stumble.report.outcomes import (
+    DETECTABILITY_LABELS,
+    NOT_RATED,
+    OUTCOME_LABELS,
+    format_fault_label,
+)
+from stumble.report.side_by_side import RunsSideBySide, StoreTapeCache, build_side_by_side
+from stumble.report.text_diff import find_replaced_words, sanitize_text
+from stumble.store.filter import fetch_question_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,16 +25,16 @@ UNREACHED = {
     "ended_before": "not reached",
     "undecided": "not decided",
 }
-_WORDS = dict(OUTCOMES)
+_WORDS = dict(OUTCOME_LABELS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """One injection as the page shows it."""
+class InjectionExample:
+    """One injection as shown on the page."""
 
     id: str
     outcome: str
-    """The column it is counted in, for its colour."""
+    """The outcome column, which gives its colour."""
     words: str
     fault: str
     struck: str
@@ -38,22 +43,24 @@ class Example:
     facts: tuple[tuple[str, str], ...]
     evidence: tuple[str, ...]
     tape: str
-    sides: Sides
+    sides: RunsSideBySide
 
 
-def examples(
+def build_injection_examples(
     connection: "duckdb.DuckDBPyConnection",
-    name: Callable[[Row], str],
-    shelf: Shelf,
+    name: Callable[[ReportRow], str],
+    shelf: StoreTapeCache,
     most: int,
-) -> tuple[Example, ...]:
-    """At most so many injections, some of every kind, the worst first."""
-    found = rows(connection, "examples", n=most)
-    return tuple(_example(row, name, shelf) for row in found)
+) -> tuple[InjectionExample, ...]:
+    """Return at most `most` injections, some of every kind, the worst first."""
+    rows = fetch_question_rows(connection, "examples", n=most)
+    return tuple(_build_injection_example(row, name, shelf) for row in rows)
 
 
-def _example(row: Row, name: Callable[[Row], str], shelf: Shelf) -> Example:
-    kept = _text(row, "original"), _text(row, "mutated")
+def _build_injection_example(
+    row: ReportRow, name: Callable[[ReportRow], str], shelf: StoreTapeCache
+) -> InjectionExample:
+    results = _read_example_text(row, "original"), _read_example_text(row, "mutated")
     outcome = str(row["class"]) if row["class"] in _WORDS else "unsettled"
     if row["state"] == "absorbed":
         outcome = "absorbed"
@@ -62,72 +69,72 @@ def _example(row: Row, name: Callable[[Row], str], shelf: Shelf) -> Example:
         words = UNREACHED.get(str(row["state"]), NO_VERDICT)
     run = str(row["trajectory_id"])
     twins = row["twins"]
-    return Example(
+    return InjectionExample(
         id=str(row["injection_id"]),
         outcome=outcome,
         words=words,
-        fault=fault(row),
-        struck=_struck(row, kept),
+        fault=format_fault_label(row),
+        struck=_describe_injection(row, results),
         who=name(row),
-        task=shown(_text(row, "task")),
-        facts=tuple(_facts(row)),
-        evidence=tuple(shown(line) for line in _listed(row["evidence"])),
-        tape=shelf.path(run).name,
-        sides=sides(
+        task=sanitize_text(_read_example_text(row, "task")),
+        facts=tuple(_list_injection_facts(row)),
+        evidence=tuple(sanitize_text(line) for line in _parse_evidence_lines(row["evidence"])),
+        tape=shelf.tape_path(run).name,
+        sides=build_side_by_side(
             shelf,
             run,
             str(row["injection_id"]),
             tuple(map(str, twins)) if isinstance(twins, list) else (),
-            kept,
+            results,
         ),
     )
 
 
-def _struck(row: Row, kept: tuple[str, str]) -> str:
-    """`get_order, step 7: 1194.86 became 1194.66`."""
-    where = shown(f"{row['tool'] or 'a call'}, step {row['step'] or 'not known'}")
-    known = words(*kept)
-    if sorted(known.values()) == ["lie", "truth"]:
-        now, was = sorted(known, key=lambda word: known[word])
-        return f"{where}: {shown(was)} became {shown(now)}"
+def _describe_injection(row: ReportRow, kept: tuple[str, str]) -> str:
+    """Format an injection as `get_order, step 7: 1194.86 became 1194.66`."""
+    where = sanitize_text(f"{row['tool'] or 'a call'}, step {row['step'] or 'not known'}")
+    words = find_replaced_words(*kept)
+    if sorted(words.values()) == ["lie", "truth"]:
+        mutated, original = sorted(words, key=lambda word: words[word])
+        return f"{where}: {sanitize_text(original)} became {sanitize_text(mutated)}"
     return where
 
 
-def _facts(row: Row) -> list[tuple[str, str]]:
+def _list_injection_facts(row: ReportRow) -> list[tuple[str, str]]:
     detect = str(row["detect"] or NOT_RATED)
-    said = [
+    facts = [
         ("what was injected", f"{row['op']} {row['params']}"),
-        ("detectability", DETECT.get(detect, detect)),
-        ("reached the agent", _consumed(row)),
-        ("noticed", _yes(row["noticed"])),
-        ("end state right", _yes(row["passed"])),
-        ("claims success", _yes(row["claims_success"])),
-        ("clean twins pass", _yes(row["baseline_valid"])),
+        ("detectability", DETECTABILITY_LABELS.get(detect, detect)),
+        ("reached the agent", _describe_consumption(row)),
+        ("noticed", _format_yes_no(row["noticed"])),
+        ("end state right", _format_yes_no(row["passed"])),
+        ("claims success", _format_yes_no(row["claims_success"])),
+        ("clean twins pass", _format_yes_no(row["baseline_valid"])),
     ]
-    said += [("world", str(row["world"]))] if row["world"] else []
+    facts += [("world", str(row["world"]))] if row["world"] else []
     if row["judge_version"] is not None:
-        said.append(("judged by", f"version {row['judge_version']} of the rules"))
-    return [(key, shown(value)) for key, value in said]
+        facts.append(("judged by", f"version {row['judge_version']} of the rules"))
+    return [(key, sanitize_text(value)) for key, value in facts]
 
 
-def _consumed(row: Row) -> str:
+def _describe_consumption(row: ReportRow) -> str:
     if row["state"] == "consumed":
         return "yes"
     why = row["unreached_reason"] or "no reason is known"
     return f"not known ({why})" if row["state"] == "undecided" else f"no ({why})"
 
 
-def _yes(value: object) -> str:
+def _format_yes_no(value: object) -> str:
     return "not known" if value is None else "yes" if value else "no"
 
 
-def _listed(evidence: object) -> list[str]:
+def _parse_evidence_lines(evidence: object) -> list[str]:
     if not isinstance(evidence, str):
         return []
-    said = json.loads(evidence)
-    return [str(line) for line in said] if isinstance(said, list) else [str(said)]
+    lines = json.loads(evidence)
+    return [str(line) for line in lines] if isinstance(lines, list) else [str(lines)]
 
 
-def _text(row: Row, name: str) -> str:
+def _read_example_text(row: ReportRow, name: str) -> str:
     value = row[name]
     return value if isinstance(value, str) else ""

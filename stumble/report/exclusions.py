@@ -1,15 +1,21 @@
-"""What was counted and what was not, and the popular figures with what is wrong with them."""
+"""Section on counted and excluded faults."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.values import Row, Section, Table, count, whole
-from stumble.selection import rows
+from stumble.report.model import (
+    ReportRow,
+    ReportSection,
+    ReportTable,
+    make_count_figure,
+    read_row_count,
+)
+from stumble.store.filter import fetch_question_rows
 
 if TYPE_CHECKING:
     import duckdb
 
-FATES = {
+FATE_LABELS = {
     "judged": "judged: reached the agent, clean twins pass, the class is known",
     "absorbed": "absorbed: a retry of the client hid it (handled, not judged)",
     "ended_before": "the run was over before the agent could see it",
@@ -25,20 +31,25 @@ FATES = {
 }
 
 
-def exclusions(connection: "duckdb.DuckDBPyConnection", name: Callable[[Row], str]) -> Section:
-    """Every planned fault once, under what it counts for."""
-    found = rows(connection, "exclusions")
-    if not found:
-        return Section(
+def build_exclusions_section(
+    connection: "duckdb.DuckDBPyConnection", name: Callable[[ReportRow], str]
+) -> ReportSection:
+    """Build the section with every planned fault once, under its fate."""
+    rows = fetch_question_rows(connection, "exclusions")
+    if not rows:
+        return ReportSection(
             name="exclusions",
             title="Counted and excluded",
             nothing="No faults were planned, so none were excluded.",
         )
-    whose: dict[str, list[Row]] = {}
-    for row in found:
-        whose.setdefault(name(row), []).append(row)
-    judged, planned = _sum(found, "judged"), sum(whole(row, "faults") for row in found)
-    return Section(
+    by_agent: dict[str, list[ReportRow]] = {}
+    for row in rows:
+        by_agent.setdefault(name(row), []).append(row)
+    judged, planned = (
+        _sum_fate(rows, "judged"),
+        sum(read_row_count(row, "faults") for row in rows),
+    )
+    return ReportSection(
         name="exclusions",
         title="Counted and excluded",
         lead=(
@@ -47,29 +58,29 @@ def exclusions(connection: "duckdb.DuckDBPyConnection", name: Callable[[Row], st
             "as a failure.",
         ),
         tables=(
-            Table(
+            ReportTable(
                 caption="Planned faults, by what became of their verdict",
-                columns=("counted as", *whose, "operators"),
+                columns=("counted as", *by_agent, "operators"),
                 rows=tuple(
                     (
                         words,
-                        *(count(_sum(some, fate)) for some in whose.values()),
-                        ", ".join(sorted({str(r["op"]) for r in found if r["fate"] == fate})),
+                        *(make_count_figure(_sum_fate(some, fate)) for some in by_agent.values()),
+                        ", ".join(sorted({str(r["op"]) for r in rows if r["fate"] == fate})),
                     )
-                    for fate, words in _fates(found).items()
+                    for fate, words in _label_fates(rows).items()
                 ),
             ),
         ),
     )
 
 
-def _fates(found: Sequence[Row]) -> dict[str, str]:
-    """What faults here were counted as, the known ones first."""
-    here = [str(row["fate"]) for row in found]
-    return {fate: words for fate, words in FATES.items() if fate in here} | {
-        fate: fate for fate in here if fate not in FATES
+def _label_fates(found: Sequence[ReportRow]) -> dict[str, str]:
+    """Return the labels of the fates that occur, known ones first."""
+    occurring = [str(row["fate"]) for row in found]
+    return {fate: words for fate, words in FATE_LABELS.items() if fate in occurring} | {
+        fate: fate for fate in occurring if fate not in FATE_LABELS
     }
 
 
-def _sum(found: Sequence[Row], fate: str) -> int:
-    return sum(whole(row, "faults") for row in found if row["fate"] == fate)
+def _sum_fate(found: Sequence[ReportRow], fate: str) -> int:
+    return sum(read_row_count(row, "faults") for row in found if row["fate"] == fate)

@@ -1,15 +1,28 @@
-"""The headline: what each agent did with what went wrong, in a sentence and three rates."""
+"""The headline: a sentence and three rates for each agent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.values import Chart, Figure, Row, Section, Table, count, figure, total, whole
-from stumble.selection import rows
+from stumble.report.model import (
+    AgentKey,
+    ReportChart,
+    ReportFigure,
+    ReportRow,
+    ReportSection,
+    ReportTable,
+    make_count_figure,
+    make_figure,
+    read_row_count,
+    read_row_text,
+    sum_row_counts,
+)
+from stumble.store.filter import fetch_question_rows
+from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
 
 if TYPE_CHECKING:
     import duckdb
 
-MEANING = (
+HEADLINE_TERMS = (
     "Each interval is a 95 % interval over traces (a recording, or a task, with all its repeats): "
     "if the whole study were made again and again on other traces of this kind, 95 of 100 such "
     "intervals would hold the true rate. Fewer than 5 traces have none."
@@ -21,65 +34,111 @@ NO_FAULTS = (
 )
 
 
-def headline(connection: "duckdb.DuckDBPyConnection", name: Callable[[Row], str]) -> Section:
-    """How much was handled, recovered from and delivered wrong without a word."""
-    found = rows(connection, "recovery_by_model")
-    contents = rows(connection, "contents")
-    lead = [_what(contents)] if contents else []
-    if not found:
+def build_headline_section(
+    connection: "duckdb.DuckDBPyConnection",
+    name: Callable[[ReportRow], str],
+    unfinished: Mapping[AgentKey, str],
+) -> ReportSection:
+    """Build the section with the rates of handled, recovered and silently wrong.
+
+    Agents with an unfinished sealed plan get no rates.
+    """
+    rows = [
+        _blank_unfinished_rates(row, unfinished)
+        for row in fetch_question_rows(connection, "recovery_by_model")
+    ]
+    contents = fetch_question_rows(connection, "contents")
+    lead = [_describe_contents(contents)] if contents else []
+    if not rows:
         why = NO_FAULTS if contents else NO_RUNS
-        return Section(name="headline", title="Headline", lead=tuple(lead), nothing=why)
-    lead += [_sentence(row, name(row)) for row in found] + [MEANING]
-    return Section(
+        return ReportSection(name="headline", title="Headline", lead=tuple(lead), nothing=why)
+    lead += [_write_headline_sentence(row, name(row)) for row in rows] + [HEADLINE_TERMS]
+    return ReportSection(
         name="headline",
         title="Headline",
         lead=tuple(lead),
         charts=tuple(
-            _chart(words, ink, [(name(row), rate(row)) for row in found])
+            _make_rates_chart(words, ink, [(name(row), rate(row)) for row in rows])
             for words, ink, rate in (
-                ("handled", "honest_fail", handled),
-                ("recovered", "recovered", recovered),
-                ("silently wrong", "silent_wrong", silent),
+                ("handled", "honest_fail", make_handled_figure),
+                ("recovered", "recovered", make_recovered_figure),
+                ("silently wrong", "silent_wrong", make_silent_figure),
             )
         ),
-        tables=(_table(found, name),),
-        notes=_notes(contents),
+        tables=(_make_headline_table(rows, name),),
+        notes=_list_headline_notes(contents),
     )
 
 
-def handled(row: Row) -> Figure:
-    """Of all that struck and whose outcome is known: absorbed, recovered, masked, honest."""
-    return figure(row, "handled_rate", n="settled", reason="nothing_judged")
+def make_handled_figure(row: ReportRow) -> ReportFigure:
+    """Make the share absorbed, recovered, masked or honestly failed of settled injections."""
+    return make_figure(row, "handled_rate", n="settled", reason="nothing_judged")
 
 
-def recovered(row: Row) -> Figure:
-    """Of what reached the agent and could be judged: noticed, and ended right."""
-    return figure(row, "recovery_rate", n="judged", reason="nothing_judged")
+def make_recovered_figure(row: ReportRow) -> ReportFigure:
+    """Make the share noticed and ended right of judged injections that reached the agent."""
+    return make_figure(row, "recovery_rate", n="judged", reason="nothing_judged")
 
 
-def silent(row: Row) -> Figure:
-    """Of what reached the agent and could be judged: wrong, and never noticed."""
-    return figure(row, "silent_rate", n="judged", reason="nothing_judged")
+def make_silent_figure(row: ReportRow) -> ReportFigure:
+    """Make the share wrong and never noticed of judged injections that reached the agent."""
+    return make_figure(row, "silent_rate", n="judged", reason="nothing_judged")
 
 
-def _what(contents: Sequence[Row]) -> str:
-    runs, struck = total(contents, "runs"), [r for r in contents if r["condition"] == "fault"]
+def _describe_contents(contents: Sequence[ReportRow]) -> str:
+    runs, faulted = (
+        sum_row_counts(contents, "runs"),
+        [r for r in contents if r["condition"] == "fault"],
+    )
     models = len({row["model"] for row in contents})
-    said = f"{runs:,} run{'' if runs == 1 else 's'} of {models} model{'' if models == 1 else 's'}"
-    shams = sum(whole(row, "runs") for row in contents if row["condition"] == "sham")
-    return f"{said}: {total(struck, 'runs'):,} with a fault, {shams:,} with a sham."
+    runs_text = (
+        f"{runs:,} run{'' if runs == 1 else 's'} of {models} model{'' if models == 1 else 's'}"
+    )
+    shams = sum(read_row_count(row, "runs") for row in contents if row["condition"] == "sham")
+    return f"{runs_text}: {sum_row_counts(faulted, 'runs'):,} with a fault, {shams:,} with a sham."
 
 
-def _sentence(row: Row, who: str) -> str:
-    fired, reached = whole(row, "fired"), whole(row, "consumed")
+def _blank_unfinished_rates(row: ReportRow, unfinished: Mapping[AgentKey, str]) -> ReportRow:
+    """Return the row, without its rates if the sealed plan is not finished."""
+    agent, model, world = (read_row_text(row, each) for each in ("agent", "model", "world"))
+    why = unfinished.get((agent, model, world))
+    if why is None:
+        return row
+    others = {name: value for name, value in row.items() if "_rate" not in name}
+    return others | {"reason": "unfinished_plan", "next_step": why}
+
+
+def _write_headline_sentence(row: ReportRow, who: str) -> str:
+    fired, reached = read_row_count(row, "fired"), read_row_count(row, "consumed")
+    counts = (
+        f"{who}: {fired:,} fault{'' if fired == 1 else 's'} struck, {reached:,} reached the agent."
+    )
+    if why := _find_missing_evidence(row):
+        return f"{counts} No rate is told: {why}."
     return (
-        f"{who}: {fired:,} fault{'' if fired == 1 else 's'} struck, {reached:,} reached the agent. "
-        f"Handled: {handled(row).text}. Delivered wrong without a word: {silent(row).text}."
+        f"{counts} Handled: {make_handled_figure(row).text}. "
+        f"Delivered wrong without a word: {make_silent_figure(row).text}."
     )
 
 
-def _chart(words: str, ink: str, figures: Sequence[tuple[str, Figure]]) -> Chart:
-    return Chart(
+def _find_missing_evidence(row: ReportRow) -> str | None:
+    """Return why there are no rates, and a remedy; None if there are."""
+    if row.get("next_step"):
+        return str(row["next_step"])
+    if (reason := str(row["reason"])) in MIXED_VERDICT_REMEDIES:
+        return MIXED_VERDICT_REMEDIES[reason]
+    if read_row_count(row, "settled") or not read_row_count(row, "left_out"):
+        return None
+    return (
+        f"{read_row_count(row, 'left_out'):,} are left "
+        f"out: {EXCLUSION_WORDS[str(row['left_out_as'])]}"
+    )
+
+
+def _make_rates_chart(
+    words: str, ink: str, figures: Sequence[tuple[str, ReportFigure]]
+) -> ReportChart:
+    return ReportChart(
         drawing="rates",
         of=words,
         says=f"{words}: " + "; ".join(f"{who} {figure.text}" for who, figure in figures),
@@ -97,8 +156,10 @@ def _chart(words: str, ink: str, figures: Sequence[tuple[str, Figure]]) -> Chart
     )
 
 
-def _table(found: Sequence[Row], name: Callable[[Row], str]) -> Table:
-    return Table(
+def _make_headline_table(
+    found: Sequence[ReportRow], name: Callable[[ReportRow], str]
+) -> ReportTable:
+    return ReportTable(
         caption="What each agent did with a fault, all operators pooled: compare only like mixes",
         columns=(
             "agent",
@@ -112,21 +173,21 @@ def _table(found: Sequence[Row], name: Callable[[Row], str]) -> Table:
         rows=tuple(
             (
                 name(row),
-                count(whole(row, "fired")),
-                count(whole(row, "consumed")),
-                count(whole(row, "traces")),
-                handled(row),
-                recovered(row),
-                silent(row),
+                make_count_figure(read_row_count(row, "fired")),
+                make_count_figure(read_row_count(row, "consumed")),
+                make_count_figure(read_row_count(row, "traces")),
+                make_handled_figure(row),
+                make_recovered_figure(row),
+                make_silent_figure(row),
             )
             for row in found
         ),
     )
 
 
-def _notes(contents: Sequence[Row]) -> tuple[str, ...]:
+def _list_headline_notes(contents: Sequence[ReportRow]) -> tuple[str, ...]:
     broken = sum(
-        whole(row, "runs")
+        read_row_count(row, "runs")
         for row in contents
         if row["ended"] in ("harness", "diverged", "replay_miss")
     )

@@ -1,16 +1,23 @@
-"""What became of faults, by operator, persistence and how hard they were to detect."""
+"""Section on outcomes of faults by operator, persistence and detectability."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.headline import handled, recovered, silent
-from stumble.report.values import Chart, Row, Section, Table, count, whole
-from stumble.selection import view
+from stumble.report.headline import make_handled_figure, make_recovered_figure, make_silent_figure
+from stumble.report.model import (
+    ReportChart,
+    ReportRow,
+    ReportSection,
+    ReportTable,
+    make_count_figure,
+    read_row_count,
+)
+from stumble.store.filter import fetch_view_rows
 
 if TYPE_CHECKING:
     import duckdb
 
-OUTCOMES: tuple[tuple[str, str], ...] = (
+OUTCOME_LABELS: tuple[tuple[str, str], ...] = (
     ("absorbed", "absorbed by the client"),
     ("recovered", "recovered"),
     ("masked", "masked"),
@@ -20,8 +27,8 @@ OUTCOMES: tuple[tuple[str, str], ...] = (
     ("crashed", "crashed"),
     ("unsettled", "no verdict"),
 )
-"""Each outcome as its column is called, and in words; handled ones first."""
-DETECT = {
+"""Each outcome by column name, with its label; handled ones first."""
+DETECTABILITY_LABELS = {
     "D0": "D0, an explicit error",
     "D1": "D1, the syntax tells",
     "D2": "D2, it contradicts what is in view",
@@ -29,65 +36,72 @@ DETECT = {
     "D4": "D4, nothing here could tell",
 }
 NOT_RATED = "not rated"
-LARGEST = 24
-"""How many rows one picture shows."""
+SHOWN_FAULT_KINDS = 24
+"""Most rows of one chart."""
 
 
-def outcomes(connection: "duckdb.DuckDBPyConnection", name: Callable[[Row], str]) -> Section:
-    """Bars of outcomes for each agent, then rates with intervals as a table."""
-    found = sorted(view(connection, "recovery_by_site"), key=_order)
-    found = [row for row in found if whole(row, "fired")]
-    if not found:
-        return Section(
+def build_outcomes_section(
+    connection: "duckdb.DuckDBPyConnection", name: Callable[[ReportRow], str]
+) -> ReportSection:
+    """Build the section: bars of outcomes for each agent, and a table of rates with intervals."""
+    rows = sorted(fetch_view_rows(connection, "recovery_by_site"), key=_make_outcome_sort_key)
+    rows = [row for row in rows if read_row_count(row, "fired")]
+    if not rows:
+        return ReportSection(
             name="outcomes",
             title="Outcomes by fault",
             nothing="No fault struck, so there are no outcomes.",
         )
-    groups: dict[str, list[Row]] = {}
-    for row in found:
+    groups: dict[str, list[ReportRow]] = {}
+    for row in rows:
         groups.setdefault(name(row), []).append(row)
-    seen = {key for row in found for key, _ in OUTCOMES if _shares(row).get(key)}
-    return Section(
+    occurring = {
+        key for row in rows for key, _ in OUTCOME_LABELS if _split_outcome_counts(row).get(key)
+    }
+    return ReportSection(
         name="outcomes",
         title="Outcomes by fault",
         lead=(
             "Each bar is all strikes of one operator at one detectability; its parts are their "
             "outcomes. The first four are handled, the others are not.",
         ),
-        charts=tuple(_chart(who, some) for who, some in groups.items()),
-        legend=tuple((key, words) for key, words in OUTCOMES if key in seen),
-        tables=(_table(found, name),),
-        notes=tuple(_left_out(groups)),
+        charts=tuple(_make_outcomes_chart(who, some) for who, some in groups.items()),
+        legend=tuple((key, words) for key, words in OUTCOME_LABELS if key in occurring),
+        tables=(_make_outcomes_table(rows, name),),
+        notes=tuple(_note_hidden_faults(groups)),
     )
 
 
-def fault(row: Row) -> str:
-    """`digit, same_args`: an operator, and what is unusual about how it struck."""
-    said = str(row["op"])
+def format_fault_label(row: ReportRow) -> str:
+    """Format a fault as `digit, same_args`: operator, and persistence and place unless default."""
+    label = str(row["op"])
     if row.get("persist") not in (None, "once"):
-        said += f", {row['persist']}"
-    return said if row.get("place") in (None, "http") else f"{said}, at {row['place']}"
+        label += f", {row['persist']}"
+    return label if row.get("place") in (None, "http") else f"{label}, at {row['place']}"
 
 
-def _order(row: Row) -> tuple[str, str, str]:
-    return str(row["detect"] or "-"), fault(row), str(row["model"])
+def _make_outcome_sort_key(row: ReportRow) -> tuple[str, str, str]:
+    return str(row["detect"] or "-"), format_fault_label(row), str(row["model"])
 
 
-def _shares(row: Row) -> dict[str, int]:
-    """How many strikes had which outcome; together they are all that fired."""
-    known = {key: whole(row, key) for key, _ in OUTCOMES[1:7]}
-    absorbed = min(whole(row, "absorbed"), whole(row, "settled"))
-    rest = whole(row, "fired") - absorbed - sum(known.values())
-    return {"absorbed": absorbed, **known, "unsettled": max(rest, 0)}
+def _split_outcome_counts(row: ReportRow) -> dict[str, int]:
+    """Return the number of injections per outcome; the sum is all that fired."""
+    judged = {key: read_row_count(row, key) for key, _ in OUTCOME_LABELS[1:7]}
+    absorbed = min(read_row_count(row, "absorbed"), read_row_count(row, "settled"))
+    rest = read_row_count(row, "fired") - absorbed - sum(judged.values())
+    return {"absorbed": absorbed, **judged, "unsettled": max(rest, 0)}
 
 
-def _chart(who: str, some: Sequence[Row]) -> Chart:
-    drawn: list[Row] = []
-    said = []
-    for row in sorted(some, key=lambda row: -whole(row, "fired"))[:LARGEST]:
-        shares, label = _shares(row), f"{fault(row)} \u00b7 {row['detect'] or NOT_RATED}"
-        fired = whole(row, "fired")
-        drawn += [
+def _make_outcomes_chart(who: str, some: Sequence[ReportRow]) -> ReportChart:
+    chart_rows: list[ReportRow] = []
+    summaries = []
+    for row in sorted(some, key=lambda row: -read_row_count(row, "fired"))[:SHOWN_FAULT_KINDS]:
+        shares, label = (
+            _split_outcome_counts(row),
+            f"{format_fault_label(row)} \u00b7 {row['detect'] or NOT_RATED}",
+        )
+        fired = read_row_count(row, "fired")
+        chart_rows += [
             {
                 "fault": label,
                 "detect": str(row["detect"] or ""),
@@ -97,26 +111,31 @@ def _chart(who: str, some: Sequence[Row]) -> Chart:
                 "count": shares[key],
                 "fired": fired,
             }
-            for at, (key, _) in enumerate(OUTCOMES)
+            for at, (key, _) in enumerate(OUTCOME_LABELS)
             if shares[key]
         ]
-        parts = [f"{shares[key]} {words}" for key, words in OUTCOMES if shares[key]]
-        said.append(f"{label}: {', '.join(parts)} of {fired}")
-    drawn.sort(key=lambda row: (str(row["detect"]), str(row["fault"])))
-    return Chart(drawing="outcomes", of=who, says=f"{who}. {'; '.join(said)}.", rows=tuple(drawn))
+        parts = [f"{shares[key]} {words}" for key, words in OUTCOME_LABELS if shares[key]]
+        summaries.append(f"{label}: {', '.join(parts)} of {fired}")
+    chart_rows.sort(key=lambda row: (str(row["detect"]), str(row["fault"])))
+    return ReportChart(
+        drawing="outcomes", of=who, says=f"{who}. {'; '.join(summaries)}.", rows=tuple(chart_rows)
+    )
 
 
-def _left_out(groups: dict[str, list[Row]]) -> list[str]:
+def _note_hidden_faults(groups: dict[str, list[ReportRow]]) -> list[str]:
     return [
-        f"{who}: the picture shows the {LARGEST} most frequent of {len(some)} kinds of faults, "
+        f"{who}: the picture shows the {SHOWN_FAULT_KINDS} "
+        f"most frequent of {len(some)} kinds of faults, "
         "the table all."
         for who, some in groups.items()
-        if len(some) > LARGEST
+        if len(some) > SHOWN_FAULT_KINDS
     ]
 
 
-def _table(found: Sequence[Row], name: Callable[[Row], str]) -> Table:
-    return Table(
+def _make_outcomes_table(
+    found: Sequence[ReportRow], name: Callable[[ReportRow], str]
+) -> ReportTable:
+    return ReportTable(
         caption="Rates by operator and detectability, with 95 % intervals",
         columns=(
             "fault",
@@ -130,14 +149,14 @@ def _table(found: Sequence[Row], name: Callable[[Row], str]) -> Table:
         ),
         rows=tuple(
             (
-                fault(row),
+                format_fault_label(row),
                 name(row),
                 str(row["detect"] or NOT_RATED),
-                count(whole(row, "fired")),
-                count(whole(row, "consumed")),
-                handled(row),
-                recovered(row),
-                silent(row),
+                make_count_figure(read_row_count(row, "fired")),
+                make_count_figure(read_row_count(row, "consumed")),
+                make_handled_figure(row),
+                make_recovered_figure(row),
+                make_silent_figure(row),
             )
             for row in found
         ),

@@ -1,24 +1,24 @@
-"""The report on a terminal, and as JSON."""
+"""Report on a terminal and as JSON."""
 
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.values import Cell, Figure, Section, Table
+from stumble.report.model import ReportFigure, ReportSection, ReportTable, TableCell
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-BRIEF = ("headline", "outcomes", "survival", "exclusions")
-"""The sections a terminal shows; all of them are on the page and in JSON."""
-WIDEST = 34
-"""Characters of the first column that are not broken."""
+TERMINAL_SECTIONS = ("headline", "outcomes", "survival", "exclusions")
+"""The sections printed on a terminal; the page and JSON have all."""
+WIDEST_CELL = 34
+"""Longest minimum width of the first column, in characters."""
 
 
-def tell(sections: Sequence[Section], console: "Console") -> None:
-    """Print the main sections: their sentences, and their tables."""
+def print_report_sections(sections: Sequence[ReportSection], console: "Console") -> None:
+    """Print the main sections with their texts and tables."""
     for section in sections:
-        if section.name not in BRIEF:
+        if section.name not in TERMINAL_SECTIONS:
             continue
         console.print(f"[bold]{section.title}[/bold]")
         for line in section.lead if section.name == "headline" else ():
@@ -27,40 +27,42 @@ def tell(sections: Sequence[Section], console: "Console") -> None:
             console.print(section.nothing, markup=False, highlight=False)
         for table in section.tables:
             console.print()
-            print_table(table, console)
+            print_report_table(table, console)
         for note in section.notes:
             console.print(note, style="dim", markup=False, highlight=False)
         console.print()
 
 
-def print_table(table: Table, console: "Console") -> None:
+def print_report_table(table: ReportTable, console: "Console") -> None:
     """Print a table with its caption."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    drawn = Drawn(title=Text(table.caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    rich_table = Drawn(
+        title=Text(table.caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
     for place, column in enumerate(table.columns):
         names = (len(str(row[0])) for row in table.rows) if place == 0 else ()
-        drawn.add_column(Text(column), min_width=min(WIDEST, max(names, default=0)))
+        rich_table.add_column(Text(column), min_width=min(WIDEST_CELL, max(names, default=0)))
     for row in table.rows:
-        drawn.add_row(*(Text(_short(cell)) for cell in row))
-    console.print(drawn)
+        rich_table.add_row(*(Text(_format_short_cell(cell)) for cell in row))
+    console.print(rich_table)
 
 
-def _short(cell: Cell) -> str:
+def _format_short_cell(cell: TableCell) -> str:
     if cell is None:
         return "-"
-    return cell.short if isinstance(cell, Figure) else cell
+    return cell.short if isinstance(cell, ReportFigure) else cell
 
 
-def as_json(sections: Sequence[Section], injections: int) -> str:
-    """All sections with their tables as rows, figures with interval, n and reason."""
-    said = {section.name: _plain(section) for section in sections}
-    return json.dumps(said | {"injections": injections}, indent=2, ensure_ascii=False)
+def report_to_json(sections: Sequence[ReportSection], injections: int) -> str:
+    """Return all sections as JSON; figures have interval, n and reason."""
+    document = {section.name: _section_to_dict(section) for section in sections}
+    return json.dumps(document | {"injections": injections}, indent=2, ensure_ascii=False)
 
 
-def _plain(section: Section) -> dict[str, object]:
+def _section_to_dict(section: ReportSection) -> dict[str, object]:
     return {
         "title": section.title,
         "nothing": section.nothing,
@@ -71,7 +73,7 @@ def _plain(section: Section) -> dict[str, object]:
                 "caption": table.caption,
                 "rows": [
                     {
-                        column: cell.plain() if isinstance(cell, Figure) else cell
+                        column: cell.to_json_value() if isinstance(cell, ReportFigure) else cell
                         for column, cell in zip(table.columns, row, strict=True)
                     }
                     for row in table.rows

@@ -1,9 +1,9 @@
-"""Runs every bench and shows all targets in one table at the end.
+"""Run every benchmark and print all targets in one table at the end.
 
     python -m tests.bench [--write] [NAME ...]
 
-Each bench is a program of its own (`python -m tests.bench.NAME`) and runs in a process of its
-own. `--write` puts the table into README.md, with the machine and the date.
+Each benchmark is a separate program (`python -m tests.bench.NAME`) and runs in its own process.
+`--write` puts the table into README.md, with the machine and the date.
 """
 
 import os
@@ -61,7 +61,7 @@ def main(words: list[str]) -> int:
 
 
 def ran(name: str) -> tuple[list[str], int]:
-    """What a bench printed, shown as it comes, and how it exited."""
+    """Run a benchmark, echo its output; return its lines and its exit status."""
     command = [sys.executable, "-m", f"tests.bench.{name}"]
     with subprocess.Popen(
         command, cwd=HERE.parents[1], stdout=subprocess.PIPE, text=True
@@ -80,7 +80,7 @@ def shown(process: subprocess.Popen[str]) -> Iterator[str]:
 
 
 def said_of_the_machine() -> str:
-    """What the figures belong to."""
+    """Return a description of the machine and the date."""
     busy = f"load {os.getloadavg()[0]:.1f} at the end"
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.system()} "
@@ -90,7 +90,7 @@ def said_of_the_machine() -> str:
 
 
 def write(table: list[str]) -> None:
-    """Put the table in place of the one in README.md."""
+    """Replace the table in README.md."""
     text = README.read_text()
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)

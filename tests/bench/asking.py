@@ -1,4 +1,4 @@
-"""The clients of the proxy bench: one after the other, fifty at a time, and one that listens."""
+"""Clients of the proxy benchmark: sequential, fifty concurrent, and one that reads a stream."""
 
 import asyncio
 import socket
@@ -24,12 +24,12 @@ class Way:
 
     server: int
     port: int | None = None
-    """Of the proxy."""
+    """Port of the proxy."""
     trusted: Path | None = None
-    """The CA, as PEM, that must have signed what is on the other side; None is no TLS."""
+    """The CA, as PEM, that must have signed the other side's certificate; None disables TLS."""
 
     def dial(self) -> socket.socket:
-        """A connection, ready for a request."""
+        """Return a connection that is ready for a request."""
         connection = socket.create_connection(("127.0.0.1", self.port or self.server), timeout=60)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.trusted is None:
@@ -42,24 +42,24 @@ class Way:
         return tls.wrap_socket(connection, server_hostname="localhost")
 
     def target(self, path: str) -> str:
-        """What a request line says."""
+        """Return the target of a request line."""
         absolute = self.port is not None and self.trusted is None
         return f"http://127.0.0.1:{self.server}{path}" if absolute else path
 
     def request(self, path: str) -> bytes:
-        """A POST of 1 KB."""
+        """Return a POST of 1 KB."""
         head = f"POST {self.target(path)} HTTP/1.1\r\n{HEADERS}Content-Length: {len(ASKED)}\r\n\r\n"
         return head.encode() + ASKED
 
 
 class Client:
-    """Asks one thing after the other, on one connection."""
+    """Sends requests sequentially on one connection."""
 
     def __init__(self, way: Way) -> None:
         self.way, self.connection = way, way.dial()
 
     def ask(self, path: str, size: int, times: int) -> None:
-        """So many answers of so many bytes."""
+        """Request `times` answers of `size` bytes."""
         request, view = self.way.request(path), memoryview(bytearray(1 << 18))
         for _ in range(times):
             self.connection.sendall(request)
@@ -69,7 +69,7 @@ class Client:
                 left -= self.connection.recv_into(view)
 
     def events(self, count: int, gap: float) -> tuple[float, list[float]]:
-        """Milliseconds to the first byte of a stream, and of each event from server to here."""
+        """Return milliseconds to the first byte of a stream, and the latency of each event."""
         began = time.monotonic()
         path = self.way.target(f"/events/{count}/{gap}")
         self.connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -89,7 +89,7 @@ class Client:
 
 
 class _Asking(asyncio.Protocol):
-    """One of many connections, each with one request under way."""
+    """One of many connections, each with one request in flight."""
 
     def __init__(self, request: bytes, size: int, left: list[int]) -> None:
         self.request, self.size, self.left = request, size, left
@@ -121,7 +121,7 @@ class _Asking(asyncio.Protocol):
 
 
 async def crowd(way: Way, connections: int, times: int) -> float:
-    """Requests of 1 KB a second, over this many connections at once, in the clear."""
+    """Return the rate of plain-text requests of 1 KB per second, over concurrent connections."""
     loop, left = asyncio.get_running_loop(), [times]
     request = way.request("/1000")
     began = time.perf_counter()

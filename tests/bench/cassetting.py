@@ -1,11 +1,11 @@
-"""The process in which cassetter records from a server of its own, and then asks itself.
+"""The process in which cassetter records from a local server and then replays to itself.
 
     python tests/bench/cassetting.py PAIRS CASSETTE
 
-PAIRS is a JSON list of what is asked and what is answered. When all of it is recorded and the
-server is gone it says `ready`, and then for each line, which is the number of a pair, how many
-seconds its answer took, and whether that has all bytes of the recorded one. Runs in the
-environment that `tests/agents/cassetter.txt` locks, so it imports nothing of ours.
+PAIRS is a JSON list of requests and answers. When all are recorded and the server has stopped it
+prints `ready`, and then for each line on stdin, the number of a pair, the seconds that the answer
+took, and whether it has all bytes of the recorded one. Runs in the environment that
+`tests/agents/cassetter.txt` locks, so it imports nothing of stumble.
 """
 
 import json
@@ -23,7 +23,7 @@ MATCH_ON = ["method", "uri", "body"]
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Says to each body what is said to it."""
+    """Answers each known body with its recorded answer."""
 
     protocol_version = "HTTP/1.1"
     answers: dict[bytes, bytes]

@@ -1,7 +1,7 @@
-"""A long conversation as clients send it: everything again with each request.
+"""A long conversation as clients send it: the full history with each request.
 
-12 tools, 1.2 KB of new text per step from the standard library's own sources, a cache marker
-that moves with the last message and a reminder that is put in at the front. Seeded.
+12 tools, 1.2 KB of new text per step from the standard library's sources, a cache marker that moves
+with the last message and a reminder inserted at the front. Seeded.
 """
 
 import json
@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 from traces.dialects import openai_chat
+from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
 from traces.model import Chunk, Exchange, Request, Response
-from traces.step import Answer, ToolCall, Usage
 
 SEED = 7
 
@@ -23,11 +23,13 @@ def _texts() -> str:
 
 
 SOURCES = _texts()
-"""Source text, as much of what agents read is."""
+"""Source text, which is most of the text that agents read."""
 
 
 def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
-    """`steps` model exchanges, each with the whole history and one tool call and result more."""
+    """Yield `steps` model exchanges, each with the full history and one more tool call and
+    result.
+    """
     text, chance = SOURCES, Random(seed)
     tools = [
         {
@@ -51,11 +53,11 @@ def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
             arguments=json.dumps({"path": f"/src/{chance.getrandbits(32):x}.py"}),
         )
         at = chance.randrange(len(text) - 1200)
-        answer = Answer(
+        answer = ModelAnswer(
             message=text[at : at + 200],
             calls=(call,),
             model="m",
-            usage=Usage(prompt_tokens=len(body) // 4, completion_tokens=60),
+            usage=TokenUsage(prompt_tokens=len(body) // 4, completion_tokens=60),
         )
         yield _exchange(step, body, answer)
         function = {"name": call.name, "arguments": call.arguments}
@@ -66,9 +68,9 @@ def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
         ]
 
 
-def _exchange(step: int, body: bytes, answer: Answer) -> Exchange:
+def _exchange(step: int, body: bytes, answer: ModelAnswer) -> Exchange:
     started = step * 2.0
-    headers, chunks = openai_chat.write(answer, stream=False, id=f"x{step}", created=0)
+    headers, chunks = openai_chat.write_model_answer(answer, stream=False, id=f"x{step}", created=0)
     chunks = tuple(Chunk(at=started + 1, data=chunk.data) for chunk in chunks)
     url = "https://api.example/v1/chat/completions"
     fields = (("content-type", "application/json"), ("content-length", str(len(body))))

@@ -1,4 +1,6 @@
-"""Clients that ask for every recording once, over so many connections, and check each answer."""
+"""Clients that request every recording once, over a number of connections, and check each
+answer.
+"""
 
 import asyncio
 import re
@@ -20,20 +22,20 @@ LIMIT = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
-    """The bytes of a request, and what is to come."""
+    """The bytes of a request, and the expected answer."""
 
     request: bytes
     body: bytes
-    """The whole body of the answer."""
+    """The full body of the answer."""
     said: bytes
-    """What of it no other answer says, where a replayer makes bodies of its own."""
+    """A part unique to this answer, for a replayer that generates its own bodies."""
 
     def is_answered(self, body: bytes, *, exactly: bool) -> bool:
         return body == self.body if exactly else self.said in body
 
 
 def asks(kind: str, numbers: Iterable[int], *, target: str) -> tuple[Asks, ...]:
-    """Requests for these recordings; `target` stands before the path in the request line."""
+    """Return requests for these recordings; `target` precedes the path in the request line."""
     head = f"POST {target}{PATHS[kind]} HTTP/1.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in HEADERS)
     out = []
@@ -46,7 +48,7 @@ def asks(kind: str, numbers: Iterable[int], *, target: str) -> tuple[Asks, ...]:
 
 
 def body_of(got: bytes) -> bytes | None:
-    """The body of an answer; None where more is to come."""
+    """Return the body of an answer; None if it is incomplete."""
     end = got.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -57,7 +59,7 @@ def body_of(got: bytes) -> bytes | None:
 
 
 class _Asking(asyncio.Protocol):
-    """One connection, with one request under way."""
+    """One connection, with one request in flight."""
 
     def __init__(self, left: Iterator[Asks], exactly: bool) -> None:
         self.left, self.exactly = left, exactly
@@ -69,7 +71,7 @@ class _Asking(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def next(self) -> None:
-        """Ask for what nobody has asked for yet."""
+        """Send the next request that no connection has sent yet."""
         asked = next(self.left, None)
         if asked is None:
             self.over.set_result(None)
@@ -93,12 +95,12 @@ class _Asking(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What it took to be answered."""
+    """The time that the answers took."""
 
     answers: int
     seconds: float
     asking: float
-    """Seconds of processor time of the client."""
+    """Processor time of the client in seconds."""
 
 
 async def crowd(
@@ -110,7 +112,7 @@ async def crowd(
     exactly: bool = True,
     begin: Callable[[], object] = lambda: None,
 ) -> Took:
-    """All answers, over connections that are open before the first of them is asked for."""
+    """Request all answers, over connections opened before the first request."""
     loop, left = asyncio.get_running_loop(), iter(wanted)
     tls = None if ca is None else ssl.create_default_context(cafile=ca)
     asking = [
@@ -141,7 +143,7 @@ async def crowd(
 
 
 def alone(port: int, wanted: Iterable[Asks]) -> tuple[float, ...]:
-    """The seconds that each answer took, one after the other on one blocking connection."""
+    """Return the seconds of each answer, requested sequentially on one blocking connection."""
     waits = []
     with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as end:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

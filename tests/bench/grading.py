@@ -1,4 +1,4 @@
-"""The compiler pipeline: how long grading takes, and the local check, and what a starter is worth.
+"""The compiler pipeline: duration of grading and of the local check, and scores of the starters.
 
 python -m tests.bench.grading
 """
@@ -10,32 +10,35 @@ import tempfile
 import time
 from pathlib import Path
 
-from scenarios.compiler import golden, machine, programs
-from scenarios.compiler.contract import STAGES
-from scenarios.compiler.grading import grade
-from scenarios.compiler.starter import BASELINE, lay_out
+from scenarios.pipeline.compiler import emulator_pool, golden, program_cases
+from scenarios.pipeline.compiler.grading import grade_stage
+from scenarios.pipeline.compiler.starter_workspace import BASELINE, create_starter_workspace
+from scenarios.pipeline.compiler.types import STAGES
 from tests.bench.target import target
-from tests.compiling import answers, given
+from tests.support.compiler_workspaces import (
+    answers,
+    given,
+)
 
 CORES = 2
 
 
 def spent() -> float:
-    """Seconds of processor time, ours and that of all children that have ended."""
+    """Return the processor seconds of this process and of all its finished children."""
     return sum(os.times()[:4])
 
 
 def whole(folder: Path) -> None:
-    """Golden answers, graded from the source to the assembly."""
-    began, before, slot = time.monotonic(), spent(), golden.source_slot()
+    """Grade golden answers from the source to the assembly."""
+    began, before, slot = time.monotonic(), spent(), golden.make_source_slot()
     for stage in STAGES[1:]:
         answers(folder, stage)
-        done = grade(stage, folder, slot, jobs=CORES)
+        done = grade_stage(stage, folder, slot, jobs=CORES)
         assert done.score == 100, done
         print(f"{stage}: {spent() - before:6.1f} s of processor time so far")
         slot = done.left
-    machine.close()
-    cpu, count = spent() - before, len(programs.graded())
+    emulator_pool.close_idle_emulators()
+    cpu, count = spent() - before, len(program_cases.list_graded_cases())
     print(f"{count} programs, 5 stages: {cpu:.1f} s of processor time, "
           f"{time.monotonic() - began:.1f} s by the clock here")  # fmt: skip
     name = f"grading {count} programs, T1-T5, processor time over {CORES} cores"
@@ -43,11 +46,11 @@ def whole(folder: Path) -> None:
 
 
 def starter(folder: Path) -> None:
-    """An untouched starter: its scores, and its check."""
-    lay_out(folder, "python", bare=False)
+    """Measure an unmodified starter: its scores, and its check."""
+    create_starter_workspace(folder, "python", bare=False)
     for stage in STAGES:
-        slot = golden.source_slot() if stage == "T0" else given(stage)
-        score = grade(stage, folder, slot, jobs=CORES).score
+        slot = golden.make_source_slot() if stage == "T0" else given(stage)
+        score = grade_stage(stage, folder, slot, jobs=CORES).score
         print(f"untouched {stage}: {score:.2f}, frozen as {BASELINE[stage]:.2f}")
     slowest = 0.0
     for stage in STAGES:

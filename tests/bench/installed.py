@@ -1,4 +1,4 @@
-"""The environment of programs as they run once installed: what they import is compiled before."""
+"""The environment of an installed program, in which Python writes compiled modules."""
 
 import os
 from collections.abc import Mapping
@@ -7,5 +7,5 @@ UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
 
 
 def environment() -> Mapping[str, str]:
-    """Ours, but for what keeps Python from keeping compiled modules: a checkout may say so."""
+    """Return the environment without PYTHONDONTWRITEBYTECODE, which a checkout may set."""
     return {k: v for k, v in os.environ.items() if k != UNCOMPILED}

@@ -1,17 +1,17 @@
-"""What a model request of 1 MB costs on its way, and what an armed fault that never fits costs.
+"""Cost of a model request of 1 MB, and of an armed fault that never matches.
 
     python -m tests.bench.large
 
-A conversation in each dialect, as its clients send it: everything again with each request, a cache
-marker that moves with the last message, a reminder put in at the front that changes, source text
-as results. A request has 1 MB after 60 steps of 16 KB, or after 600 of 1.6 KB. Times are of the
-processor; of the last ten requests the median, of the dialects and shapes the worst.
+A conversation in each dialect, as its clients send it: the full history with each request, a cache
+marker that moves with the last message, a changing reminder inserted at the front, source text as
+results. A request has 1 MB after 60 steps of 16 KB, or after 600 of 1.6 KB. Times are processor
+time: the median of the last ten requests, the worst of the dialects and shapes.
 
-    first    ms, Watch and Player: a request that resembles none before it
-    bytes    ms, Watch and Player: the tape has the very request
-    meaning  ms, the same where a time in it is another one, and a rule says that it does not count
-    rewrite  ms, Watch and Nemesis: a result struck in an earlier request stays struck in this one
-    idle     us, Nemesis alone: its fault fits no call
+    first    ms, ConversationTap and TapePlayer: a request unlike any before it
+    bytes    ms, ConversationTap and TapePlayer: the tape has the identical request
+    meaning  ms, the same with a different time in it, which a rule ignores
+    rewrite  ms, ConversationTap and FaultInjector: a result injected in an earlier request persists
+    idle     us, FaultInjector alone: its fault matches no call
     tool     us, the same for the request of a tool, 1 KB
 """
 
@@ -25,26 +25,26 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from faults.armed import Armed
-from faults.nemesis import Nemesis
-from replay.player import Player
-from replay.rules import Rules, bind
+from faults.injector.injector import FaultInjector
+from faults.targeting.bound_fault import BoundFault
+from replay.matching.rules import MatchRules, parse_match_rule
+from replay.player import TapePlayer
 from tests.bench.conversation import SOURCES
 from tests.bench.target import target
-from traces.conversation import Watch
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import LENSES, openai_responses
+from traces.dialects.types import DialectLens, ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Request, Response, Trajectory
-from traces.redact import Redactor
-from traces.step import Answer, Lens, ToolCall
+from traces.redaction.redactor import Redactor
 from traces.tape import Tape
-from traces.taps import Taps
+from traces.taps import TapChain
 
 type Json = dict[str, object]
 
 SHAPES = ((60, 16_000), (600, 1_500))
-"""Steps, and bytes of each result."""
+"""Number of steps, and bytes of each result."""
 RUN, LAST = 15, 10
-"""The requests that are asked, at the end of a conversation, and those of them that count."""
+"""The number of measured requests at the end of a conversation, and of those that count."""
 PATHS = {
     "text_history": "chat/completions",
     "openai_chat": "chat/completions",
@@ -59,8 +59,8 @@ TOOLS = [
 ]
 
 
-def turn(dialect: Lens, call: ToolCall, told: str) -> list[Json]:
-    """What a client adds to the conversation when a call has returned."""
+def turn(dialect: DialectLens, call: ToolCall, told: str) -> list[Json]:
+    """Return the items that a client adds to the conversation after a call."""
     given = json.loads(call.arguments)
     match dialect.NAME:
         case "text_history":
@@ -81,14 +81,14 @@ def turn(dialect: Lens, call: ToolCall, told: str) -> list[Json]:
     return [item | {"arguments": call.arguments}, returned]
 
 
-def requests(dialect: Lens, steps: int, size: int, at: str = "10:00") -> Iterator[Exchange]:
-    """The last exchanges of one run."""
+def requests(dialect: DialectLens, steps: int, size: int, at: str = "10:00") -> Iterator[Exchange]:
+    """Yield the last exchanges of one run."""
     chance, said = Random(7), list[Json]()
     for number in range(steps):
         reminder: Json = {"role": "user", "content": f"reminder {chance.randrange(9)}: keep a list"}
         system: Json = {"role": "system", "content": NOTE + SOURCES[:12_000]}
         marked = [*said[:-1], said[-1] | MARK] if said else []
-        body: Json = {"model": "m", dialect.LIST: [system, reminder, *marked]}
+        body: Json = {"model": "m", dialect.MESSAGES_KEY: [system, reminder, *marked]}
         body |= {"metadata": {"at": at}, "max_tokens": 9}
         body |= {} if dialect.NAME == "text_history" else {"tools": TOOLS}
         path = chance.randrange(len(SOURCES) - size)
@@ -99,18 +99,18 @@ def requests(dialect: Lens, steps: int, size: int, at: str = "10:00") -> Iterato
         said += turn(dialect, call, SOURCES[path:][:size])
 
 
-def answer(dialect: Lens, call: ToolCall) -> Answer:
+def answer(dialect: DialectLens, call: ToolCall) -> ModelAnswer:
     if dialect.NAME != "text_history":
-        return Answer(calls=(call,), model="m", finish="tool_calls")
+        return ModelAnswer(calls=(call,), model="m", finish="tool_calls")
     command = json.loads(call.arguments)["command"]
-    return Answer(message=f"Let me look.\n\n```bash\n{command}\n```", model="m", finish="stop")
+    return ModelAnswer(message=f"Let me look.\n\n```bash\n{command}\n```", model="m", finish="stop")
 
 
-def asked(dialect: Lens, number: int, body: Json, said: Answer) -> Exchange:
+def asked(dialect: DialectLens, number: int, body: Json, said: ModelAnswer) -> Exchange:
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
     started = number * 2.0
     stream = dialect.NAME == openai_responses.NAME
-    headers, chunks = dialect.write(said, stream=stream, id=f"x{number}", created=0)
+    headers, chunks = dialect.write_model_answer(said, stream=stream, id=f"x{number}", created=0)
     chunks = tuple(Chunk(at=started + 1, data=chunk.data) for chunk in chunks)
     url = f"https://api.example/v1/{PATHS[dialect.NAME]}"
     return Exchange(
@@ -124,14 +124,14 @@ def asked(dialect: Lens, number: int, body: Json, said: Answer) -> Exchange:
 
 
 def took(work: Callable[[], object]) -> float:
-    """Seconds of the processor."""
+    """Return the processor seconds of a call."""
     began = time.process_time()
     work()
     return time.process_time() - began
 
 
-def each(taps: Taps, said: list[Exchange], work: Callable[[Exchange], object]) -> list[float]:
-    """What each request of a run costs in a chain of taps that goes on to its end."""
+def each(taps: TapChain, said: list[Exchange], work: Callable[[Exchange], object]) -> list[float]:
+    """Return the cost of each request of a run in a persistent chain of taps."""
     costs = list[float]()
     for exchange in said:
         asked = replace(exchange, request=replace(exchange.request), response=None)
@@ -141,12 +141,14 @@ def each(taps: Taps, said: list[Exchange], work: Callable[[Exchange], object]) -
 
 
 def played(recorded: list[Exchange], said: list[Exchange]) -> list[float]:
-    """Each request, asked of a player."""
+    """Return the cost of each request to a player."""
     trajectory = Trajectory(id="large", recorded_at=0.0)
     tape = Tape(path=Path("large.tape"), trajectory=trajectory, exchanges=recorded, spans={})
-    watch, rules = Watch(), Rules([bind("ignore:body.metadata.at")])
-    player = Player(tape, watch, redact=Redactor(["sk-" + "x" * 48]).request, rules=rules)
-    taps = Taps([watch, player])
+    watch, rules = ConversationTap(), MatchRules([parse_match_rule("ignore:body.metadata.at")])
+    player = TapePlayer(
+        tape, watch, redact=Redactor(["sk-" + "x" * 48]).redact_request, rules=rules
+    )
+    taps = TapChain([watch, player])
     costs = each(taps, said, taps.request)
     if player.diverged:
         raise RuntimeError(player.diverged[0])
@@ -154,11 +156,11 @@ def played(recorded: list[Exchange], said: list[Exchange]) -> list[float]:
 
 
 def struck(said: list[Exchange]) -> list[float]:
-    """Each request with a result that stays struck, as it goes on."""
-    watch, injections = Watch(), list[object]()
+    """Return the cost of each request with a persistent injected result."""
+    watch, injections = ConversationTap(), list[object]()
     fault = Fault(name="truncate", at="model-boundary")
-    nemesis = Nemesis([Armed(fault=fault)], watch, injections.append, run="r", trace="t")
-    taps = Taps([watch, nemesis])
+    nemesis = FaultInjector([BoundFault(fault=fault)], watch, injections.append, run="r", trace="t")
+    taps = TapChain([watch, nemesis])
     costs = each(taps, said, lambda exchange: taps.request(exchange).forwarded)
     if len(injections) != 1:
         raise RuntimeError(f"{len(injections)} strikes")
@@ -166,11 +168,13 @@ def struck(said: list[Exchange]) -> list[float]:
 
 
 def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
-    """What a nemesis takes of each request whose fault fits no call, and of each one of a tool."""
-    watch = Watch()
+    """Return a fault injector's cost for each model and tool request that its fault does not
+    match.
+    """
+    watch = ConversationTap()
     fault = Fault(name="truncate", where={"tool": "no_such_tool"}, at="model-boundary")
-    nemesis = Nemesis([Armed(fault=fault)], watch, print, run="r", trace="t")
-    taps, models, tools = Taps([watch, nemesis]), list[float](), list[float]()
+    nemesis = FaultInjector([BoundFault(fault=fault)], watch, print, run="r", trace="t")
+    taps, models, tools = TapChain([watch, nemesis]), list[float](), list[float]()
     for exchange in said:
         request = Request(method="POST", url="http://tool/bash", body=SOURCES[:1000].encode())
         tool = replace(exchange, seq=exchange.seq + 10_000, request=request)
@@ -182,7 +186,7 @@ def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
 
 
 def costs(said: list[Exchange], later: list[Exchange]) -> dict[str, float]:
-    """The figures for one run, recorded and then asked at another time."""
+    """Return the figures of one run, recorded and then requested with another time in it."""
     models, tools = idle(said)
     return {
         "first": median(played(said[-1:], said[-1:])[0] for _ in range(LAST)) * 1e3,

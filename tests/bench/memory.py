@@ -1,11 +1,12 @@
-"""What recording keeps in memory of exchanges that are over.
+"""Memory that recording retains for finished exchanges.
 
     python -m tests.bench.memory [EXCHANGES]
 
-A recording proxy as `stumble record` has it (Watch, Writer with redaction) runs in a process of
-its own. A client sends it requests of 1 KB to a shop, each for another order, and then a tenth
-as many to a model, in conversations of 20 steps. The growth of its resident memory is taken
-between the first fifth and the end, its garbage collected, and divided by the exchanges in between.
+A recording proxy as in `stumble record` (ConversationTap, TapeWriter with redaction) runs in a
+separate process. A client sends it requests of 1 KB to a shop, each for another order, and then a
+tenth as many to a model, in conversations of 20 steps. The growth of its resident memory is
+measured between the first fifth and the end, after garbage collection, and divided by the number of
+exchanges in between.
 """
 
 import asyncio
@@ -19,32 +20,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recorder.loop import run
-from recorder.proxy import proxy
+from recorder.event_loop import run_event_loop
+from recorder.proxy.server import start_recording_proxy
 from tests.bench.conversation import conversation
 from tests.bench.target import target
-from traces.conversation import Watch
+from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import Writer
-from traces.taps import Taps
+from traces.tape import TapeWriter
+from traces.taps import TapChain
 
 EXCHANGES, STEPS = 10_000, 20
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory now."""
+    """Return the resident memory of this process in bytes."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
 
 
 async def recording(folder: Path) -> None:
-    """Listen until standard input ends; print resident bytes for each line that comes."""
-    with Writer(
+    """Serve until stdin ends; print the resident bytes for each line on stdin."""
+    with TapeWriter(
         folder / "a.tape", Trajectory(id="r", recorded_at=0.0), secrets=["s3cr3t-value"]
     ) as tape:
-        async with proxy(
-            Taps((Watch(), tape)),
+        async with start_recording_proxy(
+            TapChain((ConversationTap(), tape)),
             confdir=folder,
             began=time.monotonic(),
             seqs=itertools.count(),
@@ -56,20 +57,20 @@ async def recording(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Client:
-    """Asks through the proxy and is the server as well: one request after the other."""
+    """Sends sequential requests through the proxy, and is the server as well."""
 
     port: int
     answer: bytes = b""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer what the client expects, whatever is asked."""
+        """Send the answer that the client expects, whatever the request."""
         while head := await line_of(reader):
             await reader.readexactly(int(head.partition(b"ontent-Length: ")[2].split(b"\r")[0]))
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
             writer.write(b"Content-Length: %d\r\n\r\n" % len(self.answer) + self.answer)
 
     async def ask(self, exchanges: Iterable[tuple[str, bytes, bytes]], server: int) -> None:
-        """Each of these paths and bodies, on one connection."""
+        """Request each of these paths with its body, on one connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         for path, body, self.answer in exchanges:
             head = f"POST http://127.0.0.1:{server}{path} HTTP/1.1\r\nHost: h\r\n"
@@ -80,7 +81,7 @@ class Client:
 
 
 async def line_of(reader: asyncio.StreamReader) -> bytes:
-    """The head of a request, empty at the end."""
+    """Return the head of a request, empty at the end."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -105,7 +106,7 @@ def steps(numbers: range) -> Iterator[tuple[str, bytes, bytes]]:
 
 
 async def measure(count: int, kind: str) -> None:
-    """Print bytes kept per exchange."""
+    """Print the bytes retained per exchange."""
     traffic = {"orders": orders, "steps": steps}[kind]
     client = Client(0)
     server = await asyncio.start_server(client.serve, "127.0.0.1", 0)
@@ -131,7 +132,7 @@ async def measure(count: int, kind: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        run(recording(Path(sys.argv[2])))
+        run_event_loop(recording(Path(sys.argv[2])))
     else:
         count = int(sys.argv[1]) if len(sys.argv) > 1 else EXCHANGES
         asyncio.run(measure(count, "orders"))

@@ -1,11 +1,11 @@
-"""How well `--speed 1` keeps the gaps between chunks.
+"""Accuracy of the gaps between chunks with `--speed 1`.
 
     python -m tests.bench.pace [rounds]
 
-A tape of streams whose gaps are 2 to 40 ms long, by a seed, is played by Watch and Player on the
-performer, over HTTP and HTTPS, to an agent in a process of its own that notes when each chunk
-came. The error of a gap is what the agent saw less what is on the tape. How late this machine
-wakes a program that only sleeps is printed beside it: nothing here can be better than that.
+A tape of streams with seeded gaps of 2 to 40 ms is played by ConversationTap and TapePlayer on the
+replay server, over HTTP and HTTPS, to an agent in a separate process that notes when each chunk
+arrived. The error of a gap is the observed gap minus the recorded one. The wake-up latency of a
+program that only sleeps is printed as well: it is the lower bound on this machine.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from replay.performer import Performer, Stage
-from replay.player import Player
+from replay.player import TapePlayer
+from replay.serving.server import ReplayServer, RunListener
 from tests.bench.target import target
-from traces.conversation import Watch
+from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
 from traces.tape import Tape
-from traces.taps import Taps
+from traces.taps import TapChain
 
 HOST, EVENTS, EVENT = "model.example", 100, b"data: x\n\n"
 MOST = 1.0
@@ -41,7 +41,7 @@ def gaps() -> tuple[float, ...]:
 
 
 def recording(rounds: int) -> Tape:
-    """The same stream for each path and round."""
+    """Return a tape with the same stream for each path and round."""
     times = tuple(accumulate(gaps()))
     answer = Response(
         status=200,
@@ -63,7 +63,7 @@ def recording(rounds: int) -> Tape:
 
 
 def came(end: socket.socket) -> Iterator[float]:
-    """When each event came; some may come in one piece."""
+    """Yield the arrival time of each event; several may arrive in one chunk."""
     got = b""
     while not got.endswith(b"0\r\n\r\n"):
         got += end.recv(1 << 16)
@@ -73,7 +73,7 @@ def came(end: socket.socket) -> Iterator[float]:
 
 
 def listen(port: int, rounds: int, ca: str) -> None:
-    """Ask for each stream, and say by how many milliseconds each gap was wrong."""
+    """Request each stream, and print the error of each gap in milliseconds."""
     trust = ssl.create_default_context(cafile=ca) if ca else None
     for n in range(rounds):
         with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
@@ -89,7 +89,7 @@ def listen(port: int, rounds: int, ca: str) -> None:
             print(abs(had - want) * 1000, flush=True)
 
 
-async def errors(stage: Stage, rounds: int, ca: str) -> list[float]:
+async def errors(stage: RunListener, rounds: int, ca: str) -> list[float]:
     words = ("-m", "tests.bench.pace", "listen", str(stage.port), str(rounds), ca)
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=subprocess.PIPE)
     out, _ = await process.communicate()
@@ -97,7 +97,7 @@ async def errors(stage: Stage, rounds: int, ca: str) -> list[float]:
 
 
 def asleep() -> list[float]:
-    """By how many milliseconds a bare sleep is too long."""
+    """Return the excess of a plain sleep in milliseconds."""
     late = []
     for gap in gaps():
         began = time.monotonic()
@@ -111,9 +111,9 @@ async def main(rounds: int) -> None:
     high = sorted(bare)[len(bare) * 99 // 100]
     print(f"a bare sleep is {high:.3f} ms too long at the 99th percentile")
     with TemporaryDirectory() as folder:
-        performer, watch = Performer(confdir=Path(folder)), Watch()
-        taps = Taps([watch, Player(recording(rounds), watch, speed=1)])
-        async with performer.stage(taps, began=time.monotonic(), seqs=count(1)) as stage:
+        performer, watch = ReplayServer(confdir=Path(folder)), ConversationTap()
+        taps = TapChain([watch, TapePlayer(recording(rounds), watch, speed=1)])
+        async with performer.create_listener(taps, began=time.monotonic(), seqs=count(1)) as stage:
             for name, ca in (("HTTP", ""), ("HTTPS", str(Path(folder, "mitmproxy-ca-cert.pem")))):
                 wrong = await errors(stage, rounds, ca)
                 middle, worst = wrong[len(wrong) // 2], wrong[-1]

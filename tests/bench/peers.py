@@ -1,12 +1,12 @@
-"""Replaying beside others: `mitmdump -S`, vcrpy and cassetter from PyPI, aimock from npm.
+"""Replay compared with other tools: `mitmdump -S`, vcrpy and cassetter (PyPI), aimock (npm).
 
     python -m tests.bench.peers [ROUNDS]
 
-The same client, in this process, asks all of them for the same recordings, 1,000 requests of 2 KB
-with answers of 1.5 KB, in turns within each round. Each answer has to have every byte of the
-recorded one; only aimock makes bodies of its own, and of those the text is looked at. Ratios are
-taken round by round, and their median is shown: of requests a second, which on a busy machine have
-the client and all others in them, and of the processor time of the replayer.
+The same client, in this process, requests the same recordings from each, 1,000 requests of 2 KB
+with answers of 1.5 KB, alternating within each round. Each answer must have every byte of the
+recorded one; only aimock generates its own bodies, of which the text is checked. The median of the
+per-round ratios is shown: of requests per second, which on a busy machine include the client and
+all others, and of the replayer's processor time.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from recorder.loop import run
+from recorder.event_loop import run_event_loop
 from tests.bench import recordings
 from tests.bench.crowding import Asks, Took, alone, asks, crowd
 from tests.bench.recordings import HOST
@@ -26,7 +26,7 @@ from tests.bench.target import target
 
 ROUNDS, COUNT = 7, 1_000
 PASSES = 5
-"""How often all is asked for within a round, but of mitmdump, which needs as long for one."""
+"""Passes over all requests within a round, except for mitmdump, which takes as long for one."""
 
 
 class Bench:
@@ -38,7 +38,7 @@ class Bench:
         self.ca.mkdir()
 
     def write(self, kind: str, count: int, scheme: str = "http") -> str:
-        """The recordings in files, if they are not there yet; their name without a suffix."""
+        """Write the recordings unless they exist; return their name without suffix."""
         name = f"{kind}-{scheme}-{count}"
         if not self.file(name, "ours").exists():
             recordings.tape(self.file(name, "ours"), recordings.exchanges(kind, count, scheme))
@@ -47,7 +47,7 @@ class Bench:
         return name
 
     def file(self, name: str, replayer: str) -> Path:
-        """Where the recordings lie for one replayer."""
+        """Return the path of the recordings for one replayer."""
         suffixes = {"mitmdump": "flows", "aimock": "json", "vcrpy": "yaml", "cassetter": "pairs"}
         suffix = suffixes.get(replayer, "tape")
         return self.folder / f"{name}.{suffix}"
@@ -62,7 +62,7 @@ class Bench:
         tls: bool = False,
         direct: Sequence[Asks] = (),
     ) -> Mapping[str, "Figures"]:
-        """The replayers round by round, in turns."""
+        """Measure the replayers round by round, alternating."""
         figures = {each: Figures() for each in replayers}
         ca = self.ca / CA if tls else None
         with ExitStack() as stack:
@@ -84,7 +84,7 @@ class Bench:
 
 
 class Figures:
-    """What one replayer was measured at, round by round."""
+    """The measurements of one replayer, round by round."""
 
     def __init__(self) -> None:
         self.rates: list[float] = []
@@ -95,7 +95,7 @@ class Figures:
         """The same of the client."""
 
     def add(self, took: Sequence[tuple[Took, float]]) -> None:
-        """One round, of one or more passes; the seconds are the replayer's processor time."""
+        """Add one round, of one or more passes; the seconds are the replayer's processor time."""
         answers = sum(each.answers for each, _ in took)
         self.rates.append(answers / sum(each.seconds for each, _ in took))
         self.cpu.append(sum(used for _, used in took) / answers * 1e3)
@@ -111,12 +111,12 @@ def _pass(
     def begin() -> None:
         before.append(replayer.used())
 
-    took = run(crowd(port, wanted, connections, ca=ca, exactly=exactly, begin=begin))
+    took = run_event_loop(crowd(port, wanted, connections, ca=ca, exactly=exactly, begin=begin))
     return took, replayer.used() - before[0]
 
 
 def ratio(one: Sequence[float], other: Sequence[float]) -> float:
-    """The median over the rounds of one divided by the other."""
+    """Return the median over the rounds of one divided by the other."""
     return median(a / b for a, b in zip(one, other, strict=True))
 
 
@@ -131,7 +131,7 @@ def show(what: str, figures: Mapping[str, Figures]) -> None:
 
 
 def targets(what: str, figures: Mapping[str, Figures], other: str, least: float) -> None:
-    """The pace, and the processor time that it takes: the one has the client in it."""
+    """Print rate and processor time; the rate includes the client."""
     ours, theirs = figures["matching"], figures[other]
     name = "mitmdump -S" if other == "mitmdump" else other
     target(f"{what}: requests/s", ratio(ours.rates, theirs.rates), f"x {name}", least=least)
@@ -172,7 +172,7 @@ def beside_aimock(bench: Bench) -> None:
 
 
 def beside_those_without_a_server(bench: Bench) -> None:
-    """One after the other; recordings all over the tape, since vcrpy looks from its beginning."""
+    """Sequential requests spread over the tape, since vcrpy searches from its beginning."""
     name = bench.write("calls", COUNT)
     recordings.cassette(bench.file(name, "vcrpy"), recordings.exchanges("calls", COUNT))
     recordings.pairs(bench.file(name, "cassetter"), recordings.exchanges("calls", COUNT))

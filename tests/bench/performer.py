@@ -1,10 +1,10 @@
-"""Requests per second of the performer, with a tap that answers 1.5 KB at once.
+"""Requests per second of the replay server, with a tap that answers 1.5 KB immediately.
 
     python -m tests.bench.performer [seconds]
 
-The performer runs here on uvloop, the agents in a process of their own: keep-alive connections,
-each with one request under way, over HTTP (proxy form) and HTTPS (CONNECT). `cpu` is the
-performer's own processor time per request.
+The replay server runs here on uvloop, the agents in a separate process: keep-alive connections,
+each with one request in flight, over HTTP (proxy form) and HTTPS (CONNECT). `cpu` is the server's
+own processor time per request.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from replay.performer import Performer, Stage
+from replay.serving.server import ReplayServer, RunListener
 from traces.model import Chunk, Exchange, Response
-from traces.taps import Taps
+from traces.taps import TapChain
 
 HOST = "model.example"
 BODY = b"x" * 1500
@@ -35,7 +35,7 @@ REQUEST = (
 
 
 class Answers:
-    """Says the same to everybody."""
+    """Gives every request the same answer."""
 
     def request(self, exchange: Exchange) -> Exchange:
         at = exchange.started
@@ -126,7 +126,7 @@ async def agents(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
             await process.wait()
 
 
-async def row(stage: Stage, many: int, seconds: float, ca: str) -> str:
+async def row(stage: RunListener, many: int, seconds: float, ca: str) -> str:
     async with agents(str(stage.port), str(many), str(seconds), ca) as process:
         cpu, seq = time.process_time(), next(stage.seqs)
         out, _ = await asyncio.wait_for(process.communicate(), seconds + 30)
@@ -141,10 +141,10 @@ async def row(stage: Stage, many: int, seconds: float, ca: str) -> str:
 
 async def main(seconds: float) -> None:
     with TemporaryDirectory() as folder:
-        performer = Performer(confdir=Path(folder))
+        performer = ReplayServer(confdir=Path(folder))
         ca = str(Path(folder, "mitmproxy-ca-cert.pem"))
-        taps = Taps([Answers()])
-        async with performer.stage(taps, began=time.monotonic(), seqs=count(1)) as stage:
+        taps = TapChain([Answers()])
+        async with performer.create_listener(taps, began=time.monotonic(), seqs=count(1)) as stage:
             for cert in ("", ca):
                 for many in (1, 50):
                     print(await row(stage, many, seconds, cert), flush=True)

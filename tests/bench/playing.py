@@ -1,8 +1,8 @@
-"""The process in which ours plays, or in which vcrpy asks itself.
+"""The process in which stumble replays, or in which vcrpy replays to itself.
 
     python -m tests.bench.playing matching|run|vcrpy FILE CONFDIR
 
-It imports nothing that `stumble replay` would not, so that it is ready as soon.
+It imports nothing that `stumble replay` does not, so that its start-up time is the same.
 """
 
 import asyncio
@@ -18,39 +18,39 @@ KEYS = ("sk-proj-Zx81kQp0aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abcd", "hf_aBcDeFgH
 
 
 async def ours(name: str, file: Path, confdir: Path) -> None:
-    """Answer from the tape, each answer once; anew, on another port, for each line."""
-    from replay.performer import Performer
-    from replay.player import Player
-    from traces.conversation import Watch
+    """Serve each answer of the tape once; restart on another port for each line on stdin."""
+    from replay.player import TapePlayer
+    from replay.serving.server import ReplayServer
+    from traces.conversation.tracker import ConversationTap
     from traces.model import Trajectory
-    from traces.redact import Redactor
-    from traces.tape import Writer, browse
-    from traces.taps import Taps
+    from traces.redaction.redactor import Redactor
+    from traces.tape import TapeWriter, read_tape_lazily
+    from traces.taps import TapChain
 
-    performer, lines = Performer(confdir=confdir), asyncio.StreamReader()
+    performer, lines = ReplayServer(confdir=confdir), asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
     )
-    recording, number = browse(file), 0
+    recording, number = read_tape_lazily(file), 0
     line = await lines.readline()
     while line:
         async with AsyncExitStack() as stack:
-            watch, redact, taps = Watch(), Redactor(KEYS).request, list[object]()
+            watch, redact, taps = ConversationTap(), Redactor(KEYS).redact_request, list[object]()
             if name == "run":
                 number += 1
                 path = file.with_name(f"run-{os.getpid()}-{number}.tape")
                 trajectory = Trajectory(id="bench", recorded_at=time.time())
-                tape = stack.enter_context(Writer(path, trajectory, secrets=KEYS))
-                redact, taps = tape.redactor.request, [tape]
-            chain = Taps([watch, Player(recording, watch, redact=redact), *taps])
-            stage = performer.stage(chain, began=time.monotonic(), seqs=count(1))
+                tape = stack.enter_context(TapeWriter(path, trajectory, secrets=KEYS))
+                redact, taps = tape.redactor.redact_request, [tape]
+            chain = TapChain([watch, TapePlayer(recording, watch, redact=redact), *taps])
+            stage = performer.create_listener(chain, began=time.monotonic(), seqs=count(1))
             await stack.enter_async_context(stage)
             print(stage.port, flush=True)
             line = await lines.readline()
 
 
 def vcrpy(file: Path) -> None:
-    """Ask once for each line, which is the number of a recording; say how many seconds it took."""
+    """Request the recording of each number on stdin; print the seconds it took."""
     import vcr
 
     from tests.bench.recordings import HEADERS, HOST, PATHS, answered, asked
@@ -76,6 +76,6 @@ if __name__ == "__main__":
         case ["vcrpy", file, _]:
             vcrpy(Path(file))
         case [name, file, confdir]:
-            from recorder.loop import run
+            from recorder.event_loop import run_event_loop
 
-            run(ours(name, Path(file), Path(confdir)))
+            run_event_loop(ours(name, Path(file), Path(confdir)))

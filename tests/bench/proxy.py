@@ -1,10 +1,10 @@
-"""What recording costs, beside bare mitmdump of the same version, our proxy without a tape, and
-no proxy at all.
+"""Cost of recording, compared with mitmdump of the same version, the proxy without a tape, and no
+proxy.
 
     python -m tests.bench.proxy [ROUNDS]
 
-All take turns within each round; ratios are taken round by round, and their median is shown.
-CPU is the proxy's own, of a connection that has had its first exchange. A request has 1 KB.
+All alternate within each round; the median of the per-round ratios is shown. CPU is the proxy's own
+processor time, on a connection that has had its first exchange. A request has 1 KB.
 """
 
 import sys
@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
-from recorder.loop import run
+from recorder.event_loop import run_event_loop
 from tests.bench.asking import Client, Way, crowd
 from tests.bench.serving import PROXIES, started
 from tests.bench.target import target
@@ -28,7 +28,7 @@ type Figures = Mapping[str, Sequence[float]]
 
 
 class Bench:
-    """Everything that is compared, started."""
+    """All compared processes, started."""
 
     def __init__(self, folder: Path, stack: ExitStack, rounds: int) -> None:
         self.folder, self.rounds = folder, rounds
@@ -36,7 +36,7 @@ class Bench:
         self.proxies = {name: stack.enter_context(started(name, folder)) for name in PROXIES}
 
     def way(self, name: str, *, tls: bool) -> Way:
-        """Through this proxy, or `direct`."""
+        """Return the way through this proxy, or `direct`."""
         server = self.server.ports[1 if tls else 0]
         if name == "direct":
             return Way(server=server, trusted=self.folder / "server.pem" if tls else None)
@@ -44,7 +44,7 @@ class Bench:
         return Way(server=server, port=self.proxies[name].ports[0], trusted=trusted)
 
     def cpu(self, size: int, path: str, names: Sequence[str], *, tls: bool = False) -> Figures:
-        """Milliseconds of the proxy's CPU for one exchange, round by round."""
+        """Return the proxy's CPU milliseconds per exchange, round by round."""
         return self._rounds(names, lambda name: self._cost(name, size, path, tls=tls))
 
     def _cost(self, name: str, size: int, path: str, *, tls: bool) -> float:
@@ -58,9 +58,9 @@ class Bench:
         return used / TIMES[size] * 1e3
 
     def crowds(self, names: Sequence[str]) -> Figures:
-        """Requests a second with many connections."""
+        """Return requests per second with many connections."""
         return self._rounds(
-            names, lambda name: run(crowd(self.way(name, tls=False), CONNECTIONS, CROWD))
+            names, lambda name: run_event_loop(crowd(self.way(name, tls=False), CONNECTIONS, CROWD))
         )
 
     def _rounds(self, names: Sequence[str], one: Callable[[str], float]) -> Figures:
@@ -71,7 +71,9 @@ class Bench:
         return out
 
     def streams(self, count: int, times: int, *, tls: bool) -> dict[str, list[float]]:
-        """First bytes, and delays of all events, direct and through what records."""
+        """Return first-byte times and the latency of all events, direct and through a recording
+        proxy.
+        """
         out: dict[str, list[float]] = {}
         for _ in range(times):
             for name in ("direct", "record"):
@@ -85,7 +87,7 @@ class Bench:
 
 
 def ratio(figures: Figures, one: str, other: str) -> float:
-    """The median over the rounds of one divided by the other."""
+    """Return the median over the rounds of one divided by the other."""
     return median(a / b for a, b in zip(figures[one], figures[other], strict=True))
 
 
@@ -95,7 +97,7 @@ def show(what: str, figures: Figures, unit: str) -> None:
 
 
 def small(bench: Bench) -> None:
-    """1 KB, beside mitmdump and beside our own proxy."""
+    """1 KB, compared with mitmdump and with the proxy without a tape."""
     plain = bench.cpu(1_000, "/1000", PROXIES)
     show("HTTP, 1 KB", plain, "ms of CPU")
     secure = bench.cpu(1_000, "/1000", PROXIES, tls=True)

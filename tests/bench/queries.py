@@ -1,11 +1,11 @@
-"""The headline queries over a store of a million steps and more, beside the same on bare tables.
+"""The headline queries over a store of over a million steps, compared with plain tables.
 
-    python -m tests.bench.queries [MILLIONS ...]        1 and 10 where none is said; 100 needs 3 GB
+    python -m tests.bench.queries [MILLIONS ...]        default 1 and 10; 100 needs 3 GB
 
-DuckDB makes the rows itself: runs of forty steps, four of five struck once, five kinds of fault, a
-thousand tasks; a tool call for each step. The store reads Parquet, as any store does; the bare
-tables hold only the columns that are asked for, in a DuckDB file. polars reads the store's own
-Parquet, and does less: it joins and counts for recovery, with no interval.
+DuckDB generates the rows: runs of forty steps, four of five with one injection, five kinds of
+fault, a thousand tasks; a tool call for each step. The store reads Parquet, as any store does; the
+plain tables have only the queried columns, in a DuckDB file. polars reads the store's Parquet and
+does less: it joins and counts for recovery, without an interval.
 """
 
 import resource
@@ -19,12 +19,12 @@ import duckdb
 import polars as pl
 
 from tests.bench.target import ROW, target
-from traces.sql import macros
-from traces.store import Store
+from traces.store.sql import build_sql_macros
+from traces.store.trace_store import TraceStore
 
 STEPS = 40
 LIMITS = {1: 0.1, 10: 1.0, 100: 5.0}
-"""Seconds, by millions of steps."""
+"""Limits in seconds, by millions of steps."""
 ROUNDS = 5
 ROWS = {
     "trajectories": "'r' || i AS trajectory_id, 'a' AS agent, 'm' || i % 2 AS model,"
@@ -47,8 +47,8 @@ BARE = {
     "faults": "SELECT 'op' || i % 8 AS op, 'm' || i % 2 AS model, 'p' || i % 1000 AS trace,"
     " hash(i + 1) % 4 = 0 AS recovered, hash(i + 1) % 4 = 2 AS silent"
     " FROM range($runs) AS runs (i) WHERE i % 5 > 0 AND hash(i + 7) % 10 > 0",
-    "lives": "SELECT 'm' || i % 2 AS model, 10 + hash(i + 9) % 31 AS t, hash(i) % 10 >= 6 AS died"
-    " FROM range($runs) AS runs (i) WHERE i % 5 = 0",
+    "clean_runs": "SELECT 'm' || i % 2 AS model, 10 + hash(i + 9) % 31 AS t,"
+    " hash(i) % 10 >= 6 AS died FROM range($runs) AS runs (i) WHERE i % 5 = 0",
 }
 RECOVERY = """
 SELECT op, model, clustered(list(y), list(n)), clustered(list(z), list(n)) FROM (
@@ -60,13 +60,14 @@ SELECT op, model, clustered(list(y), list(n)), clustered(list(z), list(n)) FROM 
 KAPLAN_MEIER = """
 SELECT model, t, product(1 - d / y) OVER (PARTITION BY model ORDER BY t) FROM (
     SELECT model, t, d, sum(m) OVER (PARTITION BY model ORDER BY t DESC) AS y FROM (
-        SELECT model, t, count(*) AS m, count(*) FILTER (died) AS d FROM lives GROUP BY model, t
+        SELECT model, t, count(*) AS m, count(*) FILTER (died) AS d
+        FROM clean_runs GROUP BY model, t
     )
 )
 """
 QUERIES = {
     "recovery with intervals": ("FROM recovery", RECOVERY),
-    "Kaplan-Meier": ("FROM km", KAPLAN_MEIER),
+    "Kaplan-Meier": ("FROM kaplan_meier", KAPLAN_MEIER),
 }
 
 
@@ -89,9 +90,9 @@ def main(words: list[str]) -> None:
     target("memory of all of it, making the rows included", used, "GB", most=2)
 
 
-def stored(folder: Path, runs: int) -> Store:
-    """A store with the rows in one segment, as if one campaign had written them."""
-    store = Store(folder / "store")
+def stored(folder: Path, runs: int) -> TraceStore:
+    """Return a store with the rows in one segment, as if one campaign had written them."""
+    store = TraceStore(folder / "store")
     with duckdb.connect() as maker:
         maker.execute("SET memory_limit = '1GB'")
         maker.execute(f"SET temp_directory = '{folder}'")
@@ -103,10 +104,10 @@ def stored(folder: Path, runs: int) -> Store:
 
 
 def tables(folder: Path, runs: int) -> duckdb.DuckDBPyConnection:
-    """The same facts as flat tables of a DuckDB file."""
+    """Return the same data as flat tables of a DuckDB file."""
     connection = duckdb.connect(folder / "bare.duckdb")
     connection.execute("SET memory_limit = '1GB'")
-    connection.execute(macros())
+    connection.execute(build_sql_macros())
     for name, select in BARE.items():
         connection.execute(f"CREATE TABLE {name} AS {filled(select, runs)}")
     return connection
@@ -117,7 +118,7 @@ def filled(select: str, runs: int) -> str:
 
 
 def with_polars(root: Path) -> pl.LazyFrame:
-    """The counts that recovery and silent failure are made of, per operator, model and trace."""
+    """Return the counts behind recovery and silent failure, per operator, model and trace."""
     runs, struck, verdicts = (
         pl.scan_parquet(root / "index" / name / "made.parquet")
         for name in ("trajectories", "injections", "outcomes")
@@ -137,17 +138,17 @@ def with_polars(root: Path) -> pl.LazyFrame:
 
 
 def counting(root: Path) -> tuple[float, float]:
-    """What polars takes for the counts."""
+    """Return the time that polars takes for the counts."""
     return timed(lambda: with_polars(root).collect())
 
 
 def asked(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[float, float]:
-    """The least wall and processor seconds of a few rounds."""
+    """Return the minimum wall and processor seconds of a few rounds."""
     return timed(lambda: connection.execute(query).fetchall())
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """The least wall and processor seconds of a few rounds."""
+    """Return the minimum wall and processor seconds of a few rounds."""
     walls, cpus = list[float](), list[float]()
     for _ in range(ROUNDS):
         began, used = time.perf_counter(), time.process_time()

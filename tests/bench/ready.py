@@ -1,9 +1,10 @@
-"""How soon a recording is there to be asked, and whether its size is felt when it is.
+"""Time until a recording accepts requests, and the effect of its size.
 
     python -m tests.bench.ready [ROUNDS [LARGE]]
 
 Recordings as in `peers`. `mitmdump -S` needs about a minute for LARGE (100,000) of them, writing
-them all takes another two. What is ready has taken a connection, from the start of its process.
+them all takes another two. A replayer is ready when it accepts a connection, measured from the
+start of its process.
 """
 
 import sys
@@ -33,7 +34,9 @@ def small(bench: Bench) -> None:
 
 
 def latency(bench: Bench, large: int) -> Replayer:
-    """One after the other, all over the large recording, each for the first time; a large one."""
+    """Compare sequential requests to a small and to a large recording; return the large one's
+    replayer.
+    """
     few, many = bench.write("calls", COUNT), bench.write("calls", large)
     wanted = [
         asks("calls", numbers, target=f"http://{HOST}")

@@ -1,8 +1,8 @@
-"""The same recordings for every replayer, in the form that each of them reads.
+"""The same recordings for every replayer, in each one's format.
 
-Requests of 2 KB and answers of 1.5 KB, no two alike and not all of one length, each answer with an
-id in its head; seeded by their number. `calls` are POSTs to a service, `chat` are requests to a
-model, which is all that aimock answers.
+Requests of 2 KB and answers of 1.5 KB, all different and of varying length, each answer with an id
+in its headers; seeded by their number. `calls` are POSTs to a service, `chat` are requests to a
+model, the only kind that aimock answers.
 """
 
 import json
@@ -14,8 +14,8 @@ from mitmproxy.io import FlowWriter
 from mitmproxy.test.tflow import tclient_conn, tserver_conn
 
 from tests.bench.conversation import SOURCES
-from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
-from traces.tape import Writer, seal
+from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
+from traces.tape import TapeWriter, seal_tape
 
 HOST = "model.example"
 PATHS = {"calls": "/v1/orders", "chat": "/v1/chat/completions"}
@@ -24,12 +24,12 @@ HEADERS = (("host", HOST), ("accept", "*/*"), ("content-type", "application/json
 
 
 def question(number: int) -> str:
-    """What one request asks and no other does."""
+    """Return text that is unique to one request."""
     return f"question {number:07d}?"
 
 
 def asked(kind: str, number: int) -> bytes:
-    """The body of one request."""
+    """Return the body of one request."""
     at = number * 37 % 4_000
     filler, said = SOURCES[at : at + 1_400], question(number)
     value: dict[str, object] = {"order": said, "note": filler}
@@ -40,13 +40,13 @@ def asked(kind: str, number: int) -> bytes:
 
 
 def content(number: int) -> str:
-    """What one answer says and no other does."""
+    """Return text that is unique to one answer."""
     at = number * 53 % 4_000
     return f"answer {number:07d}: {SOURCES[at : at + 900]}"
 
 
 def answered(kind: str, number: int) -> bytes:
-    """The body of one answer."""
+    """Return the body of one answer."""
     value: dict[str, object] = {"said": content(number)}
     if kind == "chat":
         message = {"role": "assistant", "content": content(number)}
@@ -57,7 +57,7 @@ def answered(kind: str, number: int) -> bytes:
 
 
 def exchanges(kind: str, count: int, scheme: str = "http") -> Iterator[Exchange]:
-    """Whole exchanges, one a second."""
+    """Yield complete exchanges, one per second."""
     for number in range(count):
         body, said, at = asked(kind, number), answered(kind, number), float(number)
         headers = (*HEADERS, ("content-length", str(len(body))))
@@ -83,16 +83,16 @@ def exchanges(kind: str, count: int, scheme: str = "http") -> Iterator[Exchange]
 
 
 def tape(path: Path, recorded: Iterable[Exchange]) -> None:
-    """What ours reads, closed and sealed as a run leaves it."""
-    with Writer(path, Trajectory(id="bench", recorded_at=0.0), redact=False) as writer:
+    """Write stumble's format, closed and sealed as by a run."""
+    with TapeWriter(path, Trajectory(id="bench", recorded_at=0.0), redact=False) as writer:
         for exchange in recorded:
-            writer.exchange(exchange)
-        writer.ending(Ending(ended="final"))
-    seal(path)
+            writer.write_exchange(exchange)
+        writer.write_ending(RunEnding(ended="final"))
+    seal_tape(path)
 
 
 def flows(path: Path, recorded: Iterable[Exchange]) -> None:
-    """What `mitmdump -S` reads."""
+    """Write the format of `mitmdump -S`."""
     with path.open("wb") as file:
         writer = FlowWriter(file)  # type: ignore[no-untyped-call]
         for exchange in recorded:
@@ -109,7 +109,7 @@ def _fields(headers: Iterable[tuple[str, str]]) -> http.Headers:
 
 
 def cassette(path: Path, recorded: Iterable[Exchange]) -> None:
-    """What vcrpy reads with its JSON serializer, which is its quicker one."""
+    """Write vcrpy's format with its JSON serializer, the faster one."""
     interactions = []
     for exchange in recorded:
         asked, answer = exchange.request, exchange.response
@@ -130,7 +130,7 @@ def cassette(path: Path, recorded: Iterable[Exchange]) -> None:
 
 
 def pairs(path: Path, recorded: Iterable[Exchange]) -> None:
-    """What cassetter records by itself: what is asked, and what is answered."""
+    """Write the requests and answers that cassetter records by itself."""
     said = [
         (each.request.body.decode(), each.response.body.decode())
         for each in recorded
@@ -140,7 +140,7 @@ def pairs(path: Path, recorded: Iterable[Exchange]) -> None:
 
 
 def fixtures(path: Path, count: int) -> None:
-    """What aimock reads: it knows a request by its last user message."""
+    """Write aimock's format, which identifies a request by its last user message."""
     said = [
         {"match": {"userMessage": question(number)}, "response": {"content": content(number)}}
         for number in range(count)

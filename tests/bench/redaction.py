@@ -1,10 +1,10 @@
-"""What looking for secrets costs: ms per body of 1 KB, 100 KB and 5 MB.
+"""Cost of the search for secrets: ms per body of 1 KB, 100 KB and 5 MB.
 
     python -m tests.bench.redaction
 
-`new` is a body that resembles none before it, `next` one that repeats its predecessor but for
-its last 1 KB, `image` base64 of random bytes, `chunks` an answer of 100 byte events; ten known
-secrets of 51 characters, the text is a conversation of an agent that reads source code.
+`new` is a body unlike any before it, `next` one that repeats its predecessor except for its last 1
+KB, `image` base64 of random bytes, `chunks` an answer of 100 byte events; ten known secrets of 51
+characters, the text is a conversation of an agent that reads source code.
 """
 
 import base64
@@ -15,19 +15,19 @@ from random import Random
 
 from tests.bench.conversation import conversation
 from traces.model import Chunk, Request
-from traces.redact import Redactor
+from traces.redaction.redactor import Redactor
 
 SIZES = {"1 KB": 1_000, "100 KB": 100_000, "5 MB": 5_000_000}
 
 
 def known(chance: Random) -> list[str]:
-    """Ten secrets as they come: a prefix and 48 random characters."""
+    """Return ten secrets in a realistic format: a prefix and 48 random characters."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
     return ["sk-" + "".join(chance.choices(letters, k=48)) for _ in range(10)]
 
 
 def timed(work: Callable[[int], object], seconds: float = 1.0) -> float:
-    """Milliseconds of CPU for one call, the best third of many."""
+    """Return the CPU milliseconds of one call, from the best third of many."""
     took, ends, round = [], time.perf_counter() + seconds, 0
     while time.perf_counter() < ends or round < 3:
         began = time.process_time()
@@ -38,12 +38,12 @@ def timed(work: Callable[[int], object], seconds: float = 1.0) -> float:
 
 
 def _look(redactor: Redactor, body: bytes, _: int) -> None:
-    redactor.spans(body)
+    redactor.find_spans(body)
 
 
 def _follow(redactor: Redactor, body: bytes, round: int) -> None:
     tail = b"%d" % round * 200
-    redactor.request(Request(method="POST", url="http://h/", body=body + tail))
+    redactor.redact_request(Request(method="POST", url="http://h/", body=body + tail))
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     heads = (("content-type", "text/event-stream"),)
 
     def stream(_: int) -> None:
-        answer = redactor.stream(heads)
+        answer = redactor.open_stream(heads)
         for place in range(100):
             answer.chunk(Chunk(at=place, data=event))
         answer.done()

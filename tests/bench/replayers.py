@@ -1,12 +1,12 @@
-"""The replayers that are compared, each in a process of its own, and how they are asked.
+"""The compared replayers, each in a separate process, and the clients that query them.
 
-    matching  Watch and Player on the performer
-    run       the same and a new tape, which is all that `stumble replay` has
-    mitmdump  `mitmdump -S` of the locked version, told to use each answer more than once
-    aimock    from npm, if there is an npm
+    matching  ConversationTap and TapePlayer on the replay server
+    run       the same and a new tape, which is all of `stumble replay`
+    mitmdump  `mitmdump -S` of the locked version, set to reuse each answer
+    aimock    from npm, if npm is installed
 
-A recording of ours is used up by being asked, so `matching` and `run` begin anew when told. vcrpy
-and cassetter have no server: each asks itself, in the process that replays.
+stumble's recordings are used up by requests, so `matching` and `run` restart on request. vcrpy and
+cassetter have no server: each queries itself, in the process that replays.
 """
 
 import shutil
@@ -24,7 +24,7 @@ from tests.bench.serving import ROOT, Serving
 
 CA = "mitmproxy-ca-cert.pem"
 STARTED = 600.0
-"""Seconds in which a replayer has to be ready."""
+"""Start-up timeout of a replayer in seconds."""
 OURS = ("matching", "run")
 
 
@@ -33,16 +33,16 @@ class Replayer(Serving):
     """A process that replays."""
 
     ready: float
-    """Seconds from its start until it took a connection."""
+    """Seconds from its start until it accepted a connection."""
     cpu: float
-    """Seconds of processor time that it had used by then."""
+    """Processor seconds used until then."""
     anew: Callable[[], int]
-    """Begins anew where that is needed; the port."""
+    """Restarts it if needed; returns the port."""
 
 
 @contextmanager
 def replaying(name: str, file: Path, confdir: Path) -> Iterator[Replayer]:
-    """One of the replayers, from when it listens; ended with the block."""
+    """Run one of the replayers for the block, from when it listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
@@ -105,7 +105,7 @@ def _listens(port: int, process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def vcrpy(file: Path) -> Iterator[Callable[[int], float]]:
-    """How many seconds the recording of a number takes; each answer is looked at there."""
+    """Yield a function that returns the seconds for a recording; each answer is checked there."""
     with _asking_itself(
         [sys.executable, "-m", "tests.bench.playing", "vcrpy", str(file), "-"]
     ) as ask:
@@ -114,7 +114,7 @@ def vcrpy(file: Path) -> Iterator[Callable[[int], float]]:
 
 @contextmanager
 def cassetter(pairs: Path, cassette: Path) -> Iterator[Callable[[int], tuple[float, bool]]]:
-    """The seconds, and whether every byte of the recorded answer came."""
+    """Yield a function that returns the seconds, and whether every recorded byte arrived."""
     from tests.agents import environment
 
     program = str(ROOT / "tests" / "bench" / "cassetting.py")

@@ -1,9 +1,9 @@
-"""The processes that the proxy bench compares, each of its own: a server, mitmdump, and ours.
+"""The processes that the proxy benchmark compares: a server, mitmdump, and the recording proxy.
 
-    ours      our proxy without any tap
-    verbatim  with a tape, secrets written as they come
+    ours      the proxy without any tap
+    verbatim  with a tape, secrets written unchanged
     redact    with a tape, secrets replaced
-    record    as `stumble record` has it: the conversations are followed, too
+    record    as in `stumble record`: conversations are tracked, too
 
 python -m tests.bench.serving NAME FOLDER runs one of them.
 """
@@ -21,14 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from recorder.loop import run
-from recorder.proxy import proxy
+from recorder.event_loop import run_event_loop
+from recorder.proxy.server import start_recording_proxy
 from tests.bench.conversation import SOURCES
-from tests.recorder_wire import server_ca, server_tls
-from traces.conversation import Watch
+from tests.support.servers.raw_servers import (
+    server_ca,
+    server_tls,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import Writer
-from traces.taps import Taps
+from traces.tape import TapeWriter
+from traces.taps import TapChain
 
 ROOT = Path(__file__).resolve().parents[2]
 PROXIES = ("mitmdump", "ours", "verbatim", "redact", "record")
@@ -37,7 +40,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodi
 
 
 def text(size: int) -> bytes:
-    """JSON of this size that says source text, as answers and requests of agents do."""
+    """Return JSON of this size that contains source text, like agents' requests and answers."""
     said = {"id": "chatcmpl-9xK2mQp0aBcDeFgHiJkLmNoP", "model": "m", "content": ""}
     room = size - len(json.dumps(said)) - 1
     escaped = json.dumps(SOURCES)[1:-1]
@@ -47,20 +50,20 @@ def text(size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A process that listens."""
+    """A listening process."""
 
     ports: tuple[int, ...]
     pid: int
 
     def used(self) -> float:
-        """Seconds of processor time so far, of all threads, to the microsecond."""
+        """Return the processor seconds so far of all threads, to the microsecond."""
         tasks = Path(f"/proc/{self.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 @contextmanager
 def started(name: str, folder: Path) -> Iterator[Serving]:
-    """One of the processes, from when it answers; ended with the block."""
+    """Run one of the processes for the block, from when it answers."""
     command = [sys.executable, "-m", "tests.bench.serving", name, str(folder)]
     ports: tuple[int, ...] = ()
     if name == "mitmdump":
@@ -95,7 +98,7 @@ def _answering(port: int) -> None:
 class Answering(asyncio.Protocol):
     """Answers POST /SIZE with that many bytes, and GET /events/COUNT/GAP with a stream of events.
 
-    Each event says when it was sent, in seconds of time.monotonic(); GAP is in ms.
+    Each event contains its sending time, in seconds of time.monotonic(); GAP is in ms.
     """
 
     answers: dict[int, bytes]
@@ -141,15 +144,15 @@ async def listen(name: str, folder: Path) -> None:
     taps, run_of_it = list[object](), Trajectory(id="bench", recorded_at=time.time())
     with ExitStack() as stack:
         if name == "record":
-            taps.append(Watch())
+            taps.append(ConversationTap())
         if name != "ours":
             redact = name != "verbatim"
-            writer = Writer(home / "bench.tape", run_of_it, secrets=SECRETS, redact=redact)
+            writer = TapeWriter(home / "bench.tape", run_of_it, secrets=SECRETS, redact=redact)
             taps.append(stack.enter_context(writer))
         began, seqs = time.monotonic(), itertools.count(1)
         trusted = folder / "server.pem"
-        async with proxy(
-            Taps(taps), confdir=home, began=began, seqs=seqs, upstream_ca=trusted
+        async with start_recording_proxy(
+            TapChain(taps), confdir=home, began=began, seqs=seqs, upstream_ca=trusted
         ) as here:
             print(here.port, flush=True)
             await asyncio.Event().wait()
@@ -160,12 +163,12 @@ SECRETS = (
     "hf_aBcDeFgHiJkLmNoPqRsTuVwXyZ012345",
     "tvly-0123456789abcdefghij",
 )
-"""As many keys as a developer's environment has."""
+"""As many keys as in a developer's environment."""
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["server", folder]:
-            run(serve(Path(folder)))
+            run_event_loop(serve(Path(folder)))
         case [name, folder]:
-            run(listen(name, Path(folder)))
+            run_event_loop(listen(name, Path(folder)))

@@ -1,4 +1,4 @@
-"""How fast the command line is there, and what it has not imported by then.
+"""Start-up time of the command line, and the modules it must not import.
 
 python -m tests.bench.start [ROUNDS]
 """
@@ -17,7 +17,7 @@ STUMBLE = str(Path(sys.executable).with_name("stumble"))
 HEAVY = ("mitmproxy", "duckdb", "litellm")
 IMPORTED = f"""
 import sys
-from stumble.cli import cli
+from stumble.cli.app import cli
 try:
     cli(["--help"])
 except SystemExit:
@@ -27,7 +27,9 @@ print(*(name for name in {HEAVY} if name in sys.modules))
 
 
 def milliseconds(command: list[str]) -> float:
-    """Of processor time: on a quiet machine as long as it takes, and on a busy one still true."""
+    """Return a command's processor time: its duration on an idle machine, and stable on a busy
+    one.
+    """
     with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL) as process:
         _, code, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(code)

@@ -1,4 +1,4 @@
-"""Tapes: how small, how quick beside bare msgpack frames, and how fast they become rows.
+"""Tapes: size, write speed compared with plain msgpack frames, and speed of conversion to rows.
 
 python -m tests.bench.tape
 """
@@ -13,36 +13,36 @@ from tempfile import TemporaryDirectory
 import msgpack
 import zstandard
 
-from stumble.prices import price
+from stumble.llm.prices import compute_token_cost
 from tests.bench.conversation import conversation
 from tests.bench.target import target
-from traces import index
-from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
-from traces.relations import table
-from traces.store import Store
-from traces.tape import Writer, frames, read, seal
-from traces.tape.file import Appending
+from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
+from traces.store import rows as store_rows
+from traces.store.schema import make_relation_table
+from traces.store.trace_store import TraceStore
+from traces.tape import TapeWriter, frames, read_tape, seal_tape
+from traces.tape.append_file import AppendOnlyFile
 
 ROUNDS = 15
 SMALLER = {60: 60, 200: 200}
-"""Steps to how many times smaller than raw a sealed tape is to be."""
+"""Number of steps to the factor by which a sealed tape must be smaller than raw."""
 RUN = Trajectory(id="many", recorded_at=0.0)
 
 
 def size(steps: int, folder: Path) -> None:
-    """Print raw and stored bytes of one conversation, and what sealing costs."""
+    """Print raw and stored bytes of one conversation, and the cost of sealing."""
     exchanges = list(conversation(steps))
     took, read_in = list[float](), list[float]()
     for round in range(ROUNDS):
         path = folder / f"{steps}-{round}.tape"
-        with Writer(path, RUN) as tape:
+        with TapeWriter(path, RUN) as tape:
             for exchange in exchanges:
-                tape.exchange(exchange)
-            tape.ending(Ending(ended="final"))
+                tape.write_exchange(exchange)
+            tape.write_ending(RunEnding(ended="final"))
         open_size = path.stat().st_size
-        took.append(timed(partial(seal, path)))
-        read_in.append(timed(partial(read, path)))
-    assert list(read(path).exchanges) == exchanges, "the tape is not what was written"
+        took.append(timed(partial(seal_tape, path)))
+        read_in.append(timed(partial(read_tape, path)))
+    assert list(read_tape(path).exchanges) == exchanges, "the tape is not what was written"
     raw, sealed = sum(map(_bytes, exchanges)), path.stat().st_size
     alone = sum(len(zstandard.compress(x.request.body, 3)) for x in exchanges)
     print(
@@ -63,14 +63,14 @@ def _bytes(exchange: Exchange) -> int:
 
 
 def timed(do: Callable[[], object]) -> float:
-    """Seconds it takes."""
+    """Return the seconds of a call."""
     began = time.perf_counter()
     do()
     return time.perf_counter() - began
 
 
 def plain(exchange: Exchange) -> tuple[object, ...]:
-    """An exchange as a tuple of what it holds."""
+    """Return the contents of an exchange as a tuple."""
     asked, answer = exchange.request, exchange.response
     assert answer is not None
     return (
@@ -83,18 +83,20 @@ def plain(exchange: Exchange) -> tuple[object, ...]:
 
 
 def bare(path: Path, exchanges: Iterable[Exchange]) -> None:
-    """The least that survives a kill: length, crc, msgpack, one write each, synced alike."""
-    file = Appending(path)
+    """Write the minimum that survives a kill: length, crc, msgpack, one write each, synced
+    alike.
+    """
+    file = AppendOnlyFile(path)
     for exchange in exchanges:
-        file.append(frames.frame(1, msgpack.packb(plain(exchange))))
+        file.append(frames.encode_frame(1, msgpack.packb(plain(exchange))))
     file.close()
 
 
 def taped(path: Path, exchanges: Iterable[Exchange], *, redact: bool) -> None:
-    """A tape of these exchanges."""
-    with Writer(path, RUN, redact=redact) as tape:
+    """Write a tape of these exchanges."""
+    with TapeWriter(path, RUN, redact=redact) as tape:
         for exchange in exchanges:
-            tape.exchange(exchange)
+            tape.write_exchange(exchange)
 
 
 WRITERS: Mapping[str, Callable[[Path, Iterable[Exchange]], None]] = {
@@ -105,7 +107,7 @@ WRITERS: Mapping[str, Callable[[Path, Iterable[Exchange]], None]] = {
 
 
 def speed(name: str, exchanges: Sequence[Exchange], folder: Path) -> None:
-    """Print the pace of bare frames and of tapes, interleaved, and their ratio."""
+    """Print the rate of plain frames and of tapes, interleaved, and their ratio."""
     wall = {kind: list[float]() for kind in WRITERS}
     cpu = {kind: list[float]() for kind in WRITERS}
     for round in range(ROUNDS):
@@ -130,8 +132,8 @@ def speed(name: str, exchanges: Sequence[Exchange], folder: Path) -> None:
 
 
 def small(count: int) -> list[Exchange]:
-    """Exchanges of 2 KB that have little in common."""
-    text = Path(index.__file__).read_bytes()
+    """Return exchanges of 2 KB with little in common."""
+    text = Path(store_rows.__file__).read_bytes()
     out = []
     for seq in range(count):
         at = seq * 37 % 4000
@@ -144,18 +146,18 @@ def small(count: int) -> list[Exchange]:
 
 
 def ingest(folder: Path, count: int = 20_000) -> None:
-    """Print how many exchanges of 2 KB a second become rows with all columns."""
+    """Print the rate at which exchanges of 2 KB become rows with all columns, per second."""
     path = folder / "many.tape"
-    with Writer(path, RUN) as tape:
+    with TapeWriter(path, RUN) as tape:
         for exchange in small(count):
-            tape.exchange(exchange)
-        tape.ending(Ending(ended="final"))
+            tape.write_exchange(exchange)
+        tape.write_ending(RunEnding(ended="final"))
     rates = []
     for _ in range(5):
         began = time.perf_counter()
-        rows = index.rows(read(path), None, price)
-        tables = {name: table(name, found) for name, found in rows.items() if found}
-        Store(folder / "store").write("many", tables)
+        rows = store_rows.build_tape_rows(read_tape(path), None, compute_token_cost)
+        tables = {name: make_relation_table(name, found) for name, found in rows.items() if found}
+        TraceStore(folder / "store").write("many", tables)
         rates.append(count / (time.perf_counter() - began))
     target("ingest of 2 KB exchanges, all columns", median(rates), "exchanges/s", least=30_000)
 

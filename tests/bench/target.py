@@ -1,7 +1,6 @@
-"""One line per target: what was measured, what it may be at most or at least, and whether it is.
+"""One line per target: the measured value, its limit, and whether it is met.
 
-Each bench prints its lines as rows of a table, so that `python -m tests.bench` has only to
-collect them.
+Each benchmark prints its lines as rows of a table, which `python -m tests.bench` collects.
 """
 
 ROW = "| "
@@ -15,7 +14,7 @@ def target(
     most: float | None = None,
     least: float | None = None,
 ) -> bool | None:
-    """Print the row of one target; returns whether it is met, None where it was not measured."""
+    """Print the row of one target; return whether it is met, None if it was not measured."""
     met = None
     if figure is not None:
         met = (most is None or figure <= most) and (least is None or figure >= least)

@@ -1,9 +1,9 @@
-"""What the tee adds to a call of a stdio MCP server and to its start, with a run that records.
+"""Latency that the tee adds to a call of a stdio MCP server and to its start, in a recorded run.
 
     python -m tests.bench.tee
 
-A client in this process asks a small server for its own text, once directly and once through
-the tee; the run, in a process of its own, writes a tape with redaction on. Rounds alternate.
+A client in this process requests a small server's text, once directly and once through the tee; the
+run, in a separate process, writes a tape with redaction on. Rounds alternate.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from recorder.loop import run
-from recorder.stdio import listening
+from recorder.event_loop import run_event_loop
+from recorder.mcp.stdio import serve_tees
 from tests.bench.target import target
-from traces.conversation import Watch
+from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import Writer
-from traces.taps import Taps
+from traces.tape import TapeWriter
+from traces.taps import TapChain
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER = [sys.executable, "-I", "-S", str(ROOT / "tests" / "mcp_server.py")]
-TEE = [sys.executable, "-I", "-S", str(ROOT / "recorder" / "tee.py")]
+SERVER = [sys.executable, "-I", "-S", str(ROOT / "tests" / "support" / "servers" / "mcp_server.py")]
+TEE = [sys.executable, "-I", "-S", str(ROOT / "recorder" / "mcp" / "tee.py")]
 SIZES = (100, 1_000, 100_000)
 CALLS, ROUNDS, STARTS = 300, 7, 15
 
@@ -35,14 +35,14 @@ CALLS, ROUNDS, STARTS = 300, 7, 15
 def record(folder: Path) -> None:
     async def main() -> None:
         trajectory = Trajectory(id="bench", recorded_at=time.time())
-        with Writer(folder / "bench.tape", trajectory) as tape:
-            taps = Taps((Watch(), tape))
+        with TapeWriter(folder / "bench.tape", trajectory) as tape:
+            taps = TapChain((ConversationTap(), tape))
             path = folder / "run"
-            async with listening(taps, path, began=time.monotonic(), seqs=itertools.count()):
+            async with serve_tees(taps, path, began=time.monotonic(), seqs=itertools.count()):
                 (folder / "ready").touch()
                 await asyncio.sleep(600)
 
-    run(main())
+    run_event_loop(main())
 
 
 class Client:

@@ -1,9 +1,9 @@
-"""A whole `stumble replay` beside the agent alone: the practice agent, 22 calls, 45 requests.
+"""A complete `stumble replay` compared with the agent alone: practice agent, 22 calls, 45 requests.
 
     python -m tests.bench.whole [ROUNDS]
 
-The agent alone asks the practice model and the shop; replayed, it asks neither. Both in turns;
-what is shown is the median of the differences. `--times 10` is ten agents and one start-up.
+The agent alone uses the practice model and the shop; replayed, it uses neither. Both alternate; the
+median of the differences is shown. `--times 10` is ten agents and one start-up.
 """
 
 import os
@@ -17,7 +17,10 @@ from tempfile import TemporaryDirectory
 
 from tests.bench.installed import UNCOMPILED
 from tests.bench.target import target
-from tests.shop import Shop, shop
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
 
 ROUNDS, TIMES = 9, 10
 MODEL = "practice/verifies"
@@ -25,7 +28,7 @@ STUMBLE = str(Path(sys.executable).with_name("stumble"))
 
 
 def took(command: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> tuple[float, float]:
-    """Seconds that a command takes, and of processor time, its own and of all it starts."""
+    """Return wall seconds and processor seconds of a command, including its children."""
     began = time.perf_counter()
     with subprocess.Popen(
         command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -40,7 +43,7 @@ def took(command: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> tupl
 
 
 def rounds(world: Shop, count: int) -> None:
-    """Everything, so many times and once more to warm up."""
+    """Run all `count` times and once more to warm up."""
     agent, kept = world.agent(MODEL), world.environment()
     kept.pop(UNCOMPILED, None)
     tools, model = (host.partition("=")[2] for host in world.hosts)

@@ -6,10 +6,10 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-from stumble.cli import cli
-from tests.pipelines import stored
-from tests.shop import Said
-from tests.support.browser import tab
+from stumble.cli.app import cli
+from tests.support.headless_browser import tab
+from tests.support.practice_shop import Said
+from tests.support.stores.pipeline_runs import stored
 
 AGENTS = ("model-a (shop/agent)", "starter", "model-b (other)")
 

@@ -1,6 +1,6 @@
 """Five agents that others wrote: each is recorded, forked, and replayed without the network.
 
-All of them do one task (scenarios/practice/workspace.py) in a folder with two files. The model
+All of them do one task (scenarios/practice/tasks/files.py) in a folder with two files. The model
 is scripted and knows its own answers, so what was recorded is held against the provider's log.
 Not tried here: a real provider. What these agents ask only of one (thinking blocks, prompt
 caches, tools that a provider runs) is not in these tapes.
@@ -14,16 +14,26 @@ from shutil import rmtree
 
 import pytest
 
-from scenarios.practice.shell import parse, verify
-from scenarios.practice.workspace import WORKSPACE_TASKS
-from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered, turns
-from tests.support.clients import CLIENTS
-from tests.workplace import LIMIT, TASK, Workplace, workplace
-from traces.dialects import lens
-from traces.encoding import plain
+from scenarios.practice.tasks.files import WORKSPACE_TASKS
+from scenarios.practice.tasks.shell import parse_shell_result, verify_shell_task
+from tests.support.agents.client_table import CLIENTS
+from tests.support.agents.third_party_agents import (
+    LIMIT,
+    TASK,
+    Workplace,
+    workplace,
+)
+from tests.support.servers.provider_log import (
+    asks,
+    folds_the_retry,
+    holds_what_the_provider_answered,
+    turns,
+)
+from traces.bodies.content_encoding import decode_content
+from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.dialects import find_dialect
 from traces.model import Injection
-from traces.story import Story, tell
-from traces.tape import Tape, read
+from traces.tape import Tape, read_tape
 
 AGENTS = ("claude-code", "codex", "codex-http", "mini-swe-agent", "openai3", "pydantic-ai")
 
@@ -56,9 +66,9 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     options = ("-o", str(place.tape), *place.hosts, *place.agent.record)
     said = place.stumble("record", *options)
     assert said.code == 0, said.err
-    tape = read(place.tape)
-    told = tell(tape)
-    assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
+    tape = read_tape(place.tape)
+    told = derive_tape_steps(tape)
+    assert {placed.kind for placed in told.contexts.values()} <= {"model", "other"}
     holds_what_the_provider_answered(place.shop, tape, told)
     tells_the_tools_as_they_ran(place, told)
     folds_the_retry(told)
@@ -70,7 +80,7 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     stays_told(faulted, injection)
     wrong = believed(injection)
     assert wrong != "233511"
-    assert ends(tell(faulted)) == (wrong, f"stock {wrong}")
+    assert ends(derive_tape_steps(faulted)) == (wrong, f"stock {wrong}")
 
     unnamed(tape, faulted)
     struck_at_the_model(place)
@@ -81,7 +91,7 @@ def test_an_agent_is_recorded_forked_and_replayed(place: Workplace) -> None:
     assert said.code == 0, said.err
     assert ", 0 upstream, 0 diverged" in said.err
     copy = Path(said.err.partition("the copy is in ")[2].partition("\n")[0])
-    assert verify(copy, TASK).passed
+    assert verify_shell_task(copy, TASK).passed
     assert stood(place.folder) == before, "the folder itself is untouched"
     rmtree(copy.parent)
 
@@ -91,9 +101,9 @@ def stood(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
-def tells_the_tools_as_they_ran(place: Workplace, told: Story) -> None:
+def tells_the_tools_as_they_ran(place: Workplace, told: DerivedSteps) -> None:
     """Each call has its result, whatever ran first, and none of them went over the network."""
-    uses = [use for use in told.uses if "COMPLETE_TASK" not in use.arguments]
+    uses = [use for use in told.tool_uses if "COMPLETE_TASK" not in use.arguments]
     assert {(use.tool, use.place) for use in uses} == {(place.agent.tool, "local")}
     assert len(uses) == len(COMMANDS)
     assert all(command in use.arguments for use, command in zip(uses, COMMANDS, strict=True))
@@ -107,21 +117,21 @@ def tells_the_tools_as_they_ran(place: Workplace, told: Story) -> None:
     assert uses[1].step == uses[2].step, "these two were called together"
 
 
-def printed(told: Story, nth: int) -> str:
+def printed(told: DerivedSteps, nth: int) -> str:
     """What the nth command printed, without what the agent says about it."""
-    shown = parse(told.uses[nth].result or "")
+    shown = parse_shell_result(told.tool_uses[nth].result or "")
     assert shown is not None
     return str(shown["output"]).strip()
 
 
-def ends(told: Story) -> tuple[str, str]:
+def ends(told: DerivedSteps) -> tuple[str, str]:
     """The sum that the model had written, and what was in the file when it looked."""
-    written = re.search(r"echo stock (\d+) >", told.uses[4].arguments)
+    written = re.search(r"echo stock (\d+) >", told.tool_uses[4].arguments)
     assert written is not None
     return written[1], printed(told, 5)
 
 
-def forked(place: Workplace) -> tuple[Story, Tape, Injection]:
+def forked(place: Workplace) -> tuple[DerivedSteps, Tape, Injection]:
     """A sham and a lie at the same call."""
     where = ("--where", f"tool={place.agent.tool}", "--nth", str(CAT_NORTH))
     options = (*where, "--jobs", "1", *place.hosts, "--json")
@@ -130,10 +140,13 @@ def forked(place: Workplace) -> tuple[Story, Tape, Injection]:
     result = said.json
     assert (result["fired"], result["consumed"], result["diverged"]) == (1, True, [])
     tapes = Path(result["tape"]).parent
-    sham, faulted = read(tapes / f"{result['twins'][0]['run']}.tape"), read(Path(result["tape"]))
+    sham, faulted = (
+        read_tape(tapes / f"{result['twins'][0]['run']}.tape"),
+        read_tape(Path(result["tape"])),
+    )
     assert [each.sham for each in sham.injections] == [True]
     (injection,) = faulted.injections
-    return tell(sham), faulted, injection
+    return derive_tape_steps(sham), faulted, injection
 
 
 WORDS = re.compile(rb"(?i)stumbl|inject|(?<![a-z])fault|chaos|nemesis|\bsham\b|mutat|tamper")
@@ -144,7 +157,7 @@ def unnamed(tape: Tape, faulted: Tape) -> None:
     """What came to the agent, headers and all, names us no more than the live world does."""
     for each in (tape, faulted):
         for answer in (x.response for x in each.exchanges if x.response is not None):
-            body = plain(answer.headers, answer.body)
+            body = decode_content(answer.headers, answer.body)
             said = repr((answer.headers, answer.trailers, answer.reason)).encode()
             assert WORDS.search(said + (answer.body if body is None else body)) is None
 
@@ -156,24 +169,28 @@ def struck_at_the_model(place: Workplace) -> None:
     said = place.stumble("fork", str(place.tape), "--fault", fault, *options)
     result = said.json
     assert (result["fired"], result["diverged"]) == (1, []), said.err
-    struck = read(Path(result["tape"]))
+    struck = read_tape(Path(result["tape"]))
     (injection,) = struck.injections
     got = next(x for x in struck.exchanges if x.seq == injection.seq)
     assert got.response is not None
     assert (got.answered_by, got.response.body) == ("fault", injection.mutated)
     assert result["consumed"] is False, "its client tried again, and the agent never saw it"
-    assert ends(tell(struck)) == ("233511", "stock 233511")
+    assert ends(derive_tape_steps(struck)) == ("233511", "stock 233511")
 
 
 def stays_told(faulted: Tape, injection: Injection) -> None:
     """Each later request forwards the same struck text; the agent itself keeps the true one."""
     told, held = list[bytes](), list[bytes]()
     for exchange in faulted.exchanges:
-        dialect = lens(exchange.request)
+        dialect = find_dialect(exchange.request)
         if exchange.seq < injection.seq or dialect is None:
             continue
         for body, texts in ((exchange.forwarded.body, told), (exchange.request.body, held)):
-            found = (each for each in dialect.results(body) if each.call_id == injection.call_id)
+            found = (
+                each
+                for each in dialect.read_tool_results(body)
+                if each.call_id == injection.call_id
+            )
             texts += [each.text.encode() for each in found]
     struck = next(x for x in faulted.exchanges if x.seq == injection.seq)
     # Over a WebSocket a result is sent once, and the provider keeps it.
@@ -184,7 +201,7 @@ def stays_told(faulted: Tape, injection: Injection) -> None:
 
 def believed(injection: Injection) -> str:
     """The sum for a model that takes the struck text for true."""
-    shown = parse((injection.mutated or b"").decode())
+    shown = parse_shell_result((injection.mutated or b"").decode())
     assert shown is not None
     figures = f"{shown['output']}\n{TASK.start['south.txt']}"
     return str(sum(map(int, re.findall(r"(\d+)$", figures, re.MULTILINE))))
@@ -196,12 +213,12 @@ def test_helpers_that_work_at_once_and_a_title_have_lanes_of_their_own(tmp_path:
         place.task = WORKSPACE_TASKS["work-lead"]
         said = place.stumble("record", "-o", str(place.tape), *place.hosts)
         assert said.code == 0, said.err
-        told = tell(read(place.tape))
-        lanes: dict[int, list[str]] = {step.lane: [] for step in told.turns}
-        for use in told.uses:
+        told = derive_tape_steps(read_tape(place.tape))
+        lanes: dict[int, list[str]] = {step.lane: [] for step in told.agent_steps}
+        for use in told.tool_uses:
             lanes[use.lane].append(use.tool)
         assert sorted(lanes.values()) == [[], ["Agent", "Agent", "Bash"], ["Bash"], ["Bash"]]
-        reports = [use.result or "" for use in told.uses if use.tool == "Agent"]
+        reports = [use.result or "" for use in told.tool_uses if use.tool == "Agent"]
         assert ["155534" in reports[0], "77977" in reports[1]] == [True, True]
 
         place.shop.stop("model")
@@ -217,7 +234,7 @@ def test_a_key_in_the_prompt_does_not_hide_the_call(tmp_path: Path) -> None:
         place.task = replace(TASK, prompt=f"{TASK.prompt}My key is {key}, keep it secret.\n")
         said = place.stumble("record", "-o", str(place.tape), *place.hosts)
         assert said.code == 0, said.err
-        assert all(key.encode() not in x.request.body for x in read(place.tape).exchanges)
+        assert all(key.encode() not in x.request.body for x in read_tape(place.tape).exchanges)
         *_, injection = forked(place)
         assert injection.tool == "bash"
 
@@ -250,16 +267,16 @@ def test_helpers_of_claude_code_are_live_where_the_fork_reaches_them(
             "fork", str(place.tape), "--fault", "digit", *where, *place.hosts, "--json"
         )
         assert (said.json["fired"], said.json["diverged"], said.json["missed"]) == (1, [], [])
-    tape = read(Path(said.json["tape"]))
-    told = tell(tape)
+    tape = read_tape(Path(said.json["tape"]))
+    told = derive_tape_steps(tape)
     (injection,) = tape.injections
-    lanes: dict[int, list[str]] = {use.lane: [] for use in told.uses}
+    lanes: dict[int, list[str]] = {use.lane: [] for use in told.tool_uses}
     for x in tape.exchanges:
-        lane = told.placed[x.seq].lane
+        lane = told.contexts[x.seq].lane
         if lane in lanes and asks(x.request):
             lanes[lane].append("cascade" if x.cascade else x.answered_by)
-    lead = next(use.lane for use in told.uses if use.tool == "Agent")
-    struck = next(use.lane for use in told.uses if use.call_id == injection.call_id)
+    lead = next(use.lane for use in told.tool_uses if use.tool == "Agent")
+    struck = next(use.lane for use in told.tool_uses if use.call_id == injection.call_id)
     names = {lane: "other" for lane in lanes} | {struck: "helper", lead: "lead"}
     if struck == lead:
         names = {lane: "lead" if lane == lead else "helper" for lane in lanes}

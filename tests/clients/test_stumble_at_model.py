@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import shop
-from tests.workplace import LIMIT, Workplace, workplace
-from traces.story import tell
-from traces.tape import Tape, read
+from tests.support.agents.third_party_agents import (
+    LIMIT,
+    Workplace,
+    workplace,
+)
+from tests.support.practice_shop import shop
+from traces.conversation.derived_steps import derive_tape_steps
+from traces.tape import Tape, read_tape
 
 pytestmark = pytest.mark.timeout(LIMIT * 4)
 
@@ -36,7 +40,7 @@ def struck(place: Workplace, *more: str) -> tuple[dict[str, object], Tape]:
         "fork", str(place.tape), *fault, *more, "--twins", "0", *place.hosts, "--json"
     )
     found = json.loads(said.out.splitlines()[-1])
-    return found, read(Path(found["tape"]))
+    return found, read_tape(Path(found["tape"]))
 
 
 def test_a_retry_of_the_sdk_is_absorbed_and_what_outlasts_it_is_consumed(place: Workplace) -> None:
@@ -64,7 +68,7 @@ def test_a_retry_of_the_sdk_is_absorbed_and_what_outlasts_it_is_consumed(place: 
 
 def attempts(tape: Tape, seq: int) -> list[tuple[str, int]]:
     """Who answered each attempt of a turn, and with what."""
-    placed = tell(tape).placed
+    placed = derive_tape_steps(tape).contexts
     tries = [x for x in tape.exchanges if seq in (x.seq, placed[x.seq].attempt_of)]
     return [(x.answered_by, x.response.status if x.response else 0) for x in tries]
 
@@ -76,7 +80,7 @@ def test_a_live_run_is_struck_at_the_model(tmp_path: Path) -> None:
             "--at", "model", "--nth", "2", "--", *world.agent("practice/retries", "--stream"),
         )  # fmt: skip
         asked = world.asked()
-    tape = read(tmp_path / "a.tape")
+    tape = read_tape(tmp_path / "a.tape")
     (injection,) = tape.injections
     assert "struck an answer at model with cut" in said.err
     second = next(x for x in tape.exchanges if x.seq == injection.seq)
@@ -109,7 +113,7 @@ def test_a_real_agent_is_told_in_its_own_dialect_and_its_retry_is_folded(
         found = json.loads(said.out.splitlines()[-1])
     assert (found["fired"], found["unreached_reason"]) == (1, "absorbed"), said.err
     assert found["agent_exit"] == 0
-    tape = read(Path(found["tape"]))
+    tape = read_tape(Path(found["tape"]))
     (injection,) = tape.injections
     first, again = attempts(tape, injection.seq)
     assert (first[0], again) == ("fault", ("live", 200))
@@ -117,4 +121,4 @@ def test_a_real_agent_is_told_in_its_own_dialect_and_its_retry_is_folded(
     assert struck.transport == transport
     assert struck.response is not None
     assert struck.response.body.startswith(says)
-    assert tell(tape).placed[injection.seq].offers
+    assert derive_tape_steps(tape).contexts[injection.seq].offers

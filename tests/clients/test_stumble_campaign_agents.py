@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import CLIENTS
-from tests.workplace import HOSTS, LIMIT, Workplace, workplace
-from traces.store import Store
+from tests.support.agents.client_table import CLIENTS
+from tests.support.agents.third_party_agents import (
+    HOSTS,
+    LIMIT,
+    Workplace,
+    workplace,
+)
+from traces.store.trace_store import TraceStore
 
 NAMES = ("claude-code", "openai3")
 
@@ -53,7 +58,7 @@ def test_real_agents_are_struck_and_judged(places: list[Workplace]) -> None:
     said = places[0].shop.stumble("campaign", str(file), "--json", env=env, timeout=LIMIT * 4)
     assert said.json["finished"], said.err
     assert said.code == 5, "two traces are too few for an interval"
-    with Store(folder / ".stumble").connect() as sql:
+    with TraceStore(folder / ".stumble").connect() as sql:
         runs = sql.execute(
             """SELECT condition, count(*), count(DISTINCT parent_id), count(*) FILTER (passed)
             FROM trajectories WHERE campaign = 'agents' AND source = 'fork'

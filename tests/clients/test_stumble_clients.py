@@ -13,19 +13,31 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from scenarios.practice import elsewhere
-from scenarios.practice.shell import ShellTask, verify
-from scenarios.practice.spoken import STOCK
-from tests.file_server import file_server
-from tests.provider_log import asks, folds_the_retry, holds_what_the_provider_answered
-from tests.support.clients import CLIENTS, Client
-from tests.workplace import LIMIT, Workplace, certificate, workplace
-from traces.dialects import lens
+from scenarios.practice.tasks import network
+from scenarios.practice.tasks.shell import ShellTask, verify_shell_task
+from scenarios.practice.tasks.text_only import STOCK_LINE
+from tests.support.agents.client_table import (
+    CLIENTS,
+    Client,
+)
+from tests.support.agents.third_party_agents import (
+    LIMIT,
+    Workplace,
+    certificate,
+    workplace,
+)
+from tests.support.servers.file_server import file_server
+from tests.support.servers.provider_log import (
+    asks,
+    folds_the_retry,
+    holds_what_the_provider_answered,
+)
+from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.dialects import find_dialect
 from traces.model import Exchange
-from traces.story import Story, tell
-from traces.tape import Tape, read
+from traces.tape import Tape, read_tape
 
-TASK = elsewhere.FETCHING
+TASK = network.FETCH_TASK
 COMMANDS = ("curl", "fetch.py", "git clone", "cat east/east.txt", "cat east/west.txt")
 REPLAYED = re.compile(r"(\d+) answered from the tape, 0 upstream, 0 diverged")
 
@@ -46,9 +58,9 @@ def test_a_client_is_recorded_and_replayed(name: str, files: str, tmp_path: Path
         place.task, place.elsewhere = TASK, (files,)
         said = place.stumble("record", "-o", str(place.tape), *place.hosts, *place.agent.record)
         assert said.code == 0, said.err
-        assert verify(place.folder, TASK).passed
-        tape = read(place.tape)
-        told = tell(tape)
+        assert verify_shell_task(place.folder, TASK).passed
+        tape = read_tape(place.tape)
+        told = derive_tape_steps(tape)
         holds_what_the_provider_answered(place.shop, tape, told)
         speaks_as_the_table_says(place, tape)
         folds_the_retry(told)
@@ -64,7 +76,7 @@ def test_a_client_is_recorded_and_replayed(name: str, files: str, tmp_path: Path
 SAYING = ShellTask(
     id="say-stock",
     prompt="Write stock.txt with what there is in stock.\ntask: say-stock\n",
-    files={"stock.txt": STOCK},
+    files={"stock.txt": STOCK_LINE},
     plan=(),
 )
 
@@ -75,13 +87,13 @@ def test_aider_which_has_no_tools_is_recorded_and_replayed(tmp_path: Path) -> No
         place.task = SAYING
         said = place.stumble("record", "-o", str(place.tape), *place.hosts)
         assert said.code == 0, said.err
-        assert verify(place.folder, SAYING).passed
-        tape = read(place.tape)
-        told = tell(tape)
+        assert verify_shell_task(place.folder, SAYING).passed
+        tape = read_tape(place.tape)
+        told = derive_tape_steps(tape)
         holds_what_the_provider_answered(place.shop, tape, told)
         speaks_as_the_table_says(place, tape)
         folds_the_retry(told)
-        assert {placed.kind for placed in told.placed.values()} <= {"model", "other"}
+        assert {placed.kind for placed in told.contexts.values()} <= {"model", "other"}
 
         place.shop.stop("model")
         said = place.stumble("replay", str(place.tape))
@@ -100,7 +112,7 @@ def speaks_as_the_table_says(place: Workplace, tape: Tape) -> None:
 
 
 def dialect_of(exchange: Exchange) -> str | None:
-    found = lens(exchange.request)
+    found = find_dialect(exchange.request)
     return found.NAME if found else None
 
 
@@ -111,9 +123,9 @@ def _streamed(exchange: Exchange) -> bool:
     )
 
 
-def tells_what_the_shell_was_told(place: Workplace, told: Story) -> None:
+def tells_what_the_shell_was_told(place: Workplace, told: DerivedSteps) -> None:
     """Each call has its result; the first two were asked for together."""
-    uses = [use for use in told.uses if "COMPLETE_TASK" not in use.arguments]
+    uses = [use for use in told.tool_uses if "COMPLETE_TASK" not in use.arguments]
     uses = [use for use in uses if use.tool != "final_answer"]
     assert {use.tool for use in uses} == {place.agent.tool}
     expected = (*COMMANDS, "echo stock 276702", "cat stock.txt")
@@ -125,17 +137,17 @@ def tells_what_the_shell_was_told(place: Workplace, told: Story) -> None:
         assert {use.result for use in uses[:2]} == {None}
         together = {}
     for name, result in {**together, "east.txt": east}.items():
-        assert all(line in result for line in elsewhere.FILES[name].splitlines())
+        assert all(line in result for line in network.SERVED_FILES[name].splitlines())
     assert "No such file" in west
     assert "stock 276702" in stock
     assert uses[0].step == uses[1].step
 
 
-def holds_what_the_shell_fetched(tape: Tape, told: Story) -> None:
+def holds_what_the_shell_fetched(tape: Tape, told: DerivedSteps) -> None:
     """What is no model call is a fetch of the shell, or known noise."""
-    kinds = {x.seq: told.placed[x.seq].kind for x in tape.exchanges}
+    kinds = {x.seq: told.contexts[x.seq].kind for x in tape.exchanges}
     tools = [x for x in tape.exchanges if kinds[x.seq] == "tool"]
-    assert {urlsplit(x.request.url).hostname for x in tools} == {elsewhere.HOST}
+    assert {urlsplit(x.request.url).hostname for x in tools} == {network.FILES_HOST}
     paths = {urlsplit(x.request.url).path for x in tools if x.response and x.response.status == 200}
     assert {"/north.txt", "/south.txt", "/east.git/info/refs", "/east.git/HEAD"} <= paths
     assert set(kinds.values()) <= {"model", "tool", "other"}
@@ -168,6 +180,6 @@ def test_a_client_that_trusts_only_its_own_is_named_in_the_summary_and_on_the_ta
     assert warned[0].startswith("warning: nothing was seen of api.openai.com: ")
     assert "does the agent pin certificates" in warned[0]
     assert "stumble doctor" in warned[-1]
-    ending = read(place.tape).ending
+    ending = read_tape(place.tape).ending
     assert ending is not None
     assert ending.detail == warned[0].removeprefix("warning: ")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.agents import LOCKS, environment, npm_agent
-from tests.shop import Said
+from tests.support.practice_shop import Said
 from traces.dialects import mcp
-from traces.tape import read
+from traces.tape import read_tape
 
 LIMIT = 120.0
 SAID = [True, "Echo: hello", "The sum of 23 and 42 is 65."]
@@ -69,7 +69,7 @@ def stumble(folder: Path, *words: str) -> Said:
 
 def called(tape: Path) -> list[str]:
     """The tools that were called, each answered."""
-    exchanges = [(x, mcp.message(x.request)) for x in read(tape).exchanges]
+    exchanges = [(x, mcp.read_client_message(x.request)) for x in read_tape(tape).exchanges]
     calls = [x for x, said in exchanges if said is not None and said.method == "tools/call"]
     assert all(x.response is not None and x.error is None for x in calls)
     return [str(json.loads(x.request.body)["params"]["name"]) for x in calls]

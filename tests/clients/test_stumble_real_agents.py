@@ -8,11 +8,15 @@ from shutil import rmtree
 
 import pytest
 
-from scenarios.practice.shell import SHELL_TASKS, verify
+from scenarios.practice.tasks.shell import SHELL_TASKS, verify_shell_task
 from tests.agents import environment
-from tests.shop import Said, Shop, shop
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+    shop,
+)
 from traces.dialects import openai_chat
-from traces.tape import read
+from traces.tape import read_tape
 
 LIMIT = 300.0
 """Seconds for a fork of an agent that takes 5 s to start, on a busy machine."""
@@ -49,7 +53,7 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
     recorded = stumble(world, "record", "-o", "mini.tape", *world.host_options(), "--", *agent)
     assert recorded.code == 0, recorded.err
     logged = len(world.asked())
-    tape = read(world.folder / "mini.tape")
+    tape = read_tape(world.folder / "mini.tape")
     assert len([x for x in tape.exchanges if x.request.url.endswith("completions")]) == logged
 
     steps = stumble(world, "show", "mini.tape", "--json").json
@@ -57,7 +61,8 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
     assert {(call["tool"], call["place"]) for call in calls} == {("bash", "local")}
     nth = next(n for n, call in enumerate(calls, 1) if '"cat ' in call["arguments"])
 
-    clean = f"{sys.executable} {Path(__file__).parents[1] / 'clean_folder.py'} {world.folder}"
+    script = Path(__file__).parents[1] / "support" / "agents" / "clean_folder.py"
+    clean = f"{sys.executable} {script} {world.folder}"
     said = stumble(
         world, "fork", "mini.tape", "--fault", "digit", "--where", "tool=bash", "--nth", str(nth),
         "--twins", "3", "--reset", clean, "--keep-workspace", *world.host_options(), "--json", "--",
@@ -67,7 +72,7 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
     result = json.loads(said.out.splitlines()[-1])
     assert (result["fired"], result["consumed"]) == (1, True)
 
-    faulted = read(Path(result["tape"]))
+    faulted = read_tape(Path(result["tape"]))
     (injection,) = faulted.injections
     assert (injection.place, injection.tool) == ("model-boundary", "bash")
     assert injection.original is not None
@@ -76,7 +81,7 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
         found.text.encode()
         for x in faulted.exchanges
         if x.seq >= injection.seq and x.request.url.endswith("completions")
-        for found in openai_chat.results(x.forwarded.body)
+        for found in openai_chat.read_tool_results(x.forwarded.body)
         if found.call_id == injection.call_id
     ]
     assert len(told) >= 3
@@ -85,12 +90,12 @@ def test_a_lie_about_a_local_command_reaches_the_model_and_stays_told(world: Sho
         found.text.encode()
         for x in faulted.exchanges
         if x.seq >= injection.seq and x.request.url.endswith("completions")
-        for found in openai_chat.results(x.request.body)
+        for found in openai_chat.read_tool_results(x.request.body)
         if found.call_id == injection.call_id
     ]
     assert set(held) == {injection.original}
     *_, copy = result["kept_workspaces"]
-    end = verify(Path(copy), SHELL_TASKS["shell-sum"])
+    end = verify_shell_task(Path(copy), SHELL_TASKS["shell-sum"])
     assert end.passed is False, "the last run was told a lie and believed it"
     for kept in result["kept_workspaces"]:
         rmtree(Path(kept).parent)

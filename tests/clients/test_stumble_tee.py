@@ -13,12 +13,19 @@ from pathlib import Path
 import pytest
 
 from tests.agents import npm_agent
-from tests.scripted_model import CALL_ID, Script, serving
-from tests.tees import ROOT, SMALL
-from traces.story import tell
-from traces.tape import Tape, read
+from tests.support.agents.mcp_tee_client import (
+    ROOT,
+    SMALL,
+)
+from tests.support.servers.scripted_model import (
+    CALL_ID,
+    Script,
+    serving,
+)
+from traces.conversation.derived_steps import derive_tape_steps
+from traces.tape import Tape, read_tape
 
-AGENT = (sys.executable, str(ROOT / "tests" / "mcp_agent.py"))
+AGENT = (sys.executable, str(ROOT / "tests" / "support" / "agents" / "mcp_agent.py"))
 STUMBLE = (sys.executable, "-m", "stumble")
 LIMIT = 200.0
 
@@ -109,7 +116,7 @@ def test_without_a_run_a_session_has_a_tape_of_its_own_and_says_so_once(desk: De
     (path,) = (desk.folder / ".stumble" / "tapes").glob("*.tape")
     assert str(path) in said[0]
     until = time.monotonic() + 60
-    while (tape := read(path)).ending is None and time.monotonic() < until:
+    while (tape := read_tape(path)).ending is None and time.monotonic() < until:
         time.sleep(0.02)
     assert tape.ending
     assert (tape.ending.ended, tape.ending.exit_code) == ("final", 0)
@@ -134,7 +141,7 @@ def test_a_killed_client_leaves_a_tape_that_says_so(desk: Desk) -> None:
         tee.send_signal(signal.SIGKILL)
         tee.wait()
         until = time.monotonic() + 60
-        while (tape := read(path)).ending is None and time.monotonic() < until:
+        while (tape := read_tape(path)).ending is None and time.monotonic() < until:
             time.sleep(0.02)
     assert tape.ending
     assert (tape.ending.ended, tape.ending.detail) == ("harness", "the tee was killed")
@@ -158,7 +165,7 @@ def test_claude_code_calls_its_stdio_server_through_the_tee_unknowingly(desk: De
         struck = desk.run(*STUMBLE, "record", "-o", "b.tape", *strike, "--", *agent, env=env)
     assert said[0] == 0, said
     assert "struck mcp__small__echo at mcp with hang" in struck[2]
-    assert progress(read(desk.folder / "b.tape")) == [0, 1]
+    assert progress(read_tape(desk.folder / "b.tape")) == [0, 1]
     assert json.loads(config.read_text())["mcpServers"] == settings
     assert called(desk) == ("mcp", "id", "value 4711")
     meta = json.loads(call_of(desk))["params"]["_meta"]
@@ -195,7 +202,7 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
 
 def progress(tape: Tape) -> list[int]:
     """How far a server said it was, in a call that the model was told timed out."""
-    (use,) = tell(tape).uses
+    (use,) = derive_tape_steps(tape).tool_uses
     assert (use.result, use.is_error) == ("MCP error -32001: Request timed out", True)
     (start,) = [x.response for x in tape.exchanges if x.request.method == "START" and x.response]
     return [json.loads(chunk.data)["params"]["progress"] for chunk in start.chunks]
@@ -212,6 +219,6 @@ def called(desk: Desk) -> tuple[str, str, str]:
 
 def call_of(desk: Desk) -> bytes:
     """The one message that calls a tool."""
-    tape = read(desk.folder / "a.tape")
+    tape = read_tape(desk.folder / "a.tape")
     (body,) = [x.request.body for x in tape.exchanges if b"tools/call" in x.request.body]
     return body

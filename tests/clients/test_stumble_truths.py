@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.practice.shell import SHELL_TASKS
+from scenarios.practice.tasks.shell import SHELL_TASKS
 from tests.agents import environment
-from tests.shop import Said, Shop, shop
-from tests.tees import SMALL
+from tests.support.agents.mcp_tee_client import SMALL
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+    shop,
+)
 
 LIMIT = 240.0
 RETRIES = "practice/retries"

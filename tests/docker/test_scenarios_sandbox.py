@@ -13,15 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.sandbox import engine, images, opening
-from scenarios.sandbox.allow import near
-from scenarios.sandbox.confined import confined
-from scenarios.sandbox.docked import docked
-from scenarios.sandbox.opening import ours
-from scenarios.sandbox.reach import tried
-from scenarios.sandbox.values import Bounds, Mount, Order, Ran, Sandbox
-from tests.boxes import image, on_loop, order, said
-from tests.recorder_wire import Notes, recording, reset, says, server_tls, serving
+from sandbox import factory
+from sandbox.docker import engine, images
+from sandbox.docker.docker_sandbox import open_docker_sandbox
+from sandbox.egress.allowlist import is_internal_address
+from sandbox.egress.egress_check import try_egress_routes
+from sandbox.factory import list_agent_mounts
+from sandbox.process_sandbox import open_process_sandbox
+from sandbox.types import Sandbox, SandboxLimits, SandboxMount, SandboxResult, SandboxSpec
+from tests.support.servers.docker_sandboxes import (
+    image,
+    on_loop,
+    order,
+    said,
+)
+from tests.support.servers.raw_servers import (
+    Notes,
+    recording,
+    reset,
+    says,
+    server_tls,
+    serving,
+)
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 FLOOD = 200 << 20
@@ -29,10 +42,10 @@ ROOM = Path(engine.__file__).parents[1]
 KINDS = ("entered", "bridged", "process")
 
 
-def opened(kind: str, order: Order) -> AbstractAsyncContextManager[Sandbox]:
+def opened(kind: str, order: SandboxSpec) -> AbstractAsyncContextManager[Sandbox]:
     if kind == "process":
-        return confined(order)
-    return docked(order, image=image(), bridge=kind == "bridged")
+        return open_process_sandbox(order)
+    return open_docker_sandbox(order, image=image(), bridge=kind == "bridged")
 
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -43,7 +56,7 @@ both = pytest.mark.parametrize("kind", ["entered", "process"])
 def test_nothing_is_reached_past_the_relay(tmp_path: Path, kind: str) -> None:
     async def main() -> None:
         async with opened(kind, order(tmp_path)) as box:
-            ways = await tried(box, tmp_path)
+            ways = await try_egress_routes(box, tmp_path)
         assert len(ways) >= 5
         assert [way.name for way in ways if way.why is None] == []
         assert any("172.17.0.1" in way.name for way in ways)  # the gateway of docker's own bridge
@@ -62,7 +75,7 @@ def test_who_is_listed_is_reached_by_the_recorder(tmp_path: Path, kind: str, sch
             async with opened(kind, order(tmp_path, proxy, allow=[host])) as box:
                 listed = await said(box, "curl", "-sS", f"{scheme}://{host}/v1")
                 other = await said(box, "curl", "-sS", "http://other.example/")
-            assert listed == (Ran(exit=0, ended="exit"), "hello")
+            assert listed == (SandboxResult(exit=0, ended="exit"), "hello")
             assert other[1] == "stumble sandbox: other.example:80: not on the allow list\n"
             assert box.refused == {"other.example:80: not on the allow list": 1}
             assert [each.request.url for each in notes.over] == [f"{scheme}://{host}/v1"]
@@ -100,7 +113,7 @@ def test_a_command_works_in_the_workspace_and_changes_nothing_else(
         (tmp_path / "given").write_text("given\n")
         async with opened(kind, order(tmp_path)) as box:
             ran, words = await said(box, "sh", "-c", script)
-        assert ran == Ran(exit=3, ended="exit")
+        assert ran == SandboxResult(exit=3, ended="exit")
         assert {str(tmp_path), "given"} < set(words.splitlines())
         assert words.count("Read-only file system") == 2
         assert (tmp_path / "made").read_text() == "made\n"
@@ -114,7 +127,9 @@ def test_our_own_agent_runs_and_finds_no_golden_artifact_and_no_grader(
     tmp_path: Path, kind: str
 ) -> None:
     async def main() -> None:
-        given = Order(workspace=tmp_path, env={"PYTHONDONTWRITEBYTECODE": "1"}, mounts=ours())
+        given = SandboxSpec(
+            workspace=tmp_path, env={"PYTHONDONTWRITEBYTECODE": "1"}, mounts=list_agent_mounts()
+        )
         async with opened(kind, given) as box:
             agent = (sys.executable, "-m", "scenarios.agents.builtin", "--help")
             ran, words = await said(box, *agent)
@@ -151,7 +166,7 @@ def test_what_is_hidden_is_not_found_by_its_handle_either(tmp_path: Path, kind: 
         (golden / "answer").write_text("42")
         ask = [sys.executable, "-c", HANDLES]
         handle = subprocess.check_output([*ask, golden / "answer"], text=True).strip()
-        given = Order(workspace=work, env={}, hidden=(str(golden),))
+        given = SandboxSpec(workspace=work, env={}, hidden=(str(golden),))
         async with opened(kind, given) as box:
             _, words = await said(box, "python3", "-c", HANDLES, "", str(work), handle)
         assert words == "no\n"
@@ -179,11 +194,11 @@ def test_how_commands_end(tmp_path: Path, kind: str) -> None:
                 for command in ("true", "no-such-program", "./text", "sleep 1000")
             }
             killed, _ = await said(box, "sh", "-c", "kill -9 $$")
-        assert ends["true"] == Ran(exit=0, ended="exit")
+        assert ends["true"] == SandboxResult(exit=0, ended="exit")
         assert ends["no-such-program"].exit == 127
         assert ends["./text"].exit == 126
         assert ends["sleep 1000"].ended == "time"
-        assert killed == Ran(exit=137, ended="exit")
+        assert killed == SandboxResult(exit=137, ended="exit")
 
     on_loop(main())
 
@@ -197,7 +212,7 @@ def test_standard_input_is_passed_on_to_its_end(tmp_path: Path, kind: str) -> No
             with (tmp_path / "input").open("rb") as given:
                 _, words = await said(box, "cat", stdin=given.fileno())
             assert words.encode() == text
-            assert await said(box, "cat") == (Ran(exit=0, ended="exit"), "")
+            assert await said(box, "cat") == (SandboxResult(exit=0, ended="exit"), "")
 
     on_loop(main())
 
@@ -223,8 +238,8 @@ def test_what_is_hidden_is_not_found_by_another_name_of_its_folder(
         work.mkdir()
         name.symlink_to("real")
         (golden / "answer").write_text("42")
-        seen = (Mount(source=name, target=str(name)),)
-        given = Order(workspace=work, env={}, mounts=seen, hidden=(str(golden),))
+        seen = (SandboxMount(source=name, target=str(name)),)
+        given = SandboxSpec(workspace=work, env={}, mounts=seen, hidden=(str(golden),))
         async with opened(kind, given) as box:
             ran, _ = await said(box, "cat", str(name / "golden" / "answer"))
         assert ran.exit == 1
@@ -235,12 +250,12 @@ def test_what_is_hidden_is_not_found_by_another_name_of_its_folder(
 def test_an_image_is_shown_no_more_of_this_machine_than_ours_are(tmp_path: Path) -> None:
     async def main() -> None:
         tag = "stumble-tests-greedy:latest"
-        with engine.engine() as client:
-            label = f'LABEL {images.SHOWN}="/usr:/var/run"'
-            images.imported(client, io.BytesIO(bytes(10240)), tag, (label,))
+        with engine.open_docker_engine() as client:
+            label = f'LABEL {images.SHOWN_LABEL}="/usr:/var/run"'
+            images.import_rootfs_image(client, io.BytesIO(bytes(10240)), tag, (label,))
             try:
                 with pytest.raises(ChildProcessError, match="/var/run of this machine"):
-                    async with docked(order(tmp_path), image=tag):
+                    async with open_docker_sandbox(order(tmp_path), image=tag):
                         pass
             finally:
                 client.remove_image(tag)
@@ -262,12 +277,12 @@ def test_a_home_cannot_fill_the_disk_either(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["64:ff9b::7f00:1", "::7f00:1", "::ffff:127.0.0.1"])
 def test_an_address_in_an_address_is_no_public_one(address: str) -> None:
-    assert near(address)
+    assert is_internal_address(address)
 
 
 def test_who_is_named_by_a_url_is_reached_at_its_port_alone() -> None:
     named = {"A_BASE_URL": "http://localhost/v1", "B_API_BASE": "https://K:k@Models.example:8443"}
-    assert opening.models(named)[-2:] == ("localhost:80", "models.example:8443")
+    assert factory.find_model_hosts(named)[-2:] == ("localhost:80", "models.example:8443")
 
 
 @both
@@ -275,7 +290,7 @@ def test_a_home_is_kept_where_one_is_given(tmp_path: Path, kind: str) -> None:
     async def main() -> None:
         for folder in ("work", "home"):
             (tmp_path / folder).mkdir()
-        given = Order(workspace=tmp_path / "work", env={}, home=tmp_path / "home")
+        given = SandboxSpec(workspace=tmp_path / "work", env={}, home=tmp_path / "home")
         for script in ("echo before > ~/said", "cat ~/said"):
             async with opened(kind, given) as box:
                 _, words = await said(box, "sh", "-c", script)
@@ -294,7 +309,7 @@ def test_memory_is_limited(tmp_path: Path, kind: str) -> None:
     async def main() -> None:
         async with opened(kind, order(tmp_path, memory=128 << 20)) as box:
             ran, words = await said(box, "python3", "-c", HOG)
-        assert (ran, words) == (Ran(exit=137, ended="memory"), "")
+        assert (ran, words) == (SandboxResult(exit=137, ended="memory"), "")
 
     on_loop(main())
 
@@ -306,7 +321,10 @@ def test_processes_are_limited_and_all_of_them_end(tmp_path: Path, kind: str) ->
             _, words = await said(box, "bash", "-c", BOMB, budget=4.0)
             numbers = [int(each) for each in words.split() if each.isdigit()]
             assert all(number < 60 for number in numbers)
-            assert await said(box, "echo", "alive") == (Ran(exit=0, ended="exit"), "alive\n")
+            assert await said(box, "echo", "alive") == (
+                SandboxResult(exit=0, ended="exit"),
+                "alive\n",
+            )
 
     on_loop(main())
 
@@ -335,7 +353,7 @@ def test_a_flood_of_output_is_read_and_dropped(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened("entered", order(tmp_path, output=1 << 20)) as box:
             ran, words = await said(box, "head", "-c", "200M", "/dev/zero")
-        assert ran == Ran(exit=0, ended="exit", dropped=FLOOD - (1 << 20))
+        assert ran == SandboxResult(exit=0, ended="exit", dropped=FLOOD - (1 << 20))
         assert len(words) == 1 << 20
 
     on_loop(main())
@@ -345,7 +363,7 @@ def test_a_share_of_the_processors_is_all_it_gets(tmp_path: Path) -> None:
     async def main() -> None:
         spin = "import time; e = time.monotonic() + 2\nwhile time.monotonic() < e: pass\n"
         spin += "print(time.process_time())"
-        given = Order(workspace=tmp_path, env={}, bounds=Bounds(cpus=0.2))
+        given = SandboxSpec(workspace=tmp_path, env={}, bounds=SandboxLimits(cpus=0.2))
         async with opened("entered", given) as box:
             _, words = await said(box, "python3", "-c", spin)
         assert float(words) < 1.0  # of two seconds, and a fifth is 0.4
@@ -358,7 +376,10 @@ def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path, kind: str) -
     async def main() -> None:
         async with opened(kind, order(tmp_path)) as box:
             script = "setsid sleep 1000 & (sleep 1000 &) ; echo begun"
-            assert await said(box, "sh", "-c", script) == (Ran(exit=0, ended="exit"), "begun\n")
+            assert await said(box, "sh", "-c", script) == (
+                SandboxResult(exit=0, ended="exit"),
+                "begun\n",
+            )
             assert sleeping(tmp_path) == []
 
     on_loop(main())
@@ -367,10 +388,10 @@ def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path, kind: str) -
 WEAKER = """
 import asyncio, sys
 from pathlib import Path
-from scenarios.sandbox.confined import confined
-from scenarios.sandbox.values import Order
+from sandbox.process_sandbox import open_process_sandbox
+from sandbox.types import SandboxSpec
 async def main():
-    async with confined(Order(workspace=Path(sys.argv[1]), env={})) as box:
+    async with open_process_sandbox(SandboxSpec(workspace=Path(sys.argv[1]), env={})) as box:
         print(*box.weaker, sep="\\n", flush=True)
         ran = await box.run(["curl", "-sS", "http://a.example/"])
         print(ran.exit, dict(box.refused))
@@ -379,7 +400,7 @@ asyncio.run(main())
 
 
 def test_what_does_not_hold_without_namespaces_is_named(tmp_path: Path) -> None:
-    without = Path(__file__).parents[1] / "no_namespaces.py"
+    without = Path(__file__).parents[1] / "support" / "without_namespaces.py"
     command = (sys.executable, str(without), sys.executable, "-c", WEAKER, str(tmp_path))
     done = subprocess.run(command, cwd=ROOM.parent, capture_output=True, text=True, timeout=60)
     *lacking, refused, ended = done.stdout.splitlines()
@@ -392,13 +413,15 @@ def test_what_does_not_hold_without_namespaces_is_named(tmp_path: Path) -> None:
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from scenarios.sandbox.confined import confined
-from scenarios.sandbox.docked import docked
-from scenarios.sandbox.values import Order
+from sandbox.process_sandbox import open_process_sandbox
+from sandbox.docker.docker_sandbox import open_docker_sandbox
+from sandbox.types import SandboxSpec
 async def main():
-    order = Order(workspace=Path(sys.argv[1]), env={})
+    order = SandboxSpec(workspace=Path(sys.argv[1]), env={})
     kind, image = sys.argv[2:]
-    async with docked(order, image=image) if kind == "docker" else confined(order) as box:
+    docker = kind == "docker"
+    opened = open_docker_sandbox(order, image=image) if docker else open_process_sandbox(order)
+    async with opened as box:
         await box.run(["sh", "-c", "sleep 12345 & touch began; sleep 12345"])
 asyncio.run(main())
 """
@@ -429,14 +452,16 @@ def test_an_owner_that_is_killed_leaves_nothing_that_runs(
     wait(lambda: not sleeping(tmp_path))
 
     on_loop(swept(tmp_path))
-    with engine.engine() as client:
-        left = client.containers(all=True, filters={"label": engine.OWNER})
-    assert [each for each in left if each["Labels"][engine.OWNER].startswith(f"{owner.pid}:")] == []
+    with engine.open_docker_engine() as client:
+        left = client.containers(all=True, filters={"label": engine.OWNER_LABEL})
+    assert [
+        each for each in left if each["Labels"][engine.OWNER_LABEL].startswith(f"{owner.pid}:")
+    ] == []
 
 
 async def swept(folder: Path) -> None:
     """A later start, which removes what the engine still knows of the dead."""
-    async with docked(order(folder), image=image()):
+    async with open_docker_sandbox(order(folder), image=image()):
         pass
 
 

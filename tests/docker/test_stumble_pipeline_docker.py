@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from scenarios.practice import KEY, provider
-from tests.boxes import image
-from traces.tape import read
+from scenarios.practice import PRACTICE_KEY, model_server
+from tests.support.servers.docker_sandboxes import image
+from traces.tape import read_tape
 
 MODEL = "openai/practice/solver:T0=good,T1=good,T2=half,T3=good,T4=fair,T5=good"
 LIMIT = 600
@@ -25,11 +25,11 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The practice model's, with an environment that leads to it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://model.practice/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", PRACTICE_KEY)
     found, over = list[int](), threading.Event()
 
     async def serve() -> None:
-        async with provider.serving() as listening:
+        async with model_server.serve_model() as listening:
             found.append(listening)
             up.set()
             await asyncio.to_thread(over.wait)
@@ -71,5 +71,5 @@ def test_a_whole_pipeline_in_docker_is_replayed(port):
         ["T4", True, False, "own", "docker"],
         ["T5", True, False, "own", "docker"],
     ]
-    assert all(x.response and x.response.status == 200 for x in read(tape).exchanges)
+    assert all(x.response and x.response.status == 200 for x in read_tape(tape).exchanges)
     assert "0 diverged" in stumble("replay", tape)

@@ -14,9 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.sandbox import engine
-from scenarios.sandbox.docked import docked
-from tests.boxes import image, on_loop, order, said
+from sandbox.docker import engine
+from sandbox.docker.docker_sandbox import open_docker_sandbox
+from tests.support.servers.docker_sandboxes import (
+    image,
+    on_loop,
+    order,
+    said,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUSYBOX = shutil.which("busybox") or "there is no busybox"
@@ -43,7 +48,7 @@ def sandbox(*arguments: str, extra: Mapping[str, str] = {}) -> subprocess.Comple
 def tag() -> Iterator[str]:
     name = f"stumble-tests:{os.getpid()}"
     yield name
-    with engine.engine() as client:
+    with engine.open_docker_engine() as client:
         client.remove_image(name, force=True)
 
 
@@ -78,7 +83,7 @@ def test_a_root_file_system_becomes_an_image(tag: str, packed: bool, tmp_path: P
     assert sandbox("build", "--rootfs", str(source), "--tag", tag).stdout == f"built {tag}\n"
 
     async def main() -> None:
-        async with docked(order(tmp_path), image=tag) as box:
+        async with open_docker_sandbox(order(tmp_path), image=tag) as box:
             assert (await said(box, "echo", "here"))[1] == "here\n"
 
     on_loop(main())
@@ -100,8 +105,8 @@ def test_what_an_image_lacks_is_said_in_its_own_words(tag: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "extra", "code", "words"),
     [
-        ([], {}, 2, "say what to build it from: either --base IMAGE or --rootfs WHAT"),
-        (["--rootfs", "/nowhere"], {}, 2, "--rootfs /nowhere: there is no such folder or file"),
+        ([], {}, 2, "give either --base IMAGE or --rootfs WHAT"),
+        (["--rootfs", "/nowhere"], {}, 2, "--rootfs /nowhere: no such folder or file"),
         (
             ["--rootfs", "host"],
             {"DOCKER_HOST": "unix:///nowhere.sock"},
@@ -139,15 +144,15 @@ def test_an_image_that_is_not_there_is_named_with_what_to_do() -> None:
 DRIVER = """
 import asyncio, os, sys
 from pathlib import Path
-from scenarios.sandbox.opening import opened
-from scenarios.sandbox.passing import passed
-from scenarios.sandbox.values import Order
+from sandbox.factory import open_sandbox
+from sandbox.sandbox_env import select_agent_env
+from sandbox.types import SandboxSpec
 async def main():
     kind, image, host = sys.argv[1:]
     workspace = Path.cwd() / "inner"
-    order = Order(workspace=workspace, env=passed(os.environ), allow=(host,))
+    order = SandboxSpec(workspace=workspace, env=select_agent_env(os.environ), allow=(host,))
     script = f"curl -sS http://{host}/said > answer; cat answer seed; curl -sS http://b.example/"
-    async with opened(kind, order, image=image) as box:
+    async with open_sandbox(kind, order, image=image) as box:
         ran = await box.run(["sh", "-c", script], budget=60)
         print(ran.exit, dict(box.refused))
 asyncio.run(main())
@@ -175,10 +180,10 @@ def test_what_a_sandboxed_agent_did_is_recorded_and_replayed_with_no_way_out(
     assert "recorded a.tape: 1 exchange (1 tool)" in recorded.stderr
     (place / "inner" / "answer").unlink()
 
-    replayed = stumble("replay", "a.tape", cwd=place)
+    replayed = stumble("replay", "a.tape", "--isolation", "network", cwd=place)
     assert (replayed.returncode, replayed.stdout) == (0, TOLD), replayed.stderr
     assert "1 answered from the tape, 0 upstream, 0 diverged" in replayed.stderr
-    assert "isolated: nothing but the recording could be reached" in replayed.stderr
+    assert "isolated, but by its network alone: --isolation network" in replayed.stderr
     assert not (place / "inner" / "answer").exists()  # it was written in a copy, at the same path
 
 

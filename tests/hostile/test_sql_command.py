@@ -11,14 +11,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.shop import Shop
-from traces.relations import SCHEMAS
-from traces.store import Store
+from tests.support.practice_shop import Shop
+from traces.store.schema import SCHEMAS
+from traces.store.trace_store import TraceStore
 
 CHANGES = """
 import duckdb, os, sys
 from pathlib import Path
-from traces.landlock import forbid_changes
+from traces.store.landlock import forbid_changes
 
 victim = Path(sys.argv[1])
 if not forbid_changes():
@@ -98,7 +98,7 @@ def test_the_kernel_refuses_every_change_by_itself(tmp_path: Path) -> None:
 
 
 def test_reading_never_fails_beside_one_who_replaces_what_is_read(tmp_path: Path) -> None:
-    store = Store(tmp_path / ".stumble")
+    store = TraceStore(tmp_path / ".stumble")
     store.write("s", _rows(1))
     context = multiprocessing.get_context("spawn")
     writer = context.Process(target=replace_rows, args=(store.root, 4.0))
@@ -106,7 +106,7 @@ def test_reading_never_fails_beside_one_who_replaces_what_is_read(tmp_path: Path
     try:
         seen = set()
         while writer.is_alive():
-            with store.reading() as connection:
+            with store.open_locked() as connection:
                 seen.add(_sizes(connection))
     finally:
         writer.join(timeout=30)
@@ -116,7 +116,7 @@ def test_reading_never_fails_beside_one_who_replaces_what_is_read(tmp_path: Path
 
 def replace_rows(root: Path, seconds: float) -> None:
     """Write a segment again and again, each time with other rows."""
-    store, ends, size = Store(root), time.monotonic() + seconds, 1
+    store, ends, size = TraceStore(root), time.monotonic() + seconds, 1
     while time.monotonic() < ends:
         size = size % 200 + 7
         store.write("s", _rows(size))

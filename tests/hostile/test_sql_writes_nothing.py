@@ -5,8 +5,8 @@ import hashlib
 import duckdb
 import pytest
 
-from stumble.queries import QueryLimits, run_query
-from traces.store import Store
+from stumble.store.query import QueryLimits, run_query
+from traces.store.trace_store import TraceStore
 
 WRITES = (
     "copy (select 'x') to '{tape}'",
@@ -86,10 +86,10 @@ ANSWERED = (
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(tmp_path_factory: pytest.TempPathFactory) -> TraceStore:
     """A store with an index, a file where a tape would be, and a secret beside the store."""
     folder = tmp_path_factory.mktemp("sql")
-    store = Store(folder / ".stumble")
+    store = TraceStore(folder / ".stumble")
     store.connect().close()
     (store.tapes / "a.tape").write_text("a recording")
     (folder / "secret.csv").write_text("a\nsecret\n")
@@ -97,19 +97,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def files(store: Store) -> dict[str, str]:
+def files(store: TraceStore) -> dict[str, str]:
     """The digest of every file of the store and beside it."""
     found = (path for path in store.root.parent.rglob("*") if path.is_file())
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-def filled(store: Store, statement: str) -> str:
+def filled(store: TraceStore, statement: str) -> str:
     return statement.format(
         tape=store.tapes / "a.tape", index=store.root / "index", folder=store.root.parent
     )
 
 
-def ask(store: Store, statement: str) -> list[tuple[object, ...]]:
+def ask(store: TraceStore, statement: str) -> list[tuple[object, ...]]:
     def rows(answer: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
         return answer.fetchall()
 
@@ -117,7 +117,7 @@ def ask(store: Store, statement: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("statement", WRITES)
-def test_no_statement_writes(store: Store, statement: str) -> None:
+def test_no_statement_writes(store: TraceStore, statement: str) -> None:
     before = files(store)
     with pytest.raises(ValueError, match="only reads|cannot be read|locked|disabled|read-only"):
         ask(store, statement)
@@ -125,11 +125,11 @@ def test_no_statement_writes(store: Store, statement: str) -> None:
 
 
 @pytest.mark.parametrize("statement", READS)
-def test_no_statement_reads_anything_but_the_index(store: Store, statement: str) -> None:
+def test_no_statement_reads_anything_but_the_index(store: TraceStore, statement: str) -> None:
     with pytest.raises(ValueError, match="disabled by configuration|does not exist"):
         ask(store, statement)
 
 
 @pytest.mark.parametrize("statement", ANSWERED)
-def test_what_reads_is_answered(store: Store, statement: str) -> None:
+def test_what_reads_is_answered(store: TraceStore, statement: str) -> None:
     assert ask(store, statement) is not None

@@ -69,15 +69,15 @@ def test_the_session_shows_the_main_job() -> None:
 
 
 def test_every_command_of_the_readme_exists_with_its_options() -> None:
-    from stumble.cli import COMMANDS
+    from stumble.cli.command_table import COMMANDS, load_command
 
     text = (ROOT / "README.md").read_text()
     for verb in re.findall(r"^    stumble (\w+)", text, re.MULTILINE):
         assert verb in COMMANDS, verb
     options = {
         option
-        for load in COMMANDS.values()
-        for parameter in load().params
+        for name in COMMANDS
+        for parameter in load_command(name).params
         for option in parameter.opts
     }
     for line in re.findall(r"^ +(?:stumble|--).*$", text, re.MULTILINE):

@@ -9,8 +9,9 @@
 A test's file is named without its folder, or by as much of the folder as makes it the only one
 under `tests/`, so that test files can be moved.
 
-A mutant is killed when one of its tests fails, or does not end in time. Before that all these
-tests have to pass in an unspoilt copy, none skipped; copies have no ../shared beside them.
+A mutant is killed when one of its tests fails, or does not end in time, at the first or the second
+try. Before that all these tests have to pass in an unspoilt copy, none skipped; copies have no
+../shared beside them.
 
 All tests run in processes forked from this one, which has the installed modules loaded that they
 import, and nothing of ours: that comes from the copy. It stands first in PYTHONPATH too, before
@@ -74,10 +75,15 @@ def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: 
         print(f"unspoilt  {test} passes by itself, and not after other tests")
     preload(unspoilt.modules)
     sound = [mutant for mutant in mutants if not report_problems(mutant, unspoilt)]
-    results, killed = [], 0
+    results, killed, again = [], 0, list[PytestJob]()
     for result in run_jobs(plan_jobs(sound, unspoilt), base, workers):
         results.append(result)
-        killed += report_verdict(result)
+        if result.code == 0:
+            again.append(result.job)
+        else:
+            killed += report_verdict(result)
+    # A test with random examples or a race may miss a mutant: it gets a second try, alone.
+    killed += sum(map(report_verdict, run_jobs(again, base, 1)))
     for result in sorted(results, key=lambda each: each.cpu_seconds, reverse=True)[:slowest]:
         name = _mutant(result).name
         print(f"CPU {result.cpu_seconds:5.1f} s  {name}: {' '.join(result.job.tests)}")

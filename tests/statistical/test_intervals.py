@@ -11,8 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.simulated import Numbers, rates, struck
-from tests.stored import Sql, empty
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+)
+from tests.support.stores.simulated_stores import (
+    Numbers,
+    rates,
+    struck,
+)
 
 STORES = 1000
 LEAST, MOST = 0.92, 0.985

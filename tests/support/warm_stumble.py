@@ -1,9 +1,9 @@
-"""`stumble` without its start: a fork of a process in which its modules are loaded already.
+"""`stumble` without its start-up: a fork of a process in which its modules are already loaded.
 
 Loading takes two seconds of processor time, most commands need a few hundredths. A child of the
-server is the whole command line in a process of its own: with the folder, the environment, the
-words and the streams it is given, default signal handlers and the exit status of a program. What
-a test has to know of the start itself (signals, terminals, pipes) it asks a cold process.
+server is a complete command line in a separate process: with the given folder, environment,
+arguments and streams, default signal handlers and a program's exit status. Tests of the start
+itself (signals, terminals, pipes) use a cold process.
 """
 
 import json
@@ -20,12 +20,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 LOADED = (
-    "stumble.cli",
-    "stumble.commands.fork",
-    "stumble.commands.record",
-    "stumble.commands.replay",
-    "stumble.commands.sql",
-    "stumble.recording",
+    "stumble.cli.app",
+    "stumble.cli.inject_judge.fork",
+    "stumble.cli.record_replay.record",
+    "stumble.cli.record_replay.replay",
+    "stumble.cli.numbers.sql",
+    "stumble.runs.record",
     "rich.table",
     "pandas",  # duckdb and pyarrow look for it and load it where the tests' environment has it
 )
@@ -36,7 +36,7 @@ SERVER.set_forkserver_preload(list(LOADED))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How a command ended, negative for the signal that ended it, and all it printed."""
+    """A command's exit status, negative for a signal, and its output."""
 
     code: int
     out: str
@@ -50,7 +50,9 @@ class CommandResult:
 def run_stumble(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
 ) -> CommandResult:
-    """`stumble ARGUMENTS` with no input; subprocess.TimeoutExpired past `timeout` seconds."""
+    """Run `stumble ARGUMENTS` without input. Raises subprocess.TimeoutExpired after `timeout`
+    seconds.
+    """
     with TemporaryDirectory(prefix="warm-") as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         process = SERVER.Process(
@@ -75,7 +77,7 @@ def _wait(process: BaseProcess, arguments: Sequence[str], timeout: float) -> Non
 
 
 def _main(arguments: tuple[str, ...], cwd: str, env: dict[str, str], out: str, err: str) -> None:
-    """Become `stumble` in this process, whose exit status is that of the command."""
+    """Become `stumble` in this process, with the command's exit status."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, path in ((1, out), (2, err)):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,53 +1,53 @@
-"""Dialect lenses: the only places that parse or write what a model provider speaks.
+"""Dialect lenses: the only modules that parse or write the formats of model providers.
 
-A lens reads a request body (the conversation so far, and the tool results in it), reads an
-answer (one step), writes an answer, and replaces one tool result while touching no other
-byte. `lens(request)` finds the one that fits by path suffix and body shape, never by host:
-Azure, localhost and renamed endpoints are model traffic too.
+A lens reads a request body (the conversation so far, with its tool results), reads a response (one
+step), writes a response, and replaces one tool result without changing any other byte.
+`find_dialect(request)` selects the lens by path suffix and body shape, never by host: Azure,
+localhost and renamed endpoints are model traffic too.
 
-Law, held by a property test: replacing a result by its own text changes no byte.
+Invariant, checked by a property test: replacing a result by its own text changes no byte.
 """
 
 from traces.dialects import (
     anthropic_messages,
     gemini,
-    observed_history,
+    mini_swe_agent,
     openai_chat,
     openai_responses,
-    text_history,
+    smolagents,
 )
-from traces.latest import Latest
+from traces.dialects.types import DialectLens
+from traces.identity_cache import IdentityCache
 from traces.model import Request
-from traces.step import Lens
 
-LENSES: tuple[Lens, ...] = (
-    text_history,
-    observed_history,
+LENSES: tuple[DialectLens, ...] = (
+    mini_swe_agent,
+    smolagents,
     openai_chat,
     anthropic_messages,
     openai_responses,
     gemini,
 )
-"""The first that fits; histories that are text look like chat completions, and are narrower."""
+"""In order of precedence; text histories look like chat completions and are narrower."""
 
 
-def beside(request: Request) -> bool:
-    """True for model traffic that asks for no answer: the upgrade to a WebSocket, and the like."""
-    return openai_responses.beside(request)
+def is_unanswered_model_traffic(request: Request) -> bool:
+    """Whether this is model traffic without a response, such as the upgrade to a WebSocket."""
+    return openai_responses.is_websocket_traffic(request)
 
 
-def ends(request: Request, message: bytes) -> bool:
-    """True if the answer to a turn over WebSocket is whole with this message of the server.
+def is_end_of_turn(request: Request, message: bytes) -> bool:
+    """Whether this message of the server completes the response to a turn over a WebSocket.
 
-    False where that is not known: other protocols do not say it, or not to us.
+    False if unknown: other protocols have no such marker, or none known here.
     """
-    return openai_responses.fits(request) and openai_responses.ends(message)
+    return openai_responses.can_read_request(request) and openai_responses.is_final_event(message)
 
 
-@Latest
-def lens(request: Request) -> Lens | None:
-    """The dialect this request is spoken in; None if it is no model traffic."""
-    for found in LENSES:
-        if found.fits(request):
-            return found
+@IdentityCache
+def find_dialect(request: Request) -> DialectLens | None:
+    """Return the dialect of this request; None if it is not model traffic."""
+    for lens in LENSES:
+        if lens.can_read_request(request):
+            return lens
     return None

@@ -1,11 +1,11 @@
-"""Anthropic messages: POST .../v1/messages, whole or streamed; also at Bedrock and Vertex.
+"""Anthropic messages: POST .../v1/messages, plain or streamed; also at Bedrock and Vertex.
 
-Wire facts: `system` stands beside `messages` and is here their first message; a tool result is
-a `tool_result` block in a user message, with `tool_use_id`, `content` (a string, a list of
-blocks, or absent) and `is_error`, which clients may leave out; a streamed call sends its `input`
-as pieces of JSON text (`input_json_delta`), joined by the `index` of its block; `stop_reason`
-and the final usage come in `message_delta`; an `error` event may end a stream in its middle.
-Tools that the provider runs (`server_tool_use`, `mcp_tool_use`) are no calls of the agent.
+Wire facts: `system` is a member next to `messages`, read here as the first message; a tool result
+is a `tool_result` block in a user message, with `tool_use_id`, `content` (a string, a list of
+blocks, or absent) and `is_error`, which clients may omit; a streamed call sends its `input` as
+pieces of JSON text (`input_json_delta`), joined by the `index` of its block; `stop_reason` and the
+final usage come in `message_delta`; an `error` event may end a stream early. Tools that the
+provider runs (`server_tool_use`, `mcp_tool_use`) are not calls of the agent.
 """
 
 import json
@@ -16,30 +16,35 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from traces import spans, sse
-from traces.canonical import address
-from traces.dialects import wire
-from traces.dialects.reading import Around, Item, Reading, replaced
-from traces.encoding import plain
-from traces.model import Chunk, Edit, Headers, Request
-from traces.step import Answer, Message, Result, ToolCall, Usage
+from traces.bodies import json_offsets, sse
+from traces.bodies.canonical_json import hash_json_value
+from traces.bodies.content_encoding import decode_content
+from traces.dialects import json_access
+from traces.dialects.request_reader import (
+    RequestContext,
+    RequestItem,
+    RequestReader,
+    replace_matching_results,
+)
+from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "anthropic_messages"
-LIST = "messages"
+MESSAGES_KEY = "messages"
 
 _CLOUDS = ("/invoke", ":rawPredict", ":streamRawPredict")
-"""How Bedrock and Vertex end the path; the body names `anthropic_version` and no model."""
+"""Path suffixes of Bedrock and Vertex; their body has `anthropic_version` and no model."""
 
 _BILLING = "x-anthropic-billing-header:"
-"""Claude Code (2.1) begins `system` with a block of this kind that changes in every request."""
+"""Claude Code (2.1) begins `system` with such a block, which changes in every request."""
 
 
-def fits(request: Request) -> bool:
-    """True for a POST to .../messages, or to a cloud's path for these models, with messages."""
+def can_read_request(request: Request) -> bool:
+    """Whether it is a POST with messages to .../messages, or to a cloud path for these models."""
     path = urlsplit(request.url).path
     if request.method != "POST" or not path.endswith(("/messages", *_CLOUDS)):
         return False
-    body = plain(request.headers, request.body) or b""
+    body = decode_content(request.headers, request.body) or b""
     return b'"messages"' in body and (
         path.endswith("/v1/messages")
         or (path.endswith("/messages") and b'"max_tokens"' in body)
@@ -47,333 +52,382 @@ def fits(request: Request) -> bool:
     )
 
 
-def model(body: bytes) -> str | None:
-    """The model that was asked for; None where the path names it."""
-    return wire.string(wire.load(body).get("model"))
+def read_model_name(body: bytes) -> str | None:
+    """Return the requested model; None if the path names it."""
+    return json_access.to_optional_string(json_access.load_json_object(body).get("model"))
 
 
-def reading() -> Reading:
-    """Clients send the whole conversation every time; `system` is its first message."""
-    return Reading(LIST, _item, _around)
+def make_dialect_reader() -> RequestReader:
+    """Return a reader of full conversations; `system` is the first message."""
+    return RequestReader(MESSAGES_KEY, _read_anthropic_item, _read_anthropic_context)
 
 
-def _around(value: dict[str, object]) -> Around:
+def _read_anthropic_context(value: dict[str, object]) -> RequestContext:
     system = value.get("system")
     if not system:
-        return Around()
-    said = address({"role": "system", "content": _bare(system)})
-    return Around(messages=(Message(role="system", content=wire.text(system), address=said),))
+        return RequestContext()
+    address = hash_json_value({"role": "system", "content": _normalize_blocks(system)})
+    return RequestContext(
+        messages=(
+            ChatMessage(
+                role="system", content=json_access.join_content_text(system), address=address
+            ),
+        )
+    )
 
 
-def _item(message: dict[str, object]) -> Item:
-    """A user message of nothing but tool results is of role `tool`, as in other dialects."""
+def _read_anthropic_item(message: dict[str, object]) -> RequestItem:
+    """Read one message; a user message of tool results only has role `tool`, as elsewhere."""
     role, content = str(message.get("role")), message.get("content")
-    text, results = wire.text(content), [block for block in wire.tables(content) if _result(block)]
-    carries = role == "user" and bool(results) and not text
-    return Item(
-        message=Message(
-            role="tool" if carries else role,
-            content="".join(map(_text, results)) if carries else text,
-            address=address({"role": role, "content": _bare(content)}),
+    text, results = (
+        json_access.join_content_text(content),
+        [block for block in json_access.to_json_objects(content) if _is_tool_result(block)],
+    )
+    is_tool_message = role == "user" and bool(results) and not text
+    return RequestItem(
+        message=ChatMessage(
+            role="tool" if is_tool_message else role,
+            content="".join(map(_join_result_text, results)) if is_tool_message else text,
+            address=hash_json_value({"role": role, "content": _normalize_blocks(content)}),
         ),
         results=tuple(
-            (str(block["tool_use_id"]), _text(block), _flag(block))
+            (str(block["tool_use_id"]), _join_result_text(block), _read_error_flag(block))
             for block in results
             if role == "user" and "tool_use_id" in block
         ),
     )
 
 
-def _text(block: dict[str, object]) -> str:
-    return wire.text(block.get("content"))
+def _join_result_text(block: dict[str, object]) -> str:
+    return json_access.join_content_text(block.get("content"))
 
 
-def _flag(block: dict[str, object]) -> bool | None:
+def _read_error_flag(block: dict[str, object]) -> bool | None:
     flag = block.get("is_error")
     return flag if isinstance(flag, bool) else None
 
 
-def messages(body: bytes) -> tuple[Message, ...]:
-    """The conversation in the request, `system` first; empty where the body cannot be read."""
-    return reading()(body).messages
+def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
+    """Return the conversation in the request, `system` first; empty if the body is invalid."""
+    return make_dialect_reader()(body).messages
 
 
-def results(body: bytes) -> tuple[Result, ...]:
-    """The tool results in the request, in order; an absent content is empty."""
-    return reading()(body).results
+def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
+    """Return the tool results in the request, in order; an absent content is empty."""
+    return make_dialect_reader()(body).results
 
 
-def _result(block: dict[str, object]) -> bool:
+def _is_tool_result(block: dict[str, object]) -> bool:
     return block.get("type") == "tool_result"
 
 
-def _bare(content: object) -> object:
+def _normalize_blocks(content: object) -> object:
     if not isinstance(content, list):
         return content
     blocks = [
-        block | {"content": wire.bare(block.get("content"))} if _result(block) else block
-        for block in wire.tables(content)
-        if not (wire.string(block.get("text")) or "").startswith(_BILLING)
+        block | {"content": json_access.normalize_content(block.get("content"))}
+        if _is_tool_result(block)
+        else block
+        for block in json_access.to_json_objects(content)
+        if not (json_access.to_optional_string(block.get("text")) or "").startswith(_BILLING)
     ]
-    return wire.bare(blocks)
+    return json_access.normalize_content(blocks)
 
 
-def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
-    """The edits that put `text` in place of a result; none where it says so, so no byte moves.
+def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
+    """Return the edits that replace a result by `text`; none if it is already that text.
 
-    A list stays a list: its first text block takes the text and its other text blocks go, for
-    the API refuses empty ones ("text content blocks must be non-empty").
+    A list stays a list: its first text block takes the text and its other text blocks are removed,
+    since the API rejects empty ones ("text content blocks must be non-empty").
     """
     if result.text == text:
         return ()
-    blocks = spans.objects(body, spans.members(body, result.start).get(b"content"))
-    same = (block for block in blocks if _is(body, block, result))
-    return tuple(edit for block in same for edit in _put(body, block, text))
+    blocks = json_offsets.iter_json_objects(
+        body, json_offsets.find_json_members(body, result.start).get(b"content")
+    )
+    same = (block for block in blocks if _is_block_of_result(body, block, result))
+    return tuple(edit for block in same for edit in _replace_block_content(body, block, text))
 
 
-def _is(body: bytes, block: dict[bytes, wire.Span], result: Result) -> bool:
-    named = b"tool_use_id" in block and wire.value(body, block, b"type") == "tool_result"
+def _is_block_of_result(
+    body: bytes, block: dict[bytes, json_access.Span], result: ToolResult
+) -> bool:
+    is_result = (
+        b"tool_use_id" in block
+        and json_access.read_member_value(body, block, b"type") == "tool_result"
+    )
     return (
-        named
-        and str(wire.value(body, block, b"tool_use_id")) == result.call_id
-        and wire.text(wire.value(body, block, b"content")) == result.text
+        is_result
+        and str(json_access.read_member_value(body, block, b"tool_use_id")) == result.call_id
+        and json_access.join_content_text(json_access.read_member_value(body, block, b"content"))
+        == result.text
     )
 
 
-def fail(body: bytes, result: Result) -> tuple[Edit, ...]:
-    """The edits that set `is_error` of a result; none where it is set."""
-    blocks = spans.objects(body, spans.members(body, result.start).get(b"content"))
-    same = (block for block in blocks if _is(body, block, result))
-    return tuple(edit for block in same for edit in _fail(body, block))
+def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
+    """Return the edits that set `is_error` of a result; none if it is set."""
+    blocks = json_offsets.iter_json_objects(
+        body, json_offsets.find_json_members(body, result.start).get(b"content")
+    )
+    same = (block for block in blocks if _is_block_of_result(body, block, result))
+    return tuple(edit for block in same for edit in _set_error_flag(body, block))
 
 
-def _fail(body: bytes, block: dict[bytes, wire.Span]) -> Iterator[Edit]:
+def _set_error_flag(body: bytes, block: dict[bytes, json_access.Span]) -> Iterator[BodyEdit]:
     if b"is_error" not in block:
-        _, behind = block[b"tool_use_id"]
-        yield Edit(start=behind, stop=behind, data=b', "is_error": true')
-    elif wire.value(body, block, b"is_error") is not True:
+        _, id_end = block[b"tool_use_id"]
+        yield BodyEdit(start=id_end, stop=id_end, data=b', "is_error": true')
+    elif json_access.read_member_value(body, block, b"is_error") is not True:
         start, stop = block[b"is_error"]
-        yield Edit(start=start, stop=stop, data=b"true")
+        yield BodyEdit(start=start, stop=stop, data=b"true")
 
 
-def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-    """`put` in every message that has a result of the call."""
-    return replaced(put, body, results(body), call_id, text)
+def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
+    """Apply `replace_result` to every message with a result of the call."""
+    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
-def _put(body: bytes, block: dict[bytes, wire.Span], text: str) -> Iterator[Edit]:
-    said = wire.dump(body, text)
+def _replace_block_content(
+    body: bytes, block: dict[bytes, json_access.Span], text: str
+) -> Iterator[BodyEdit]:
+    encoded = json_access.dump_json_string(body, text)
     if b"content" not in block:
-        _, behind = block[b"tool_use_id"]
-        yield Edit(start=behind, stop=behind, data=b', "content": ' + said)
+        _, id_end = block[b"tool_use_id"]
+        yield BodyEdit(start=id_end, stop=id_end, data=b', "content": ' + encoded)
         return
     start, stop = block[b"content"]
     if body[start : start + 1] != b"[":
-        yield Edit(start=start, stop=stop, data=said)
+        yield BodyEdit(start=start, stop=stop, data=encoded)
         return
-    parts = list(spans.items(body, start))
-    texts = {at: found for at in parts if (found := _text_of(body, at))}
+    parts = list(json_offsets.iter_json_items(body, start))
+    texts = {at: text_span for at in parts if (text_span := _find_block_text(body, at))}
     if not text:
-        kept = (body[slice(*at)] for at in parts if at not in texts)
-        yield Edit(start=start, stop=stop, data=b"[" + b", ".join(kept) + b"]")
+        other_parts = (body[slice(*at)] for at in parts if at not in texts)
+        yield BodyEdit(start=start, stop=stop, data=b"[" + b", ".join(other_parts) + b"]")
     elif not texts:
         comma = b", " if parts else b""
-        new = b'{"type": "text", "text": ' + said + b"}" + comma
-        yield Edit(start=start + 1, stop=start + 1, data=new)
+        new = b'{"type": "text", "text": ' + encoded + b"}" + comma
+        yield BodyEdit(start=start + 1, stop=start + 1, data=new)
     else:
         (_, (at, end)), *others = texts.items()
-        yield Edit(start=at, stop=end, data=said)
+        yield BodyEdit(start=at, stop=end, data=encoded)
         for (_, before), part in pairwise(parts):
             if part in dict(others):
-                yield Edit(start=before, stop=part[1], data=b"")
+                yield BodyEdit(start=before, stop=part[1], data=b"")
 
 
-def _text_of(body: bytes, part: wire.Span) -> wire.Span | None:
-    """Where the text of a block stands; None for a block without one."""
+def _find_block_text(body: bytes, part: json_access.Span) -> json_access.Span | None:
+    """Return the span of a block's text; None for a block without text."""
     if body[part[0] : part[0] + 1] != b"{":
         return None
-    found = spans.members(body, part[0]).get(b"text")
-    return found if found and body[found[0] : found[0] + 1] == b'"' else None
+    span = json_offsets.find_json_members(body, part[0]).get(b"text")
+    return span if span and body[span[0] : span[0] + 1] == b'"' else None
 
 
-def read(headers: Headers, body: bytes) -> Answer | None:
-    """What the model answered, whole or streamed; None where this is no answer (an error)."""
-    text = plain(headers, body)
+def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:
+    """Parse the model's response, plain or streamed; None if it is not one (an error)."""
+    text = decode_content(headers, body)
     if text is None:
         return None
-    return _read_whole(text) if text.lstrip()[:1] == b"{" else _read_stream(text)
+    return _read_anthropic_body(text) if text.lstrip()[:1] == b"{" else _read_anthropic_stream(text)
 
 
-def _read_whole(text: bytes) -> Answer | None:
-    value = wire.load(text)
+def _read_anthropic_body(text: bytes) -> ModelAnswer | None:
+    value = json_access.load_json_object(text)
     if not isinstance(value.get("content"), list):
         return None
-    blocks = spans.objects(text, spans.members(text, spans.root(text)).get(b"content"))
-    return Answer(
-        message=wire.text(value["content"]),
+    blocks = json_offsets.iter_json_objects(
+        text,
+        json_offsets.find_json_members(text, json_offsets.find_json_root(text)).get(b"content"),
+    )
+    return ModelAnswer(
+        message=json_access.join_content_text(value["content"]),
         calls=tuple(
             ToolCall(
-                id=str(wire.value(text, block, b"id")),
-                name=str(wire.value(text, block, b"name")),
+                id=str(json_access.read_member_value(text, block, b"id")),
+                name=str(json_access.read_member_value(text, block, b"name")),
                 arguments=text[slice(*block[b"input"])].decode("utf-8", "surrogatepass"),
             )
             for block in blocks
-            if wire.value(text, block, b"type") == "tool_use" and b"input" in block
+            if json_access.read_member_value(text, block, b"type") == "tool_use"
+            and b"input" in block
         ),
-        model=wire.string(value.get("model")),
-        finish=wire.string(value.get("stop_reason")),
+        model=json_access.to_optional_string(value.get("model")),
+        finish=json_access.to_optional_string(value.get("stop_reason")),
         refused=value.get("stop_reason") == "refusal",
-        usage=_usage(wire.table(value.get("usage"))),
+        usage=_to_anthropic_usage(json_access.to_json_object(value.get("usage"))),
         reasoning="".join(
-            wire.string(part.get("thinking")) or "" for part in wire.tables(value["content"])
+            json_access.to_optional_string(part.get("thinking")) or ""
+            for part in json_access.to_json_objects(value["content"])
         ),
     )
 
 
-def _usage(value: dict[str, object]) -> Usage | None:
-    """Tokens read from and written to the cache are no part of `input_tokens`, which counts only
-    what follows the last cache mark (Anthropic's guide to prompt caching, "Tracking cache
-    performance"); the prompt is all three. Thinking is not counted by itself.
+def _to_anthropic_usage(value: dict[str, object]) -> TokenUsage | None:
+    """Convert usage: the prompt is uncached input, cache reads and cache writes together.
+
+    `input_tokens` counts only what follows the last cache mark (Anthropic's guide to prompt
+    caching, "Tracking cache performance"). Thinking is not counted separately.
     """
     if not value:
         return None
-    fresh, cached = wire.count(value, "input_tokens"), wire.count(value, "cache_read_input_tokens")
-    written = wire.count(value, "cache_creation_input_tokens")
-    return Usage(
-        prompt_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
+    uncached, cached = (
+        json_access.get_integer(value, "input_tokens"),
+        json_access.get_integer(value, "cache_read_input_tokens"),
+    )
+    written = json_access.get_integer(value, "cache_creation_input_tokens")
+    return TokenUsage(
+        prompt_tokens=None if uncached is None else uncached + (cached or 0) + (written or 0),
         cached_tokens=cached,
-        completion_tokens=wire.count(value, "output_tokens"),
+        completion_tokens=json_access.get_integer(value, "output_tokens"),
     )
 
 
 @dataclass(slots=True)
-class _Block:
+class _ContentBlock:
     opened: dict[str, object]
     pieces: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        return (wire.string(self.opened.get("text")) or "") + "".join(self.pieces)
+        return (json_access.to_optional_string(self.opened.get("text")) or "") + "".join(
+            self.pieces
+        )
 
     @property
     def call(self) -> ToolCall:
-        given = self.opened.get("input") or {}
+        input_value = self.opened.get("input") or {}
         return ToolCall(
-            id=wire.string(self.opened.get("id")) or "",
-            name=wire.string(self.opened.get("name")) or "",
-            arguments="".join(self.pieces) or json.dumps(given, ensure_ascii=False),
+            id=json_access.to_optional_string(self.opened.get("id")) or "",
+            name=json_access.to_optional_string(self.opened.get("name")) or "",
+            arguments="".join(self.pieces) or json.dumps(input_value, ensure_ascii=False),
         )
 
 
 @dataclass(slots=True)
-class _Stream:
-    """What the events of a stream have said so far."""
+class _AnthropicStream:
+    """The response as far as the events of a stream have delivered it."""
 
     model: str | None = None
     finish: str | None = None
     started: bool = False
     failed: bool = False
     usage: dict[str, object] = field(default_factory=dict)
-    blocks: dict[int | None, _Block] = field(default_factory=dict)
+    blocks: dict[int | None, _ContentBlock] = field(default_factory=dict)
 
-    def take(self, event: dict[str, object]) -> None:
-        index = wire.count(event, "index")
+    def add_event(self, event: dict[str, object]) -> None:
+        index = json_access.get_integer(event, "index")
         match event.get("type"):
             case "message_start":
-                self.started, message = True, wire.table(event.get("message"))
-                self.model = wire.string(message.get("model"))
-                # Its output_tokens are those of the first moment, not of the answer.
-                self._count(wire.table(message.get("usage")) | {"output_tokens": None})
+                self.started, message = True, json_access.to_json_object(event.get("message"))
+                self.model = json_access.to_optional_string(message.get("model"))
+                # Its output_tokens are an initial count, not that of the response.
+                self._update_usage(
+                    json_access.to_json_object(message.get("usage")) | {"output_tokens": None}
+                )
             case "content_block_start":
-                self.blocks[index] = _Block(wire.table(event.get("content_block")))
+                self.blocks[index] = _ContentBlock(
+                    json_access.to_json_object(event.get("content_block"))
+                )
             case "content_block_delta":
-                self._grow(index, wire.table(event.get("delta")))
+                self._append_delta(index, json_access.to_json_object(event.get("delta")))
             case "message_delta":
-                delta = wire.table(event.get("delta"))
-                self.finish = wire.string(delta.get("stop_reason")) or self.finish
-                self._count(wire.table(event.get("usage")))
+                delta = json_access.to_json_object(event.get("delta"))
+                self.finish = (
+                    json_access.to_optional_string(delta.get("stop_reason")) or self.finish
+                )
+                self._update_usage(json_access.to_json_object(event.get("usage")))
             case "error":
                 self.failed = True
 
-    def _count(self, usage: dict[str, object]) -> None:
+    def _update_usage(self, usage: dict[str, object]) -> None:
         self.usage |= {key: value for key, value in usage.items() if value is not None}
 
-    def _grow(self, index: int | None, delta: dict[str, object]) -> None:
-        said = (wire.string(delta.get(name)) for name in ("text", "partial_json", "thinking"))
-        piece = next(filter(None, said), None)
+    def _append_delta(self, index: int | None, delta: dict[str, object]) -> None:
+        deltas = (
+            json_access.to_optional_string(delta.get(name))
+            for name in ("text", "partial_json", "thinking")
+        )
+        piece = next(filter(None, deltas), None)
         if piece and index in self.blocks:
             self.blocks[index].pieces.append(piece)
 
-    def of(self, kind: str) -> list[_Block]:
+    def find_blocks(self, kind: str) -> list[_ContentBlock]:
         return [block for block in self.blocks.values() if block.opened.get("type") == kind]
 
 
-def _read_stream(text: bytes) -> Answer | None:
-    stream = _Stream()
-    for event in sse.events(text):
-        stream.take(wire.load(event.data.encode("utf-8", "surrogatepass")))
+def _read_anthropic_stream(text: bytes) -> ModelAnswer | None:
+    stream = _AnthropicStream()
+    for event in sse.parse_sse_events(text):
+        stream.add_event(json_access.load_json_object(event.data.encode("utf-8", "surrogatepass")))
     if not stream.started:
         return None
-    return Answer(
-        message="".join(block.text for block in stream.of("text")),
-        calls=tuple(block.call for block in stream.of("tool_use")),
+    return ModelAnswer(
+        message="".join(block.text for block in stream.find_blocks("text")),
+        calls=tuple(block.call for block in stream.find_blocks("tool_use")),
         model=stream.model,
         finish=None if stream.failed else stream.finish,
         refused=stream.finish == "refusal",
-        usage=_usage(stream.usage),
-        reasoning="".join(block.text for block in stream.of("thinking")),
+        usage=_to_anthropic_usage(stream.usage),
+        reasoning="".join(block.text for block in stream.find_blocks("thinking")),
     )
 
 
-def write(
-    answer: Answer, *, stream: bool, id: str, created: int
+def write_model_answer(
+    answer: ModelAnswer, *, stream: bool, id: str, created: int
 ) -> tuple[Headers, tuple[Chunk, ...]]:
-    """Headers and chunks of this answer as a provider sends it; all chunks at time 0.
+    """Return headers and chunks of this response as a provider sends it; all chunks at time 0.
 
-    The dialect has no place for `created`, and none for an answer without usage: unknown is 0.
+    The dialect has no field for `created`, and requires usage: unknown counts are 0.
     """
     if stream:
         return (("content-type", "text/event-stream; charset=utf-8"),), tuple(
-            Chunk(at=0.0, data=data) for data in _events(answer, id)
+            Chunk(at=0.0, data=data) for data in _write_anthropic_events(answer, id)
         )
     texts = [{"type": "text", "text": answer.message}] if answer.message else []
-    value = _envelope(answer, id) | {
-        "content": [*texts, *(_tool_use(call, _input(call.arguments)) for call in answer.calls)],
-        "stop_reason": _stop_reason(answer),
-        "usage": _counted(answer),
+    value = _make_anthropic_message(answer, id) | {
+        "content": [
+            *texts,
+            *(_to_tool_use(call, _to_tool_input(call.arguments)) for call in answer.calls),
+        ],
+        "stop_reason": _to_stop_reason(answer),
+        "usage": _to_anthropic_counts(answer),
     }
     body = orjson.dumps(value)
     headers = (("content-type", "application/json"), ("content-length", str(len(body))))
     return headers, (Chunk(at=0.0, data=body),)
 
 
-def _stop_reason(answer: Answer) -> str:
+def _to_stop_reason(answer: ModelAnswer) -> str:
     if answer.refused:
         return "refusal"
     return answer.finish or ("tool_use" if answer.calls else "end_turn")
 
 
-def _envelope(answer: Answer, id: str) -> dict[str, object]:
+def _make_anthropic_message(answer: ModelAnswer, id: str) -> dict[str, object]:
     name = answer.model or "unknown"
-    said = {"id": id, "type": "message", "role": "assistant", "model": name}
-    return {**said, "content": [], "stop_reason": None, "stop_sequence": None}
+    head = {"id": id, "type": "message", "role": "assistant", "model": name}
+    return {**head, "content": [], "stop_reason": None, "stop_sequence": None}
 
 
-def _tool_use(call: ToolCall, given: object) -> dict[str, object]:
+def _to_tool_use(call: ToolCall, given: object) -> dict[str, object]:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 
 
-def _input(arguments: str) -> object:
-    """Arguments as the value of `input`; what is no object is wrapped as Anthropic's guide to
-    fine-grained tool streaming says.
+def _to_tool_input(arguments: str) -> object:
+    """Return arguments as the value of `input`; a value that is not an object is wrapped as in
+    Anthropic's guide to fine-grained tool streaming.
     """
-    if wire.load(arguments.encode("utf-8", "replace")) or "".join(arguments.split()) == "{}":
+    if (
+        json_access.load_json_object(arguments.encode("utf-8", "replace"))
+        or "".join(arguments.split()) == "{}"
+    ):
         return orjson.Fragment(arguments)
     return {"INVALID_JSON": arguments}
 
 
-def _counted(answer: Answer) -> dict[str, object]:
-    usage = answer.usage or Usage()
+def _to_anthropic_counts(answer: ModelAnswer) -> dict[str, object]:
+    usage = answer.usage or TokenUsage()
     cached = usage.cached_tokens or 0
     return {
         "input_tokens": (usage.prompt_tokens or 0) - cached,
@@ -383,26 +437,28 @@ def _counted(answer: Answer) -> dict[str, object]:
     }
 
 
-def _events(answer: Answer, id: str) -> Iterator[bytes]:
-    counted = _counted(answer)
-    started = _envelope(answer, id) | {"usage": counted | {"output_tokens": 1}}
-    yield _event("message_start", message=started)
+def _write_anthropic_events(answer: ModelAnswer, id: str) -> Iterator[bytes]:
+    counts = _to_anthropic_counts(answer)
+    started = _make_anthropic_message(answer, id) | {"usage": counts | {"output_tokens": 1}}
+    yield _write_sse_event("message_start", message=started)
     blocks: list[tuple[dict[str, object], str, str, str]] = []
     if answer.message:
         blocks.append(({"type": "text", "text": ""}, "text_delta", "text", answer.message))
     for call in answer.calls:
-        opened = _tool_use(call, {})
+        opened = _to_tool_use(call, {})
         blocks.append((opened, "input_json_delta", "partial_json", call.arguments))
     for index, (opened, kind, key, text) in enumerate(blocks):
-        yield _event("content_block_start", index=index, content_block=opened)
-        for piece in wire.pieces(text):
-            yield _event("content_block_delta", index=index, delta={"type": kind, key: piece})
-        yield _event("content_block_stop", index=index)
-    delta = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
-    yield _event("message_delta", delta=delta, usage=counted)
-    yield _event("message_stop")
+        yield _write_sse_event("content_block_start", index=index, content_block=opened)
+        for piece in json_access.split_into_deltas(text):
+            yield _write_sse_event(
+                "content_block_delta", index=index, delta={"type": kind, key: piece}
+            )
+        yield _write_sse_event("content_block_stop", index=index)
+    delta = {"stop_reason": _to_stop_reason(answer), "stop_sequence": None}
+    yield _write_sse_event("message_delta", delta=delta, usage=counts)
+    yield _write_sse_event("message_stop")
 
 
-def _event(kind: str, **rest: object) -> bytes:
+def _write_sse_event(kind: str, **rest: object) -> bytes:
     value: dict[str, object] = {"type": kind, **rest}
     return b"event: " + kind.encode() + b"\ndata: " + orjson.dumps(value) + b"\n\n"

@@ -1,20 +1,20 @@
 """Gemini generateContent: POST .../models/NAME:generateContent or :streamGenerateContent.
 
-Wire facts (Gemini API reference, "Generating content" and "Function calling"): the model is named
-by the path; the conversation is `contents`, each with `role` user or model and `parts`; a call is a
-part `functionCall` with `name`, `args` (an object) and perhaps an `id`; its result is a part
+Wire facts (Gemini API reference, "Generating content" and "Function calling"): the path names the
+model; the conversation is `contents`, each with `role` user or model and `parts`; a call is a part
+`functionCall` with `name`, `args` (an object) and an optional `id`; its result is a part
 `functionResponse` in a user content, with `name` and an object `response`, in which `output` or
-`error` is what a tool said and anything else is the output as a whole. Calls always arrive whole.
-A stream is server-sent events with `alt=sse`, else a JSON list; each event is an answer that says
-what is new. `candidatesTokenCount` leaves thinking out, `promptTokenCount` counts what was cached.
-In a request each name may be in snake_case too (protobuf's JSON), as litellm writes it; and older
-clients send results with the role `function`.
+`error` is the tool's output, and any other object is the output itself. Calls are never split. A
+stream is server-sent events with `alt=sse`, else a JSON list; each event is a response with the new
+parts. `candidatesTokenCount` excludes thinking, `promptTokenCount` includes cached tokens. In a
+request each name may also be in snake_case (protobuf's JSON), as litellm writes it; older clients
+send results with the role `function`.
 
-Where no id crosses the wire a call is named after its name and arguments, and counted where the
-same comes again (`#2`); its result is the next one of that name.
+If no id is on the wire, a call is named after its name and arguments, and numbered if the same call
+repeats (`#2`); its result is the next one of that name.
 
-What is sent to cloudcode-pa.googleapis.com (Gemini CLI with a Google login) wraps all this in one
-more object and is not read.
+Requests to cloudcode-pa.googleapis.com (Gemini CLI with a Google login) wrap all this in another
+object and are not read.
 """
 
 from collections import Counter
@@ -24,64 +24,80 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from traces import spans, sse
-from traces.canonical import address
-from traces.dialects import wire
-from traces.dialects.reading import replaced
-from traces.encoding import plain
-from traces.model import Chunk, Edit, Headers, Request
-from traces.quick import quick
-from traces.reader import Reader
-from traces.step import Answer, Asked, Message, Result, ToolCall, Usage
+from traces.bodies import json_offsets, sse
+from traces.bodies.canonical_json import hash_json_value
+from traces.bodies.content_encoding import decode_content
+from traces.bodies.incremental_json import IncrementalListReader
+from traces.dialects import json_access
+from traces.dialects.request_reader import replace_matching_results
+from traces.dialects.types import (
+    ChatMessage,
+    ModelAnswer,
+    ModelRequest,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+)
+from traces.fast_dataclass import with_fast_init
+from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "gemini"
-LIST = "contents"
+MESSAGES_KEY = "contents"
 
-type Members = dict[bytes, wire.Span]
+type Members = dict[bytes, json_access.Span]
 
-_ENDS = (":generateContent", ":streamGenerateContent")
+_METHOD_SUFFIXES = (":generateContent", ":streamGenerateContent")
 _CALL = ("functionCall", "function_call")
 _RESPONSE = ("functionResponse", "function_response")
-_SAID = ("output", "error", "result", "return_value", "content")
-"""Under which of these clients put a tool's text, alone: the first two by Google's reference,
-`result` by google-genai's automatic calls, `return_value` by pydantic-ai, `content` by litellm."""
+_TEXT_KEYS = ("output", "error", "result", "return_value", "content")
+"""Keys under which clients put a tool's text as the only member: the first two by Google's
+reference, `result` by google-genai's automatic calls, `return_value` by pydantic-ai, `content` by
+litellm.
+"""
 _REFUSALS = frozenset(
     ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 )
 
 
-def fits(request: Request) -> bool:
-    """True for a POST to one of the two methods with contents."""
+def can_read_request(request: Request) -> bool:
+    """Whether it is a POST with contents to one of the two methods."""
     return (
         request.method == "POST"
-        and urlsplit(request.url).path.endswith(_ENDS)
-        and spans.array(plain(request.headers, request.body) or b"", b"contents") is not None
+        and urlsplit(request.url).path.endswith(_METHOD_SUFFIXES)
+        and _has_contents_list(decode_content(request.headers, request.body) or b"")
     )
 
 
-def streams(request: Request) -> bool:
-    """True if the answer is wanted in pieces, which the path says here."""
+def _has_contents_list(body: bytes) -> bool:
+    try:
+        return json_offsets.find_json_array(body, b"contents") is not None
+    except ValueError:
+        return False
+
+
+def has_stream_method(request: Request) -> bool:
+    """Whether the path requests a streamed response."""
     return urlsplit(request.url).path.endswith(":streamGenerateContent")
 
 
-def model(body: bytes) -> str | None:
-    """None: the path names it, and an answer says it."""
+def read_model_name(body: bytes) -> str | None:
+    """Return None: the path names the model, and the response names it."""
     return None
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class _GeminiCall:
     id: str | None
     name: str
     known_by: str
-    """Its id, or what stands for it."""
+    """Its id, or the name derived for it."""
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Returned:
-    """A result, and where its object stands in the content."""
+class _FunctionResponse:
+    """A result, and the span of its object in the content."""
 
     id: str | None
     name: str
@@ -91,142 +107,177 @@ class _Returned:
     stop: int
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """What one content says."""
+class _GeminiContent:
+    """One parsed content."""
 
-    message: Message
-    calls: tuple[_Call, ...] = ()
-    returned: tuple[_Returned, ...] = ()
+    message: ChatMessage
+    calls: tuple[_GeminiCall, ...] = ()
+    returned: tuple[_FunctionResponse, ...] = ()
 
 
-def _item(text: bytes) -> _Said | None:
-    value = wire.parsed(text)
+def _read_gemini_content(text: bytes) -> _GeminiContent | None:
+    value = json_access.parse_json_text(text)
     if not isinstance(value, dict):
         return None
     role = "assistant" if value.get("role") == "model" else str(value.get("role") or "user")
-    parts, returned = wire.tables(value.get("parts")), tuple(_returned(text))
-    said, carries = _text(parts), role != "assistant" and bool(returned)
-    return _Said(
-        message=Message(
-            role="tool" if carries and not said else role,
-            content=said or "".join(each.text for each in returned),
-            address=address(value),
+    parts, returned = (
+        json_access.to_json_objects(value.get("parts")),
+        tuple(_find_function_responses(text)),
+    )
+    text_of_parts, has_results = _join_answer_parts(parts), role != "assistant" and bool(returned)
+    return _GeminiContent(
+        message=ChatMessage(
+            role="tool" if has_results and not text_of_parts else role,
+            content=text_of_parts or "".join(each.text for each in returned),
+            address=hash_json_value(value),
         ),
-        calls=tuple(_calls(parts)) if role == "assistant" else (),
-        returned=returned if carries else (),
+        calls=tuple(_find_gemini_calls(parts)) if role == "assistant" else (),
+        returned=returned if has_results else (),
     )
 
 
-def _text(parts: Iterable[dict[str, object]]) -> str:
-    """What is said in parts, without what was only thought."""
-    said = (wire.string(part.get("text")) for part in parts if part.get("thought") is not True)
-    return "".join(filter(None, said))
+def _join_answer_parts(parts: Iterable[dict[str, object]]) -> str:
+    """Return the joined texts of parts, without thoughts."""
+    texts = (
+        json_access.to_optional_string(part.get("text"))
+        for part in parts
+        if part.get("thought") is not True
+    )
+    return "".join(filter(None, texts))
 
 
-def _thought(parts: Iterable[dict[str, object]]) -> str:
-    """What was only thought."""
-    said = (wire.string(part.get("text")) for part in parts if part.get("thought") is True)
-    return "".join(filter(None, said))
+def _join_thought_parts(parts: Iterable[dict[str, object]]) -> str:
+    """Return the joined thoughts of parts."""
+    texts = (
+        json_access.to_optional_string(part.get("text"))
+        for part in parts
+        if part.get("thought") is True
+    )
+    return "".join(filter(None, texts))
 
 
-def _calls(parts: Iterable[dict[str, object]]) -> Iterator[_Call]:
+def _find_gemini_calls(parts: Iterable[dict[str, object]]) -> Iterator[_GeminiCall]:
     for part in parts:
-        if call := next((found for key in _CALL if (found := wire.table(part.get(key)))), None):
-            id, name = wire.string(call.get("id")) or None, wire.string(call.get("name")) or ""
-            yield _Call(id=id, name=name, known_by=id or _named(name, call.get("args")))
+        if call := next(
+            (
+                call_object
+                for key in _CALL
+                if (call_object := json_access.to_json_object(part.get(key)))
+            ),
+            None,
+        ):
+            id, name = (
+                json_access.to_optional_string(call.get("id")) or None,
+                json_access.to_optional_string(call.get("name")) or "",
+            )
+            yield _GeminiCall(
+                id=id, name=name, known_by=id or _make_gemini_call_id(name, call.get("args"))
+            )
 
 
-def _named(name: str, args: object) -> str:
-    return f"{name}-{address(args or {}).hex()[:16]}"
+def _make_gemini_call_id(name: str, args: object) -> str:
+    return f"{name}-{hash_json_value(args or {}).hex()[:16]}"
 
 
-def _returned(content: bytes) -> Iterator[_Returned]:
+def _find_function_responses(content: bytes) -> Iterator[_FunctionResponse]:
     if not any(key.encode() in content for key in _RESPONSE):
         return
-    parts = spans.objects(content, spans.members(content, spans.root(content)).get(b"parts"))
+    parts = json_offsets.iter_json_objects(
+        content,
+        json_offsets.find_json_members(content, json_offsets.find_json_root(content)).get(b"parts"),
+    )
     for part in parts:
         start, stop = next((part[k] for key in _RESPONSE if (k := key.encode()) in part), (0, 0))
         if content[start : start + 1] != b"{" or start == 0:
             continue
-        value = wire.table(wire.parsed(content[start:stop]))
-        told = wire.table(value.get("response"))
-        yield _Returned(
-            id=wire.string(value.get("id")) or None,
-            name=wire.string(value.get("name")) or "",
-            text=_told(content, spans.members(content, start).get(b"response")),
-            is_error=_failed(told),
+        value = json_access.to_json_object(json_access.parse_json_text(content[start:stop]))
+        response = json_access.to_json_object(value.get("response"))
+        yield _FunctionResponse(
+            id=json_access.to_optional_string(value.get("id")) or None,
+            name=json_access.to_optional_string(value.get("name")) or "",
+            text=_read_function_response_text(
+                content, json_offsets.find_json_members(content, start).get(b"response")
+            ),
+            is_error=_has_response_error(response),
             start=start,
             stop=stop,
         )
 
 
-def _failed(told: dict[str, object]) -> bool | None:
-    """Whether a response says that the tool failed; an `error` that is empty is none."""
+def _has_response_error(told: dict[str, object]) -> bool | None:
+    """Whether a response reports a failed tool; None if unknown. An empty `error` is no failure."""
     if told.get("error") not in (None, False, ""):
         return True
     return False if "output" in told else None
 
 
-def _told(body: bytes, response: wire.Span | None) -> str:
-    """What a tool said: its text, or the JSON text of all that was returned."""
+def _read_function_response_text(body: bytes, response: json_access.Span | None) -> str:
+    """Return a tool's text, or the JSON text of all that it returned."""
     if response is None:
         return ""
-    place = _alone(body, response)
+    place = _find_lone_text(body, response)
     if place is not None:
-        return str(wire.parsed(body[slice(*place)]))
+        return str(json_access.parse_json_text(body[slice(*place)]))
     return body[slice(*response)].decode("utf-8", "surrogatepass")
 
 
-def _alone(body: bytes, response: wire.Span) -> wire.Span | None:
-    """Where the text stands that is all of a response; None where it is something else."""
+def _find_lone_text(body: bytes, response: json_access.Span) -> json_access.Span | None:
+    """Return the span of the text that is the only member of a response; None otherwise."""
     start, _ = response
-    members = spans.members(body, start) if body[start : start + 1] == b"{" else {}
+    members = json_offsets.find_json_members(body, start) if body[start : start + 1] == b"{" else {}
     match list(members.items()):
-        case [(name, place)] if name.decode("utf-8", "replace") in _SAID:
+        case [(name, place)] if name.decode("utf-8", "replace") in _TEXT_KEYS:
             return place if body[place[0] : place[0] + 1] == b'"' else None
     return None
 
 
-def _rest(text: bytes) -> Message | None:
-    """The system instruction, which stands beside the contents."""
-    value = wire.table(wire.parsed(text))
+def _read_system_instruction(text: bytes) -> ChatMessage | None:
+    """Return the system instruction, which is a member next to the contents."""
+    value = json_access.to_json_object(json_access.parse_json_text(text))
     system = value.get("systemInstruction") or value.get("system_instruction")
     if not isinstance(system, dict):
         return None
-    said = _text(wire.tables(system.get("parts")))
-    return Message(role="system", content=said, address=address(system))
+    text_of_parts = _join_answer_parts(json_access.to_json_objects(system.get("parts")))
+    return ChatMessage(role="system", content=text_of_parts, address=hash_json_value(system))
 
 
-class _Reading:
-    """Goes through the contents in order: a result belongs to a call made before it."""
+class _GeminiRequestReader:
+    """Reads the contents in order: a result belongs to an earlier call."""
 
     def __init__(self) -> None:
-        self._reader = Reader(LIST, _item, _rest)
+        self._reader = IncrementalListReader(
+            MESSAGES_KEY, _read_gemini_content, _read_system_instruction
+        )
 
-    def __call__(self, body: bytes) -> Asked:
-        """What a body says; nothing where it cannot be read."""
+    def __call__(self, body: bytes) -> ModelRequest:
+        """Read a request body; empty if it is invalid."""
         try:
-            read = self._reader.read(body)
+            parsed = self._reader.read(body)
         except ValueError:
-            return Asked()
-        messages, results = [read.rest] if read.rest else [], list[Result]()
-        seen, waiting = Counter[str](), list[_Call]()
-        for said, start in zip(read.items, read.starts, strict=True):
-            if said is None:
+            return ModelRequest()
+        messages, results = [parsed.rest] if parsed.rest else [], list[ToolResult]()
+        result_counts, open_calls = Counter[str](), list[_GeminiCall]()
+        for content, start in zip(parsed.items, parsed.starts, strict=True):
+            if content is None:
                 continue
-            messages.append(said.message)
-            if said.message.role != "assistant":
-                results += (_result(each, waiting, seen, start) for each in said.returned)
+            messages.append(content.message)
+            if content.message.role != "assistant":
+                results += (
+                    _match_result_to_call(each, open_calls, result_counts, start)
+                    for each in content.returned
+                )
             elif messages[-2:-1] and messages[-2].role != "assistant":
-                waiting = list(said.calls)
+                open_calls = list(content.calls)
             else:
-                waiting += said.calls
-        return Asked(messages=tuple(messages), results=tuple(results))
+                open_calls += content.calls
+        return ModelRequest(messages=tuple(messages), results=tuple(results))
 
 
-def _result(returned: _Returned, waiting: list[_Call], seen: Counter[str], start: int) -> Result:
+def _match_result_to_call(
+    returned: _FunctionResponse, waiting: list[_GeminiCall], seen: Counter[str], start: int
+) -> ToolResult:
     same_id = (call for call in waiting if call.id and call.id == returned.id)
     same_name = (call for call in waiting if call.name == returned.name)
     call = next(same_id, None) or next(same_name, None)
@@ -235,9 +286,9 @@ def _result(returned: _Returned, waiting: list[_Call], seen: Counter[str], start
     else:
         waiting.remove(call)
         seen[call.known_by] += 1
-        again = seen[call.known_by] if call.id is None else 1
-        known_by = call.known_by + (f"#{again}" if again > 1 else "")
-    return Result(
+        occurrence = seen[call.known_by] if call.id is None else 1
+        known_by = call.known_by + (f"#{occurrence}" if occurrence > 1 else "")
+    return ToolResult(
         call_id=known_by,
         text=returned.text,
         start=start + returned.start,
@@ -246,191 +297,228 @@ def _result(returned: _Returned, waiting: list[_Call], seen: Counter[str], start
     )
 
 
-def reading() -> _Reading:
-    """Clients send the whole conversation every time."""
-    return _Reading()
+def make_dialect_reader() -> _GeminiRequestReader:
+    """Return a reader of full conversations."""
+    return _GeminiRequestReader()
 
 
-def messages(body: bytes) -> tuple[Message, ...]:
-    """The conversation in the request, the system instruction first."""
-    return reading()(body).messages
+def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
+    """Return the conversation in the request, the system instruction first."""
+    return make_dialect_reader()(body).messages
 
 
-def results(body: bytes) -> tuple[Result, ...]:
-    """The results in the request, in order; each is the object of its `functionResponse`."""
-    return reading()(body).results
+def read_tool_results(body: bytes) -> tuple[ToolResult, ...]:
+    """Return the results in the request, in order; each is the object of its `functionResponse`."""
+    return make_dialect_reader()(body).results
 
 
-def put(body: bytes, result: Result, text: str) -> tuple[Edit, ...]:
-    """The edits that put `text` in place of a result; none where it says so, so no byte moves.
+def replace_result(body: bytes, result: ToolResult, text: str) -> tuple[BodyEdit, ...]:
+    """Return the edits that replace a result by `text`; none if it is already that text.
 
-    Where the response is no lone text it is replaced as a whole, by `text` itself if that is an
-    object, which is all that may stand there, else by an object with it as `output`.
+    A response that is not a single text is replaced entirely: by `text` itself if that is an
+    object, as the API requires, else by an object with the text as `output`.
     """
     if result.text == text:
         return ()
-    response = spans.members(body, result.start).get(b"response")
-    said = wire.dump(body, text)
-    whole = text.encode("utf-8", "surrogatepass") if _object(text) else b'{"output": ' + said + b"}"
+    response = json_offsets.find_json_members(body, result.start).get(b"response")
+    encoded = json_access.dump_json_string(body, text)
+    new_response = (
+        text.encode("utf-8", "surrogatepass")
+        if _is_json_object(text)
+        else b'{"output": ' + encoded + b"}"
+    )
     if response is None:
         return (
-            Edit(start=result.stop - 1, stop=result.stop - 1, data=_joint(body, result) + whole),
+            BodyEdit(
+                start=result.stop - 1,
+                stop=result.stop - 1,
+                data=_make_response_prefix(body, result) + new_response,
+            ),
         )
-    place = _alone(body, response)
+    place = _find_lone_text(body, response)
     start, stop = place or response
-    return (Edit(start=start, stop=stop, data=said if place else whole),)
+    return (BodyEdit(start=start, stop=stop, data=encoded if place else new_response),)
 
 
-def _object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
-        return isinstance(wire.parsed(text.encode("utf-8", "surrogatepass")), dict)
+        return isinstance(json_access.parse_json_text(text.encode("utf-8", "surrogatepass")), dict)
     except ValueError:
         return False
 
 
-def _joint(body: bytes, result: Result) -> bytes:
-    """What comes before one more value in this object: there may be none yet."""
-    return (b", " if spans.members(body, result.start) else b"") + b'"response": '
+def _make_response_prefix(body: bytes, result: ToolResult) -> bytes:
+    """Return the bytes before a `response` member added to this object, which may be empty."""
+    return (b", " if json_offsets.find_json_members(body, result.start) else b"") + b'"response": '
 
 
-def fail(body: bytes, result: Result) -> tuple[Edit, ...]:
-    """The edits that make what was returned an `error`; none where it is one."""
-    response = spans.members(body, result.start).get(b"response")
+def mark_result_failed(body: bytes, result: ToolResult) -> tuple[BodyEdit, ...]:
+    """Return the edits that wrap the response in `error`; none if it is an error."""
+    response = json_offsets.find_json_members(body, result.start).get(b"response")
     if result.is_error or response is None:
         return ()
     start, stop = response
     return (
-        Edit(start=start, stop=start, data=b'{"error": '),
-        Edit(start=stop, stop=stop, data=b"}"),
+        BodyEdit(start=start, stop=start, data=b'{"error": '),
+        BodyEdit(start=stop, stop=stop, data=b"}"),
     )
 
 
-def replace(body: bytes, call_id: str, text: str) -> tuple[Edit, ...]:
-    """`put` in every result of the call."""
-    return replaced(put, body, results(body), call_id, text)
+def replace_call_results(body: bytes, call_id: str, text: str) -> tuple[BodyEdit, ...]:
+    """Apply `replace_result` to every result of the call."""
+    return replace_matching_results(replace_result, body, read_tool_results(body), call_id, text)
 
 
-def read(headers: Headers, body: bytes) -> Answer | None:
-    """What the model answered, whole or streamed; None where this is no answer (an error)."""
-    text = plain(headers, body)
+def parse_model_answer(headers: Headers, body: bytes) -> ModelAnswer | None:
+    """Parse the model's response, plain or streamed; None if it is not one (an error)."""
+    text = decode_content(headers, body)
     if text is None:
         return None
-    texts = list(_texts(text))
-    values = [wire.load(each) for each in texts]
-    said = [value for value in values if "error" not in value]
-    blocked = [found for each in said if (found := _blocked(each))]
-    if not blocked and not any("candidates" in each for each in said):
+    texts = list(_split_gemini_answer(text))
+    values = [json_access.load_json_object(each) for each in texts]
+    valid = [value for value in values if "error" not in value]
+    blocked = [reason for each in valid if (reason := _read_block_reason(each))]
+    if not blocked and not any("candidates" in each for each in valid):
         return None
-    candidates = [_first(each.get("candidates")) for each in said]
-    finish = _last(candidates, "finishReason") or (blocked[-1] if blocked else None)
-    return Answer(
-        message="".join(_text(_parts(each)) for each in candidates) or "".join(blocked),
-        calls=tuple(call for each in texts for call in _tool_calls(each)),
-        model=_last(said, "modelVersion"),
-        finish=None if len(said) < len(values) else finish,
+    candidates = [_get_first_candidate(each.get("candidates")) for each in valid]
+    finish = _find_last_string(candidates, "finishReason") or (blocked[-1] if blocked else None)
+    return ModelAnswer(
+        message="".join(_join_answer_parts(_get_candidate_parts(each)) for each in candidates)
+        or "".join(blocked),
+        calls=tuple(call for each in texts for call in _read_answer_calls(each)),
+        model=_find_last_string(valid, "modelVersion"),
+        finish=None if len(valid) < len(values) else finish,
         refused=bool(blocked) or finish in _REFUSALS,
-        usage=_usage([wire.table(each.get("usageMetadata")) for each in said]),
-        reasoning="".join(_thought(_parts(each)) for each in candidates),
+        usage=_to_gemini_usage(
+            [json_access.to_json_object(each.get("usageMetadata")) for each in valid]
+        ),
+        reasoning="".join(_join_thought_parts(_get_candidate_parts(each)) for each in candidates),
     )
 
 
-def _texts(text: bytes) -> Iterator[bytes]:
-    """The objects of an answer: one, a list of them, or the events of a stream."""
+def _split_gemini_answer(text: bytes) -> Iterator[bytes]:
+    """Yield the objects of a response: one, a list, or the events of a stream."""
     start = text.lstrip()[:1]
     if start == b"{":
         yield text
     elif start == b"[":
-        yield from _listed(text)
+        yield from _split_json_list(text)
     else:
-        for event in sse.events(text):
+        for event in sse.parse_sse_events(text):
             yield event.data.encode("utf-8", "surrogatepass")
 
 
-def _listed(text: bytes) -> Iterator[bytes]:
-    """The objects of a list, which may break off: as far as they are whole."""
+def _split_json_list(text: bytes) -> Iterator[bytes]:
+    """Yield the complete objects of a list, which may be truncated."""
     try:
-        for start, stop in spans.items(text, spans.root(text)):
+        for start, stop in json_offsets.iter_json_items(text, json_offsets.find_json_root(text)):
             yield text[start:stop]
     except ValueError:
         return
 
 
-def _first(candidates: object) -> dict[str, object]:
-    return next(iter(wire.tables(candidates)), {})
+def _get_first_candidate(candidates: object) -> dict[str, object]:
+    return next(iter(json_access.to_json_objects(candidates)), {})
 
 
-def _parts(candidate: dict[str, object]) -> list[dict[str, object]]:
-    return wire.tables(wire.table(candidate.get("content")).get("parts"))
-
-
-def _last(said: Iterable[dict[str, object]], key: str) -> str | None:
-    return next(
-        (found for each in reversed([*said]) if (found := wire.string(each.get(key)))), None
+def _get_candidate_parts(candidate: dict[str, object]) -> list[dict[str, object]]:
+    return json_access.to_json_objects(
+        json_access.to_json_object(candidate.get("content")).get("parts")
     )
 
 
-def _blocked(value: dict[str, object]) -> str | None:
-    """Why a prompt was not answered at all."""
-    return wire.string(wire.table(value.get("promptFeedback")).get("blockReason"))
+def _find_last_string(said: Iterable[dict[str, object]], key: str) -> str | None:
+    return next(
+        (
+            string
+            for each in reversed([*said])
+            if (string := json_access.to_optional_string(each.get(key)))
+        ),
+        None,
+    )
 
 
-def _tool_calls(text: bytes) -> Iterator[ToolCall]:
-    """The calls in one object of an answer, their arguments as they were written."""
-    if b'"functionCall"' not in text or not wire.load(text):
+def _read_block_reason(value: dict[str, object]) -> str | None:
+    """Return why a prompt was blocked; None if it was not."""
+    return json_access.to_optional_string(
+        json_access.to_json_object(value.get("promptFeedback")).get("blockReason")
+    )
+
+
+def _read_answer_calls(text: bytes) -> Iterator[ToolCall]:
+    """Yield the calls in one object of a response, with their arguments as written."""
+    if b'"functionCall"' not in text or not json_access.load_json_object(text):
         return
-    candidates = spans.members(text, spans.root(text)).get(b"candidates")
-    first: Members = next(spans.objects(text, candidates), {})
-    for part in spans.objects(text, _within(text, first, b"content").get(b"parts")):
-        call = _within(text, part, b"functionCall")
+    candidates = json_offsets.find_json_members(text, json_offsets.find_json_root(text)).get(
+        b"candidates"
+    )
+    first: Members = next(json_offsets.iter_json_objects(text, candidates), {})
+    for part in json_offsets.iter_json_objects(
+        text, _find_member_object(text, first, b"content").get(b"parts")
+    ):
+        call = _find_member_object(text, part, b"functionCall")
         if b"name" not in call:
             continue
-        name = wire.string(wire.value(text, call, b"name")) or ""
-        given = text[slice(*call[b"args"])] if b"args" in call else b"{}"
-        id = wire.string(wire.value(text, call, b"id"))
+        name = (
+            json_access.to_optional_string(json_access.read_member_value(text, call, b"name")) or ""
+        )
+        arguments = text[slice(*call[b"args"])] if b"args" in call else b"{}"
+        id = json_access.to_optional_string(json_access.read_member_value(text, call, b"id"))
         yield ToolCall(
-            id=id or _named(name, wire.parsed(given)),
+            id=id or _make_gemini_call_id(name, json_access.parse_json_text(arguments)),
             name=name,
-            arguments=given.decode("utf-8", "surrogatepass"),
+            arguments=arguments.decode("utf-8", "surrogatepass"),
         )
 
 
-def _within(text: bytes, members: Members, name: bytes) -> Members:
+def _find_member_object(text: bytes, members: Members, name: bytes) -> Members:
     start, _ = members.get(name, (0, 0))
-    return spans.members(text, start) if start and text[start : start + 1] == b"{" else {}
-
-
-def _usage(told: list[dict[str, object]]) -> Usage | None:
-    """Counts of an answer so far, so the last ones hold; thinking is part of what was answered,
-    and what the provider's own tools brought in is part of the prompt.
-    """
-    said = {key: number for each in told for key in each if (number := wire.count(each, key))}
-    if not any(told):
-        return None
-    thought = said.get("thoughtsTokenCount")
-    prompt = said.get("promptTokenCount")
-    return Usage(
-        prompt_tokens=None if prompt is None else prompt + said.get("toolUsePromptTokenCount", 0),
-        cached_tokens=said.get("cachedContentTokenCount"),
-        completion_tokens=said.get("candidatesTokenCount", 0) + (thought or 0),
-        reasoning_tokens=thought,
+    return (
+        json_offsets.find_json_members(text, start)
+        if start and text[start : start + 1] == b"{"
+        else {}
     )
 
 
-def write(
-    answer: Answer, *, stream: bool, id: str, created: int
-) -> tuple[Headers, tuple[Chunk, ...]]:
-    """Headers and chunks of this answer as a provider sends it; all chunks at time 0.
+def _to_gemini_usage(told: list[dict[str, object]]) -> TokenUsage | None:
+    """Convert usage; counts are cumulative, so the last ones hold.
 
-    The dialect has no place for `created`.
+    Thinking is part of the completion, and input from the provider's own tools is part of the
+    prompt.
+    """
+    counts = {
+        key: number
+        for each in told
+        for key in each
+        if (number := json_access.get_integer(each, key))
+    }
+    if not any(told):
+        return None
+    thinking = counts.get("thoughtsTokenCount")
+    prompt = counts.get("promptTokenCount")
+    return TokenUsage(
+        prompt_tokens=None if prompt is None else prompt + counts.get("toolUsePromptTokenCount", 0),
+        cached_tokens=counts.get("cachedContentTokenCount"),
+        completion_tokens=counts.get("candidatesTokenCount", 0) + (thinking or 0),
+        reasoning_tokens=thinking,
+    )
+
+
+def write_model_answer(
+    answer: ModelAnswer, *, stream: bool, id: str, created: int
+) -> tuple[Headers, tuple[Chunk, ...]]:
+    """Return headers and chunks of this response as a provider sends it; all chunks at time 0.
+
+    The dialect has no field for `created`.
     """
     if stream:
         return (("content-type", "text/event-stream"),), tuple(
             Chunk(at=0.0, data=b"data: " + orjson.dumps(event) + b"\r\n\r\n")
-            for event in _events(answer, id)
+            for event in _make_gemini_events(answer, id)
         )
     texts: list[dict[str, object]] = [{"text": answer.message}] if answer.message else []
-    parts = [*texts, *map(_function_call, answer.calls)]
-    body = orjson.dumps(_envelope(answer, id, parts, _finish(answer)))
+    parts = [*texts, *map(_to_function_call, answer.calls)]
+    body = orjson.dumps(_make_gemini_response(answer, id, parts, _to_finish_reason(answer)))
     headers = (
         ("content-type", "application/json; charset=UTF-8"),
         ("content-length", str(len(body))),
@@ -438,44 +526,46 @@ def write(
     return headers, (Chunk(at=0.0, data=body),)
 
 
-def _events(answer: Answer, id: str) -> Iterator[dict[str, object]]:
-    """Text in pieces, then each call whole, and why it ended with the last."""
-    said: list[dict[str, object]] = [{"text": piece} for piece in wire.pieces(answer.message)]
-    said += map(_function_call, answer.calls)
-    *early, last = said or [{"text": ""}]
+def _make_gemini_events(answer: ModelAnswer, id: str) -> Iterator[dict[str, object]]:
+    """Yield the text in pieces, then each call undivided; the last event has the finish reason."""
+    parts: list[dict[str, object]] = [
+        {"text": piece} for piece in json_access.split_into_deltas(answer.message)
+    ]
+    parts += map(_to_function_call, answer.calls)
+    *early, last = parts or [{"text": ""}]
     for part in early:
-        yield _envelope(answer, id, [part], None)
-    yield _envelope(answer, id, [last], _finish(answer))
+        yield _make_gemini_response(answer, id, [part], None)
+    yield _make_gemini_response(answer, id, [last], _to_finish_reason(answer))
 
 
-def _finish(answer: Answer) -> str:
+def _to_finish_reason(answer: ModelAnswer) -> str:
     return "SAFETY" if answer.refused else answer.finish or "STOP"
 
 
-def _function_call(call: ToolCall) -> dict[str, object]:
-    args: object = orjson.Fragment(call.arguments) if _object(call.arguments) else {}
+def _to_function_call(call: ToolCall) -> dict[str, object]:
+    args: object = orjson.Fragment(call.arguments) if _is_json_object(call.arguments) else {}
     return {"functionCall": {"id": call.id, "name": call.name, "args": args}}
 
 
-def _envelope(
-    answer: Answer, id: str, parts: list[dict[str, object]], finish: str | None
+def _make_gemini_response(
+    answer: ModelAnswer, id: str, parts: list[dict[str, object]], finish: str | None
 ) -> dict[str, object]:
     content = {"role": "model", "parts": parts}
     candidate = {"content": content, "finishReason": finish, "index": 0}
-    usage = answer.usage or Usage()
-    prompt, thought = usage.prompt_tokens or 0, usage.reasoning_tokens or 0
-    counted: dict[str, object] = {
+    usage = answer.usage or TokenUsage()
+    prompt, thinking = usage.prompt_tokens or 0, usage.reasoning_tokens or 0
+    counts: dict[str, object] = {
         "promptTokenCount": prompt,
-        "candidatesTokenCount": (usage.completion_tokens or 0) - thought,
+        "candidatesTokenCount": (usage.completion_tokens or 0) - thinking,
         "totalTokenCount": prompt + (usage.completion_tokens or 0),
     }
     if usage.cached_tokens:
-        counted["cachedContentTokenCount"] = usage.cached_tokens
-    if thought:
-        counted["thoughtsTokenCount"] = thought
+        counts["cachedContentTokenCount"] = usage.cached_tokens
+    if thinking:
+        counts["thoughtsTokenCount"] = thinking
     return {
         "candidates": [{key: value for key, value in candidate.items() if value is not None}],
-        "usageMetadata": counted,
+        "usageMetadata": counts,
         "modelVersion": answer.model or "unknown",
         "responseId": id,
     }

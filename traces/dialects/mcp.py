@@ -1,22 +1,23 @@
 """MCP: JSON-RPC 2.0 between an agent and its tool servers, over streamable HTTP and stdio.
 
-No model speaks it, so this is no lens: it reads a tool call from one message and its result
-from the answer, where a lens reads a whole conversation. What the fault engine needs is here
-too: edits that replace a result's text, its structured value, or the whole by an error.
+This is not a lens, since no model uses it: it reads one tool call from one message and its result
+from the response, and a lens reads an entire conversation. It also makes the edits that fault
+injection needs: replace a result's text, its structured value, or all of it by an error.
 
-Wire facts, of both versions that are spoken (2025-11-25 and 2026-07-28):
+Wire facts, of both versions in use (2025-11-25 and 2026-07-28):
 
-- a message is one POST; a batch is not MCP any more. An answer is JSON, or a stream of events
+- a message is one POST; batches are no longer MCP. A response is JSON, or a stream of events
   of which one is the response and the others are notifications and requests of the server;
 - 2025-11-25 begins with `initialize`, answered with `mcp-session-id`, which the client sends
-  from then on; a GET opens a stream that lasts as long as the session, DELETE ends it. In
-  2026-07-28 there is none of it: `server/discover` is optional, and each message says version
-  and client in `_meta`;
-- a result has `content` (parts, for the model) and maybe `structuredContent` (one JSON value),
-  two copies of the same; `isError` says that the tool failed, and the model is to see it. A
-  JSON-RPC `error` says that there was no such call, and most clients keep it to themselves;
+  from then on; a GET opens a stream that lasts as long as the session, DELETE ends it.
+  2026-07-28 has none of these: `server/discover` is optional, and each message has version and
+  client in `_meta`;
+- a result has `content` (parts, for the model) and optionally `structuredContent` (one JSON
+  value), two copies of the same data; `isError` means that the tool failed, and is for the model
+  to see. A JSON-RPC `error` means that there was no such call; most clients do not show it to
+  the model;
 - over stdio a message of the client has method MESSAGE and url `stdio://NAME/`, and START
-  stands for the server's process.
+  represents the server's process.
 """
 
 import json
@@ -26,16 +27,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from traces import spans
-from traces.canonical import canonical_value
-from traces.dialects import wire
-from traces.encoding import plain
-from traces.latest import Latest
-from traces.model import Chunk, Edit, Exchange, Headers, Request, header
-from traces.step import ToolCall
+from traces.bodies import json_offsets
+from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
+from traces.bodies.content_encoding import decode_content
+from traces.bodies.generated_values import GENERATED_VALUE, is_call_id_name, is_run_scoped_name
+from traces.dialects import json_access
+from traces.dialects.types import ToolCall
+from traces.identity_cache import IdentityCache
+from traces.model import BodyEdit, Chunk, Exchange, Headers, Request, find_header
 
-type Role = Literal["call", "talk", "aside"]
-"""A call of a tool; another request that is waited for; what nobody waits for."""
+type MessageRole = Literal["call", "talk", "aside"]
+"""A tool call; another request with a response; a message without a response."""
 
 _METHOD = re.compile(
     r"initialize\Z|(?:server|tools|resources|prompts|completion|logging|notifications|sampling"
@@ -46,28 +48,28 @@ _LISTENS = "subscriptions/listen"
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 """In `_meta` of each message, from 2026-07-28 on."""
 _LONG = re.compile(rb"\d{19}")
-"""In a number it may say more than 64 bits hold."""
+"""A number with this many digits may exceed 64 bits."""
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class McpClientMessage:
     """One message of the client."""
 
-    role: Role
+    role: MessageRole
     method: str
-    """Of JSON-RPC, as `tools/list`; that of HTTP or stdio where the message has none."""
+    """The JSON-RPC method, such as `tools/list`; that of HTTP or stdio if the message has none."""
     call: ToolCall | None = None
-    """Where a tool is called; its id is that of JSON-RPC, as JSON text, and no model knows it."""
+    """The tool call; its id is the JSON-RPC id as JSON text, unknown to the model."""
     meta: frozenset[str] = frozenset()
-    """The texts in `_meta`, among which some clients give the model's id of the call."""
+    """The texts in `_meta`; some clients put the model's call id there."""
     stateless: bool = False
-    """True for a call that says its version itself, as from 2026-07-28 on."""
+    """True for a call that has its own version, as from 2026-07-28 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a server answered to one request."""
+class McpReply:
+    """A server's response to one request."""
 
     id: str
     """As JSON text."""
@@ -76,173 +78,230 @@ class Reply:
     structured: str | None = None
     """`structuredContent` as it was written."""
     is_error: bool | None = None
-    """None for a result that is not final: the server wants to know something first."""
+    """None for a result that is not final: the server requests input first."""
     code: int | None = None
-    """Of a JSON-RPC error; None for a result, be it one that says `isError`."""
+    """The code of a JSON-RPC error; None for a result, even one with `isError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """What a server says of one of its tools."""
+class McpTool:
+    """A server's description of one tool."""
 
     name: str
     read_only: bool | None = None
-    """Whether it changes nothing, by its annotations; None where they do not say."""
+    """Whether it changes nothing, by its annotations; None if they do not state it."""
     returns: str | None = None
-    """The JSON Schema of its structured results, as JSON text; None where it declares none."""
+    """JSON Schema of its structured results, as JSON text; None if not declared."""
 
 
-@Latest
-def message(request: Request) -> Message | None:
-    """What a client says to an MCP server with this; None where this is no MCP."""
+@IdentityCache
+def read_client_message(request: Request) -> McpClientMessage | None:
+    """Read a client's message to an MCP server; None if this is not MCP."""
     if request.method in ("POST", "MESSAGE"):
-        said = _said(request)
-        return None if said is None else _message(request, said)
+        message = _read_jsonrpc_object(request)
+        return None if message is None else _to_client_message(request, message)
     if request.method == "START" and request.url.startswith("stdio://"):
-        return Message(role="aside", method=request.method)
-    if request.method in ("GET", "DELETE") and _says_mcp(request):
-        return Message(role="aside", method=request.method)
+        return McpClientMessage(role="aside", method=request.method)
+    if request.method in ("GET", "DELETE") and _has_mcp_transport(request):
+        return McpClientMessage(role="aside", method=request.method)
     return None
 
 
-@Latest
-def _said(request: Request) -> dict[str, object] | None:
-    body = plain(request.headers, request.body) or b""
+@IdentityCache
+def _read_jsonrpc_object(request: Request) -> dict[str, object] | None:
+    body = decode_content(request.headers, request.body) or b""
     if body.find(b'"jsonrpc"') < 0:
         return None
-    said = _load(body)
-    if said.get("jsonrpc") != "2.0":
+    message = _load_exact_object(body)
+    if message.get("jsonrpc") != "2.0":
         return None
-    method = said.get("method")
-    known = isinstance(method, str) and _METHOD.match(method) is not None
-    return said if known or _says_mcp(request) else None
+    method = message.get("method")
+    has_mcp_method = isinstance(method, str) and _METHOD.match(method) is not None
+    return message if has_mcp_method or _has_mcp_transport(request) else None
 
 
-def _load(text: bytes) -> dict[str, object]:
-    """The JSON object in a text, exact: an id or an argument may be an integer of any size."""
-    said = wire.load(text)
-    if said and _LONG.search(text):
+def _load_exact_object(text: bytes) -> dict[str, object]:
+    """Parse a JSON object with exact integers: an id or argument may have any size."""
+    value = json_access.load_json_object(text)
+    if value and _LONG.search(text):
         exact: dict[str, object] = json.loads(text.decode("utf-8", "surrogatepass"))
         return exact
-    return said
+    return value
 
 
-def _says_mcp(request: Request) -> bool:
+def _has_mcp_transport(request: Request) -> bool:
     if request.url.startswith("stdio://"):
         return True
-    return any(header(request.headers, name) is not None for name in _HEADERS)
+    return any(find_header(request.headers, name) is not None for name in _HEADERS)
 
 
-def _message(request: Request, said: dict[str, object]) -> Message:
-    method, params = wire.string(said.get("method")), wire.table(said.get("params"))
+def _to_client_message(request: Request, said: dict[str, object]) -> McpClientMessage:
+    method, params = (
+        json_access.to_optional_string(said.get("method")),
+        json_access.to_json_object(said.get("params")),
+    )
     if method is None or "id" not in said or method == _LISTENS:
-        return Message(role="aside", method=method or request.method)
+        return McpClientMessage(role="aside", method=method or request.method)
     if method != "tools/call":
-        return Message(role="talk", method=method)
-    meta = wire.table(params.get("_meta"))
+        return McpClientMessage(role="talk", method=method)
+    meta = json_access.to_json_object(params.get("_meta"))
     call = ToolCall(
-        id=_dumped(said["id"]),
-        name=wire.string(params.get("name")) or "",
-        arguments=_dumped(params.get("arguments", {})),
+        id=_dump_json_text(said["id"]),
+        name=json_access.to_optional_string(params.get("name")) or "",
+        arguments=_dump_json_text(params.get("arguments", {})),
     )
     texts = frozenset(value for value in meta.values() if isinstance(value, str))
-    return Message(role="call", method=method, call=call, meta=texts, stateless=_VERSION in meta)
+    return McpClientMessage(
+        role="call", method=method, call=call, meta=texts, stateless=_VERSION in meta
+    )
 
 
-def _dumped(value: object) -> str:
+def _dump_json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def is_aside(request: Request) -> bool:
-    """True for what nobody waits for: notifications, listening streams, the end of a session.
+def is_background_message(request: Request) -> bool:
+    """Whether it has no response to wait for: notifications, listening streams, session end.
 
-    Whether these come, and when, is a matter of luck in many clients.
+    Whether and when these are sent varies between runs of many clients.
     """
-    said = message(request)
-    return said is not None and said.role == "aside"
+    message = read_client_message(request)
+    return message is not None and message.role == "aside"
 
 
-def listens(request: Request) -> bool:
-    """True for a request whose answer is a stream that lasts until one of the two leaves."""
-    said = message(request)
-    return said is not None and said.role == "aside" and said.method in ("GET", _LISTENS)
+def is_listening_request(request: Request) -> bool:
+    """Whether its response is a stream that lasts until one side disconnects."""
+    message = read_client_message(request)
+    return message is not None and message.role == "aside" and message.method in ("GET", _LISTENS)
 
 
-def replied(exchange: Exchange) -> bool:
-    """True where the response to a message came, whatever became of the stream after it.
+def has_mcp_response(exchange: Exchange) -> bool:
+    """Whether the response to a message came, regardless of the stream after it.
 
-    Clients hang up as soon as they have it, which may be before the stream's last byte.
+    Clients disconnect once they have it, which may be before the stream's last byte.
     """
-    return response(exchange) is not None
+    return to_canonical_response(exchange) is not None
 
 
-def response(exchange: Exchange) -> bytes | None:
-    """The response as canonical JSON without its id: what one server says as another would."""
-    answer = exchange.response
-    if answer is None or message(exchange.request) is None:
+def to_canonical_response(exchange: Exchange) -> bytes | None:
+    """Return the response as canonical JSON without its id, to compare servers."""
+    response = exchange.response
+    if response is None or read_client_message(exchange.request) is None:
         return None
-    found = _answer(plain(answer.headers, answer.body) or b"")
-    if found is None:
+    mcp_response = _find_mcp_response(decode_content(response.headers, response.body) or b"")
+    if mcp_response is None:
         return None
-    return canonical_value({key: value for key, value in found[1].items() if key != "id"})
+    return dump_canonical_json(
+        {key: value for key, value in mcp_response[1].items() if key != "id"}
+    )
 
 
-def names(offered: str, tool: str) -> bool:
-    """True if a model that calls `offered` means this tool of a server.
+def is_name_of_tool(offered: str, tool: str) -> bool:
+    """Whether a model that calls `offered` means this tool of a server.
 
-    Agents put the server's name before the tool's (`mcp__shop__issue_refund`,
-    `shop__issue_refund`, `shop_issue_refund`) and replace what model APIs do not take in names.
+    Agents prefix the tool's name with the server's (`mcp__shop__issue_refund`,
+    `shop__issue_refund`, `shop_issue_refund`) and replace characters that model APIs reject in
+    names.
     """
-    long, short = _plain_name(offered), _plain_name(tool)
+    long, short = _normalize_tool_name(offered), _normalize_tool_name(tool)
     return bool(short) and (long == short or long.endswith(f"_{short}"))
 
 
 @lru_cache(maxsize=4096)
-def _plain_name(name: str) -> str:
+def _normalize_tool_name(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name).lower()
 
 
-def gist(request: Request) -> bytes | None:
-    """What a message says, without its id and `_meta`, which are the client's own business.
+_CLIENT_META = frozenset(
+    ("progressToken", "traceparent", "tracestate", "baggage", "io.modelcontextprotocol/clientInfo")
+)
+"""Keys of `_meta` that do not affect the request."""
 
-    Of `initialize` nothing is left: it says who the client is, what it can do and which version it
-    knows. None where this is no JSON-RPC message of MCP.
+
+def to_canonical_message(
+    request: Request, *, any_client: bool = False, new_calls: bool = False
+) -> bytes | None:
+    """Return a message as canonical JSON, without its id, client identity and trace context.
+
+    `any_client` also removes `_meta` and the params of `initialize`: a client's versions and
+    capabilities. `new_calls` also removes call ids assigned by a model. Returns None if this is not
+    a JSON-RPC message of MCP, or has a duplicate key.
     """
-    said = _said(request) if request.method in ("POST", "MESSAGE") else None
-    if said is None:
+    if request.method not in ("POST", "MESSAGE") or _read_jsonrpc_object(request) is None:
         return None
-    rest = {key: value for key, value in said.items() if key != "id"}
-    if said.get("method") == "initialize":
+    try:
+        message = parse_exact_json(decode_content(request.headers, request.body) or b"")
+    except (ValueError, RecursionError):
+        return None
+    rest = {key: value for key, value in json_access.to_json_object(message).items() if key != "id"}
+    params = rest.get("params")
+    if rest.get("method") == "initialize" and any_client:
         rest["params"] = {}
-    elif isinstance(params := said.get("params"), dict):
-        rest["params"] = {key: value for key, value in params.items() if key != "_meta"}
-    return canonical_value(rest)
+    elif isinstance(params, dict):
+        meta = (
+            None
+            if any_client
+            else _mask_generated_meta(json_access.to_json_object(params.get("_meta")), new_calls)
+        )
+        rest["params"] = _replace_params_meta(params, meta)
+    return dump_canonical_json(rest)
+
+
+def _replace_params_meta(
+    params: dict[str, object], meta: dict[str, object] | None
+) -> dict[str, object]:
+    others = {key: each for key, each in params.items() if key not in ("_meta", "clientInfo")}
+    return others | {"_meta": meta} if meta else others
+
+
+def _mask_generated_meta(meta: dict[str, object], new_calls: bool) -> dict[str, object]:
+    """Return `_meta` without ids generated per run, recognised by their key."""
+    return {
+        key: _mask_generated_parts(value) if is_run_scoped_name(key) else value
+        for key, value in meta.items()
+        if key not in _CLIENT_META and not (new_calls and is_call_id_name(key))
+    }
+
+
+def _mask_generated_parts(value: object) -> object:
+    match value:
+        case str():
+            return [
+                b"DRAWN" if at % 2 else part for at, part in enumerate(GENERATED_VALUE.split(value))
+            ]
+        case dict():
+            return {key: _mask_generated_parts(each) for key, each in value.items()}
+        case int() if GENERATED_VALUE.fullmatch(str(value)):
+            return b"DRAWN"
+    return value
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
-    """A message where it stands: its JSON text, and where its lines begin there and in the body.
+class _McpMessageView:
+    """A message in place: its JSON text, and the offsets of its lines in the text and in the body.
 
-    In a stream a message may be spread over several `data:` lines.
+    In a stream a message may span several `data:` lines.
     """
 
     text: bytes
     lines: tuple[tuple[int, int], ...]
 
-    def edit(self, span: wire.Span, data: bytes) -> Edit:
-        """The edit that puts `data`, which has no line breaks, at a span of the text."""
+    def make_edit(self, span: json_access.Span, data: bytes) -> BodyEdit:
+        """Return the edit that puts `data`, without line breaks, at a span of the text."""
         start, stop = span
-        return Edit(start=self._at(start), stop=self._at(stop - 1) + 1, data=data)
+        return BodyEdit(
+            start=self._to_body_offset(start), stop=self._to_body_offset(stop - 1) + 1, data=data
+        )
 
-    def _at(self, offset: int) -> int:
-        here, there = next(line for line in reversed(self.lines) if line[0] <= offset)
-        return there + offset - here
+    def _to_body_offset(self, offset: int) -> int:
+        text_start, body_start = next(line for line in reversed(self.lines) if line[0] <= offset)
+        return body_start + offset - text_start
 
 
-def _views(body: bytes) -> Iterator[_View]:
-    """The messages in an answer, in order."""
+def _find_message_views(body: bytes) -> Iterator[_McpMessageView]:
+    """Yield the messages in a response body, in order."""
     if body.lstrip()[:1] == b"{":
-        yield _View(body, ((0, 0),))
+        yield _McpMessageView(body, ((0, 0),))
         return
     data: list[tuple[int, bytes]] = []
     for line in _LINE.finditer(body):
@@ -250,177 +309,196 @@ def _views(body: bytes) -> Iterator[_View]:
             start = line.start() + (6 if line[1][5:6] == b" " else 5)
             data.append((start, body[start : line.end(1)]))
         elif not line[1] and data:
-            yield _joined(data)
+            yield _join_data_lines(data)
             data = []
 
 
-def _joined(data: list[tuple[int, bytes]]) -> _View:
+def _join_data_lines(data: list[tuple[int, bytes]]) -> _McpMessageView:
     lines, at = [], 0
     for start, text in data:
         lines.append((at, start))
         at += len(text) + 1
-    return _View(b"\n".join(text for _, text in data), tuple(lines))
+    return _McpMessageView(b"\n".join(text for _, text in data), tuple(lines))
 
 
-def messages(headers: Headers, body: bytes) -> tuple[bytes, ...]:
-    """What a server says in an answer, be it JSON or a stream: each message on one line."""
-    views = _views(plain(headers, body) or b"")
-    return tuple(_one_line(view.text) for view in views if _load(view.text))
+def read_server_messages(headers: Headers, body: bytes) -> tuple[bytes, ...]:
+    """Return the messages in a response, JSON or stream, each on one line."""
+    views = _find_message_views(decode_content(headers, body) or b"")
+    return tuple(_join_json_lines(view.text) for view in views if _load_exact_object(view.text))
 
 
-def _answer(body: bytes) -> tuple[_View, dict[str, object]] | None:
-    """The response in an answer, which is the message that has a result or an error."""
-    for view in _views(body):
-        said = _load(view.text)
-        if said.get("jsonrpc") == "2.0" and ("result" in said or "error" in said):
-            return view, said
+def _find_mcp_response(body: bytes) -> tuple[_McpMessageView, dict[str, object]] | None:
+    """Return the message in a response body that has a result or an error."""
+    for view in _find_message_views(body):
+        message = _load_exact_object(view.text)
+        if message.get("jsonrpc") == "2.0" and ("result" in message or "error" in message):
+            return view, message
     return None
 
 
-def read(headers: Headers, body: bytes) -> Reply | None:
-    """What the server answered, as JSON or among the events of a stream; None where it did not."""
-    found = _answer(plain(headers, body) or b"")
-    if found is None:
+def parse_mcp_reply(headers: Headers, body: bytes) -> McpReply | None:
+    """Parse the response of the server, JSON or stream; None if it has none."""
+    mcp_response = _find_mcp_response(decode_content(headers, body) or b"")
+    if mcp_response is None:
         return None
-    view, said = found
-    id = _dumped(said.get("id"))
-    if "error" in said:
-        error = wire.table(said["error"])
-        text = wire.string(error.get("message")) or ""
-        return Reply(id=id, text=text, is_error=True, code=wire.count(error, "code") or 0)
-    result = wire.table(said["result"])
-    final = result.get("resultType", "complete") == "complete"
-    place = _members(view).get(b"structuredContent")
-    return Reply(
+    view, message = mcp_response
+    id = _dump_json_text(message.get("id"))
+    if "error" in message:
+        error = json_access.to_json_object(message["error"])
+        text = json_access.to_optional_string(error.get("message")) or ""
+        return McpReply(
+            id=id, text=text, is_error=True, code=json_access.get_integer(error, "code") or 0
+        )
+    result = json_access.to_json_object(message["result"])
+    is_final = result.get("resultType", "complete") == "complete"
+    span = _find_result_members(view).get(b"structuredContent")
+    return McpReply(
         id=id,
-        text=wire.text(result.get("content")),
-        structured=_text(view, place) if place else None,
-        is_error=result.get("isError") is True if final else None,
+        text=json_access.join_content_text(result.get("content")),
+        structured=_decode_view_span(view, span) if span else None,
+        is_error=result.get("isError") is True if is_final else None,
     )
 
 
-def tools(headers: Headers, body: bytes) -> tuple[Tool, ...]:
-    """The tools in an answer to `tools/list`; none where it is another, or an error."""
-    return tuple(map(_tool, definitions(headers, body)))
+def read_tool_list(headers: Headers, body: bytes) -> tuple[McpTool, ...]:
+    """Return the tools in a response to `tools/list`; empty for another response or an error."""
+    return tuple(map(_to_mcp_tool, read_tool_definitions(headers, body)))
 
 
-def definitions(headers: Headers, body: bytes) -> list[dict[str, object]]:
-    """The definitions of tools in an answer to `tools/list`, as the server gave them."""
-    found = _answer(plain(headers, body) or b"")
-    result = wire.table(found[1].get("result")) if found else {}
-    return wire.tables(result.get("tools"))
+def read_tool_definitions(headers: Headers, body: bytes) -> list[dict[str, object]]:
+    """Return the tool definitions in a response to `tools/list`, as the server sent them."""
+    mcp_response = _find_mcp_response(decode_content(headers, body) or b"")
+    result = json_access.to_json_object(mcp_response[1].get("result")) if mcp_response else {}
+    return json_access.to_json_objects(result.get("tools"))
 
 
-def _tool(said: dict[str, object]) -> Tool:
-    hints, schema = wire.table(said.get("annotations")), said.get("outputSchema")
-    read = hints.get("readOnlyHint")
-    if not isinstance(read, bool):  # that it destroys is said of what writes, and only of that
-        read = False if hints.get("destructiveHint") is True else None
-    return Tool(
-        name=wire.string(said.get("name")) or "",
-        read_only=read,
-        returns=_dumped(schema) if isinstance(schema, dict) else None,
+def _to_mcp_tool(said: dict[str, object]) -> McpTool:
+    hints, schema = json_access.to_json_object(said.get("annotations")), said.get("outputSchema")
+    read_only = hints.get("readOnlyHint")
+    if not isinstance(read_only, bool):  # destructiveHint applies only to tools that write
+        read_only = False if hints.get("destructiveHint") is True else None
+    return McpTool(
+        name=json_access.to_optional_string(said.get("name")) or "",
+        read_only=read_only,
+        returns=_dump_json_text(schema) if isinstance(schema, dict) else None,
     )
 
 
-def meant(offered: str, tools: Iterable[Tool]) -> Tool | None:
-    """The tool that a model means by this name: of several the one with the longest name.
+def find_offered_tool(offered: str, tools: Iterable[McpTool]) -> McpTool | None:
+    """Return the tool that a model means by this name; the longest name wins.
 
-    None where two servers have such a tool, and say different things of it.
+    None if several servers have such a tool with different descriptions.
     """
-    fitting = [tool for tool in tools if names(offered, tool.name)]
-    most = max((len(tool.name) for tool in fitting), default=0)
-    longest = {tool for tool in fitting if len(tool.name) == most}
+    matching = [tool for tool in tools if is_name_of_tool(offered, tool.name)]
+    max_length = max((len(tool.name) for tool in matching), default=0)
+    longest = {tool for tool in matching if len(tool.name) == max_length}
     return longest.pop() if len(longest) == 1 else None
 
 
-def _members(view: _View) -> dict[bytes, wire.Span]:
-    """The members of the result; none where it is no object."""
-    span = spans.members(view.text, spans.root(view.text)).get(b"result")
+def _find_result_members(view: _McpMessageView) -> dict[bytes, json_access.Span]:
+    """Return the members of the result; empty if it is not an object."""
+    span = json_offsets.find_json_members(view.text, json_offsets.find_json_root(view.text)).get(
+        b"result"
+    )
     if span is None or view.text[span[0] : span[0] + 1] != b"{":
         return {}
-    return spans.members(view.text, span[0])
+    return json_offsets.find_json_members(view.text, span[0])
 
 
-def _text(view: _View, span: wire.Span) -> str:
+def _decode_view_span(view: _McpMessageView, span: json_access.Span) -> str:
     return view.text[slice(*span)].decode("utf-8", "replace")
 
 
-def replace(
+def replace_mcp_result(
     body: bytes, text: str | None = None, structured: str | None = None
-) -> tuple[Edit, ...]:
-    """The edits of an identity-coded answer that put these in place of a result's two copies.
+) -> tuple[BodyEdit, ...]:
+    """Return the edits of an identity-coded response that replace a result's two copies.
 
-    None leaves one as it is; what a result does not have is not added, and where it already says
-    so no byte moves. Of several texts the first takes the new one and the others become empty.
-    ValueError where `structured` is no JSON.
+    None leaves a copy as it is. A missing copy is not added, and an equal one is not edited. Of
+    several texts the first takes the new one and the others become empty. Raises ValueError if
+    `structured` is not JSON.
     """
-    found = _answer(body)
-    members = _members(found[0]) if found else {}
-    if found is None or not members:
+    mcp_response = _find_mcp_response(body)
+    members = _find_result_members(mcp_response[0]) if mcp_response else {}
+    if mcp_response is None or not members:
         return ()
-    view, edits = found[0], list[Edit]()
+    view, edits = mcp_response[0], list[BodyEdit]()
     content = members.get(b"content")
-    if text is not None and content and wire.text(json.loads(_text(view, content))) != text:
-        places = _texts(view, content)
-        edits += [view.edit((e.start, e.stop), e.data) for e in wire.put(view.text, places, text)]
+    if (
+        text is not None
+        and content
+        and json_access.join_content_text(json.loads(_decode_view_span(view, content))) != text
+    ):
+        places = _find_content_texts(view, content)
+        edits += [
+            view.make_edit((e.start, e.stop), e.data)
+            for e in json_access.replace_string_spans(view.text, places, text)
+        ]
         if not places:
-            edits.append(view.edit(content, _content(view.text, text)))
+            edits.append(view.make_edit(content, _make_text_content(view.text, text)))
     place = members.get(b"structuredContent")
-    if structured is not None and place and _text(view, place) != structured:
+    if structured is not None and place and _decode_view_span(view, place) != structured:
         json.loads(structured)
-        edits.append(view.edit(place, _one_line(structured.encode("utf-8", "surrogatepass"))))
+        edits.append(
+            view.make_edit(place, _join_json_lines(structured.encode("utf-8", "surrogatepass")))
+        )
     return tuple(sorted(edits, key=lambda edit: edit.start))
 
 
-def _texts(view: _View, content: wire.Span) -> list[wire.Span]:
-    return wire.strings(view.text, content) if view.text[content[0]] == ord("[") else []
+def _find_content_texts(view: _McpMessageView, content: json_access.Span) -> list[json_access.Span]:
+    return (
+        json_access.find_content_strings(view.text, content)
+        if view.text[content[0]] == ord("[")
+        else []
+    )
 
 
-def _content(body: bytes, text: str) -> bytes:
-    return b'[{"type":"text","text":' + wire.dump(body, text) + b"}]"
+def _make_text_content(body: bytes, text: str) -> bytes:
+    return b'[{"type":"text","text":' + json_access.dump_json_string(body, text) + b"}]"
 
 
-def _one_line(text: bytes) -> bytes:
-    """JSON has line breaks between its tokens only."""
+def _join_json_lines(text: bytes) -> bytes:
+    """Put JSON on one line: it has line breaks between tokens only."""
     return b" ".join(text.splitlines())
 
 
-def fail(body: bytes, text: str) -> tuple[Edit, ...]:
-    """The edits that make a result one in which the tool says that it failed, and why.
+def set_tool_error(body: bytes, text: str) -> tuple[BodyEdit, ...]:
+    """Return the edits that make a result a tool failure with this text.
 
-    It keeps what else the result holds, but for the structured value. No edit where there is no
-    result.
+    Other members of the result stay, except the structured value. Without a result, no edits.
     """
-    found = _answer(body)
-    if found is None or (span := _result(found[0])) is None:
+    mcp_response = _find_mcp_response(body)
+    if mcp_response is None or (span := _find_result_span(mcp_response[0])) is None:
         return ()
-    view = found[0]
-    said = [b'"content":' + _content(view.text, text), b'"isError":true']
-    for key, place in _members(view).items():
+    view = mcp_response[0]
+    members = [b'"content":' + _make_text_content(view.text, text), b'"isError":true']
+    for key, place in _find_result_members(view).items():
         if key not in (b"content", b"isError", b"structuredContent"):
-            said.append(b'"' + key + b'":' + _one_line(view.text[slice(*place)]))
-    return (view.edit(span, b"{" + b",".join(said) + b"}"),)
+            members.append(b'"' + key + b'":' + _join_json_lines(view.text[slice(*place)]))
+    return (view.make_edit(span, b"{" + b",".join(members) + b"}"),)
 
 
-def refuse(body: bytes, code: int, text: str) -> tuple[Edit, ...]:
-    """The edits that put a JSON-RPC error in place of a result: there was no such call."""
-    found = _answer(body)
-    if found is None or (span := _result(found[0])) is None:
+def set_jsonrpc_error(body: bytes, code: int, text: str) -> tuple[BodyEdit, ...]:
+    """Return the edits that replace a result by a JSON-RPC error: there was no such call."""
+    mcp_response = _find_mcp_response(body)
+    if mcp_response is None or (span := _find_result_span(mcp_response[0])) is None:
         return ()
-    view = found[0]
+    view = mcp_response[0]
     key = view.text.rfind(b'"result"', 0, span[0])
-    said = b'"error":{"code":%d,"message":%s}' % (code, wire.dump(view.text, text))
-    return (view.edit((key, span[1]), said),)
+    error = b'"error":{"code":%d,"message":%s}' % (
+        code,
+        json_access.dump_json_string(view.text, text),
+    )
+    return (view.make_edit((key, span[1]), error),)
 
 
-def unstructured(body: bytes) -> tuple[Edit, ...]:
-    """The edit that takes a result's structured value away; none where it has none."""
-    found = _answer(body)
-    members = _members(found[0]) if found else {}
-    if found is None or b"structuredContent" not in members:
+def remove_structured_content(body: bytes) -> tuple[BodyEdit, ...]:
+    """Return the edit that removes a result's structured value; none if it has none."""
+    mcp_response = _find_mcp_response(body)
+    members = _find_result_members(mcp_response[0]) if mcp_response else {}
+    if mcp_response is None or b"structuredContent" not in members:
         return ()
-    view, names = found[0], list(members)
+    view, names = mcp_response[0], list(members)
     at, (_, stop) = names.index(b"structuredContent"), members[b"structuredContent"]
     start = view.text.rfind(b'"structuredContent"', 0, members[b"structuredContent"][0])
     if at + 1 < len(names):
@@ -428,40 +506,44 @@ def unstructured(body: bytes) -> tuple[Edit, ...]:
         stop = view.text.rfind(b'"' + names[at + 1] + b'"', stop, after)
     elif at:
         start = members[names[at - 1]][1]
-    return (view.edit((start, stop), b""),)
+    return (view.make_edit((start, stop), b""),)
 
 
-def addressed(body: bytes, id: str) -> tuple[Edit, ...]:
-    """The edit that makes the response in an answer one to the message of this id (JSON text)."""
-    found = _answer(body)
-    if found is None or _dumped(found[1].get("id")) == id:
+def set_response_id(body: bytes, id: str) -> tuple[BodyEdit, ...]:
+    """Return the edit that gives the response this id (JSON text)."""
+    mcp_response = _find_mcp_response(body)
+    if mcp_response is None or _dump_json_text(mcp_response[1].get("id")) == id:
         return ()
-    view = found[0]
-    span = spans.members(view.text, spans.root(view.text)).get(b"id")
-    return (view.edit(span, id.encode()),) if span else ()
+    view = mcp_response[0]
+    span = json_offsets.find_json_members(view.text, json_offsets.find_json_root(view.text)).get(
+        b"id"
+    )
+    return (view.make_edit(span, id.encode()),) if span else ()
 
 
-def _result(view: _View) -> wire.Span | None:
-    return spans.members(view.text, spans.root(view.text)).get(b"result")
+def _find_result_span(view: _McpMessageView) -> json_access.Span | None:
+    return json_offsets.find_json_members(view.text, json_offsets.find_json_root(view.text)).get(
+        b"result"
+    )
 
 
-def write(
-    reply: Reply, *, stream: bool, stateless: bool = False
+def write_mcp_reply(
+    reply: McpReply, *, stream: bool, stateless: bool = False
 ) -> tuple[Headers, tuple[Chunk, ...]]:
-    """Headers and the one chunk, at time 0, of an answer as a server sends it.
+    """Return headers and the one chunk, at time 0, of a response as a server sends it.
 
-    In 2026-07-28, where no session remembers the version, a result says that it is one.
+    In 2026-07-28, without a session, a result has `resultType`.
     """
-    said: dict[str, object] = {"jsonrpc": "2.0", "id": json.loads(reply.id)}
+    message: dict[str, object] = {"jsonrpc": "2.0", "id": json.loads(reply.id)}
     if reply.code is not None:
-        said["error"] = {"code": reply.code, "message": reply.text}
+        message["error"] = {"code": reply.code, "message": reply.text}
     else:
         result: dict[str, object] = {"content": [{"type": "text", "text": reply.text}]}
         if reply.structured is not None:
             result["structuredContent"] = json.loads(reply.structured)
         result["isError"] = bool(reply.is_error)
-        said["result"] = result | ({"resultType": "complete"} if stateless else {})
-    body = json.dumps(said, separators=(",", ":")).encode()
+        message["result"] = result | ({"resultType": "complete"} if stateless else {})
+    body = json.dumps(message, separators=(",", ":")).encode()
     if stream:
         data = b"event: message\r\ndata: " + body + b"\r\n\r\n"
         return (("content-type", "text/event-stream"),), (Chunk(at=0.0, data=data),)
@@ -469,47 +551,69 @@ def write(
     return headers, (Chunk(at=0.0, data=body),)
 
 
-def readdress(asked: Request, recorded: Request, body: bytes) -> tuple[Edit, ...]:
-    """The edits that make the answer to one message the answer to another of the same gist.
+def readdress_mcp_answer(asked: Request, recorded: Request, body: bytes) -> tuple[BodyEdit, ...]:
+    """Return the edits that make a recorded response answer an equivalent message.
 
-    The response gets the id that was asked with, and progress the token that was asked for.
+    The response gets the id of the new message, and progress notifications get its token.
     """
-    now, was = _said(asked) or {}, _said(recorded) or {}
-    edits: list[Edit] = []
-    for view in _views(body):
-        said = _load(view.text)
-        top = spans.members(view.text, spans.root(view.text)) if said else {}
-        if ("result" in said or "error" in said) and said.get("id") == was.get("id"):
-            if b"id" in top and said["id"] != now.get("id"):
-                edits.append(view.edit(top[b"id"], _token(now.get("id"))))
-        elif said.get("method") == "notifications/progress" and b"params" in top:
-            params = spans.members(view.text, top[b"params"][0])
-            token = wire.table(said.get("params")).get("progressToken")
-            if b"progressToken" in params and token == _progress(was) != _progress(now):
-                edits.append(view.edit(params[b"progressToken"], _token(_progress(now))))
+    message, recorded_message = (
+        _read_jsonrpc_object(asked) or {},
+        _read_jsonrpc_object(recorded) or {},
+    )
+    edits: list[BodyEdit] = []
+    for view in _find_message_views(body):
+        event = _load_exact_object(view.text)
+        event_members = (
+            json_offsets.find_json_members(view.text, json_offsets.find_json_root(view.text))
+            if event
+            else {}
+        )
+        if ("result" in event or "error" in event) and event.get("id") == recorded_message.get(
+            "id"
+        ):
+            if b"id" in event_members and event["id"] != message.get("id"):
+                edits.append(
+                    view.make_edit(event_members[b"id"], _dump_json_bytes(message.get("id")))
+                )
+        elif event.get("method") == "notifications/progress" and b"params" in event_members:
+            params = json_offsets.find_json_members(view.text, event_members[b"params"][0])
+            token = json_access.to_json_object(event.get("params")).get("progressToken")
+            if b"progressToken" in params and token == _get_progress_token(
+                recorded_message
+            ) != _get_progress_token(message):
+                edits.append(
+                    view.make_edit(
+                        params[b"progressToken"], _dump_json_bytes(_get_progress_token(message))
+                    )
+                )
     return tuple(edits)
 
 
-def progress_token(request: Request) -> str | None:
-    """What progress of a call is reported under, as JSON text; None where none is wanted."""
-    token = _progress(_said(request) or {})
+def read_progress_token(request: Request) -> str | None:
+    """Return the progress token of a call, as JSON text; None if it requests no progress."""
+    token = _get_progress_token(_read_jsonrpc_object(request) or {})
     return None if token is None else json.dumps(token)
 
 
-def retold(message: bytes, tokens: Mapping[str, str]) -> bytes:
-    """What a server of stdio says unasked, with progress under the tokens of another run."""
-    said = _load(message)
-    token = wire.table(said.get("params")).get("progressToken")
-    if said.get("method") != "notifications/progress" or json.dumps(token) not in tokens:
+def replace_progress_token(message: bytes, tokens: Mapping[str, str]) -> bytes:
+    """Rewrite a stdio progress notification to the token of the current run."""
+    notification = _load_exact_object(message)
+    token = json_access.to_json_object(notification.get("params")).get("progressToken")
+    if notification.get("method") != "notifications/progress" or json.dumps(token) not in tokens:
         return message
-    params = spans.members(message, spans.members(message, spans.root(message))[b"params"][0])
+    params = json_offsets.find_json_members(
+        message,
+        json_offsets.find_json_members(message, json_offsets.find_json_root(message))[b"params"][0],
+    )
     start, stop = params[b"progressToken"]
     return message[:start] + tokens[json.dumps(token)].encode() + message[stop:]
 
 
-def _progress(said: dict[str, object]) -> object:
-    return wire.table(wire.table(said.get("params")).get("_meta")).get("progressToken")
+def _get_progress_token(said: dict[str, object]) -> object:
+    return json_access.to_json_object(
+        json_access.to_json_object(said.get("params")).get("_meta")
+    ).get("progressToken")
 
 
-def _token(value: object) -> bytes:
+def _dump_json_bytes(value: object) -> bytes:
     return json.dumps(value).encode()

@@ -1,68 +1,106 @@
-"""What a frame holds: one msgpack value, and in it bytes that may be packed."""
+"""Payload of a frame: one msgpack value, whose bytes may be compressed."""
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import msgpack
 import zstandard
 
-from traces.model import Edit, Headers
+from traces.model import BodyEdit, Headers
+from traces.tape.field_types import is_count
+from traces.tape.inflation import InflationBudget, inflate
 
 PACKED = 1
-"""The msgpack extension that stands for bytes and holds them as one zstd frame."""
+"""The msgpack extension type of bytes that are stored as one zstd frame."""
 _WORTH, _CHEAP = 1024, 1 << 14
-"""Bytes below which packing saves nothing, and above which writing costs less than packing."""
+"""Sizes in bytes: packing saves nothing below, and costs more than writing above."""
 LARGE = 1 << 20
-"""Bytes from which on another copy is one too many."""
-_ZSTD = zstandard.ZstdDecompressor()
+"""Size in bytes from which another copy is too expensive."""
+_VALUE = 64
+"""Bytes of memory that a value in a list or map takes."""
 
 
-class Packer:
-    """Packs values, for one thread; long bytes are said shorter where that is cheap."""
+class PayloadPacker:
+    """Packs values, in one thread; compresses long bytes if that is cheap."""
 
     def __init__(self) -> None:
         self._zstd = zstandard.ZstdCompressor(level=1)
         self._msgpack = msgpack.Packer()
 
     def pack(self, value: object) -> bytes:
-        """A value as the payload of a frame."""
+        """Encode a value as the payload of a frame."""
         packed: bytes = self._msgpack.pack(value)
         return packed
 
-    def around(self, value: Mapping[str, object], name: str, data: bytes) -> bytes:
-        """A map as far as its last field, bytes that are too many to be copied and follow it."""
+    def pack_before_bytes(self, value: Mapping[str, object], name: str, data: bytes) -> bytes:
+        """Encode a map up to its last field; the caller writes that field's `data`, uncopied."""
         fields = b"".join(self.pack(key) + self.pack(each) for key, each in value.items())
         header: bytes = self._msgpack.pack_map_header(len(value) + 1)
         return header + fields + self.pack(name) + b"\xc6" + len(data).to_bytes(4)
 
-    def short(self, data: bytes) -> bytes | msgpack.ExtType:
-        """The bytes, or what stands for them."""
+    def compress_if_smaller(self, data: bytes) -> bytes | msgpack.ExtType:
+        """Return the bytes, or the extension that replaces them."""
         if not _WORTH <= len(data) <= _CHEAP:
             return data
-        said = self._zstd.compress(data)
-        return msgpack.ExtType(PACKED, said) if len(said) < len(data) * 0.9 else data
+        packed = self._zstd.compress(data)
+        return msgpack.ExtType(PACKED, packed) if len(packed) < len(data) * 0.9 else data
 
 
 def pack(value: object) -> bytes:
-    """A value as the payload of a frame."""
+    """Encode a value as the payload of a frame."""
     packed: bytes = msgpack.packb(value)
     return packed
 
 
-def unpack(payload: bytes | memoryview) -> Any:
-    """The value of a payload, packed bytes unpacked; ValueError or ZstdError if it is none."""
-    return msgpack.unpackb(payload, strict_map_key=False, use_list=False, ext_hook=_unpacked)
+def unpack(payload: bytes | memoryview, budget: InflationBudget | None = None) -> Any:
+    """Decode a payload, including compressed bytes; ValueError or ZstdError if it is invalid.
+
+    Decompressed bytes, and the memory of many small values, are charged to the budget.
+    """
+    if len(payload) <= LARGE:
+        return msgpack.unpackb(
+            payload,
+            strict_map_key=False,
+            use_list=False,
+            ext_hook=_unpack_extension
+            if budget is None
+            else partial(_unpack_extension, budget=budget),
+        )
+    counted = _BudgetedContainers(budget or InflationBudget(len(payload)))
+    return msgpack.unpackb(
+        payload,
+        strict_map_key=False,
+        ext_hook=partial(_unpack_extension, budget=budget),
+        list_hook=counted.count_list,
+        object_hook=counted.count_map,
+    )
 
 
-def _unpacked(code: int, data: bytes) -> bytes:
+class _BudgetedContainers:
+    """Charges the lists and maps of a value to a budget."""
+
+    def __init__(self, budget: InflationBudget) -> None:
+        self._budget = budget
+
+    def count_list(self, value: list[Any]) -> tuple[Any, ...]:
+        self._budget.spend(_VALUE * (len(value) + 1))
+        return tuple(value)
+
+    def count_map(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        self._budget.spend(_VALUE * (2 * len(value) + 1))
+        return value
+
+
+def _unpack_extension(code: int, data: bytes, budget: InflationBudget | None = None) -> bytes:
     if code != PACKED:
         raise ValueError(f"no extension {code} is known")
-    return _ZSTD.decompress(data)
+    return inflate(data, budget)
 
 
-def sparse(value: object) -> dict[str, object]:
-    """The fields of a frozen value that are not at their default."""
+def to_sparse_dict(value: object) -> dict[str, object]:
+    """Return the fields of a dataclass that are not at their default."""
     out: dict[str, object] = {}
     for each in fields(value):  # type: ignore[arg-type]
         item = getattr(value, each.name)
@@ -71,36 +109,29 @@ def sparse(value: object) -> dict[str, object]:
     return out
 
 
-def whole[T](kind: type[T], value: Mapping[str, Any]) -> T:
-    """The frozen value that a map stands for; fields it does not have are left out.
+def decode_headers(value: object) -> Headers:
+    """Decode header fields.
 
-    TypeError where a field is missing.
+    Raises TypeError if they are not pairs, ValueError if a text is not latin-1.
     """
-    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-    given = {
-        key: tuple(item) if isinstance(item, list) else item
-        for key, item in value.items()
-        if key in known
-    }
-    return kind(**given)
-
-
-def headers(value: object) -> Headers:
-    """Header fields as a payload holds them; TypeError where they are no pairs."""
     if not isinstance(value, tuple):
         raise TypeError("headers are a list of pairs")
     for name, text in value:
         if not (isinstance(name, str) and isinstance(text, str)):
             raise TypeError("a header is a pair of texts")
+        if not (name.isascii() and text.isascii()):
+            f"{name}{text}".encode("latin-1")
     return value
 
 
-def said_edit(edit: Edit) -> tuple[int, int, bytes]:
-    """An edit as a tape says it."""
+def encode_edit(edit: BodyEdit) -> tuple[int, int, bytes]:
+    """Encode an edit as (start, stop, data)."""
     return edit.start, edit.stop, edit.data
 
 
-def edit(value: tuple[int, int, bytes]) -> Edit:
-    """An edit out of what a tape says."""
+def decode_edit(value: tuple[int, int, bytes]) -> BodyEdit:
+    """Decode an edit; TypeError or ValueError if it is invalid."""
     start, stop, data = value
-    return Edit(start=start, stop=stop, data=data)
+    if not (is_count(start) and is_count(stop) and isinstance(data, bytes)):
+        raise TypeError("an edit is two offsets and bytes")
+    return BodyEdit(start=start, stop=stop, data=data)

@@ -1,146 +1,181 @@
-"""Reading a tape: what it says, and what of it could not be read."""
+"""Read a tape: its contents, and the damage."""
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-from traces.model import Ending, Exchange, Injection, Mark, Request, Trajectory
+from traces.model import Exchange, Injection, Request, RunEnding, RunEvent, Trajectory
+from traces.redaction.fingerprints import RedactionRecord
 from traces.tape import frames
-from traces.tape.contents import CONTENTS, UNFIT
-from traces.tape.folding import Folder
-from traces.tape.frames import Damage, Frame
-from traces.tape.shelf import Book, Shelf, Spans
+from traces.tape.decoder import TapeDecoder
+from traces.tape.frames import TapeDamage, TapeFrame
+from traces.tape.inflation import InflationBudget
+from traces.tape.random_access import LazyExchanges, RequestSpans, SealedTape
+from traces.tape.table_of_contents import CONTENTS, DECODE_ERRORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tape:
-    """What a tape says: exchanges in order of `seq`, and what of it could not be read."""
+    """The contents of a tape: exchanges in order of `seq`, and its unreadable parts."""
 
     path: Path
     trajectory: Trajectory
     exchanges: Sequence[Exchange]
     injections: tuple[Injection, ...] = ()
-    marks: tuple[Mark, ...] = ()
-    ending: Ending | None = None
+    marks: tuple[RunEvent, ...] = ()
+    ending: RunEnding | None = None
     """None for a run that is still going on or was killed."""
     spans: Mapping[int, tuple[int, int]]
-    """seq to (offset, length) in the file of what holds its request: its frame, or its block."""
-    damage: tuple[Damage, ...] = ()
+    """seq to (offset, length) in the file of the frame, or the block, with its request."""
+    damage: tuple[TapeDamage, ...] = ()
     verbatim: bool = False
-    """True where secrets were written as they came."""
+    """True if secrets were written unredacted."""
+    redactions: tuple[RedactionRecord, ...] = ()
+    """Records of the secrets that placeholders replace, as hashes; empty on older tapes."""
+    completed: tuple[int, ...] = ()
+    """Exchanges without a `done` frame whose response is complete by its content-length."""
+
+    @property
+    def cut_at(self) -> int | None:
+        """The exchange at which a recording was cut; None for one with an ending, or an import.
+
+        It is the first with an incomplete response, or the one that would have come next.
+        """
+        if self.ending is not None or self.trajectory.is_imported:
+            return None
+        for exchange in self.exchanges:
+            response = exchange.response
+            if exchange.error is None and (response is None or response.ended is None):
+                return exchange.seq
+        return self.exchanges[-1].seq + 1 if self.exchanges else 0
 
     @property
     def dropped(self) -> int:
-        """How many bytes could not be read."""
+        """Number of bytes that could not be read."""
         return sum({damage.offset: damage.length for damage in self.damage}.values())
 
 
-def read(path: Path) -> Tape:
-    """The tape at `path`, as far as it can be read.
+def read_tape(path: Path) -> Tape:
+    """Read the tape at `path`, as far as possible.
 
-    ValueError where it is no tape, is of a newer format, or lost its first frame.
+    Raises ValueError if it is not a tape, is of a newer format, or lost its first frame.
     """
     try:
-        with _no_collection():
-            return _fold(path, frames.read(path.read_bytes()))
+        with _pause_garbage_collection():
+            return _decode_tape(path, _read_tape_bytes(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def browse(path: Path) -> Tape:
-    """The tape at `path`, with exchanges that are read when they are first asked for.
+def read_tape_lazily(path: Path) -> Tape:
+    """Read the tape at `path`, each exchange on first access.
 
-    So it is where the tape ends with its contents and not a byte is damaged; any other is read
-    whole. An exchange that the contents do not fit is a ValueError. ValueError as `read`.
+    This needs a tape that ends with its contents and has no damage; any other is read in full.
+    Reading an exchange that differs from the contents raises ValueError. Raises ValueError as
+    `read_tape` does.
     """
     try:
-        with _no_collection():
-            found = tuple(frames.outer(path.read_bytes()))
-            if not _has_contents(found):
-                return read(path)
-            return _browsed(path, Book(path, found))
-    except UNFIT as error:
+        with _pause_garbage_collection():
+            data = _read_tape_bytes(path)
+            outer = tuple(frames.read_outer_frames(data))
+            if not _has_table_of_contents(outer):
+                return _decode_tape(path, data)
+            return _to_lazy_tape(path, SealedTape(path, outer, InflationBudget(len(data))))
+    except DECODE_ERRORS as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _has_contents(found: tuple[Frame | Damage, ...]) -> TypeGuard[tuple[Frame, ...]]:
+def _read_tape_bytes(path: Path) -> bytes:
+    """Read a file; ValueError if it is not a regular file, which may have no end."""
+    if not path.is_file():
+        raise ValueError("not a tape: it is no file")
+    return path.read_bytes()
+
+
+def _has_table_of_contents(
+    found: tuple[TapeFrame | TapeDamage, ...],
+) -> TypeGuard[tuple[TapeFrame, ...]]:
     last = found[-1] if found else None
-    if not isinstance(last, Frame) or last.kind != CONTENTS:
+    if not isinstance(last, TapeFrame) or last.kind != CONTENTS:
         return False
-    return all(isinstance(each, Frame) for each in found)
+    return all(isinstance(each, TapeFrame) for each in found)
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Nothing of a tape is cyclic, and looking for cycles in all of it again and again is dear."""
-    was = gc.isenabled()
+def _pause_garbage_collection() -> Iterator[None]:
+    """Disable the garbage collector: a tape has no cycles, and searching for them is slow."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if was_enabled:
             gc.enable()
 
 
-def request(path: Path, seq: int, offset: int, length: int) -> Request:
-    """What exchange `seq` asked, whose frame or block the index says stands at `offset`.
+def read_tape_request(path: Path, seq: int, offset: int, length: int) -> Request:
+    """Read the request of exchange `seq`, whose frame or block the index places at `offset`.
 
-    Reads no further than that; where the tape was sealed since, reads on until it is found.
-    ValueError where the tape does not hold it.
+    Reads no further than `offset + length`, or all of a tape that was sealed since. Raises
+    ValueError if the tape does not hold the exchange.
     """
-    data = path.read_bytes()
-    for most in (offset + length, len(data)):
-        folder, _ = _folded(frames.read(data[:most]))
-        for exchange in folder.whole():
+    data = _read_tape_bytes(path)
+    for stop in (offset + length, len(data)):
+        decoder, _ = _decode_frames(data[:stop])
+        for exchange in decoder.to_exchanges():
             if exchange.seq == seq:
                 return exchange.request
     raise ValueError(f"{path}: no exchange {seq} can be read")
 
 
-def _browsed(path: Path, book: Book) -> Tape:
-    rest = book.rest()
-    if rest.trajectory is None:
+def _to_lazy_tape(path: Path, book: SealedTape) -> Tape:
+    rest = book.decode_rest()
+    if rest.trajectory_with_rules is None:
         raise ValueError("the tape has lost its first frame")
     return Tape(
         path=path,
-        trajectory=rest.trajectory,
-        exchanges=Shelf(book, range(len(book.contents.seqs))),
+        trajectory=rest.trajectory_with_rules,
+        exchanges=LazyExchanges(book, range(len(book.contents.seqs))),
         injections=tuple(rest.injections),
         marks=tuple(rest.marks),
         ending=rest.ending,
-        spans=Spans(book),
+        spans=RequestSpans(book),
         verbatim=rest.verbatim,
+        redactions=tuple(rest.redactions),
     )
 
 
-def _folded(found: Iterable[Frame | Damage]) -> tuple[Folder, list[Damage]]:
-    folder, damage = Folder(), list[Damage]()
-    for each in found:
-        if isinstance(each, Damage):
+def _decode_frames(data: bytes) -> tuple[TapeDecoder, list[TapeDamage]]:
+    budget = InflationBudget(len(data))
+    decoder, damage = TapeDecoder(budget), list[TapeDamage]()
+    for each in frames.read_frames(data, budget):
+        if isinstance(each, TapeDamage):
             damage.append(each)
             continue
         try:
-            folder.fold(each)
-        except UNFIT as error:
-            damage.append(Damage(each.offset, each.length, f"{type(error).__name__}: {error}"))
-    return folder, damage
+            decoder.add_frame(each)
+        except DECODE_ERRORS as error:
+            damage.append(TapeDamage(each.offset, each.length, f"{type(error).__name__}: {error}"))
+    return decoder, damage
 
 
-def _fold(path: Path, found: Iterable[Frame | Damage]) -> Tape:
-    folder, damage = _folded(found)
-    if folder.trajectory is None:
+def _decode_tape(path: Path, data: bytes) -> Tape:
+    decoder, damage = _decode_frames(data)
+    if decoder.trajectory_with_rules is None:
         raise ValueError("the tape has lost its first frame")
     return Tape(
         path=path,
-        trajectory=folder.trajectory,
-        exchanges=folder.whole(),
-        injections=tuple(folder.injections),
-        marks=tuple(folder.marks),
-        ending=folder.ending,
-        spans=folder.spans,
+        trajectory=decoder.trajectory_with_rules,
+        exchanges=decoder.to_exchanges(),
+        injections=tuple(decoder.injections),
+        marks=tuple(decoder.marks),
+        ending=decoder.ending,
+        spans=decoder.spans,
         damage=tuple(damage),
-        verbatim=folder.verbatim,
+        verbatim=decoder.verbatim,
+        redactions=tuple(decoder.redactions),
+        completed=decoder.find_complete_by_length(),
     )

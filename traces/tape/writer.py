@@ -1,37 +1,44 @@
-"""Writing a tape while the run happens; secrets are replaced in here, before the first byte."""
+"""Write a tape during a run; secrets are redacted before the first byte is written."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
 
-from traces.delta import Bodies
+from traces.bodies.body_delta import BodyDeltaEncoder
+from traces.errors import TapeWriteError
 from traces.model import (
     Chunk,
-    Ending,
     Exchange,
     Headers,
     Injection,
-    Mark,
     Response,
+    RunEnding,
+    RunEvent,
     Trajectory,
 )
-from traces.redact import Redactor, Stream, with_length
+from traces.redaction.redactor import (
+    KnownSecrets,
+    RedactionRecord,
+    RedactionStream,
+    Redactor,
+    set_content_length,
+)
 from traces.tape import frames
-from traces.tape.file import Appending
-from traces.tape.payload import LARGE, Packer, said_edit, sparse
-from traces.unrecordable import Unrecordable
+from traces.tape.append_file import AppendOnlyFile
+from traces.tape.payload import LARGE, PayloadPacker, encode_edit, to_sparse_dict
 
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
-MARK = 9
+MARK, REDACTIONS = 9, 10
 
 
-class Writer:
-    """The one writer of a new tape; also the tap that records what the agent really got.
+class TapeWriter:
+    """The only writer of a new tape, and the tap that records what the agent received.
 
-    FileExistsError if the path is taken. Unrecordable when the disk no longer takes a frame.
-    What becomes known at once is written at once, with one `write`.
+    Facts that become known together are written with one `write`. Raises FileExistsError if the
+    path exists, and TapeWriteError once the disk takes no more frames.
     """
 
     def __init__(
@@ -39,78 +46,91 @@ class Writer:
         path: Path,
         trajectory: Trajectory,
         *,
-        secrets: Iterable[str] = (),
+        secrets: Iterable[str] | KnownSecrets = (),
         redact: bool = True,
+        recorded: Iterable[RedactionRecord] = (),
     ) -> None:
+        """Create the tape; `recorded` are the redactions of the tape that is replayed."""
         self.path = path
-        self.redactor = Redactor(secrets)
+        self.redactor = Redactor(secrets, recorded)
         self._redact = redact
-        self._answers: dict[int, tuple[Exchange, Stream]] = {}
+        self._answers: dict[int, tuple[Exchange, RedactionStream]] = {}
         self._lengths: dict[int, int] = {}
-        self._bodies = Bodies()
-        self._packer = Packer()
-        first = self._clean(sparse(trajectory))
+        self._bodies = BodyDeltaEncoder()
+        self._packer = PayloadPacker()
+        if redact and trajectory.command:
+            trajectory = replace(
+                trajectory, command=self.redactor.redact_command(trajectory.command)
+            )
+        first = self._redact_value(to_sparse_dict(trajectory))
         first = first if redact else first | {"verbatim": True}
-        self._file = Appending(path)
+        self._file = AppendOnlyFile(path)
         try:
-            self._file.append(frames.preamble() + self._frame(TRAJECTORY, first))
-        except Unrecordable:
-            # Nothing was recorded, so there is nothing to keep.
+            self._file.append(
+                frames.make_tape_preamble() + self._encode_frame(TRAJECTORY, first),
+                *self._encode_redactions(),
+            )
+        except TapeWriteError:
+            # Nothing was recorded: remove the file.
             self._file.close()
             path.unlink()
             raise
 
     def request(self, exchange: Exchange) -> Exchange:
-        """Write what was asked, and by which edits it went on; returns the exchange as it is."""
-        self._file.append(*self._asked(exchange))
+        """Write the request, and the edits with which it was forwarded; return the exchange
+        unchanged.
+        """
+        self._append(*self._encode_request(exchange))
         return exchange
 
     def head(self, exchange: Exchange) -> None:
-        """Write the status and headers that went to the agent."""
-        self._file.append(self._begun(exchange))
+        """Write the status and headers that were sent to the agent."""
+        self._append(self._begin_answer(exchange))
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
-        """Write one piece of the answer with its time, or once it is known to be no secret."""
-        if data := self._told(exchange, chunk):
-            self._file.append(data)
+        """Write one chunk of the response with its time, once it is known to hold no secret."""
+        if data := self._encode_redacted_chunk(exchange, chunk):
+            self._append(data)
 
     def done(self, exchange: Exchange) -> None:
-        """Write how the exchange ended, after what of its answer still waited."""
-        self._file.append(self._over(exchange))
+        """Write the pending chunks of the response, then how the exchange ended."""
+        self._append(self._encode_done(exchange))
 
     def whole(self, exchange: Exchange) -> None:
-        """Write an answer that went out in one piece, and how the exchange ended."""
-        self._file.append(*self._answered(exchange))
+        """Write a response that was sent in one piece, and how the exchange ended."""
+        self._append(*self._encode_answer(exchange))
 
-    def exchange(self, exchange: Exchange) -> None:
-        """Write a whole exchange that is already over."""
-        self._file.append(*self._asked(exchange), *self._answered(exchange))
+    def write_exchange(self, exchange: Exchange) -> None:
+        """Write a complete exchange that is already over."""
+        self._append(*self._encode_request(exchange), *self._encode_answer(exchange))
 
-    def injection(self, injection: Injection) -> None:
-        """Write the fact that a fault struck."""
-        value = sparse(injection)
+    def write_injection(self, injection: Injection) -> None:
+        """Write that a fault was injected."""
+        value = to_sparse_dict(injection)
         if injection.edits:
-            value["edits"] = [said_edit(edit) for edit in injection.edits]
-        self._file.append(self._frame(INJECTION, self._clean(value)))
+            value["edits"] = [encode_edit(edit) for edit in injection.edits]
+        self._append(self._encode_frame(INJECTION, self._redact_value(value)))
 
-    def mark(self, mark: Mark) -> None:
-        """Write what the command of the run told."""
-        self._file.append(self._frame(MARK, self._clean(sparse(mark))))
+    def write_mark(self, mark: RunEvent) -> None:
+        """Write a run event reported by the command of the run."""
+        self._append(self._encode_frame(MARK, self._redact_value(to_sparse_dict(mark))))
 
-    def ending(self, ending: Ending) -> None:
-        """Write how the run ended, and of the text of its end state the first STATE_KEPT."""
-        value = self._clean(sparse(ending))
+    def write_ending(self, ending: RunEnding) -> None:
+        """Write how the run ended, with the first STATE_KEPT characters of the end state."""
+        value = self._redact_value(to_sparse_dict(ending))
         if ending.state_text:
-            # Cut once it is clean: of half a secret nobody knows that it is one.
+            # Truncated after redaction: half of a secret would not be recognised.
             value["state_text"] = str(value["state_text"])[:STATE_KEPT]
-        self._file.append(self._frame(ENDING, value))
+        self._append(self._encode_frame(ENDING, value))
 
     def close(self) -> None:
-        """Write what still waited, flush to disk and close; a second call does nothing."""
+        """Write pending chunks, flush to disk and close; a second call does nothing."""
         try:
-            for known in self._answers.values():
-                if (data := self._free(*known, known[1].done())) and not self._file.failed:
-                    self._file.append(data)
+            for pending in self._answers.values():
+                if (
+                    data := self._encode_released_chunks(*pending, pending[1].done())
+                ) and not self._file.failed:
+                    self._append(data)
         finally:
             self._answers.clear()
             self._file.close()
@@ -121,14 +141,26 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # The frames of each fact.
+    # Encoding of facts as frames.
 
-    def _asked(self, exchange: Exchange) -> tuple[bytes, ...]:
+    def _append(self, *frames: bytes) -> None:
+        """Write the pending redaction records and these frames with one write."""
+        self._file.append(*self._encode_redactions(), *frames)
+
+    def _encode_redactions(self) -> tuple[bytes, ...]:
+        records = self.redactor.take_unwritten()
+        return (
+            (self._encode_frame(REDACTIONS, [to_sparse_dict(each) for each in records]),)
+            if records
+            else ()
+        )
+
+    def _encode_request(self, exchange: Exchange) -> tuple[bytes, ...]:
         request, edits, redacted = exchange.request, exchange.edits, exchange.redacted
         if self._redact:
-            request = self.redactor.request(exchange.request)
+            request = self.redactor.redact_request(exchange.request)
             url, body = request.url, request.body
-            edits = self.redactor.edits(exchange, body)
+            edits = self.redactor.redact_edits(exchange, body)
             redacted = redacted or (url, body) != (exchange.request.url, exchange.request.body)
         value: dict[str, object] = {
             "seq": exchange.seq,
@@ -140,124 +172,135 @@ class Writer:
             "method": request.method,
             "url": request.url,
             "headers": request.headers,
-            "body": self._body(exchange.seq, request.body),
+            "body": self._encode_body(exchange.seq, request.body),
         }
         if edits:
-            value["edits"] = [said_edit(edit) for edit in edits]
+            value["edits"] = [encode_edit(edit) for edit in edits]
         if redacted:
             value["redacted"] = True
         if exchange.cascade:
             value["cascade"] = True
         if exchange.pinned:
-            value["pinned"] = self._clean(exchange.pinned)
-        said = value["body"]
-        if isinstance(said, bytes) and len(said) > LARGE:
+            value["pinned"] = self._redact_value(exchange.pinned)
+        encoded = value["body"]
+        if isinstance(encoded, bytes) and len(encoded) > LARGE:
             del value["body"]
-            return frames.parts(REQUEST, self._packer.around(value, "body", said), said)
-        return (self._frame(REQUEST, value),)
+            return frames.encode_frame_parts(
+                REQUEST, self._packer.pack_before_bytes(value, "body", encoded), encoded
+            )
+        return (self._encode_frame(REQUEST, value),)
 
-    def _answered(self, exchange: Exchange) -> tuple[bytes, ...]:
-        answer, seq = exchange.response, exchange.seq
-        if answer is None:
-            return (self._over(exchange),)
-        head = self._head(exchange, answer)  # first: what it holds is not to stand in the body
-        if exchange.transport == "http" and (not self._redact or self.redactor.keeps(answer)):
-            self._lengths[seq] = sum([len(chunk.data) for chunk in answer.chunks])
-            said = [self._chunk(seq, chunk, chunk.data) for chunk in answer.chunks]
-            return head, *said, self._over(exchange)
-        begun = self._begun(exchange)
-        said = [self._told(exchange, chunk) for chunk in answer.chunks]
-        return begun, *said, self._over(exchange)
+    def _encode_answer(self, exchange: Exchange) -> tuple[bytes, ...]:
+        response, seq = exchange.response, exchange.seq
+        if response is None:
+            return (self._encode_done(exchange),)
+        head = self._encode_head(exchange, response)  # first: its secrets must not be in the body
+        if exchange.transport == "http" and (
+            not self._redact or self.redactor.can_write_unchanged(response)
+        ):
+            self._lengths[seq] = sum([len(chunk.data) for chunk in response.chunks])
+            chunks = [self._encode_chunk(seq, chunk, chunk.data) for chunk in response.chunks]
+            return head, *chunks, self._encode_done(exchange)
+        begin = self._begin_answer(exchange)
+        chunks = [self._encode_redacted_chunk(exchange, chunk) for chunk in response.chunks]
+        return begin, *chunks, self._encode_done(exchange)
 
-    def _body(self, seq: int, body: bytes) -> object:
-        said = self._bodies.encode(seq, body)
-        if isinstance(said, bytes):
-            return self._packer.short(said)
+    def _encode_body(self, seq: int, body: bytes) -> object:
+        encoded = self._bodies.encode(seq, body)
+        if isinstance(encoded, bytes):
+            return self._packer.compress_if_smaller(encoded)
         pieces = [
-            self._packer.short(each) if isinstance(each, bytes) else each for each in said.pieces
+            self._packer.compress_if_smaller(each) if isinstance(each, bytes) else each
+            for each in encoded.pieces
         ]
-        return {"parent": said.parent, "pieces": pieces}
+        return {"parent": encoded.parent, "pieces": pieces}
 
-    def _begun(self, exchange: Exchange) -> bytes:
-        answer = exchange.response
-        if answer is None:
+    def _begin_answer(self, exchange: Exchange) -> bytes:
+        response = exchange.response
+        if response is None:
             raise ValueError(f"exchange {exchange.seq} has no head")
         self._lengths[exchange.seq] = 0
         if self._redact:
-            messages = exchange.transport != "http"
-            stream = self.redactor.stream(answer.headers, messages=messages)
+            is_messages = exchange.transport != "http"
+            stream = self.redactor.open_stream(response.headers, messages=is_messages)
             self._answers[exchange.seq] = exchange, stream
-        return self._head(exchange, answer)
+        return self._encode_head(exchange, response)
 
-    def _head(self, exchange: Exchange, answer: Response) -> bytes:
+    def _encode_head(self, exchange: Exchange, answer: Response) -> bytes:
         value: dict[str, object] = {
             "seq": exchange.seq,
             "at": answer.at,
             "status": answer.status,
             "reason": answer.reason,
             "version": answer.version,
-            "headers": self._headers(answer.headers),
+            "headers": self._redact_headers(answer.headers),
             "by": exchange.answered_by,
         }
-        return self._frame(HEAD, value)
+        return self._encode_frame(HEAD, value)
 
-    def _headers(self, headers: Headers) -> Headers:
-        return self.redactor.headers(headers) if self._redact else headers
+    def _redact_headers(self, headers: Headers) -> Headers:
+        return self.redactor.redact_headers(headers) if self._redact else headers
 
-    def _told(self, exchange: Exchange, chunk: Chunk) -> bytes:
+    def _encode_redacted_chunk(self, exchange: Exchange, chunk: Chunk) -> bytes:
         self._lengths[exchange.seq] = self._lengths.get(exchange.seq, 0) + len(chunk.data)
-        if (known := self._answers.get(exchange.seq)) is None:
-            return self._chunk(exchange.seq, chunk, self._clean(chunk.data))
-        return self._free(*known, known[1].chunk(chunk))
+        if (pending := self._answers.get(exchange.seq)) is None:
+            return self._encode_chunk(exchange.seq, chunk, self._redact_value(chunk.data))
+        return self._encode_released_chunks(*pending, pending[1].chunk(chunk))
 
-    def _chunk(self, seq: int, chunk: Chunk, data: bytes) -> bytes:
-        return self._frame(CHUNK, (seq, chunk.at, self._packer.short(data)))
+    def _encode_chunk(self, seq: int, chunk: Chunk, data: bytes) -> bytes:
+        return self._encode_frame(CHUNK, (seq, chunk.at, self._packer.compress_if_smaller(data)))
 
-    def _free(self, exchange: Exchange, stream: Stream, chunks: list[Chunk]) -> bytes:
-        anew = stream.anew and exchange.response is not None
-        said = [self._head(exchange, exchange.response)] if anew and exchange.response else []
-        said += [self._chunk(exchange.seq, chunk, chunk.data) for chunk in chunks]
-        return b"".join(said)
+    def _encode_released_chunks(
+        self, exchange: Exchange, stream: RedactionStream, chunks: list[Chunk]
+    ) -> bytes:
+        new_head = stream.anew and exchange.response is not None
+        encoded = (
+            [self._encode_head(exchange, exchange.response)]
+            if new_head and exchange.response
+            else []
+        )
+        encoded += [self._encode_chunk(exchange.seq, chunk, chunk.data) for chunk in chunks]
+        return b"".join(encoded)
 
-    def _over(self, exchange: Exchange) -> bytes:
+    def _encode_done(self, exchange: Exchange) -> bytes:
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
-        answer, waited = exchange.response, b""
+        response, released = exchange.response, b""
         length = self._lengths.pop(exchange.seq, 0)
-        if answer is not None:
+        if response is not None:
             value["bytes"] = length
-        if (known := self._answers.pop(exchange.seq, None)) is not None:
-            head, stream = known
-            waited = self._free(head, stream, stream.done())
-            if stream.changed:
+        if (pending := self._answers.pop(exchange.seq, None)) is not None:
+            head, stream = pending
+            released = self._encode_released_chunks(head, stream, stream.done())
+            if stream.has_changes:
                 value["redacted"] = True
-            if stream.encoded_again and head.response is not None:
-                headers = self._headers(head.response.headers)
-                value["headers"] = with_length(headers, stream.length)
+            if stream.is_reencoded and head.response is not None:
+                headers = self._redact_headers(head.response.headers)
+                value["headers"] = set_content_length(headers, stream.length)
                 value["bytes"] = stream.length
-        if answer is not None:
-            value["ended"] = answer.ended
-            if answer.trailers:
-                value["trailers"] = self._headers(answer.trailers)
+        if response is not None:
+            value["ended"] = response.ended
+            if response.trailers:
+                value["trailers"] = self._redact_headers(response.trailers)
         if exchange.error is not None:
-            value["error"] = self._clean(exchange.error)
-        return waited + self._frame(DONE, value)
+            value["error"] = self._redact_value(exchange.error)
+        return released + self._encode_frame(DONE, value)
 
-    def _clean[T](self, value: T) -> T:
-        """A value of texts, bytes, sequences and mappings without the secrets in it."""
+    def _redact_value[T](self, value: T) -> T:
+        """Redact the secrets in a value of texts, bytes, sequences and mappings."""
         if not self._redact:
             return value
         clean: object = value
         match value:
             case bytes():
-                clean = self.redactor.bytes(value)
+                clean = self.redactor.redact_bytes(value)
             case str():
-                said = self.redactor.bytes(value.encode("utf-8", "surrogatepass"))
-                clean = said.decode("utf-8", "surrogatepass")
+                redacted = self.redactor.redact_bytes(value.encode("utf-8", "surrogatepass"))
+                clean = redacted.decode("utf-8", "surrogatepass")
             case tuple() | list():
-                clean = tuple(self._clean(each) for each in value)
+                clean = tuple(self._redact_value(each) for each in value)
             case dict():
-                clean = {key: self._clean(each) for key, each in value.items()}
+                clean = {key: self._redact_value(each) for key, each in value.items()}
         return cast("T", clean)
 
-    def _frame(self, kind: int, value: object) -> bytes:
-        return frames.frame(kind, self._packer.pack(value))
+    def _encode_frame(self, kind: int, value: object) -> bytes:
+        return frames.encode_frame(kind, self._packer.pack(value))

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.refund_lab import Desk, desk, suspicious
+from tests.support.agents.refund_desk import (
+    Desk,
+    desk,
+    suspicious,
+)
 
 FAULTS = ("--fault", "http_status:code=503", "--fault", "digit:field=total")
 
@@ -28,7 +32,7 @@ def test_two_workers_give_the_verdicts_of_one(lab: Desk) -> None:
     planned = campaign(lab, "two", "--jobs", "2", "--plan", "--json")
     assert planned.json["jobs"] == 1, "one run after the other, whoever makes them"
     both = campaign(lab, "two", "--jobs", "2")
-    assert "1 world for all runs, so they wait for one another" in both.err
+    assert "1 world for all runs, so runs wait for a free one" in both.err
     campaign(lab, "one")
     rows = lab.rows(
         "select campaign, cell, class, noticed, o.passed, baseline_valid from outcomes as o"

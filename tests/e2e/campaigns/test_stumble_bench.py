@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
-from stumble.campaigns.bench import bench
-from tests.campaigns import Bench
-from tests.stored import Sql, empty, fill
-from traces.sql import ask
+from stumble.campaigns.bench import read_bench
+from tests.support.campaign_folder import Bench
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+    fill,
+)
+from traces.store.sql import run_question
 
 type Row = Mapping[str, object]
 
@@ -40,15 +44,15 @@ weight = 1
 
 
 def test_the_bench_has_weights_for_all_its_faults_and_a_name_by_its_bytes(tmp_path: Path) -> None:
-    found = bench()
-    asked = found.campaign(found.table((), None, "own"))
+    found = read_bench()
+    asked = found.to_campaign(found.to_campaign_table((), None, "own"))
     assert sum(found.weights.values()) == 100
     assert {f"{fault.name} {fault.persist}" for fault in asked.faults} == set(found.weights)
     assert len(asked.sources) == 12 * 3
     assert asked.name == f"stumble-bench-1-{found.digest[:8]}"
     changed = tmp_path / "b.toml"
     changed.write_text(TINY)
-    assert bench(changed).name != found.name
+    assert read_bench(changed).name != found.name
 
 
 @pytest.mark.timeout(300)
@@ -87,7 +91,7 @@ def filled(outcomes: Sequence[tuple[str, str]]) -> Sql:
 
 def asked(sql: Sql) -> Row:
     weights = json.dumps({"digit once": 1, "cut once": 3})
-    answer = ask(sql, "bench", weights=weights, campaign="b")
+    answer = run_question(sql, "bench", weights=weights, campaign="b")
     names = [column[0] for column in answer.description or ()]
     [row] = answer.fetchall()
     return dict(zip(names, row, strict=True))

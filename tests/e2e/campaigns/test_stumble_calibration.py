@@ -1,10 +1,15 @@
-"""The judge against what really happened, in small; `python -m tests.calibration` is all of it."""
+"""The judge against what really happened, in small; `python -m
+tests.support.stores.judge_calibration` is all of it."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.calibration import AGREE, SHAMS, calibrate
+from tests.support.stores.judge_calibration import (
+    AGREE,
+    SHAMS,
+    calibrate,
+)
 
 
 @pytest.mark.timeout(300)

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stumble.campaigns.power import independent, need
-from tests.campaigns import Bench, practising
+from stumble.campaigns.sample_size import compute_sample_size, count_independent_cases
+from tests.support.campaign_folder import (
+    Bench,
+    practising,
+)
 
 RETRIES = ("practice/retries",)
 
@@ -168,11 +171,13 @@ def test_what_cannot_be_is_said_in_a_line_before_anything_runs(
 def test_sample_sizes_are_those_of_the_book(
     one: float, two: float, power: float, cases: int
 ) -> None:
-    assert independent(one, two, power) == cases
+    assert count_independent_cases(one, two, power) == cases
 
 
 def test_injections_of_one_trace_count_for_less() -> None:
-    assert need(0.8, 0.1, power=0.8, icc=0.2, per_trace=6).injections == 398
-    found = need(0.8, 0.1, power=0.8, icc=0.2, per_trace=10)
+    assert compute_sample_size(0.8, 0.1, power=0.8, icc=0.2, per_trace=6).injections == 398
+    found = compute_sample_size(0.8, 0.1, power=0.8, icc=0.2, per_trace=10)
     assert (found.injections, found.traces) == (558, 56)
-    assert need(0.95, 0.1, power=0.8, icc=0, per_trace=1).other == pytest.approx(0.85)
+    assert compute_sample_size(0.95, 0.1, power=0.8, icc=0, per_trace=1).other == pytest.approx(
+        0.85
+    )

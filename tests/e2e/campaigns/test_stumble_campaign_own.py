@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns import Bench
-from tests.scripted_model import Script, serving
-from tests.shop import Said
+from tests.support.campaign_folder import Bench
+from tests.support.practice_shop import Said
+from tests.support.servers.scripted_model import (
+    Script,
+    serving,
+)
 
 AGENT = """
 import json, re, urllib.request

@@ -12,18 +12,27 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from stumble.gate import Check, Limit, Rate, checks, overall
-from stumble.gatereport import junit, markdown
-from tests.shop import Said, Shop
-from traces.relations import row, table
-from traces.store import Store
+from stumble.gate.limits import (
+    GateCheck,
+    GateLimit,
+    GateRate,
+    check_gate_limits,
+    join_gate_verdicts,
+)
+from stumble.gate.report import render_gate_junit, render_gate_markdown
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+)
+from traces.store.schema import make_relation_row, make_relation_table
+from traces.store.trace_store import TraceStore
 
-RATE = Rate(
+RATE = GateRate(
     agent="a", model="m", world="fresh", part="all", ops=("digit",), measure="recovery",
     hits=90, cases=100, traces=100, n_eff=100, t=1.98, rate=0.9, lo=0.82, hi=0.95, reason=None,
 )  # fmt: skip
-RECOVERS = Limit(measure="recovery", value=0.9, least=True, confidence=0.95)
-SILENT = Limit(measure="silent", value=0.02, least=False, confidence=0.95)
+RECOVERS = GateLimit(measure="recovery", value=0.9, least=True, confidence=0.95)
+SILENT = GateLimit(measure="silent", value=0.02, least=False, confidence=0.95)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +56,11 @@ def test_the_worst_check_is_the_verdict_and_none_is_not_a_pass() -> None:
     good, bad, open_ = (
         replace(RATE, lo=lo, hi=hi) for lo, hi in ((0.95, 1.0), (0.1, 0.2), (0.1, 1.0))
     )
-    assert overall(checks([good], [RECOVERS])) == "pass"
-    assert overall(checks([good, open_], [RECOVERS])) == "unknown"
-    assert overall(checks([open_, bad], [RECOVERS])) == "fail"
-    assert overall(checks([], [RECOVERS])) == "unknown"
-    assert overall(checks([good], [SILENT])) == "unknown"
+    assert join_gate_verdicts(check_gate_limits([good], [RECOVERS])) == "pass"
+    assert join_gate_verdicts(check_gate_limits([good, open_], [RECOVERS])) == "unknown"
+    assert join_gate_verdicts(check_gate_limits([open_, bad], [RECOVERS])) == "fail"
+    assert join_gate_verdicts(check_gate_limits([], [RECOVERS])) == "unknown"
+    assert join_gate_verdicts(check_gate_limits([good], [SILENT])) == "unknown"
 
 
 @given(
@@ -62,7 +71,7 @@ def test_after_what_is_needed_the_bound_is_at_the_limit(rate: float, limit: floa
     t = float(stats.norm.ppf(0.975))
     lo, hi = proportion_confint(rate * n, n, method="wilson")
     found = replace(RATE, rate=rate, traces=n, cases=n, n_eff=n, t=t, lo=lo, hi=hi)
-    check = Check(limit=replace(RECOVERS, value=limit), rate=found)
+    check = GateCheck(limit=replace(RECOVERS, value=limit), rate=found)
     more = check.needed
     if check.verdict != "unknown":
         assert more == 0
@@ -78,16 +87,16 @@ def test_after_what_is_needed_the_bound_is_at_the_limit(rate: float, limit: floa
     [(RECOVERS, 1.0, 29), (SILENT, 0.0, 149), (replace(RECOVERS, value=0.5), 1.0, 5)],
 )
 def test_unanimous_cases_need_as_many_traces_as_the_exact_bound(
-    limit: Limit, rate: float, traces: int
+    limit: GateLimit, rate: float, traces: int
 ) -> None:
     found = replace(RATE, rate=rate, hits=round(3 * rate), cases=3, traces=3, lo=None, hi=None)
-    assert Check(limit=limit, rate=found).needed == traces - 3
+    assert GateCheck(limit=limit, rate=found).needed == traces - 3
     assert 0.05 ** (1 / traces) >= (limit.value if rate else 1 - limit.value)
 
 
 def test_a_rate_that_is_the_limit_is_never_decided() -> None:
-    assert Check(limit=RECOVERS, rate=RATE).needed is None
-    certain = Check(limit=replace(RECOVERS, value=1.0), rate=replace(RATE, rate=1.0, hi=1.0))
+    assert GateCheck(limit=RECOVERS, rate=RATE).needed is None
+    certain = GateCheck(limit=replace(RECOVERS, value=1.0), rate=replace(RATE, rate=1.0, hi=1.0))
     assert certain.needed is None
 
 
@@ -111,11 +120,13 @@ def here(folder: Path, strikes: Iterable[dict[str, object]]) -> Shop:
         },
     }  # fmt: skip
     tables = {
-        name: table(name, (row(name, make(k, each)) for k, each in enumerate(known)))
+        name: make_relation_table(
+            name, (make_relation_row(name, make(k, each)) for k, each in enumerate(known))
+        )
         for name, make in names.items()
     }
     if known:
-        Store(folder / ".stumble").write("made", tables)
+        TraceStore(folder / ".stumble").write("made", tables)
     return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
 
 
@@ -223,9 +234,9 @@ def test_test_results_and_a_step_summary(tmp_path: Path) -> None:
 
 
 def test_no_fault_at_all_is_an_error_in_test_results() -> None:
-    [case] = ElementTree.fromstring(junit([]))[0]
+    [case] = ElementTree.fromstring(render_gate_junit([]))[0]
     assert case[0].tag == "error"
-    assert "not enough evidence" in markdown([])
+    assert "not enough evidence" in render_gate_markdown([])
 
 
 @pytest.mark.parametrize(

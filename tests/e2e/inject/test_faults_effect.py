@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.shop import Shop, shop
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
 from traces.model import Injection
-from traces.tape import read
+from traces.tape import read_tape
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,8 @@ def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 @pytest.fixture
 def recorded(open_shop: Shop, tmp_path: Path) -> Shop:
     shutil.copy(open_shop.folder / "a.tape", tmp_path)
+    kept = Path(".stumble") / "snapshots"
+    shutil.copytree(open_shop.folder / kept, tmp_path / kept)
     return replace(open_shop, folder=tmp_path)
 
 
@@ -37,7 +42,7 @@ def fork(
         *(world.world() if reset else ()), *world.host_options(), "--json", "--", *world.agent(),
     )  # fmt: skip
     result = json.loads(said.out.splitlines()[-1])
-    return said.code, result, read(Path(result["tape"])).injections
+    return said.code, result, read_tape(Path(result["tape"])).injections
 
 
 def refunds(world: Shop) -> int:
@@ -56,7 +61,7 @@ def test_a_silent_noop_is_acknowledged_and_never_happens(recorded: Shop) -> None
         "silent_noop", "D3", "none",
     )  # fmt: skip
     recorded_answer = next(
-        x.response.body for x in read(recorded.folder / "a.tape").exchanges
+        x.response.body for x in read_tape(recorded.folder / "a.tape").exchanges
         if x.response and b"issue_refund" in x.request.url.encode()
     )  # fmt: skip
     assert injection.mutated == recorded_answer
@@ -95,12 +100,12 @@ def test_without_a_write_or_a_world_there_is_no_site(
 
 def test_a_hang_ends_when_its_cap_says_so_and_a_cut_comes_where_it_says(recorded: Shop) -> None:
     _, hung, (injection,) = fork(recorded, "T2:cap_ms=300", "get_order")
-    struck = next(x for x in read(Path(hung["tape"])).exchanges if x.seq == injection.seq)
+    struck = next(x for x in read_tape(Path(hung["tape"])).exchanges if x.seq == injection.seq)
     assert (struck.response, struck.error) == (None, "timeout: 0.3 s")
     assert (hung["consumed"], injection.detect) in ((True, "D0"), (False, "D0"))
 
     _, torn, (injection,) = fork(recorded, "T3:after_bytes=20", "get_order")
-    struck = next(x for x in read(Path(torn["tape"])).exchanges if x.seq == injection.seq)
+    struck = next(x for x in read_tape(Path(torn["tape"])).exchanges if x.seq == injection.seq)
     assert struck.error == "reset"
     assert struck.response is not None
     assert len(struck.response.body) <= 20 == len(injection.mutated or b"")

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.refund_lab import Desk, desk
+from tests.support.agents.refund_desk import (
+    Desk,
+    desk,
+)
 
 DIGIT = ("--fault", "digit:field=total", "--where", "tool=get_order")
 
@@ -40,7 +43,7 @@ def test_none_at_all_is_announced_and_is_the_reason_that_is_given(lab: Desk) -> 
     said = lab.fork(*DIGIT, "--twins", "0")
     assert "no clean twins: these runs give facts" in said.err
     assert (said.code, said.json["excluded"]) == (5, "few_twins")
-    [row] = lab.rows("select excluded from strikes")
+    [row] = lab.rows("select excluded from judged_injections")
     assert row == {"excluded": "few_twins"}
     shown = lab.bench.stumble("why", said.json["run"])
     assert "not counted: few_twins, 0 of 3 clean twins came to an end" in shown.out

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.refund_lab import Desk, desk, suspicious, twice
+from tests.support.agents.refund_desk import (
+    Desk,
+    desk,
+    suspicious,
+    twice,
+)
 
 DIGIT = ("--fault", "digit:field=total", "--where", "tool=get_order", "--seed", "7")
 VERDICTS = """

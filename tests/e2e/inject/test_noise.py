@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
-from tests.refund_lab import Answer, Messages, desk, naive, overpays
+from tests.support.agents.refund_desk import (
+    Answer,
+    Messages,
+    desk,
+    naive,
+    overpays,
+)
 
 
 class EveryFifth:

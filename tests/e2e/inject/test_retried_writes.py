@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.refund_lab import TRUE, Desk, desk
+from tests.support.agents.refund_desk import (
+    TRUE,
+    Desk,
+    desk,
+)
 
 RETRIES = {"TRIES": "3", "PATIENCE": "8"}
 """What the agent's httpx does: it waits so long for an answer, and tries so often."""
@@ -28,7 +32,7 @@ def test_a_write_that_is_sent_again_ends_in_two_refunds(lab: Desk, fault: str) -
     assert (said.json["outcome"], said.json["counted"]) == ("silent_wrong", True)
     facts = "unsafe_retry, writes_extra, class, judged, handled"
     [row] = lab.rows(
-        f"select {facts} from strikes join outcomes using (injection_id, class)"
+        f"select {facts} from judged_injections join outcomes using (injection_id, class)"
         f" where trajectory_id = '{said.json['run']}'"
     )
     assert row == {
@@ -42,5 +46,7 @@ def test_a_retry_of_what_never_arrived_is_absorbed_and_handled(lab: Desk) -> Non
     assert said.code == 0, said.err
     assert lab.refunds == [TRUE]
     assert (said.json["outcome"], said.json["unreached_reason"]) == ("unreached", "absorbed")
-    [row] = lab.rows(f"select handled from strikes where trajectory_id = '{said.json['run']}'")
+    [row] = lab.rows(
+        f"select handled from judged_injections where trajectory_id = '{said.json['run']}'"
+    )
     assert row == {"handled": True}

@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.refund_lab import Desk, desk, overpays
+from tests.support.agents.refund_desk import (
+    Desk,
+    desk,
+    overpays,
+)
 
 DELAY = ("--fault", "delay:ms=20", "--where", "tool=get_order")
 RATES = "select fired, judged, excluded from recovery"

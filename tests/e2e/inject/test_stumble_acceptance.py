@@ -10,13 +10,25 @@ from dataclasses import replace
 
 import pytest
 
-from faults.judge import judge
-from stumble import indexing
-from stumble.forks import branch
-from tests.matrix import Open, Ran, opened, results
-from tests.told_runs import BENT, FAILED, ORDER, Telling, clean, struck
+from faults.judging.judge import judge_injection
+from stumble.runs.fork import find_fork_point
+from stumble.store import index
+from tests.support.agents.fork_matrix import (
+    Open,
+    Ran,
+    opened,
+    results,
+)
+from tests.support.stores.scripted_runs import (
+    BENT,
+    FAILED,
+    ORDER,
+    Telling,
+    clean,
+    struck,
+)
+from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Fault, Place
-from traces.story import tell
 
 TASK = "refund-1"
 PLACES: dict[str, Place] = {"http": "http", "local": "model-boundary"}
@@ -64,7 +76,9 @@ def test_c4_1_recovery_is_computed_from_what_the_agent_did_and_from_nothing_of_o
     """No draw, no seed and no parameter of the strike decides what became of it."""
     injection, twins = struck("E", FAILED), (clean(), clean(), clean())
     verdicts = [
-        judge(replace(injection, address=f"{n:032x}", params={"code": 500 + n}), run, twins)
+        judge_injection(
+            replace(injection, address=f"{n:032x}", params={"code": 500 + n}), run, twins
+        )
         for n in range(20)
     ]
     assert {verdict.outcome for verdict in verdicts} == {recovered}
@@ -84,7 +98,7 @@ def test_c4_2_a_plan_that_never_fires_has_no_rates(stage: Open) -> None:
     silent = Fault(name="hang", params={"cap_ms": 300}, at="model", nth=3)
     away = stage.run(stage.stage.forked(silent, TASK))
     assert away.played.fired == 1
-    indexing.refresh(stage.stage.store)
+    index.refresh_index(stage.stage.store)
     with stage.stage.store.connect() as sql:
         (strikes,) = sql.execute(
             "select count(*) from injections where trajectory_id = ?", [ran.played.id]
@@ -133,25 +147,25 @@ def test_c4_6_a_fault_lands_only_where_the_agent_takes_a_step_after_it(stage: Op
     """The agent is stopped when it has made its last call, and never tells its model of it."""
     short = stage.run(stage.stage.live(TASK, most=8))
     assert short.played.exit.code == 3
-    last = tell(short.tape).uses[-1]
+    last = derive_tape_steps(short.tape).tool_uses[-1]
     aimed = Fault(name="digit", where={"tool": last.tool}, at="http")
     with pytest.raises(LookupError, match="no step after call 1 of"):
-        branch(short.tape, aimed)
+        find_fork_point(short.tape, aimed)
     for number in range(2):
         early = replace(aimed, where={}, when={"position": "late"})
-        site = branch(short.tape, early, seed=number).site
+        site = find_fork_point(short.tape, early, seed=number).site
         assert site.call_id != last.call_id
 
     ran = stage.run(stage.stage.forked(fault("digit", "http"), TASK))
-    use = tell(ran.tape).use(ran.injection.call_id or "")
+    use = derive_tape_steps(ran.tape).find_use(ran.injection.call_id or "")
     assert use is not None
     assert use.result_seq is not None
-    assert any(step.seqs[0] >= use.result_seq for step in tell(ran.tape).turns)
+    assert any(step.seqs[0] >= use.result_seq for step in derive_tape_steps(ran.tape).agent_steps)
 
 
 def test_c4_6_a_wrong_value_that_nobody_was_told_is_no_verdict_on_the_agent() -> None:
     """It ended before its model was told."""
     gone = Telling().calls(BENT).over(passed=False, ended="crash")
-    verdict = judge(struck("V", BENT), gone, (clean(), clean(), clean()))
+    verdict = judge_injection(struck("V", BENT), gone, (clean(), clean(), clean()))
     assert (verdict.outcome, verdict.unreached_reason) == ("unreached", "ended_before")
     assert (verdict.noticed, verdict.recovered) == (None, None)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import lending_model
-from tests.shop import Shop, shop
-from traces.tape import read
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
+from tests.support.servers import lending_model
+from traces.tape import read_tape
 
 DATA = Path(__file__).parents[2] / "data"
 STOCK = DATA / "harbor" / "stock-count"
@@ -18,7 +21,7 @@ LENDING = f"{DATA / 'tau' / 'lending'}#settle-1"
 
 
 def agent(model: str, *more: str) -> str:
-    module = ("-m", "scenarios.practice.agent", "--model", model)
+    module = ("-m", "scenarios.practice.agents.openai_agent", "--model", model)
     return shlex.join((sys.executable, *module, "--prompt", "{instruction}", *more))
 
 
@@ -67,7 +70,7 @@ def test_a_tool_set_is_struck_at_mcp_and_judged_by_its_end_state(place: Shop) ->
     assert [twin["passed"] for twin in found["twins"]] == [True] * 3
     assert (found["outcome"], found["passed"]) == ("silent_wrong", False)
     assert "weaker than in tau2-bench: no user is simulated" in said.err
-    ending = read(Path(found["tape"])).ending
+    ending = read_tape(Path(found["tape"])).ending
     assert ending is not None
     assert ending.detail == "the data differ in loans, settled; never said: 37.45"
 
@@ -77,7 +80,7 @@ def test_a_task_is_recorded_and_struck_live_and_its_tape_is_run_again(place: Sho
     words = ("--scenario", str(STOCK), *place.host_options())
     said = place.stumble("record", "-o", "stock.tape", *words, "--", *command)
     assert said.code == 0, said.err
-    clean = read(place.folder / "stock.tape")
+    clean = read_tape(place.folder / "stock.tape")
     assert clean.ending is not None
     assert (clean.ending.passed, clean.ending.detail) == (True, "reward 1")
     assert clean.trajectory.task == "practice/stock-count"
@@ -85,7 +88,7 @@ def test_a_task_is_recorded_and_struck_live_and_its_tape_is_run_again(place: Sho
     fault = ("--fault", "truncate:keep=0.5", "--where", "tool=bash", "--nth", "3")
     said = place.stumble("record", "-o", "live.tape", *words, *fault, "--", *command)
     assert said.code == 0, said.err
-    struck = read(place.folder / "live.tape")
+    struck = read_tape(place.folder / "live.tape")
     assert struck.ending is not None
     assert (len(struck.injections), struck.ending.passed) == (1, False)
     said = place.stumble(
@@ -111,11 +114,11 @@ def test_tests_that_cannot_pass_here_stop_the_run_before_the_agent(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--command", "true"), "is a task without a fault: say --fault"),
-        (("--fault", "truncate"), "say --command"),
+        (("--command", "true"), "is a task without a fault: give --fault"),
+        (("--fault", "truncate"), "give --command"),
         (
             ("--fault", "truncate", "--command", "true", "--reset", "true"),
-            "brings its own world: --reset, --verify and --state say nothing",
+            "has its own world: omit --reset, --verify and --state",
         ),
         (("--fault", "trunkate", "--command", "true"), "did you mean truncate?"),
     ],

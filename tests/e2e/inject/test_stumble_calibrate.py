@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stumble.commands.judge import judge
+from stumble.cli.inject_judge.judge import judge
 
 GOOD = json.dumps(
     {"last_messages": ["", "Done: refunded 12.50."], "language": "en",

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from faults.nemesis import Nemesis
-from stumble.forks import branch, plan
-from tests.shop import shop
-from tests.told_runs import ORDER, Telling
-from traces.conversation import Watch
+from faults.injector.injector import FaultInjector
+from stumble.runs.fork import find_fork_point, plan_fork_run
+from tests.support.practice_shop import shop
+from tests.support.stores.scripted_runs import (
+    ORDER,
+    Telling,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.model import Condition, Fault
 
 RUN = Telling().calls(ORDER).says("DONE").over()
@@ -19,20 +22,20 @@ TWO = Telling().calls(ORDER).calls(ORDER).says("DONE").over().tape
 
 @pytest.mark.parametrize(("condition", "name"), [("clean", "sham"), ("fault", "http_status")])
 def test_a_clean_twin_is_a_sham_at_the_same_place(condition: Condition, name: str) -> None:
-    found = branch(RUN.tape, Fault(name="http_status", persist="permanent"))
-    planned = plan(found, condition, world=None, seed=7)
-    assert planned.strike is not None
-    assert [each.fault.name for each in planned.strike.armed] == [name]
-    assert planned.strike.site == found.site
+    found = find_fork_point(RUN.tape, Fault(name="http_status", persist="permanent"))
+    planned = plan_fork_run(found, condition, world=None, seed=7)
+    assert planned.injection_plan is not None
+    assert [each.fault.name for each in planned.injection_plan.bound_faults] == [name]
+    assert planned.injection_plan.site == found.site
     assert planned.fork is not None
     assert (planned.fork.call_id, planned.condition) == (found.site.call_id, condition)
 
 
 @pytest.mark.parametrize("position", ["early", "mid", "late", "uniform"])
 def test_a_position_is_settled_before_a_run_is_armed(position: str) -> None:
-    found = branch(RUN.tape, Fault(name="digit", when={"position": position}))
-    armed = found.strike.armed
-    nemesis = Nemesis(armed, Watch(), lambda injection: None, run="r", trace="t")
+    found = find_fork_point(RUN.tape, Fault(name="digit", when={"position": position}))
+    armed = found.injection_plan.bound_faults
+    nemesis = FaultInjector(armed, ConversationTap(), lambda injection: None, run="r", trace="t")
     assert nemesis.unfired == ("digit",)
     assert armed[0].fault.nth == 1
 
@@ -40,10 +43,10 @@ def test_a_position_is_settled_before_a_run_is_armed(position: str) -> None:
 def test_faults_at_other_calls_count_as_the_run_goes_on() -> None:
     """Of a fork after its first strike no call has the id it had in the recording."""
     first = Fault(name="digit", where={"tool": "get_order"})
-    found = branch(TWO, [replace(first, nth=2), first])
-    assert [armed.site is None for armed in found.armed] == [False, True]
+    found = find_fork_point(TWO, [replace(first, nth=2), first])
+    assert [armed.site is None for armed in found.bound_faults] == [False, True]
     assert found.site.call_id == "c1"
-    assert found.armed[1].fault.nth == 2
+    assert found.bound_faults[1].fault.nth == 2
 
 
 def test_a_fault_that_never_reached_the_tool_leaves_the_tools_answer_on_the_tape(

@@ -14,11 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from faults.referee import Opinion, agreement, case, opinion, question
+from faults.judging.llm_judge import (
+    JudgeOpinion,
+    make_judge_prompt,
+    make_opinion_case,
+    measure_judge_agreement,
+    parse_judge_opinion,
+)
 from tests.e2e.inject.test_stumble_why import keep
-from tests.told_runs import BENT, ORDER, Telling, struck
+from tests.support.stores.scripted_runs import (
+    BENT,
+    ORDER,
+    Telling,
+    struck,
+)
 from traces.model import Trajectory
-from traces.store import Store
+from traces.store.trace_store import TraceStore
 
 DOUBTS = "The total 1259.4 looks wrong."
 
@@ -29,11 +40,11 @@ def doubting() -> Telling:
 
 
 def test_the_judge_is_not_told_what_was_struck_nor_whether() -> None:
-    shown = case(struck("V", BENT), doubting().over())
+    shown = make_opinion_case(struck("V", BENT), doubting().over())
     assert shown is not None
     assert (shown.shown, shown.elsewhere, shown.steps) == (BENT, ORDER, {3: DOUBTS})
     for variant in ("plain", "again"):
-        asked = json.dumps(question(shown, variant)).lower()
+        asked = json.dumps(make_judge_prompt(shown, variant)).lower()
         for word in ("inject", "fault", "sham", "mutat", "struck", "stumble", "digit"):
             assert word not in asked
 
@@ -49,24 +60,24 @@ def test_the_judge_is_not_told_what_was_struck_nor_whether() -> None:
     ],
 )
 def test_an_opinion_without_its_proof_does_not_count(text: str, why: str) -> None:
-    shown = case(struck("V", BENT), doubting().over())
+    shown = make_opinion_case(struck("V", BENT), doubting().over())
     assert shown is not None
     with pytest.raises(ValueError, match=why):
-        opinion(shown, text)
+        parse_judge_opinion(shown, text)
 
 
 def test_an_opinion_with_a_verbatim_quote_counts() -> None:
-    shown = case(struck("V", BENT), doubting().over())
+    shown = make_opinion_case(struck("V", BENT), doubting().over())
     assert shown is not None
     text = '{"noticed": true, "quote": "looks wrong", "step": 3, "claims_success": false}'
-    assert opinion(shown, text) == Opinion(
+    assert parse_judge_opinion(shown, text) == JudgeOpinion(
         noticed=True, claims_success=False, quote="looks wrong", step=3
     )
 
 
 def test_agreement_of_two_judges() -> None:
     pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
-    found = agreement(pairs)
+    found = measure_judge_agreement(pairs)
     assert found.kappa == pytest.approx(0.4)  # as cohen_kappa_score has it
     assert found.sensitivity == pytest.approx(20 / 30)
     assert found.specificity == pytest.approx(0.75)
@@ -74,7 +85,7 @@ def test_agreement_of_two_judges() -> None:
 
 @pytest.mark.parametrize("pairs", [[], [(True, True)], [(False, False)] * 3])
 def test_nothing_is_said_of_what_nobody_could_disagree_on(pairs: list[tuple[bool, bool]]) -> None:
-    found = agreement(pairs)
+    found = measure_judge_agreement(pairs)
     assert found.kappa is None
     assert None in (found.sensitivity, found.specificity)
 
@@ -122,7 +133,7 @@ def served() -> Iterator[str]:
 
 
 def test_opinions_are_asked_for_once_and_held_against_rules_and_labels(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+    store = TraceStore(tmp_path / "store")
     fork = Trajectory(id="", recorded_at=1e9, source="fork", parent="a", forked_at="c1")
     calm = Telling().asks("get_order", BENT, id="ord-7314").says("DONE")
     odd = Telling().asks("get_order", BENT, id="ord-7314").says("How odd get_order is.")

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import Shop, shop
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
+from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Injection
-from traces.story import tell
-from traces.tape import Tape, read
+from traces.tape import Tape, read_tape
 
 
 def record(world: Shop, *options: str, model: str = "practice/naive", more: tuple[str, ...] = ()):
@@ -23,13 +26,13 @@ def record(world: Shop, *options: str, model: str = "practice/naive", more: tupl
         *world.agent(model, *more),
     )  # fmt: skip
     tape = world.folder / "a.tape"
-    return said, read(tape) if tape.exists() else None
+    return said, read_tape(tape) if tape.exists() else None
 
 
 def heard(tape: Tape) -> list[bytes]:
     """What the model was sent, in order."""
-    told = tell(tape)
-    return [x.forwarded.body for x in tape.exchanges if told.placed[x.seq].kind == "model"]
+    told = derive_tape_steps(tape)
+    return [x.forwarded.body for x in tape.exchanges if told.contexts[x.seq].kind == "model"]
 
 
 def test_a_live_run_is_struck_at_the_call_that_was_meant(tmp_path: Path) -> None:
@@ -38,8 +41,8 @@ def test_a_live_run_is_struck_at_the_call_that_was_meant(tmp_path: Path) -> None
             world, "--fault", "http_status:code=503", "--where", "tool=get_*", "--nth", "2"
         )
     assert tape is not None, said.err
-    told, (injection,) = tell(tape), tape.injections
-    second = [use for use in told.uses if use.tool.startswith("get_")][1]
+    told, (injection,) = derive_tape_steps(tape), tape.injections
+    second = [use for use in told.tool_uses if use.tool.startswith("get_")][1]
     assert injection.call_id == second.call_id
     assert '"code": 503' in (second.result or "")
     assert tape.trajectory.condition == "fault"
@@ -84,8 +87,8 @@ def test_a_local_tools_lie_stays_in_the_conversation(tmp_path: Path) -> None:
 
 def told_to_model(tape: Tape) -> list[bool]:
     """For each model request whether it comes no earlier than the strike."""
-    told, (injection,) = tell(tape), tape.injections
-    return [x.seq >= injection.seq for x in tape.exchanges if told.placed[x.seq].kind == "model"]
+    told, (injection,) = derive_tape_steps(tape), tape.injections
+    return [x.seq >= injection.seq for x in tape.exchanges if told.contexts[x.seq].kind == "model"]
 
 
 def strikes(world: Shop, fault: str, where: str, nth: int, model: str) -> Injection:
@@ -141,14 +144,14 @@ def test_an_effect_needs_a_world_that_can_be_set_back_in_a_live_run_too(tmp_path
 PLUGGED = """
 import sys
 from faults.operator import operator
-from stumble.cli import main
+from stumble.cli.app import run_cli
 
 @operator("E99")
 def broken(exchange, rng):
     raise RuntimeError("this operator is broken")
 
 sys.argv[0] = "stumble"
-main()
+run_cli()
 """
 
 
@@ -164,6 +167,6 @@ def test_an_operator_that_raises_is_our_failure_and_never_the_agents(tmp_path: P
         )  # fmt: skip
     assert done.returncode == 6
     assert "this operator is broken" in done.stderr
-    tape = read(world.folder / "a.tape")
+    tape = read_tape(world.folder / "a.tape")
     assert tape.ending is None
     assert tape.injections == ()

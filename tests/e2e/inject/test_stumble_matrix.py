@@ -15,9 +15,15 @@ from typing import Final, get_args
 import pytest
 
 from faults import OPERATORS
-from faults.binding import bind
-from stumble.forks import branch
-from tests.matrix import Open, Ran, Tools, opened, results
+from faults.specs.spec_check import bind_operator
+from stumble.runs.fork import find_fork_point
+from tests.support.agents.fork_matrix import (
+    Open,
+    Ran,
+    Tools,
+    opened,
+    results,
+)
 from traces.model import Fault, Place, Scalar
 
 PLACES: Mapping[Tools, Place] = {
@@ -125,7 +131,7 @@ def test_a_cell_strikes(stage: Open, name: str) -> None:
 
     injection, row = ran.injection, stage.stage.row(ran)
     assert row["op"] == name
-    assert json.loads(str(row["params"])) == {**operator.effective(at.params), **at.params}
+    assert json.loads(str(row["params"])) == {**operator.with_defaults(at.params), **at.params}
     assert (row["place"], row["tool"]) == (place, at.tool)
     assert re.fullmatch(r"[0-9a-f]{32}", str(row["address"]))
     shows = operator.shows[place]
@@ -229,7 +235,7 @@ def test_a_cell_strikes_at_the_model(stage: Open, name: str) -> None:
 
     injection, row = ran.injection, stage.stage.row(ran)
     assert (row["op"], row["place"]) == (name, "model")
-    assert json.loads(str(row["params"])) == operator.effective(params)
+    assert json.loads(str(row["params"])) == operator.with_defaults(params)
     assert re.fullmatch(r"[0-9a-f]{32}", str(row["address"]))
     assert row["error_channel"] == operator.shows["model"].channel
     assert (row["mutated"] is None) == (name == "hang")
@@ -310,7 +316,7 @@ def test_each_cell_strikes_or_has_its_reason() -> None:
 @pytest.mark.parametrize(("name", "place"), SENSELESS)
 def test_what_makes_no_sense_is_refused_with_its_reason(name: str, place: Place) -> None:
     with pytest.raises(ValueError, match=f"^{name} cannot strike at {place}") as refused:
-        bind(Fault(name=name, at=place))
+        bind_operator(Fault(name=name, at=place))
     assert SENSELESS[name, place] in str(refused.value)
 
 
@@ -328,7 +334,7 @@ ELSEWHERE: Mapping[tuple[Tools, Place], str] = {
 def test_a_tool_is_not_struck_where_it_does_not_go(stage: Open, place: Place) -> None:
     tape = stage.run(stage.stage.recorded("refund-1")).tape
     with pytest.raises(LookupError, match=re.escape(ELSEWHERE[stage.stage.tools, place])):
-        branch(tape, Fault(name="digit", where={"tool": "get_order"}, at=place))
+        find_fork_point(tape, Fault(name="digit", where={"tool": "get_order"}, at=place))
 
 
 @pytest.mark.parametrize("stage", ["mcp"], indirect=True)

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from faults.consumption import consumption
-from tests.shop import Shop, shop
+from faults.judging.consumption import decide_consumption
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
+from traces.conversation.derived_steps import ToolUse, derive_tape_steps
 from traces.model import Exchange, Injection
-from traces.story import ToolUse, tell
-from traces.tape import Tape, read
+from traces.tape import Tape, read_tape
 
 NEW, OLD = ("--mcp-version", "2026-07-28"), ("--mcp-version", "2025-11-25")
 LIMIT = 300.0
@@ -38,12 +41,12 @@ def record(world: Shop, fault: str, *more: str) -> tuple[Tape, Injection, ToolUs
     agent = world.agent("practice/naive", "--tools", "mcp", *more)
     said = world.stumble("record", "-o", "b.tape", *world.host_options(), *options, "--", *agent)
     assert "struck get_order at mcp with " in said.err
-    tape = read(world.folder / "b.tape")
+    tape = read_tape(world.folder / "b.tape")
     (injection,) = tape.injections
-    told = tell(tape)
-    use = told.use(injection.call_id or "")
+    told = derive_tape_steps(tape)
+    use = told.find_use(injection.call_id or "")
     assert use is not None
-    assert consumption(injection, told, tape.exchanges).consumed is True
+    assert decide_consumption(injection, told, tape.exchanges).consumed is True
     struck = next(x for x in tape.exchanges if x.seq == injection.seq)
     assert struck.response is None or not OURS.search(struck.response.body)
     return tape, injection, use, struck
@@ -81,7 +84,7 @@ def test_over_stdio_the_same_result_and_the_same_failures_are_heard(tmp_path: Pa
         assert use.result == "error: MCP error -32001: Request timed out"
         assert struck.response is not None
         assert struck.response.at - struck.started >= 0.4
-        assert len(tell(tape).uses) > 1
+        assert len(derive_tape_steps(tape).tool_uses) > 1
 
         _, injection, use, struck = record(world, "cut", *server)
         assert (injection.error_channel, struck.error) == ("jsonrpc", "eof: the server ended")
@@ -103,13 +106,13 @@ def test_a_fork_strikes_at_mcp_and_its_twins_get_the_clean_bytes(
         found = json.loads(said.out)
         assert "at mcp with tool_error" in found["strike"]
         assert (found["fired"], found["consumed"], found["diverged"]) == (1, True, [])
-        twin = read(world.folder / ".stumble" / "tapes" / f"{found['twins'][0]['run']}.tape")
-        recorded = tell(read(world.folder / "a.tape"))
+        twin = read_tape(world.folder / ".stumble" / "tapes" / f"{found['twins'][0]['run']}.tape")
+        recorded = derive_tape_steps(read_tape(world.folder / "a.tape"))
         (sham,) = twin.injections
         assert (sham.place, sham.original) == ("mcp", sham.mutated)
-        same = tell(twin).use(sham.call_id or "")
+        same = derive_tape_steps(twin).find_use(sham.call_id or "")
         assert same is not None
-        assert same.result == getattr(recorded.use(sham.call_id or ""), "result", None)
+        assert same.result == getattr(recorded.find_use(sham.call_id or ""), "result", None)
 
 
 def test_a_status_goes_to_the_model_request_where_the_server_is_one_of_stdio(

@@ -6,16 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from recorder import loop
-from scenarios.file import library
-from scenarios.practice import KEY
-from scenarios.practice.tasks import EVERY
-from scenarios.table import ScenarioError
-from stumble.scenes import practising, recorded, scene, struck
-from stumble.theatre import theatre
-from stumble.verdicts import Findings
-from tests.shop import shop
-from traces.store import Store
+from recorder import event_loop
+from scenarios.practice import PRACTICE_KEY
+from scenarios.practice.tasks.registry import ALL_TASKS
+from scenarios.scenario import list_ready_scenarios
+from scenarios.toml_reader import ScenarioError
+from stumble.runs.fork_report import ForkReport
+from stumble.runs.scenario_runner import (
+    fork_scenario,
+    load_checked_scenario,
+    open_practice_scenario,
+    record_scenario,
+)
+from stumble.runs.session import open_replay_session
+from tests.support.practice_shop import shop
+from traces.store.trace_store import TraceStore
 
 NAMED = {
     "rate-limit-storm",
@@ -33,9 +38,9 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("path", library(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list_ready_scenarios(), ids=lambda path: path.stem)
 def test_every_ready_scenario_can_be_and_says_what_it_is_about(path: Path) -> None:
-    told = scene(path.stem)
+    told = load_checked_scenario(path.stem)
     assert told.faults
     assert told.scenario.practice is not None
     assert len(told.scenario.about) > 100
@@ -43,7 +48,7 @@ def test_every_ready_scenario_can_be_and_says_what_it_is_about(path: Path) -> No
 
 
 def test_the_incidents_that_were_asked_for_are_there() -> None:
-    assert {path.stem for path in library()} >= NAMED
+    assert {path.stem for path in list_ready_scenarios()} >= NAMED
 
 
 FAULT = "[[faults]]\nfault = 'digit'\n"
@@ -87,7 +92,7 @@ def test_what_cannot_be_is_said_with_file_and_key(tmp_path: Path, text: str, say
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(ScenarioError) as error:
-        scene(str(path))
+        load_checked_scenario(str(path))
     assert str(error.value).startswith(f"{path}: {says}")
 
 
@@ -96,7 +101,7 @@ def test_a_path_that_may_be_there_is_left_to_the_run(tmp_path: Path, path: str) 
     mine = tmp_path / "mine.toml"
     fault = f"[[faults]]\nfault = 'empty:path={path}'\nwhere = {{ tool = 'list_orders' }}\n"
     mine.write_text(fault + "[practice]\ntask = 'refund-1'")
-    assert scene(str(mine)).faults[0].params["path"] == path
+    assert load_checked_scenario(str(mine)).faults[0].params["path"] == path
 
 
 def stumble(*words: str) -> subprocess.CompletedProcess[str]:
@@ -118,8 +123,8 @@ def test_a_file_is_explained_whole_and_run_by_its_path(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (("--command", "python 'x"), '--command "python \'x": No closing quotation'),
-        (("--where", "tool=a", "--where", "tool=b"), "'tool' is said twice"),
-        ((), "mine.toml is not for the practice world: say --command"),
+        (("--where", "tool=a", "--where", "tool=b"), "'tool' is given twice"),
+        ((), "mine.toml is not for the practice world: give --command"),
     ],
 )
 def test_what_options_get_wrong_is_said_before_anything_runs(
@@ -135,8 +140,8 @@ def test_what_options_get_wrong_is_said_before_anything_runs(
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("--budget", "nan", "nan is no number of seconds."),
-        ("--budget", "inf", "inf is no number of seconds."),
+        ("--budget", "nan", "nan is not a finite number of seconds."),
+        ("--budget", "inf", "inf is not a finite number of seconds."),
         ("--tool", "a=PSOT /x", "--tool a: no method is called 'PSOT'; did you mean POST?"),
     ],
 )
@@ -152,40 +157,46 @@ def test_options_of_an_agent_of_ones_own_are_refused_where_there_is_none() -> No
     said = stumble("run", "lost-ack-on-refund", "--reset", "./reset.sh")
     assert (said.returncode, said.stdout) == (2, "")
     assert (
-        "--reset, --verify, --state and --host are for an agent of yours: say --command"
+        "--reset, --verify, --state and --host need --command: they are for your own agent"
         in said.stderr
     )
 
 
 def test_a_scenario_is_aimed_at_the_tools_of_another_agent() -> None:
-    told = scene("slow-and-wrong").aimed({"tool": "fetch_order"})
+    told = load_checked_scenario("slow-and-wrong").retarget_faults({"tool": "fetch_order"})
     assert [fault.where["tool"] for fault in told.faults] == ["fetch_order"] * 2
     with pytest.raises(ValueError, match="no selector is called 'toll'"):
-        told.aimed({"toll": "x"})
+        told.retarget_faults({"toll": "x"})
 
 
 def test_the_long_task_takes_sixty_steps() -> None:
     """Two that were said, an answer for each call, and the final one."""
-    assert 2 + len(EVERY["audit-1"].plan) + 1 == 60
+    assert 2 + len(ALL_TASKS["audit-1"].plan) + 1 == 60
 
 
-@pytest.mark.parametrize("path", library(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list_ready_scenarios(), ids=lambda path: path.stem)
 def test_every_ready_scenario_strikes_the_practice_agent(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    told, store, ca = scene(path.stem), Store(tmp_path / "store"), tmp_path / "ca"
+    monkeypatch.setenv("OPENAI_API_KEY", PRACTICE_KEY)
+    told, store, ca = (
+        load_checked_scenario(path.stem),
+        TraceStore(tmp_path / "store"),
+        tmp_path / "ca",
+    )
     practice, scratch = told.scenario.practice, tmp_path / "scratch"
     scratch.mkdir()
     assert practice is not None
 
-    async def run() -> Findings:
-        async with practising(told.scenario, practice, scratch) as at:
-            recording = await recorded(told, at, store, ca=ca, scratch=scratch)
-            async with theatre(ca=ca, scratch=scratch, hosts=at.hosts, out=True) as house:
-                return await struck(told, at, recording, house, store, seed=0, twins=0)
+    async def run() -> ForkReport:
+        async with open_practice_scenario(told.scenario, practice, scratch) as at:
+            recording = await record_scenario(told, at, store, ca=ca, scratch=scratch)
+            async with open_replay_session(
+                ca=ca, scratch=scratch, hosts=at.hosts, out=True
+            ) as house:
+                return await fork_scenario(told, at, recording, house, store, seed=0, twins=0)
 
-    said = loop.run(run()).said()
+    said = event_loop.run_event_loop(run()).to_dict()
     assert said["diverged"] == []
     assert said["fired"] >= len(told.faults)  # type: ignore[operator]
     assert said["passed"] is not None
@@ -212,7 +223,7 @@ def test_a_scenario_runs_with_an_agent_of_ones_own(tmp_path: Path) -> None:
             "run", str(mine), *mine_is, *world.world(), *world.host_options(), "--json",
         )  # fmt: skip
         assert said.code == 4
-        assert "nothing fired: not_fired, the recording has no call of tool 'pay_back'" in said.err
+        assert "no fault fired: the recording has no call of tool 'pay_back'" in said.err
         said = world.stumble(
             "run", str(mine), *mine_is, *world.world(), *world.host_options(), "--json",
             "--where", "tool=issue_refund",

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import Shop, shop
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
 
 FORK = ("--where", "tool=get_order", "--persist", "same_args", "--twins", "0")
 
@@ -59,7 +62,7 @@ def test_faults_that_broke_nothing_are_not_shrunk(world: Shop) -> None:
     [
         (("nobody",), "no run begins with nobody"),
         (("2",), "runs begin with 2"),
-        (("a.tape",), "is no fork"),
+        (("a.tape",), "is not a fork"),
     ],
 )
 def test_what_cannot_be_shrunk_is_said_before_anything_runs(

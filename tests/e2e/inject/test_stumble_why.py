@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from faults.judge import Run
-from tests.told_runs import BENT, ORDER, Telling, struck
+from faults.judging.judge import RunEvidence
+from tests.support.stores.scripted_runs import (
+    BENT,
+    ORDER,
+    Telling,
+    struck,
+)
 from traces.model import Trajectory
-from traces.store import Store
-from traces.tape import Writer
+from traces.store.trace_store import TraceStore
+from traces.tape import TapeWriter
 
 DONE = '{"ok": true}'
 
@@ -23,20 +28,20 @@ def told(result: str, amount: float) -> Telling:
     return read.asks("issue_refund", DONE, id="ord-7314", amount=amount).says("DONE")
 
 
-def keep(store: Store, run: Run, trajectory: Trajectory) -> None:
-    with Writer(store.tapes / f"{trajectory.id}.tape", trajectory, redact=False) as tape:
+def keep(store: TraceStore, run: RunEvidence, trajectory: Trajectory) -> None:
+    with TapeWriter(store.tapes / f"{trajectory.id}.tape", trajectory, redact=False) as tape:
         for exchange in run.tape.exchanges:
-            tape.exchange(exchange)
+            tape.write_exchange(exchange)
         if trajectory.condition == "fault":
-            tape.injection(replace(struck("V", BENT), id=f"{trajectory.id}/1", detect="D3"))
+            tape.write_injection(replace(struck("V", BENT), id=f"{trajectory.id}/1", detect="D3"))
         assert run.tape.ending is not None
-        tape.ending(run.tape.ending)
+        tape.write_ending(run.tape.ending)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> TraceStore:
     """A fork: three clean twins, and a run whose agent paid out what a lie said."""
-    made = Store(tmp_path / "store")
+    made = TraceStore(tmp_path / "store")
     fork = Trajectory(id="", recorded_at=1e9, source="fork", parent="a", forked_at="c1")
     for n in range(3):
         keep(made, told(ORDER, 1250.4).over(), replace(fork, id=f"twin-{n}"))
@@ -46,7 +51,7 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def why(store: Store, *words: str) -> subprocess.CompletedProcess[str]:
+def why(store: TraceStore, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "stumble", "why", *words],
         capture_output=True, text=True, timeout=60,
@@ -54,14 +59,14 @@ def why(store: Store, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_the_chain_of_evidence_stands_on_one_screen(store: Store) -> None:
+def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
     said = why(store, "lied-1")
     assert said.returncode == 0, said.stderr
     assert said.stdout.splitlines() == [
         "lied-1/1: fault run lied-1, a fork of a",
         "  struck    get_order (step 2) at http with digit(), once, D3",
         "            total: 1250.4 -> 1259.4",
-        "  consumed  yes: the bent text is the result, request 2",
+        "  consumed  yes: the corrupted value reached the model, request 2",
         "            the agent took 2 steps with it",
         "  noticed   no",
         "  taint     step 3, issue_refund: 1259.4 (exact)",
@@ -71,15 +76,15 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: Store) -> None:
         "  twins     twin-0: end state right",
         "            twin-1: end state right",
         "            twin-2: end state right",
-        "            ends wrong: 1 of 1 with the fault, 0 of 3 clean twins; a fault that does "
-        "nothing gives as much with p = 0.25",
+        "            ends wrong: 1 of 1 with the fault, 0 of 3 clean twins "
+        "(p = 0.25 if the fault had no effect)",
         "  verdict   silent_wrong: not noticed, and delivered wrong as done",
         "            end state wrong, claims success: yes, baseline valid: yes",
         "  judge     version 3",
     ]
 
 
-def test_the_same_as_data_and_in_the_store(store: Store) -> None:
+def test_the_same_as_data_and_in_the_store(store: TraceStore) -> None:
     found = json.loads(why(store, "lied-2/1", "--json").stdout)
     assert (found["class"], found["level"], found["first_use_step"]) == ("silent_wrong", "exact", 3)
     assert found["struck"]["original"] == ORDER
@@ -95,18 +100,18 @@ def test_the_same_as_data_and_in_the_store(store: Store) -> None:
 @pytest.mark.parametrize(
     ("id", "says"),
     [
-        ("lied", "'lied' begins 2 injections: lied-1/1, lied-2/1"),
-        ("lyed-1/1", "no injection is called 'lyed-1/1'; did you mean lied-1/1?"),
-        ("zzz", "no injection is called 'zzz'; one is lied-2/1"),
+        ("lied", "'lied' is a prefix of 2 injections: lied-1/1, lied-2/1"),
+        ("lyed-1/1", "no injection 'lyed-1/1'; did you mean lied-1/1?"),
+        ("zzz", "no injection 'zzz'; one is lied-2/1"),
     ],
 )
-def test_an_id_that_is_none_is_met_with_the_nearest(store: Store, id: str, says: str) -> None:
+def test_an_id_that_is_none_is_met_with_the_nearest(store: TraceStore, id: str, says: str) -> None:
     said = why(store, id)
     assert (said.returncode, said.stdout) == (2, "")
     assert says in said.stderr
 
 
 def test_a_store_without_injections_says_how_to_make_some(tmp_path: Path) -> None:
-    said = why(Store(tmp_path / "empty"), "x")
+    said = why(TraceStore(tmp_path / "empty"), "x")
     assert said.returncode == 2
-    assert "the store holds no injections; stumble fork makes some" in said.stderr
+    assert "the store has no injections; stumble fork makes some" in said.stderr

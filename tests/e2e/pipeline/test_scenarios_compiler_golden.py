@@ -15,10 +15,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from scenarios.compiler import distill, golden, toolchain
-from scenarios.compiler.golden import FROZEN, Counts
-from scenarios.compiler.programs import CASES, cases, graded, samples
-from stumble.commands.pipeline_golden import golden as command
+from scenarios.pipeline.compiler import clang_artifacts, golden, toolchain
+from scenarios.pipeline.compiler.golden import FROZEN, InstructionCounts
+from scenarios.pipeline.compiler.program_cases import (
+    CASES,
+    list_graded_cases,
+    list_sample_cases,
+    load_program_cases,
+)
+from stumble.cli.pipeline.golden import golden as command
 
 PAGE = (Path(golden.__file__).parent / "language.md").read_text()
 OWN = Path(golden.__file__).parent / "runtime" / "runtime.h"
@@ -34,16 +39,16 @@ void put_char(int value) { putchar(value); }
 
 
 def test_there_are_programs_in_three_sizes_and_samples_of_each() -> None:
-    sizes = [case.size for case in graded()]
+    sizes = [case.size for case in list_graded_cases()]
     assert len(sizes) >= 60
     assert {size: sizes.count(size) for size in ("small", "medium", "large")} == {
         "small": 25,
         "medium": 24,
         "large": 14,
     }
-    assert len(samples()) == 8
-    assert {case.size for case in samples()} == {"small", "medium", "large"}
-    names = [case.name for case in cases()]
+    assert len(list_sample_cases()) == 8
+    assert {case.size for case in list_sample_cases()} == {"small", "medium", "large"}
+    names = [case.name for case in load_program_cases()]
     assert len({*names}) == len(names)
 
 
@@ -55,15 +60,20 @@ def test_every_file_belongs_to_a_program() -> None:
 
 
 def test_sizes_are_what_they_are_called() -> None:
-    plain = {case.name: golden.counts()[case.name].plain for case in graded()}
-    of = {size: [plain[c.name] for c in graded() if c.size == size] for size in ("small", "large")}
+    plain = {
+        case.name: golden.load_instruction_counts()[case.name].plain for case in list_graded_cases()
+    }
+    of = {
+        size: [plain[c.name] for c in list_graded_cases() if c.size == size]
+        for size in ("small", "large")
+    }
     assert max(of["small"]) < 30_000
     assert min(of["large"]) > 150_000
     assert max(of["large"]) < 6_000_000
 
 
 def test_optimising_is_worth_something_in_every_program() -> None:
-    for name, counts in golden.counts().items():
+    for name, counts in golden.load_instruction_counts().items():
         assert counts.optimised < 0.97 * counts.plain, name
 
 
@@ -84,7 +94,7 @@ def test_another_compiler_for_another_machine_comes_to_the_same(tmp_path: Path) 
     watched = ("-fwrapv", "-fsanitize=undefined,bounds-strict", "-fno-sanitize=shift-base")
     how = (gcc, "-std=c11", "-O1", "-w", *watched, "-fno-sanitize-recover=all")
     subprocess.run([*how, "-c", runtime, "-o", tmp_path / "host.o"], check=True, timeout=60)
-    for case in cases():
+    for case in load_program_cases():
         program = tmp_path / "program.c"
         program.write_bytes(case.source)
         words = (*how, "-include", OWN, program, tmp_path / "host.o", "-o", tmp_path / "program")
@@ -96,18 +106,20 @@ def test_another_compiler_for_another_machine_comes_to_the_same(tmp_path: Path) 
 
 
 def test_slots_hold_one_artifact_for_each_program_and_samples_are_apart() -> None:
-    names = {case.name for case in graded()}
+    names = {case.name for case in list_graded_cases()}
     for stage in ("T1", "T2", "T3", "T4", "T5"):
-        slot = golden.slot(stage)
+        slot = golden.load_golden_slot(stage)
         assert (slot.stage, slot.provenance, {*slot.artifacts}) == (stage, "golden", names)
-        assert {*golden.slot(stage, sample=True).artifacts} == {case.name for case in samples()}
-    assert {*golden.source_slot().artifacts} == names
-    assert len(golden.slot("T0").artifacts) == 1
+        assert {*golden.load_golden_slot(stage, sample=True).artifacts} == {
+            case.name for case in list_sample_cases()
+        }
+    assert {*golden.make_source_slot().artifacts} == names
+    assert len(golden.load_golden_slot("T0").artifacts) == 1
 
 
 @cache
 def lines(stage: str) -> list[tuple[str, str]]:
-    held = golden.frozen().artifacts.items()
+    held = golden.load_frozen_artifacts().artifacts.items()
     return [
         (name, line)
         for name, data in held
@@ -117,7 +129,7 @@ def lines(stage: str) -> list[tuple[str, str]]:
 
 
 def test_every_token_stands_where_it_says() -> None:
-    sources = {case.name: case.source.decode().split("\n") for case in cases()}
+    sources = {case.name: case.source.decode().split("\n") for case in load_program_cases()}
     kinds = {
         kind for row in re.findall(r"(?m)^\| `.*", PAGE) for kind in re.findall(r"` (\w+)", row)
     }
@@ -138,8 +150,8 @@ def test_every_token_stands_where_it_says() -> None:
 def test_a_program_is_its_tokens() -> None:
     """What is left of a source when comments and blanks are taken out of it, at other hands."""
     blank = re.compile(r"('(?:\\.|[^'])')|//[^\n]*|/\*.*?\*/|\s", re.DOTALL)
-    for case in cases():
-        slot = golden.slot("T1", sample=case.sample)
+    for case in load_program_cases():
+        slot = golden.load_golden_slot("T1", sample=case.sample)
         texts = [json.loads(line)["text"] for line in slot.artifacts[case.name].splitlines()]
         assert "".join(texts) == blank.sub(lambda found: found[1] or "", case.source.decode())
 
@@ -201,7 +213,7 @@ def test_programs_use_the_operators_of_the_page_and_assign_only_in_statements() 
 
 def test_the_example_of_a_tree_is_true() -> None:
     source = b"int main(void) { int x = 1, y[2]; y[x] += -2; return y[x]; }\n"
-    whole = json.loads(distill.tree(toolchain.dump_tree(source)))
+    whole = json.loads(clang_artifacts.to_tree_artifact(toolchain.dump_tree(source)))
     [block] = whole["inner"][0]["inner"]
     shown = PAGE.partition('```json\n{"kind":"DeclStmt"')[2].partition("```")[0]
     one, two = re.split(r"\n(?=\{)", '{"kind":"DeclStmt"' + shown.strip())
@@ -211,7 +223,9 @@ def test_the_example_of_a_tree_is_true() -> None:
 def test_comments_and_parentheses_leave_no_node() -> None:
     bare = b"int x; int main(void) { return -x * 2; }"
     noted = b"/** Of x. */ int x; // here\nint main(void) { /*! */ return (-(x)) * ((2)); }"
-    one, two = (distill.tree(toolchain.dump_tree(source)) for source in (bare, noted))
+    one, two = (
+        clang_artifacts.to_tree_artifact(toolchain.dump_tree(source)) for source in (bare, noted)
+    )
     assert one == two
 
 
@@ -255,7 +269,7 @@ def test_a_changed_artifact_is_named(tmp_path: Path) -> None:
 
     rewritten(folder / "golden.zip", change)
     with pytest.raises(ValueError, match="as it was frozen: T1/other, T3/gcd, T5/sieve$"):
-        golden.frozen(folder)
+        golden.load_frozen_artifacts(folder)
 
 
 def test_a_program_that_was_not_frozen_is_named(tmp_path: Path) -> None:
@@ -264,7 +278,7 @@ def test_a_program_that_was_not_frozen_is_named(tmp_path: Path) -> None:
     others = [line for line in listed if not line.endswith("  cases/small/gcd.out\n")]
     (folder / "golden.sha256").write_text("".join(others))
     with pytest.raises(ValueError, match=r"as it was frozen: cases/small/gcd\.out$"):
-        golden.frozen(folder)
+        golden.load_frozen_artifacts(folder)
 
 
 def test_changed_counts_are_named(tmp_path: Path) -> None:
@@ -272,7 +286,7 @@ def test_changed_counts_are_named(tmp_path: Path) -> None:
     table = folder / "counts.csv"
     table.write_text(table.read_text().replace("gcd,1", "gcd,2"))
     with pytest.raises(ValueError, match=r"as it was frozen: counts\.csv$"):
-        golden.frozen(folder)
+        golden.load_frozen_artifacts(folder)
 
 
 def test_a_damaged_archive_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -282,28 +296,28 @@ def test_a_damaged_archive_is_an_error_that_names_it(tmp_path: Path) -> None:
         start = archive.getinfo("T4/stack").header_offset
     for at in range(start + 60, start + 900, 120):
         (folder / "golden.zip").write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
-        golden.frozen.cache_clear()
+        golden.load_frozen_artifacts.cache_clear()
         with pytest.raises(ValueError, match=r"golden\.zip: T4/stack cannot be read"):
-            golden.frozen(folder)
+            golden.load_frozen_artifacts(folder)
     (folder / "golden.zip").write_bytes(whole[:5000])
     with pytest.raises(ValueError, match=r"golden\.zip: its list cannot be read"):
-        golden.frozen(folder)
+        golden.load_frozen_artifacts(folder)
 
 
 def test_what_differs_is_named_wherever_it_is() -> None:
-    old = golden.frozen()
+    old = golden.load_frozen_artifacts()
     changed = {**old.artifacts, "T2/gcd": b"{}", "T9/new": b""}
-    counts = {**old.counts, "sieve": Counts(plain=1, optimised=1)}
+    counts = {**old.counts, "sieve": InstructionCounts(plain=1, optimised=1)}
     new = dataclasses.replace(old, artifacts=changed, counts=counts)
-    assert golden.differences(old, new) == ("T2/gcd", "T9/new", "counts/sieve")
-    assert golden.differences(old, old) == ()
+    assert golden.find_golden_differences(old, new) == ("T2/gcd", "T9/new", "counts/sieve")
+    assert golden.find_golden_differences(old, old) == ()
 
 
 def test_what_is_written_is_read_and_the_same_each_time(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        golden.write(golden.frozen(), tmp_path / name)
-    assert golden.frozen(tmp_path / "one") == golden.frozen()
+        golden.write_golden(golden.load_frozen_artifacts(), tmp_path / name)
+    assert golden.load_frozen_artifacts(tmp_path / "one") == golden.load_frozen_artifacts()
     digests = [
         {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
         for folder in (tmp_path / "one", tmp_path / "two")

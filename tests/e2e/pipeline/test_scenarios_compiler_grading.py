@@ -11,26 +11,31 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.compiler import environment, execution, golden, programs, toolchain
-from scenarios.compiler.contract import STAGES, Case, Graded, Slot
-from scenarios.compiler.grading import grade
-from scenarios.compiler.starter import lay_out
-from scenarios.sandbox.limited import WALLS
-from tests.compiling import answers, given, script
+from sandbox.limited_process import WALLS
+from scenarios.pipeline.compiler import golden, program_cases, toolchain
+from scenarios.pipeline.compiler.grading import grade_stage
+from scenarios.pipeline.compiler.scoring import environment, execution
+from scenarios.pipeline.compiler.starter_workspace import create_starter_workspace
+from scenarios.pipeline.compiler.types import STAGES, ArtifactSlot, ProgramCase, StageGrade
+from tests.support.compiler_workspaces import (
+    answers,
+    given,
+    script,
+)
 
-FEW: tuple[Case, ...] = programs.graded()[:2]
+FEW: tuple[ProgramCase, ...] = program_cases.list_graded_cases()[:2]
 ONE = FEW[:1]
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A starter, as an agent finds it."""
-    lay_out(tmp_path / "workspace", "python", bare=False)
+    create_starter_workspace(tmp_path / "workspace", "python", bare=False)
     return tmp_path / "workspace"
 
 
-def graded(stage: str, workspace: Path, cases: tuple[Case, ...] = FEW) -> Graded:
-    return grade(stage, workspace, given(stage), jobs=2, cases=cases)
+def graded(stage: str, workspace: Path, cases: tuple[ProgramCase, ...] = FEW) -> StageGrade:
+    return grade_stage(stage, workspace, given(stage), jobs=2, cases=cases)
 
 
 def why(stage: str, workspace: Path) -> tuple[str, float | None, str]:
@@ -41,15 +46,15 @@ def why(stage: str, workspace: Path) -> tuple[str, float | None, str]:
 
 @pytest.mark.timeout(300)
 def test_golden_is_worth_100_at_each_stage_from_the_source_to_the_end(tmp_path: Path) -> None:
-    slot = golden.source_slot()
+    slot = golden.make_source_slot()
     for stage in STAGES[1:]:
         answers(tmp_path, stage)
-        done = grade(stage, tmp_path, slot, jobs=2)
+        done = grade_stage(stage, tmp_path, slot, jobs=2)
         assert [(each.score, each.reached, each.why) for each in done.cases] == [
-            (100.0, True, "") for _ in programs.graded()
+            (100.0, True, "") for _ in program_cases.list_graded_cases()
         ]
         assert (done.score, done.result, done.walls) == (100.0, "pass", WALLS)
-        assert done.left.artifacts == golden.slot(stage).artifacts
+        assert done.left.artifacts == golden.load_golden_slot(stage).artifacts
         slot = done.left
         assert (slot.stage, slot.provenance) == (stage, "own")
 
@@ -57,8 +62,10 @@ def test_golden_is_worth_100_at_each_stage_from_the_source_to_the_end(tmp_path: 
 @pytest.mark.parametrize("stage", ["T1", "T4"])
 def test_the_same_is_graded_in_each_run_however_many_work(tmp_path: Path, stage: str) -> None:
     answers(tmp_path, stage, lambda _, right: right.replace(b"i32 1", b"i32 2")[: -len(right) // 9])
-    cases = programs.graded()[:5]
-    runs = [grade(stage, tmp_path, given(stage), jobs=jobs, cases=cases) for jobs in (1, 2, 4)]
+    cases = program_cases.list_graded_cases()[:5]
+    runs = [
+        grade_stage(stage, tmp_path, given(stage), jobs=jobs, cases=cases) for jobs in (1, 2, 4)
+    ]
     assert runs[0].cases == runs[1].cases == runs[2].cases
     assert runs[0].left.sha256 == runs[1].left.sha256 == runs[2].left.sha256
     assert {each.case for each in runs[0].cases} == {case.name for case in cases}
@@ -66,7 +73,7 @@ def test_the_same_is_graded_in_each_run_however_many_work(tmp_path: Path, stage:
 
 def test_a_token_that_is_missing_costs_its_share(tmp_path: Path) -> None:
     answers(tmp_path, "T1", lambda _, right: b"".join(right.splitlines(keepends=True)[1:]))
-    counts = [len(golden.slot("T1").artifacts[case.name].splitlines()) for case in FEW]
+    counts = [len(golden.load_golden_slot("T1").artifacts[case.name].splitlines()) for case in FEW]
     done = graded("T1", tmp_path)
     assert [each.score for each in done.cases] == [100 * (n - 1) / n for n in counts]
     assert [each.facts["strict"] for each in done.cases] == [0.0, 0.0]
@@ -87,7 +94,7 @@ def test_code_is_right_or_not(tmp_path: Path) -> None:
 def test_code_that_is_left_as_it_is_is_worth_the_root_of_the_ratio(tmp_path: Path) -> None:
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
     for each in graded("T4", tmp_path).cases:
-        counts = golden.counts()[each.case]
+        counts = golden.load_instruction_counts()[each.case]
         assert each.score == 100 * math.sqrt(counts.optimised / counts.plain)
         assert each.facts == {
             "instructions": counts.plain,
@@ -104,7 +111,7 @@ def test_faster_code_that_is_wrong_is_worth_nothing(tmp_path: Path) -> None:
 
 def test_an_endless_program_is_a_limit() -> None:
     text = b"\t.globl main\nmain:\n\tj main\n"
-    judged = execution.judge(ONE[0], text, "assembly", limit=10_000)
+    judged = execution.score_execution(ONE[0], text, "assembly", limit=10_000)
     assert (judged.result, judged.score) == ("limit", 0.0)
 
 
@@ -118,19 +125,19 @@ def test_an_endless_program_is_a_limit() -> None:
     ],
 )
 def test_what_is_no_ir_says_why_in_clangs_words(text: bytes, reason: str) -> None:
-    judged = execution.judge(ONE[0], text, "ir")
+    judged = execution.score_execution(ONE[0], text, "ir")
     assert (judged.result, judged.score) == ("agent_error", 0.0)
     assert reason in judged.why
 
 
 def test_a_case_that_came_in_wrong_could_not_be_reached(tmp_path: Path) -> None:
-    right, wrong, gone = programs.graded()[:3]
-    artifacts = dict(golden.slot("T2").artifacts)
+    right, wrong, gone = program_cases.list_graded_cases()[:3]
+    artifacts = dict(golden.load_golden_slot("T2").artifacts)
     artifacts[wrong.name] = b'{"kind":"TranslationUnitDecl"}'
     del artifacts[gone.name]
-    own = Slot(stage="T2", provenance="own", artifacts=artifacts)
+    own = ArtifactSlot(stage="T2", provenance="own", artifacts=artifacts)
     answers(tmp_path, "T3", inputs=artifacts | {gone.name: b""})
-    done = grade("T3", tmp_path, own, jobs=2, cases=(right, wrong, gone))
+    done = grade_stage("T3", tmp_path, own, jobs=2, cases=(right, wrong, gone))
     assert [(each.reached, each.score) for each in done.cases] == [
         (True, 100.0),
         (False, 100.0),
@@ -141,15 +148,15 @@ def test_a_case_that_came_in_wrong_could_not_be_reached(tmp_path: Path) -> None:
 
 
 def test_own_ir_that_is_right_is_the_baseline_of_what_is_made_of_it(tmp_path: Path) -> None:
-    golden_ir = golden.slot("T3").artifacts[ONE[0].name]
+    golden_ir = golden.load_golden_slot("T3").artifacts[ONE[0].name]
     call = b"define i32 @more() noinline { ret i32 0 }\n"
     slower = re.sub(rb"(@main\(\) \{\n)", rb"\1  %more = call i32 @more()\n", golden_ir) + call
-    own = Slot(stage="T3", provenance="own", artifacts={ONE[0].name: slower})
+    own = ArtifactSlot(stage="T3", provenance="own", artifacts={ONE[0].name: slower})
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
-    [one] = grade("T4", tmp_path, own, jobs=1, cases=ONE).cases
+    [one] = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE).cases
     assert one.reached
     assert one.facts["given"] == one.facts["instructions"]
-    assert one.facts["given"] > golden.counts()[one.case].plain
+    assert one.facts["given"] > golden.load_instruction_counts()[one.case].plain
 
 
 FULL = """#!/usr/bin/env python3
@@ -175,9 +182,9 @@ json.dump({
 
 def test_an_environment_that_was_found_out_is_worth_100(workspace: Path) -> None:
     script(workspace, "T0", FULL)
-    done = grade("T0", workspace, golden.source_slot(), jobs=1)
+    done = grade_stage("T0", workspace, golden.make_source_slot(), jobs=1)
     assert [(each.case, each.score, each.why) for each in done.cases] == [("environment", 100, "")]
-    assert environment.lacking() == ()
+    assert environment.find_missing_prerequisites() == ()
 
 
 @pytest.mark.parametrize(
@@ -196,12 +203,15 @@ def test_an_environment_that_is_not_so_is_worth_nothing(
 ) -> None:
     assert FULL.count(said) == 1
     script(workspace, "T0", FULL.replace(said, instead))
-    [one] = grade("T0", workspace, golden.source_slot(), jobs=1).cases
+    [one] = grade_stage("T0", workspace, golden.make_source_slot(), jobs=1).cases
     assert one.score == 0
     assert one.why.startswith(reason)
 
 
-LACKS = "from scenarios.compiler.environment import lacking; print(*lacking(), sep='|')"
+LACKS = (
+    "from scenarios.pipeline.compiler.scoring.environment "
+    "import find_missing_prerequisites; print(*find_missing_prerequisites(), sep='|')"
+)
 
 
 def test_what_is_missing_for_any_stage_is_known_before_an_agent_starts() -> None:
@@ -283,7 +293,7 @@ BAD = {
         "run left no file of its own (Too many levels of symbolic links) at OUTPUT",
     ),
     "clang": (
-        f"import subprocess; subprocess.run(['{toolchain.zig()}', 'clang', '--version'])",
+        f"import subprocess; subprocess.run(['{toolchain.find_zig()}', 'clang', '--version'])",
         "agent_error",
         "exit code 1: FileNotFoundError: [Errno 2] No such file or directory: '/",
     ),
@@ -312,7 +322,7 @@ def test_a_bad_program_is_contained_scored_and_explained(tmp_path: Path, name: s
 
 def test_an_old_output_is_not_graded(tmp_path: Path) -> None:
     answers(tmp_path, "T1")
-    right = golden.slot("T1").artifacts[ONE[0].name]
+    right = golden.load_golden_slot("T1").artifacts[ONE[0].name]
     for place in (tmp_path / "output", tmp_path / "t1" / "output", tmp_path / "t1" / "OUTPUT"):
         place.write_bytes(right)
     script(tmp_path, "T1", "#!/bin/sh\nexit 0\n")
@@ -353,9 +363,10 @@ def test_a_workspace_cannot_escape_being_graded(tmp_path: Path) -> None:
 HOLDS = """
 import sys
 from pathlib import Path
-from scenarios.compiler import golden, programs
-from scenarios.compiler.grading import grade
-done = grade("T1", Path(sys.argv[1]), golden.source_slot(), jobs=1, cases=programs.graded()[:1])
+from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler.grading import grade_stage
+cases = program_cases.list_graded_cases()[:1]
+done = grade_stage("T1", Path(sys.argv[1]), golden.make_source_slot(), jobs=1, cases=cases)
 print(done.cases[0].why)
 """
 
@@ -387,11 +398,12 @@ def test_a_build_that_removes_its_stage_is_the_agents_fault(tmp_path: Path) -> N
 BREAKS = """
 import resource, sys
 from pathlib import Path
-from scenarios.compiler import golden, programs
-from scenarios.compiler.grading import grade
-golden.slot("T1")
+from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler.grading import grade_stage
+golden.load_golden_slot("T1")
 resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
-done = grade("T1", Path(sys.argv[1]), golden.source_slot(), jobs=1, cases=programs.graded()[:1])
+cases = program_cases.list_graded_cases()[:1]
+done = grade_stage("T1", Path(sys.argv[1]), golden.make_source_slot(), jobs=1, cases=cases)
 print(done.result, done.score, [(each.result, each.score, each.why) for each in done.cases])
 """
 

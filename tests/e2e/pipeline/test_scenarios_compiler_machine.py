@@ -10,10 +10,10 @@ import pytest
 from unicorn import UC_HOOK_CODE
 from unicorn.unicorn_py3.unicorn import Uc
 
-from scenarios.compiler import emulator, fast, machine, toolchain
-from scenarios.compiler.emulator import Counted
-from scenarios.compiler.machine import Ran, Worker
-from scenarios.compiler.programs import graded
+from scenarios.pipeline.compiler import emulator, emulator_pool, native_counter, toolchain
+from scenarios.pipeline.compiler.emulator import PythonCounter
+from scenarios.pipeline.compiler.emulator_pool import EmulationResult, EmulatorProcess
+from scenarios.pipeline.compiler.program_cases import list_graded_cases
 
 ECHO = """
 main:
@@ -32,16 +32,16 @@ main:
 
 
 def assembled(body: str) -> bytes:
-    return toolchain.executable(f".globl main\n{body}\n".encode(), "assembly")
+    return toolchain.link_executable(f".globl main\n{body}\n".encode(), "assembly")
 
 
-def ran(body: str, stdin: bytes = b"", limit: int = 100_000) -> Ran:
-    return machine.run(assembled(body), stdin, limit)
+def ran(body: str, stdin: bytes = b"", limit: int = 100_000) -> EmulationResult:
+    return emulator_pool.run_emulated(assembled(body), stdin, limit)
 
 
-def stepping(uc: Uc, limit: int) -> Counted:
+def stepping(uc: Uc, limit: int) -> PythonCounter:
     """Counts every instruction by itself, which nothing about blocks can bend."""
-    counted = Counted(most=4 * limit)
+    counted = PythonCounter(most=4 * limit)
 
     def step(_: Uc, address: int, size: int, data: object) -> None:
         counted.size += size
@@ -79,14 +79,16 @@ def test_arguments_with_rubbish_in_their_upper_halves_are_served() -> None:
 
 
 def test_instructions_are_counted_exactly_and_alike_by_all_who_count() -> None:
-    small = [case for case in graded() if case.size == "small"][::5]
+    small = [case for case in list_graded_cases() if case.size == "small"][::5]
     for case in small:
-        elf = toolchain.executable(toolchain.ir(case.source, "-O2"), "ir")
-        steps, _ = emulator.run(elf, case.stdin, 1_000_000, stepping)
-        slow, _ = emulator.run(elf, case.stdin, 1_000_000, emulator.counting)
-        quick, _ = emulator.run(elf, case.stdin, 1_000_000, fast.counting)
+        elf = toolchain.link_executable(toolchain.compile_to_ir(case.source, "-O2"), "ir")
+        steps, _ = emulator.emulate_elf(elf, case.stdin, 1_000_000, stepping)
+        slow, _ = emulator.emulate_elf(elf, case.stdin, 1_000_000, emulator.start_python_counter)
+        quick, _ = emulator.emulate_elf(
+            elf, case.stdin, 1_000_000, native_counter.start_native_counter
+        )
         assert steps == slow == quick, case.name
-        assert machine.run(elf, case.stdin).instructions == steps["instructions"]
+        assert emulator_pool.run_emulated(elf, case.stdin).instructions == steps["instructions"]
 
 
 def test_straight_code_takes_as_many_instructions_as_it_has() -> None:
@@ -96,10 +98,12 @@ def test_straight_code_takes_as_many_instructions_as_it_has() -> None:
 
 def test_a_run_is_the_same_each_time_and_in_every_process() -> None:
     elf = assembled(ECHO)
-    first = machine.run(elf, b"5 x")
-    workers = (Worker(), Worker())
+    first = emulator_pool.run_emulated(elf, b"5 x")
+    workers = (EmulatorProcess(), EmulatorProcess())
     try:
-        runs = [worker.run(elf, b"5 x", machine.LIMIT) for worker in workers for _ in range(3)]
+        runs = [
+            worker.run(elf, b"5 x", emulator_pool.LIMIT) for worker in workers for _ in range(3)
+        ]
     finally:
         for worker in workers:
             worker.close()
@@ -149,7 +153,7 @@ def test_a_crash_is_the_programs_own(name: str) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"x" * 1000])
 def test_what_is_no_program_crashes(damage: bytes) -> None:
-    did = machine.run(damage)
+    did = emulator_pool.run_emulated(damage)
     assert did.ended == "crash"
     assert did.why.startswith("no program that can be loaded")
 
@@ -165,8 +169,8 @@ def test_memory_output_and_ecalls_are_bounded() -> None:
 
 def test_a_machine_that_dies_is_no_crash_of_the_program_and_the_next_one_lives() -> None:
     elf = assembled("main: j main")
-    worker = Worker()
-    done: list[Ran] = []
+    worker = EmulatorProcess()
+    done: list[EmulationResult] = []
     waiting = threading.Thread(
         target=lambda: done.append(worker.run(elf, b"", 2_000_000_000_000)), daemon=True
     )
@@ -192,7 +196,7 @@ def test_as_many_run_at_once_as_like() -> None:
     answers: dict[int, bytes] = {}
 
     def ask(number: int) -> None:
-        answers[number] = machine.run(elf, f"{number} ".encode()).stdout
+        answers[number] = emulator_pool.run_emulated(elf, f"{number} ".encode()).stdout
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:

@@ -4,26 +4,32 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.compiler import golden, toolchain
-from scenarios.compiler.contract import STAGES, Graded
-from scenarios.compiler.grading import BEFORE, grade
-from scenarios.compiler.solutions import QUALITIES, put, text
-from scenarios.compiler.starter import lay_out
+from scenarios.pipeline.compiler import golden, toolchain
+from scenarios.pipeline.compiler.grading import PREVIOUS_STAGE, grade_stage
+from scenarios.pipeline.compiler.solutions import QUALITIES, load_solution, write_solution
+from scenarios.pipeline.compiler.starter_workspace import create_starter_workspace
+from scenarios.pipeline.compiler.types import STAGES, StageGrade
 
 pytestmark = [
     pytest.mark.timeout(300),
-    pytest.mark.skipif(toolchain.missing() is not None, reason=str(toolchain.missing())),
+    pytest.mark.skipif(
+        toolchain.explain_missing_tools() is not None, reason=str(toolchain.explain_missing_tools())
+    ),
 ]
 LEAST = {"T0": 100.0, "T1": 100.0, "T2": 99.9, "T3": 100.0, "T4": 90.0, "T5": 100.0}
 """What a good solution scores at least, on golden artifacts."""
 
 
-def graded(folder: Path, stage: str, quality: str) -> Graded:
+def graded(folder: Path, stage: str, quality: str) -> StageGrade:
     workspace = folder / "work"
-    lay_out(workspace, "python", bare=False)
-    put(workspace, stage, quality)
-    given = golden.slot(BEFORE[stage]) if stage in BEFORE else golden.source_slot()
-    return grade(stage, workspace, given, jobs=2)
+    create_starter_workspace(workspace, "python", bare=False)
+    write_solution(workspace, stage, quality)
+    given = (
+        golden.load_golden_slot(PREVIOUS_STAGE[stage])
+        if stage in PREVIOUS_STAGE
+        else golden.make_source_slot()
+    )
+    return grade_stage(stage, workspace, given, jobs=2)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -55,15 +61,15 @@ def test_every_quality_of_every_stage_is_a_program_that_python_can_read() -> Non
     programs = {}
     for stage in STAGES:
         for quality in QUALITIES[:-1]:
-            whole = text(stage, quality)
+            whole = load_solution(stage, quality)
             assert whole is not None
             compile(whole, f"{stage} {quality}", "exec")
             programs[stage, quality] = whole
-        assert text(stage, "none") is None
+        assert load_solution(stage, "none") is None
     own = {key: whole for key, whole in programs.items() if key[0] != "T0"}
     assert len(set(own.values())) == len(own), "no two of them are the same"
 
 
 def test_there_is_no_other_quality() -> None:
     with pytest.raises(ValueError, match="there is no quality superb"):
-        text("T1", "superb")
+        load_solution("T1", "superb")

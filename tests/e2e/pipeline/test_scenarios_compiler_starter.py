@@ -9,19 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.compiler import golden, programs, trees
-from scenarios.compiler.contract import STAGES
-from scenarios.compiler.grading import grade
-from scenarios.compiler.starter import BASELINE, LANGUAGES, lay_out
-from tests.compiling import BEFORE, KNOWS, given, script
+from scenarios.pipeline.compiler import golden, program_cases
+from scenarios.pipeline.compiler.grading import grade_stage
+from scenarios.pipeline.compiler.scoring import trees
+from scenarios.pipeline.compiler.starter_workspace import (
+    BASELINE,
+    LANGUAGES,
+    create_starter_workspace,
+)
+from scenarios.pipeline.compiler.types import STAGES
 from tests.e2e.pipeline.test_scenarios_compiler_grading import FULL
+from tests.support.compiler_workspaces import (
+    BEFORE,
+    KNOWS,
+    given,
+    script,
+)
 
-ONE = programs.graded()[:1]
+ONE = program_cases.list_graded_cases()[:1]
 
 
 @pytest.fixture(params=LANGUAGES)
 def workspace(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    lay_out(tmp_path / "workspace", request.param, bare=False)
+    create_starter_workspace(tmp_path / "workspace", request.param, bare=False)
     return tmp_path / "workspace"
 
 
@@ -60,19 +70,19 @@ def solved(workspace: Path, stage: str) -> None:
 
 def test_an_untouched_starter_is_worth_the_baseline(tmp_path: Path) -> None:
     workspace, name = tmp_path / "workspace", ONE[0].name
-    lay_out(workspace, "python", bare=False)
+    create_starter_workspace(workspace, "python", bare=False)
     made = {
-        stage: grade(stage, workspace, given(stage), jobs=1, cases=ONE).left.artifacts[name]
+        stage: grade_stage(stage, workspace, given(stage), jobs=1, cases=ONE).left.artifacts[name]
         for stage in STAGES[2:]
     }
-    assert grade("T0", workspace, golden.source_slot(), jobs=1).score == BASELINE["T0"]
-    assert grade("T1", workspace, given("T1"), jobs=2).score == pytest.approx(BASELINE["T1"])
-    graded = programs.graded()
-    trees_of = golden.slot("T2").artifacts
-    scores = [trees.judge(trees_of[case.name], made["T2"]).score or 0.0 for case in graded]
+    assert grade_stage("T0", workspace, golden.make_source_slot(), jobs=1).score == BASELINE["T0"]
+    assert grade_stage("T1", workspace, given("T1"), jobs=2).score == pytest.approx(BASELINE["T1"])
+    graded = program_cases.list_graded_cases()
+    trees_of = golden.load_golden_slot("T2").artifacts
+    scores = [trees.score_tree(trees_of[case.name], made["T2"]).score or 0.0 for case in graded]
     assert sum(scores) / len(graded) == pytest.approx(BASELINE["T2"])
     assert made["T4"] == given("T4").artifacts[name]
-    counts = [golden.counts()[case.name] for case in graded]
+    counts = [golden.load_instruction_counts()[case.name] for case in graded]
     ratios = [math.sqrt(each.optimised / each.plain) for each in counts]
     assert 100 * sum(ratios) / len(ratios) == pytest.approx(BASELINE["T4"])
     # T3 and T5 make a program that prints nothing and exits with 0, which no program does.
@@ -84,10 +94,10 @@ def test_an_untouched_starter_is_worth_the_baseline(tmp_path: Path) -> None:
 
 def test_a_starter_in_another_language_does_the_same(tmp_path: Path) -> None:
     for language in LANGUAGES:
-        lay_out(tmp_path / language, language, bare=False)
+        create_starter_workspace(tmp_path / language, language, bare=False)
     for stage in STAGES:
         python, cpp = (
-            grade(stage, tmp_path / language, given(stage), jobs=1, cases=ONE)
+            grade_stage(stage, tmp_path / language, given(stage), jobs=1, cases=ONE)
             for language in ("python", "cpp")
         )
         assert python.score == cpp.score
@@ -96,7 +106,7 @@ def test_a_starter_in_another_language_does_the_same(tmp_path: Path) -> None:
 
 def test_the_check_shows_what_was_expected_and_what_came(workspace: Path) -> None:
     code, said = check(workspace)
-    count = len(programs.samples())
+    count = len(program_cases.list_sample_cases())
     assert code == 1
     assert "t0: clang: expected " in said
     assert f"t1: 0 of {count} samples are right" in said
@@ -108,13 +118,13 @@ def test_the_check_shows_what_was_expected_and_what_came(workspace: Path) -> Non
 
 
 def test_the_check_is_content_with_what_is_right(tmp_path: Path) -> None:
-    lay_out(tmp_path / "workspace", "python", bare=True)
+    create_starter_workspace(tmp_path / "workspace", "python", bare=True)
     workspace = tmp_path / "workspace"
     for stage in STAGES[1:]:
         solved(workspace, stage)
     script(workspace, "T0", FULL)
     code, said = check(workspace)
-    count = len(programs.samples())
+    count = len(program_cases.list_sample_cases())
     assert code == 0, said
     assert said.startswith("t0: right\n")
     assert said.count(f": {count} of {count} samples are right\n") == 5
@@ -131,7 +141,7 @@ def test_the_check_is_content_with_what_is_right(tmp_path: Path) -> None:
     ],
 )
 def test_the_check_says_what_is_wrong(tmp_path: Path, stage: str, text: str, reason: str) -> None:
-    lay_out(tmp_path / "workspace", "python", bare=False)
+    create_starter_workspace(tmp_path / "workspace", "python", bare=False)
     script(tmp_path / "workspace", stage, text)
     code, said = check(tmp_path / "workspace", stage.lower())
     assert code == 1
@@ -141,14 +151,14 @@ def test_the_check_says_what_is_wrong(tmp_path: Path, stage: str, text: str, rea
 def test_a_workspace_holds_nothing_that_is_graded(workspace: Path) -> None:
     held = {path.read_bytes() for path in workspace.rglob("*") if path.is_file()}
     for stage in STAGES[1:]:
-        assert held.isdisjoint(golden.slot(stage).artifacts.values())
-        assert held >= set(golden.slot(stage, sample=True).artifacts.values())
-    assert held.isdisjoint(case.source for case in programs.graded())
-    assert held >= {case.source for case in programs.samples()}
+        assert held.isdisjoint(golden.load_golden_slot(stage).artifacts.values())
+        assert held >= set(golden.load_golden_slot(stage, sample=True).artifacts.values())
+    assert held.isdisjoint(case.source for case in program_cases.list_graded_cases())
+    assert held >= {case.source for case in program_cases.list_sample_cases()}
 
 
 def test_a_bare_workspace_has_tasks_samples_and_the_check_only(tmp_path: Path) -> None:
-    lay_out(tmp_path / "bare", "any", bare=True)
+    create_starter_workspace(tmp_path / "bare", "any", bare=True)
     found = {str(path.relative_to(tmp_path / "bare")) for path in (tmp_path / "bare").rglob("*")}
     tasks = {f"{stage.lower()}/TASK.md" for stage in STAGES}
     assert {name for name in found if name[0] == "t" and "/" in name and "tools" not in name} == (
@@ -159,7 +169,7 @@ def test_a_bare_workspace_has_tasks_samples_and_the_check_only(tmp_path: Path) -
 
 def test_what_cannot_be_laid_out_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no starter in cobol; there are python, cpp"):
-        lay_out(tmp_path, "cobol", bare=False)
+        create_starter_workspace(tmp_path, "cobol", bare=False)
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError, match="is not empty"):
-        lay_out(tmp_path, "python", bare=False)
+        create_starter_workspace(tmp_path, "python", bare=False)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from scenarios.compiler.contract import Slot
-from stumble.pipeline.asked import Asked
-from stumble.pipeline.baseline import golden
-from stumble.pipeline.grader import grade
-from traces.tape import read
+from scenarios.pipeline.compiler.types import ArtifactSlot
+from stumble.pipeline.config import PipelineConfig
+from stumble.pipeline.grader import grade_pipeline_stage
+from stumble.pipeline.reference_workspaces import lay_out_golden
+from traces.tape import read_tape
 
 AGENT = """#!/bin/sh
 # Puts the prepared program of its stage in place, unless that stage is named in `fails`.
@@ -33,8 +33,8 @@ LIMIT = 240
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Programs that know the golden answers."""
     folder = tmp_path_factory.mktemp("prepared")
-    Asked(agent="").write(folder)
-    golden(folder)
+    PipelineConfig(agent="").write(folder)
+    lay_out_golden(folder)
     return folder
 
 
@@ -79,7 +79,7 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     assert one[0] < 60
     assert one[1:6] == [False, "fail", True, "golden", 3]
     assert two == [100.0, True, "pass", False, "golden", 0, 0]
-    (resurrection,) = [mark for mark in read(*tapes()).marks if mark.name == "resurrection"]
+    (resurrection,) = [mark for mark in read_tape(*tapes()).marks if mark.name == "resurrection"]
     assert dict(resurrection.data) == {"stage": "T1", "reason": "fail", "score": one[0]}
 
 
@@ -125,7 +125,7 @@ def test_what_was_graded_is_not_lost_when_all_is_killed(here):
     said = stumble("pipeline", "run", "--resume", folder.name)
     assert "pipeline: T0" not in said  # it is not graded again
     assert started(here) == ["T0", "T1", "T1"]
-    resumed = read(tapes()[-1])
+    resumed = read_tape(tapes()[-1])
     assert resumed.trajectory.parent == killed.stem
     graded = [mark.data for mark in resumed.marks if mark.name == "graded"]
     assert [(data["stage"], data.get("before")) for data in graded] == [("T0", True), ("T1", None)]
@@ -171,7 +171,7 @@ def test_an_agent_tells_no_facts_of_its_own(here):
     assert tried > 0
     assert set(said) <= {"FileNotFoundError", "ConnectionRefusedError"}
     (tape,) = tapes()
-    assert [mark.name for mark in read(tape).marks] == [
+    assert [mark.name for mark in read_tape(tape).marks] == [
         "pipeline", "stage", "sandbox", "agent", "graded", "resurrection",
     ]  # fmt: skip
 
@@ -187,10 +187,10 @@ def test_what_an_agent_does_to_its_workspace_is_contained_and_scored(here):
 def test_what_cannot_be_is_said_before_anything_starts(here):
     for words, why in (
         (["--agent", "no-such-agent"], "no-such-agent: command not found"),
-        (["--agent", f"{here}/agent", "--stages", "T9"], "no stage is called 'T9'"),
+        (["--agent", f"{here}/agent", "--stages", "T9"], "no stage 'T9'"),
         (["--agent", f"{here}/agent", "--mode", "progressive"], "cannot go on"),
         (["--resume", "nothing"], "no run 'nothing'"),
-        ([], "which agent?"),
+        ([], "no agent: give --agent"),
     ):
         said = stumble("pipeline", "run", *words, code=127 if "found" in why else 2)
         assert why in said
@@ -199,8 +199,8 @@ def test_what_cannot_be_is_said_before_anything_starts(here):
 
 
 def test_a_grader_that_breaks_is_no_failure_of_the_agents(tmp_path):
-    given = Slot(stage="T1", provenance="golden")
-    graded = grade(
+    given = ArtifactSlot(stage="T1", provenance="golden")
+    graded = grade_pipeline_stage(
         "no-such", "T2", tmp_path, given, jobs=1, known=tmp_path / "known" / "of", anew=False
     )
     assert (graded.result, graded.score, graded.passed) == ("infrastructure_error", None, None)

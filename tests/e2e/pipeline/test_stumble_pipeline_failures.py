@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline_model import AGENT, served
+from tests.support.servers.pipeline_model import (
+    AGENT,
+    served,
+)
 
 STANDIN = Path(__file__).parents[2] / "data" / "yatcc"
 TOO_LONG = "Range of input length should be [1, 1000]"

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
-from stumble.pipeline.asked import Asked
-from stumble.pipeline.baseline import golden
-from tests.pipeline_model import AGENT, model
-from traces.tape import read
+from stumble.pipeline.config import PipelineConfig
+from stumble.pipeline.reference_workspaces import lay_out_golden
+from tests.support.servers.pipeline_model import (
+    AGENT,
+    model,
+)
+from traces.tape import read_tape
 
 LIMIT = 240
 pytestmark = pytest.mark.timeout(280)
@@ -55,8 +58,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.chdir(tmp_path)
     known = tmp_path / "known"
     known.mkdir()
-    Asked(agent="").write(known)
-    golden(known)
+    PipelineConfig(agent="").write(known)
+    lay_out_golden(known)
     (tmp_path / "agent.py").write_text(AGENT)
     with model(f"{known}/workspace") as port:
         yield Place(folder=tmp_path, port=port)
@@ -67,7 +70,7 @@ def test_a_budget_ends_an_agent_and_its_replay_at_the_same_question(place):
     assert sql("select score, calls, tokens, budget, agent_exit from stages") == [
         [100.0, 2, 200, "calls", None]
     ]
-    last = read(tape).exchanges[-1]
+    last = read_tape(tape).exchanges[-1]
     assert last.response is not None
     assert (last.response.status, last.answered_by) == (402, "refused")
     assert "0 diverged" in stumble("replay", tape)
@@ -86,8 +89,8 @@ def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passe
     )
     assert struck == [["tool_error", "recovered", True, True, "fresh"]]
     (faulted,) = [each for each in Path(".stumble/tapes").glob("*.tape")
-                  if read(each).trajectory.condition == "fault"]  # fmt: skip
-    run = read(faulted)
+                  if read_tape(each).trajectory.condition == "fault"]  # fmt: skip
+    run = read_tape(faulted)
     began = {mark.data["stage"]: mark.at for mark in run.marks if mark.name == "stage"}
     seq = run.injections[0].seq
     (hit,) = [each for each in run.exchanges if each.seq == seq]

@@ -63,7 +63,7 @@ def test_an_agent_goes_through_the_tasks_of_a_copy(here: Path) -> None:
 def test_without_permission_there_is_the_notice_and_nothing_else(here: Path) -> None:
     ran = run(here, "--checkout", "checkout", code=2)
     assert "forbids its use to train or to validate machine-learning systems" in ran.stderr
-    assert "nothing was run: it takes --i-have-permission" in ran.stderr
+    assert "nothing was run: YatCC needs --i-have-permission" in ran.stderr
     assert not list((here / ".stumble").rglob("*.tape"))
     assert not (here / ".stumble" / "pipelines").exists()
 
@@ -71,10 +71,10 @@ def test_without_permission_there_is_the_notice_and_nothing_else(here: Path) -> 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "where is YatCC? --checkout DIR names a configured checkout"),
+        ((), "YatCC needs --checkout DIR, a configured checkout"),
         (("--checkout", "nowhere"), "nowhere is no folder"),
         (("--checkout", "agents"), "agents has no CMakeLists.txt, config.cmake, task/0 and more"),
-        (("--checkout", "checkout", "--mode", "autonomous"), "without its framework"),
+        (("--checkout", "checkout", "--mode", "autonomous"), "always needs its framework"),
     ],
 )
 def test_what_cannot_be_driven_is_named_before_the_agent_starts(

@@ -13,13 +13,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from stumble_attach import secrets as theirs
-from stumble_attach.recording import UNSEEN, VOLATILE
-from stumble_attach.tape import Tape as Attached
+from stumble_attach import redaction as theirs
+from stumble_attach.recording import UNSEEN_LIBRARIES, VOLATILE_VERSION
+from stumble_attach.tape import AttachTape as Attached
 
-from traces import volatile
-from traces.model import Chunk, Ending, Exchange, Headers, Request, Response, Trajectory
-from traces.tape import Tape, Writer, read
+from traces.conversation import volatile_fields
+from traces.model import Chunk, Exchange, Headers, Request, Response, RunEnding, Trajectory
+from traces.tape import Tape, TapeWriter, read_tape
 
 KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
 PIN = "h4x0r/77-pin"
@@ -113,7 +113,7 @@ def test_what_a_client_says_and_hears_is_on_the_tape(
     code, said = attached(tmp_path, program, server, SHOP_KEY=KEY)
     assert code == 0, said
     assert KEY in said or client == "urllib", "the program itself hears what was said"
-    tape = read(tmp_path / "x.tape")
+    tape = read_tape(tmp_path / "x.tape")
     assert (tape.trajectory.agent, tape.trajectory.source) == ("mine", "attach")
     assert tape.ending is not None
     assert tape.ending.ended == "final"
@@ -145,7 +145,7 @@ def test_an_answer_that_never_came_and_a_crash_are_facts(tmp_path: Path, server:
     )
     code, said = attached(tmp_path, program, server)
     assert (code, "RemoteProtocolError" in said) == (1, True)
-    tape = read(tmp_path / "x.tape")
+    tape = read_tape(tmp_path / "x.tape")
     busy, silent = tape.exchanges
     assert busy.response is not None
     assert busy.response.status == 429
@@ -162,7 +162,7 @@ def test_a_killed_program_leaves_what_was_said(tmp_path: Path, server: str) -> N
         "    os.kill(os.getpid(), 9)\n"
     )
     assert attached(tmp_path, program, server)[0] == -9
-    tape = read(tmp_path / "x.tape")
+    tape = read_tape(tmp_path / "x.tape")
     assert (len(tape.exchanges), tape.ending, tape.damage) == (1, None, ())
 
 
@@ -179,7 +179,7 @@ def test_a_connection_that_is_opened_again_asks_nothing_twice(tmp_path: Path, se
     )
     code, said = attached(tmp_path, program, server)
     assert code == 0, said
-    tape = read(tmp_path / "x.tape")
+    tape = read_tape(tmp_path / "x.tape")
     assert [(x.request.url.removeprefix(server), x.error) for x in tape.exchanges] == [
         ("/busy", None),
         ("/gzip", None),
@@ -198,13 +198,13 @@ def test_what_is_answered_after_the_block_disturbs_nobody(tmp_path: Path, server
     code, said = attached(tmp_path, program, server)
     assert (code, said) == (0, "429\n")
     assert (tmp_path / "mine").read_bytes() == b"", "a file that took over a closed one's number"
-    assert read(tmp_path / "x.tape").damage == ()
+    assert read_tape(tmp_path / "x.tape").damage == ()
 
 
 def test_a_key_on_the_command_line_is_not_written(tmp_path: Path) -> None:
     program = "import stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
     assert attached(tmp_path, program, "--key", KEY, "--pin", PIN, SHOP_TOKEN=PIN)[0] == 0
-    command = read(tmp_path / "x.tape").trajectory.command
+    command = read_tape(tmp_path / "x.tape").trajectory.command
     assert command[-4::2] == ("--key", "--pin")
     assert not {KEY, PIN} & set(command)
 
@@ -214,12 +214,12 @@ def test_a_library_that_cannot_be_seen_is_an_error(tmp_path: Path, module: str) 
     (tmp_path / f"{module}.py").write_text("")
     before = f"import {module}, stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
     code, said = attached(tmp_path, before, PYTHONPATH=path_with(tmp_path))
-    assert (code, f"{UNSEEN[module]} is loaded before recording" in said) == (1, True)
+    assert (code, f"{UNSEEN_LIBRARIES[module]} is loaded before recording" in said) == (1, True)
     assert not (tmp_path / "x.tape").exists()
     inside = f"import stumble_attach\nwith stumble_attach.record('x.tape'):\n    import {module}\n"
     code, said = attached(tmp_path, inside, PYTHONPATH=path_with(tmp_path))
-    assert (code, f"{UNSEEN[module]} was loaded while recording" in said) == (1, True)
-    assert read(tmp_path / "x.tape").ending is not None, "what was seen is kept"
+    assert (code, f"{UNSEEN_LIBRARIES[module]} was loaded while recording" in said) == (1, True)
+    assert read_tape(tmp_path / "x.tape").ending is not None, "what was seen is kept"
     (tmp_path / "x.tape").unlink()
     allowed = before.replace("'x.tape'", f"'x.tape', allow=['{module}']")
     assert attached(tmp_path, allowed, PYTHONPATH=path_with(tmp_path))[0] == 0
@@ -280,22 +280,22 @@ def exchanges() -> Iterator[Exchange]:
 
 
 def test_it_writes_what_the_real_writer_writes(tmp_path: Path) -> None:
-    head = {"id": "t", "recorded_at": 1.5, "source": "attach", "volatile": VOLATILE}
-    one = Attached(tmp_path / "attached.tape", head, theirs.Secrets([PIN]))
-    trajectory = Trajectory(id="t", recorded_at=1.5, source="attach", volatile=VOLATILE)
-    with Writer(tmp_path / "own.tape", trajectory, secrets=[PIN]) as two:
+    head = {"id": "t", "recorded_at": 1.5, "source": "attach", "volatile": VOLATILE_VERSION}
+    one = Attached(tmp_path / "attached.tape", head, theirs.SecretRedactor([PIN]))
+    trajectory = Trajectory(id="t", recorded_at=1.5, source="attach", volatile=VOLATILE_VERSION)
+    with TapeWriter(tmp_path / "own.tape", trajectory, secrets=[PIN]) as two:
         for x in exchanges():
             asked, answer = x.request, x.response
-            one.asked(x.seq, x.started, asked.method, asked.url, asked.headers, asked.body)
+            one.write_request(x.seq, x.started, asked.method, asked.url, asked.headers, asked.body)
             if answer is None:
-                one.failed(x.seq, str(x.error))
+                one.write_error(x.seq, str(x.error))
             else:
                 said = (answer.status, answer.reason, answer.headers, answer.body)
-                one.answered(x.seq, answer.at, *said)
-            two.exchange(x)
-        one.ended("final", 99.0, None)
-        two.ending(Ending(ended="final", at=99.0))
-    was, now = read(tmp_path / "own.tape"), read(tmp_path / "attached.tape")
+                one.write_response(x.seq, answer.at, *said)
+            two.write_exchange(x)
+        one.write_ending("final", 99.0, None)
+        two.write_ending(RunEnding(ended="final", at=99.0))
+    was, now = read_tape(tmp_path / "own.tape"), read_tape(tmp_path / "attached.tape")
     assert now.trajectory == was.trajectory
     assert now.ending == was.ending
     for theirs_, ours in zip(now.exchanges, was.exchanges, strict=True):
@@ -304,15 +304,15 @@ def test_it_writes_what_the_real_writer_writes(tmp_path: Path) -> None:
 
 
 def test_a_secret_in_base64_is_none_any_more(tmp_path: Path) -> None:
-    known = theirs.Secrets([PIN])
+    known = theirs.SecretRedactor([PIN])
     for before in (b"", b"a", b"ab"):
-        said = known.text(b64encode(before + PIN.encode() + b" and more"))
+        said = known.redact_bytes(b64encode(before + PIN.encode() + b" and more"))
         assert PIN.encode() not in said
         assert b64encode(before + PIN.encode())[4:16] not in said
 
 
 def test_it_says_by_which_list_its_tapes_are_matched() -> None:
-    assert volatile.VERSION == VOLATILE
+    assert volatile_fields.VOLATILE_VERSION == VOLATILE_VERSION
 
 
 def test_what_cannot_be_looked_into_is_not_written(tmp_path: Path, server: str) -> None:
@@ -324,7 +324,7 @@ def test_what_cannot_be_looked_into_is_not_written(tmp_path: Path, server: str) 
     )
     code, said = attached(tmp_path, program, server)
     assert code == 0, said
-    (x,) = read(tmp_path / "x.tape").exchanges
+    (x,) = read_tape(tmp_path / "x.tape").exchanges
     assert (x.request.body, x.redacted) == (b"", True)
 
 

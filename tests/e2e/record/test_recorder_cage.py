@@ -17,10 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from recorder.attempts import Attempt
-from recorder.cage import WALLS, Cage, Room, lacks
-from recorder.loop import run as on_loop
-from recorder.process import Ended, run
+from recorder.agent.blocked_connections import BlockedConnection
+from recorder.agent.isolation import (
+    ENTER_NAMESPACES,
+    AgentIsolation,
+    MountedCopy,
+    find_missing_capabilities,
+)
+from recorder.agent.process import AgentExit, run_agent_process
+from recorder.event_loop import run_event_loop as on_loop
 from tests.integration.recorder.test_recorder_process import gone, number
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -69,15 +74,19 @@ def tcp(address: str) -> Iterator[tuple[int, list[bytes]]]:
 
 
 async def alone(
-    script: str, *arguments: str, cage: bool = True, room: Room | None = None, out: Path
-) -> tuple[Ended, dict[Attempt, int]]:
+    script: str, *arguments: str, cage: bool = True, room: MountedCopy | None = None, out: Path
+) -> tuple[AgentExit, dict[BlockedConnection, int]]:
     """Run a script in a network of its own, and with `cage` False in ours."""
     command = [sys.executable, "-c", script, *arguments]
     with out.open("wb") as file:
         if not cage:
-            return await run(command, env=ENV, stdout=file, stderr=file, grace=0.3), {}
-        async with Cage(ports=(PORT,), room=room) as held:
-            ended = await run(command, env=ENV, stdout=file, stderr=file, grace=0.3, cage=held)
+            return await run_agent_process(
+                command, env=ENV, stdout=file, stderr=file, grace=0.3
+            ), {}
+        async with AgentIsolation(ports=(PORT,), room=room) as held:
+            ended = await run_agent_process(
+                command, env=ENV, stdout=file, stderr=file, grace=0.3, cage=held
+            )
         return ended, dict(held.attempts)
 
 
@@ -101,7 +110,7 @@ def test_a_raw_connection_past_the_proxy_reaches_nobody_and_is_reported(
     with tcp(address) as (port, heard):
         _, attempts = on_loop(alone(TALKS, address, str(port), out=out))
         assert out.read_text().strip() in ("ConnectionRefusedError", "OSError")
-        assert attempts == {Attempt(address, port, "tcp"): 1}
+        assert attempts == {BlockedConnection(address, port, "tcp"): 1}
         assert heard == []
 
         on_loop(alone(TALKS, address, str(port), cage=False, out=out))
@@ -134,7 +143,7 @@ def test_a_datagram_past_the_proxy_reaches_nobody_and_is_reported(
         port = server.getsockname()[1]
         _, attempts = on_loop(alone(SENDS, address, str(port), out=out))
         assert out.read_text().strip() in ("ConnectionRefusedError", "OSError")
-        assert attempts == {Attempt(address, port, "udp"): 1}
+        assert attempts == {BlockedConnection(address, port, "udp"): 1}
 
         answering = threading.Thread(target=lambda: server.sendto(*_echo(server)))
         answering.start()
@@ -161,7 +170,7 @@ def test_a_name_is_not_resolved_and_is_reported_with_whom_it_was_asked_of(tmp_pa
 def test_a_stranger_over_ipv6_is_reported_and_does_not_keep_the_agent_waiting(tmp_path) -> None:
     _, attempts = on_loop(alone(TALKS, "2001:db8:1::9", "443", out=tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "OSError\n"
-    assert attempts == {Attempt("2001:db8:1::9", 443, "tcp"): 1}
+    assert attempts == {BlockedConnection("2001:db8:1::9", 443, "tcp"): 1}
 
 
 LOCAL = """
@@ -197,9 +206,9 @@ def test_we_are_reached_at_the_port_that_was_agreed(tmp_path: Path) -> None:
             thread.start()
 
         command = [sys.executable, "-c", TALKS, "127.0.0.1", str(PORT)]
-        async with Cage(ports=(PORT,), serve=serve) as held:
+        async with AgentIsolation(ports=(PORT,), serve=serve) as held:
             with out.open("wb") as file:
-                await run(command, env=ENV, stdout=file, cage=held)
+                await run_agent_process(command, env=ENV, stdout=file, cage=held)
         assert held.attempts == {}
         served[0].close()
 
@@ -214,7 +223,7 @@ def _answer(listening: socket.socket) -> None:
         there.sendall(b"it is us")
 
 
-def folders(tmp_path: Path) -> Room:
+def folders(tmp_path: Path) -> MountedCopy:
     path, copy = tmp_path / "folder", tmp_path / "copy"
     for folder, text in ((path, "now"), (copy, "then")):
         folder.mkdir()
@@ -226,7 +235,7 @@ def folders(tmp_path: Path) -> Room:
     (path / ".env").write_text("KEY=1")
     (copy / ".env").touch()
     through = (("modules", tmp_path / "layer"), ("odd,name", tmp_path / "other"), (".env", None))
-    return Room(path=path, copy=copy, through=through)
+    return MountedCopy(path=path, copy=copy, through=through)
 
 
 INSIDE = """
@@ -266,11 +275,11 @@ def test_who_is_not_root_is_shut_in_just_the_same_and_stays_who_they_are(tmp_pat
             os.chown(path, 65534, 65534)
         for path in tmp_path.parents[:3]:
             path.chmod(path.stat().st_mode | 0o005)
-    order = json.dumps(room.order() | {"ports": [PORT]})
+    order = json.dumps(room.to_namespace_order() | {"ports": [PORT]})
     script = "id -u; cat file modules/lib; echo x > modules/new; ls /sys/class/net > /dev/null;"
     script += "cat /proc/net/dev | wc -l; umount . 2>/dev/null || echo kept"
     done = subprocess.run(
-        [*(NOBODY if root else ()), *WALLS, order, "/bin/sh", "sh", "-c", script],
+        [*(NOBODY if root else ()), *ENTER_NAMESPACES, order, "/bin/sh", "sh", "-c", script],
         capture_output=True,
         text=True,
         timeout=30,
@@ -282,11 +291,11 @@ def test_who_is_not_root_is_shut_in_just_the_same_and_stays_who_they_are(tmp_pat
 
 def test_root_without_the_power_to_mount_is_shut_in_too(tmp_path: Path) -> None:
     room = folders(tmp_path)
-    order = json.dumps(room.order() | {"ports": [PORT]})
+    order = json.dumps(room.to_namespace_order() | {"ports": [PORT]})
     done = subprocess.run(
         [
             *(UNPRIVILEGED if os.getuid() == 0 else ()),
-            *WALLS,
+            *ENTER_NAMESPACES,
             order,
             "/bin/sh",
             "sh",
@@ -301,24 +310,25 @@ def test_root_without_the_power_to_mount_is_shut_in_too(tmp_path: Path) -> None:
 
 
 def test_a_wall_that_cannot_be_built_is_said_and_nothing_is_run(tmp_path: Path) -> None:
-    room = Room(path=tmp_path / "nowhere", copy=tmp_path)
+    room = MountedCopy(path=tmp_path / "nowhere", copy=tmp_path)
     with pytest.raises(ChildProcessError, match="No such file or directory .*nowhere"):
         on_loop(alone("print('ran')", room=room, out=tmp_path / "out"))
     assert (tmp_path / "out").read_text() == ""
 
 
 def test_this_machine_lacks_nothing() -> None:
-    assert (lacks().alone, lacks().room) == (None, None)
+    assert (find_missing_capabilities().alone, find_missing_capabilities().room) == (None, None)
 
 
 def test_our_own_kill_leaves_no_process_and_no_mount(tmp_path: Path) -> None:
     room, pid = folders(tmp_path), tmp_path / "pid"
     code = (
         "import asyncio, os, sys; from pathlib import Path;"
-        "from recorder.cage import Cage, Room; from recorder.process import run\n"
+        "from recorder.agent.isolation import AgentIsolation, MountedCopy;"
+        "from recorder.agent.process import run_agent_process as run\n"
         "async def main():\n"
-        "    room = Room(path=Path(sys.argv[1]), copy=Path(sys.argv[2]))\n"
-        "    async with Cage(ports=(8123,), room=room) as cage:\n"
+        "    room = MountedCopy(path=Path(sys.argv[1]), copy=Path(sys.argv[2]))\n"
+        "    async with AgentIsolation(ports=(8123,), room=room) as cage:\n"
         "        script = f'echo $$ > {sys.argv[3]}; sleep 1000'\n"
         "        await run(['sh', '-c', script], env=dict(os.environ), grace=0.3, cage=cage)\n"
         "asyncio.run(main())"

@@ -11,15 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from recorder.environment import (
-    BUNDLES,
+from recorder.agent.env import (
+    AGENT_PROXY_VARIABLES,
+    CA_BUNDLE_VARIABLES,
     NODE_HOOK,
-    PROXIES,
-    bundle,
-    environment,
+    build_agent_env,
+    write_ca_bundle,
 )
-from recorder.loop import run
-from tests.recorder_wire import Notes, confdir, recording, says, server_ca, server_tls, serving
+from recorder.event_loop import run_event_loop
+from tests.support.servers.raw_servers import (
+    Notes,
+    confdir,
+    recording,
+    says,
+    server_ca,
+    server_tls,
+    serving,
+)
 
 URL = "http://127.0.0.1:3128"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -33,14 +41,18 @@ EVENTS = b"".join(
 
 
 def environ(base: Mapping[str, str], *, hook: Path | None = None) -> dict[str, str]:
-    return environment(base, proxy_url=URL, bundle=Path("/b.pem"), node_hook=hook)
+    return build_agent_env(base, proxy_url=URL, bundle=Path("/b.pem"), node_hook=hook)
 
 
 def test_everything_of_the_users_is_kept_but_the_way_out() -> None:
     base = {"OPENAI_API_KEY": "k", "NO_PROXY": "*", "http_proxy": "http://corp:1", "A": ""}
     env = environ(base)
-    assert {name: env[name] for name in PROXIES} == dict.fromkeys(PROXIES, URL)
-    assert {name: env[name] for name in BUNDLES} == dict.fromkeys(BUNDLES, "/b.pem")
+    assert {name: env[name] for name in AGENT_PROXY_VARIABLES} == dict.fromkeys(
+        AGENT_PROXY_VARIABLES, URL
+    )
+    assert {name: env[name] for name in CA_BUNDLE_VARIABLES} == dict.fromkeys(
+        CA_BUNDLE_VARIABLES, "/b.pem"
+    )
     assert (env["NO_PROXY"], env["no_proxy"]) == ("", "")
     assert (env["OPENAI_API_KEY"], env["A"]) == ("k", "")
     assert "NODE_OPTIONS" not in env
@@ -83,12 +95,12 @@ def test_the_bundle_trusts_the_system_the_user_and_us(tmp_path) -> None:
         async with recording() as proxy:
             return proxy.certificate
 
-    ours = run(main())
+    ours = run_event_loop(main())
     folder = tmp_path / "certs"
     folder.mkdir()
     (folder / "5ed36f99.0").write_bytes(server_ca().read_bytes())
     (folder / "README").write_text("nothing")
-    plain = bundle(ours, tmp_path / "a", {})
+    plain = write_ca_bundle(ours, tmp_path / "a", {})
     assert certificates(ours) < certificates(plain)
     for base in (
         {"SSL_CERT_DIR": f"/nonexistent:{folder}"},
@@ -96,10 +108,10 @@ def test_the_bundle_trusts_the_system_the_user_and_us(tmp_path) -> None:
         {"NODE_EXTRA_CA_CERTS": str(server_ca()), "PIP_CERT": "/nonexistent"},
         {"CARGO_HTTP_CAINFO": str(server_ca())},
     ):
-        path = bundle(ours, tmp_path / "b", base)
+        path = write_ca_bundle(ours, tmp_path / "b", base)
         assert certificates(path) == certificates(plain) | certificates(server_ca())
         assert path.stat().st_mode & 0o777 == 0o644
-    again = bundle(ours, tmp_path / "b", {"SSL_CERT_FILE": str(path)})
+    again = write_ca_bundle(ours, tmp_path / "b", {"SSL_CERT_FILE": str(path)})
     assert again.read_text().count("BEGIN") == path.read_text().count("BEGIN")
     assert [each.name for each in (tmp_path / "b").iterdir()] == ["ca-bundle.pem"]
 
@@ -112,8 +124,8 @@ async def work(command: list[str], tmp_path: Path, answer: bytes, *, hook: bool)
         serving(says(answer), tls=server_tls(name)) as server,
         recording(notes, hosts={name: ("127.0.0.1", server.port)}) as proxy,
     ):
-        trust = bundle(proxy.certificate, tmp_path, BASE)
-        env = environment(
+        trust = write_ca_bundle(proxy.certificate, tmp_path, BASE)
+        env = build_agent_env(
             BASE, proxy_url=proxy.url, bundle=trust, node_hook=NODE_HOOK if hook else None
         )
         process = await asyncio.create_subprocess_exec(
@@ -149,7 +161,7 @@ def test_clients_come_to_us(command: list[str], tmp_path) -> None:
         answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
     else:
         answer = ANSWER
-    notes = run(work(command, tmp_path, answer, hook=False))
+    notes = run_event_loop(work(command, tmp_path, answer, hook=False))
     assert notes.over[0].request.url.startswith("https://api.example.test/v1")
     assert notes.over[0].error is None
 
@@ -168,7 +180,7 @@ def test_the_openai_sdk_streams_through_us(tmp_path) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
         b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
     )
-    notes = run(work([sys.executable, "-c", script], tmp_path, answer, hook=False))
+    notes = run_event_loop(work([sys.executable, "-c", script], tmp_path, answer, hook=False))
     (exchange,) = notes.over
     assert exchange.request.url == "https://api.example.test/v1/chat/completions"
     assert b'"stream":true' in exchange.request.body
@@ -198,7 +210,7 @@ NODE = shutil.which("node")
 def test_plain_node_comes_to_us(script: str, tmp_path) -> None:
     assert NODE is not None
     command = [NODE, "--input-type=module", "-e", script]
-    notes = run(work(command, tmp_path, ANSWER, hook=True))
+    notes = run_event_loop(work(command, tmp_path, ANSWER, hook=True))
     assert notes.over[0].request.url == "https://api.example.test/v1"
     assert [exchange.error for exchange in notes.over] == [None] * len(notes.over)
 
@@ -211,7 +223,7 @@ def test_plain_node_comes_to_us_without_tls_too(script: str, tmp_path) -> None:
     async def main() -> None:
         notes = Notes()
         async with serving(says(ANSWER)) as server, recording(notes) as proxy:
-            env = environment(
+            env = build_agent_env(
                 BASE, proxy_url=proxy.url, bundle=proxy.certificate, node_hook=NODE_HOOK
             )
             url = f"http://127.0.0.1:{server.port}/v1"
@@ -221,7 +233,7 @@ def test_plain_node_comes_to_us_without_tls_too(script: str, tmp_path) -> None:
             assert await process.wait() == 0
         assert [exchange.request.url for exchange in notes.over] == [url]
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.skipif(NODE is None, reason="no node")
@@ -236,11 +248,11 @@ def test_a_node_program_sees_that_nobody_answers(tmp_path) -> None:
 
     async def main() -> None:
         async with recording(hosts={"a.test": ("127.0.0.1", 1)}) as proxy:
-            trust = bundle(confdir() / "mitmproxy-ca-cert.pem", tmp_path, BASE)
-            env = environment(BASE, proxy_url=proxy.url, bundle=trust, node_hook=NODE_HOOK)
+            trust = write_ca_bundle(confdir() / "mitmproxy-ca-cert.pem", tmp_path, BASE)
+            env = build_agent_env(BASE, proxy_url=proxy.url, bundle=trust, node_hook=NODE_HOOK)
             process = await asyncio.create_subprocess_exec(
                 NODE, "--input-type=module", "-e", script, "https://a.test/", env=env
             )
             assert await process.wait() == 0
 
-    run(main())
+    run_event_loop(main())

@@ -8,11 +8,16 @@ from random import Random
 
 import pytest
 
-from recorder.loop import run
-from tests.recorder_wire import Notes, curl, recording, serving
-from traces.conversation import Watch
+from recorder.event_loop import run_event_loop
+from tests.support.servers.raw_servers import (
+    Notes,
+    curl,
+    recording,
+    serving,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
-from traces.tape import Writer, read
+from traces.tape import TapeWriter, read_tape
 
 MB = 1 << 20
 PIECE = Random(1).randbytes(MB)
@@ -42,8 +47,8 @@ async def download(tape: Path, size: int, *, chunked: bool) -> int:
             await writer.drain()
         writer.write(b"0\r\n\r\n" if chunked else b"")
 
-    with Writer(tape, Trajectory(id="t", recorded_at=0.0)) as writer:
-        async with serving(answer) as server, recording(Watch(), writer) as proxy:
+    with TapeWriter(tape, Trajectory(id="t", recorded_at=0.0)) as writer:
+        async with serving(answer) as server, recording(ConversationTap(), writer) as proxy:
             url = f"http://localhost:{server.port}/"
             before = peak()
             ask = ("--max-time", "60", "-o", "/dev/null", "-w", "%{size_download}")
@@ -54,9 +59,10 @@ async def download(tape: Path, size: int, *, chunked: bool) -> int:
 def grown(tape: Path, kind: str) -> int:
     """`download` of 100 MB in a process of its own."""
     code = (
-        "from pathlib import Path\nfrom recorder.loop import run\n"
+        "from pathlib import Path\nfrom recorder.event_loop import run_event_loop\n"
         "from tests.e2e.record.test_recorder_large import warm_and_measure\n"
-        f"print(run(warm_and_measure(Path({str(tape)!r}), chunked={kind == 'chunked'})))\n"
+        f"measured = warm_and_measure(Path({str(tape)!r}), chunked={kind == 'chunked'})\n"
+        "print(run_event_loop(measured))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=240, check=True
@@ -73,7 +79,7 @@ async def warm_and_measure(tape: Path, *, chunked: bool) -> int:
 def test_an_answer_of_100_mb_is_never_in_the_memory(kind: str, tmp_path: Path) -> None:
     tape = tmp_path / "a.tape"
     assert grown(tape, kind) < 64
-    for exchange in read(tape).exchanges:
+    for exchange in read_tape(tape).exchanges:
         assert exchange.error is None
         assert exchange.response is not None
         assert exchange.response.ended is not None
@@ -112,4 +118,4 @@ def test_what_the_agent_does_not_read_is_not_read_from_the_server() -> None:
         assert before < 32
         assert exchange.error is None
 
-    run(main())
+    run_event_loop(main())

@@ -14,9 +14,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from recorder.authority import KEYS, certificate, facts, rotate
-from stumble.exits import Wrong
-from stumble.home import check_own
+from recorder.ca import CA_KEY_FILES, ensure_ca_certificate, read_ca_info, rotate_ca
+from stumble.cli.exit_codes import UsageError
+from stumble.user_data.paths import check_store_owner
 
 RECORD = ("record", "-o", "a.tape", "--", sys.executable, "-c", "")
 
@@ -53,16 +53,16 @@ def test_what_a_run_leaves_is_its_users_alone_whatever_the_umask(
     assert said.returncode == 0, said.stderr
     ca, store = authority(tmp_path), tmp_path / ".stumble"
     assert mode(ca) == mode(store) == mode(store / "tapes") == 0o700
-    assert {mode(ca / name) for name in KEYS} == {0o600}
+    assert {mode(ca / name) for name in CA_KEY_FILES} == {0o600}
     assert mode(tmp_path / "a.tape") == 0o600
     assert (store / ".gitignore").read_text() == "*\n"
 
 
 def test_first_runs_that_start_at_once_share_an_authority(tmp_path: Path) -> None:
     with ThreadPoolExecutor() as pool:
-        made = list(pool.map(lambda _: certificate(tmp_path).read_bytes(), range(8)))
+        made = list(pool.map(lambda _: ensure_ca_certificate(tmp_path).read_bytes(), range(8)))
     assert len(set(made)) == 1
-    key = load_pem_private_key((tmp_path / KEYS[0]).read_bytes(), None)
+    key = load_pem_private_key((tmp_path / CA_KEY_FILES[0]).read_bytes(), None)
     found = x509.load_pem_x509_certificate(made[0])
     assert found.public_key() == key.public_key()
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
@@ -81,28 +81,28 @@ def test_it_is_shown(tmp_path: Path) -> None:
 
 def test_nothing_of_the_old_key_stays_when_it_is_rotated(tmp_path: Path) -> None:
     folder = authority(tmp_path)
-    old = {path.name: path.read_bytes() for path in certificate(folder).parent.iterdir()}
-    was = facts(folder)
+    old = {path.name: path.read_bytes() for path in ensure_ca_certificate(folder).parent.iterdir()}
+    was = read_ca_info(folder)
     said = stumble(tmp_path, "ca", "rotate")
     assert said.returncode == 0, said.stderr
-    assert "runs that are under way end with the old one" in said.stdout
-    assert facts(folder).fingerprint != was.fingerprint
+    assert "runs in progress use the old one until they end" in said.stdout
+    assert read_ca_info(folder).fingerprint != was.fingerprint
     assert {path.name for path in folder.iterdir()} == set(old)
     same = {name for name, data in old.items() if (folder / name).read_bytes() == data}
     assert same <= {"lock", "mitmproxy-dhparam.pem"}
-    assert {mode(folder / name) for name in KEYS} == {0o600}
+    assert {mode(folder / name) for name in CA_KEY_FILES} == {0o600}
 
 
 def test_wrong_modes_are_mended_and_told(tmp_path: Path) -> None:
     folder = authority(tmp_path)
-    certificate(folder)
+    ensure_ca_certificate(folder)
     folder.chmod(0o755)
-    (folder / KEYS[0]).chmod(0o644)
+    (folder / CA_KEY_FILES[0]).chmod(0o644)
     said = stumble(tmp_path, "ca")
     assert f"warning: {folder} had mode 0755, now 0700" in said.stderr
-    assert f"warning: {folder / KEYS[0]} had mode 0644, now 0600" in said.stderr
+    assert f"warning: {folder / CA_KEY_FILES[0]} had mode 0644, now 0600" in said.stderr
     assert "others may have the key; see `stumble ca rotate`" in said.stderr
-    assert (mode(folder), mode(folder / KEYS[0])) == (0o700, 0o600)
+    assert (mode(folder), mode(folder / CA_KEY_FILES[0])) == (0o700, 0o600)
     assert stumble(tmp_path, "ca").stderr == ""
 
 
@@ -112,15 +112,15 @@ def test_one_that_expires_soon_is_renewed(tmp_path: Path) -> None:
     said = stumble(tmp_path, *RECORD)
     assert said.returncode == 0
     assert "was renewed; what was told to trust the old one" in said.stderr
-    assert facts(folder).fingerprint != was
-    assert facts(folder).expires.timestamp() > datetime.now().timestamp() + 3e8
+    assert read_ca_info(folder).fingerprint != was
+    assert read_ca_info(folder).expires.timestamp() > datetime.now().timestamp() + 3e8
     assert "renewed" not in stumble(tmp_path, "ca").stderr
 
 
 def facts_in(folder: Path, *, days: int) -> str:
     """An authority that ends in so many days; its fingerprint."""
-    path = certificate(folder)
-    key = load_pem_private_key((folder / KEYS[0]).read_bytes(), None)
+    path = ensure_ca_certificate(folder)
+    key = load_pem_private_key((folder / CA_KEY_FILES[0]).read_bytes(), None)
     found = x509.load_pem_x509_certificate(path.read_bytes())
     ends = datetime.now() + timedelta(days=days)
     builder = x509.CertificateBuilder(
@@ -133,12 +133,12 @@ def facts_in(folder: Path, *, days: int) -> str:
         list(found.extensions),
     )
     path.write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))  # type: ignore[arg-type]
-    return facts(folder).fingerprint
+    return read_ca_info(folder).fingerprint
 
 
 def test_one_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
     folder = authority(tmp_path)
-    certificate(folder).write_text("nothing")
+    ensure_ca_certificate(folder).write_text("nothing")
     said = stumble(tmp_path, *RECORD)
     assert said.returncode == 6
     assert f"{folder} cannot be read; `stumble ca rotate` makes a new one" in said.stderr
@@ -147,8 +147,8 @@ def test_one_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> Non
 
 
 def test_a_new_authority_is_one_that_clients_take(tmp_path: Path) -> None:
-    rotate(tmp_path)
-    context = ssl.create_default_context(cafile=certificate(tmp_path))
+    rotate_ca(tmp_path)
+    context = ssl.create_default_context(cafile=ensure_ca_certificate(tmp_path))
     [found] = context.get_ca_certs()
     assert ((("commonName", "stumble"),)) in found["subject"]
 
@@ -169,8 +169,8 @@ def test_a_store_of_another_user_is_refused(tmp_path: Path) -> None:
         theirs.mkdir()
         os.chown(theirs, 65534, 65534)
         assert stumble(tmp_path, *RECORD).returncode == 2
-    with pytest.raises(Wrong, match=r"belongs to another user .*; set STUMBLE_STORE"):
-        check_own(theirs)
+    with pytest.raises(UsageError, match=r"belongs to another user .*; set STUMBLE_STORE"):
+        check_store_owner(theirs)
 
 
 def test_a_store_that_others_could_read_is_closed(tmp_path: Path) -> None:

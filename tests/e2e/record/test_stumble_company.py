@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.company import LOGIN, PASSWORD, USER, Company, company
-from tests.recorder_wire import server_ca
-from tests.shop import Shop, shop
-from traces.tape import read
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
+from tests.support.servers.corporate_proxy import (
+    LOGIN,
+    PASSWORD,
+    USER,
+    Company,
+    company,
+)
+from tests.support.servers.raw_servers import server_ca
+from traces.tape import read_tape
 
 SECRETS = (PASSWORD, LOGIN, b64encode(f"{USER}:{PASSWORD}".encode()).decode())
 
@@ -40,7 +49,7 @@ def test_a_run_behind_a_company_is_recorded_and_forked(theirs: Company, world: S
     said = world.stumble("record", "-o", "a.tape", "--", *world.agent(), env=env(theirs))
     assert said.code == 0, said.err
     assert world.passed()
-    tape = read(world.folder / "a.tape")
+    tape = read_tape(world.folder / "a.tape")
     assert len(theirs.passed()) == len(tape.exchanges)
     assert {x.error for x in tape.exchanges} == {None}
 
@@ -50,7 +59,7 @@ def test_a_run_behind_a_company_is_recorded_and_forked(theirs: Company, world: S
     assert forked.code == 5, forked.err  # without twins there is no verdict
     assert len(theirs.passed()) > recorded
     written = [world.folder / "a.tape", *(world.folder / ".stumble").rglob("*.tape")]
-    told = "".join(str(read(path)) for path in written) + said.err + forked.err + forked.out
+    told = "".join(str(read_tape(path)) for path in written) + said.err + forked.err + forked.out
     assert not [secret for secret in SECRETS if secret in told]
 
 

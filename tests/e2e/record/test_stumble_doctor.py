@@ -11,8 +11,8 @@ from pathlib import Path
 import certifi
 import pytest
 
-from stumble.unseen import programs, settings
-from tests.shop import Said
+from stumble.doctor.static_checks import check_agent_program, check_agent_variables
+from tests.support.practice_shop import Said
 
 ASKS = """
 import json, ssl, urllib.request
@@ -107,7 +107,7 @@ def test_an_agent_that_does_not_end_is_ended(tmp_path: Path) -> None:
     ],
 )
 def test_containers_have_neither_proxy_nor_certificate(command: tuple[str, ...]) -> None:
-    assert [seen for seen, _ in programs(command, {"PATH": ""})] == [False]
+    assert [seen for seen, _ in check_agent_program(command, {"PATH": ""})] == [False]
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(1, 1), (3, 0)])
@@ -119,18 +119,18 @@ def test_a_static_go_program_may_bring_its_own_trust(
     head = struct.pack("<5s27xQ14xHH", b"\x7fELF\x02", 64, 56, 1).ljust(64, b"\0")
     program.write_bytes(head + struct.pack("<I", kind).ljust(56, b"\0") + b"\xff Go buildinf:")
     program.chmod(0o755)
-    assert len([*programs((str(program),), os.environ)]) == expected
+    assert len([*check_agent_program((str(program),), os.environ)]) == expected
 
 
 def test_a_node_too_old_for_the_hook_is_named(tmp_path: Path) -> None:
     node = tmp_path / "node"
     node.write_text("#!/bin/sh\necho v18.17.1\n")
     node.chmod(0o755)
-    said = [*programs(("node", "agent.mjs"), {"PATH": str(tmp_path)})]
+    said = [*check_agent_program(("node", "agent.mjs"), {"PATH": str(tmp_path)})]
     assert said == [(False, "Node v18.17.1 is too old for our hook, which needs 18.19")]
     real = shutil.which("node")
     assert real is not None
-    assert not [*programs(("node", "agent.mjs"), os.environ)]
+    assert not [*check_agent_program(("node", "agent.mjs"), os.environ)]
 
 
 def test_settings_that_lead_around_a_recording_are_named() -> None:
@@ -142,7 +142,7 @@ def test_settings_that_lead_around_a_recording_are_named() -> None:
         "NO_PROXY": "localhost",
         "OPENAI_BASE_URL": "http://localhost:8000/v1",
     }
-    assert [(seen, text.partition(":")[0]) for seen, text in settings(env)] == [
+    assert [(seen, text.partition(":")[0]) for seen, text in check_agent_variables(env)] == [
         (False, "ANTHROPIC_UNIX_SOCKET"),
         (None, "CLAUDE_CODE_USE_BEDROCK"),
         (False, "GEMINI_SANDBOX=docker"),

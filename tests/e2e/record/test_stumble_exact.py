@@ -27,13 +27,17 @@ import zstandard
 
 from tests.clients.test_stumble_tee import Desk
 from tests.integration.recorder.test_recorder_h2 import speaking_h2
-from tests.recorder_wire import listening, server_ca, server_tls
-from tests.tees import ROOT
-from traces.tape import read
+from tests.support.agents.mcp_tee_client import ROOT
+from tests.support.servers.raw_servers import (
+    listening,
+    server_ca,
+    server_tls,
+)
+from traces.tape import read_tape
 
 LIMIT = 240.0
 STUMBLE = (sys.executable, "-m", "stumble")
-AGENT = (sys.executable, str(ROOT / "tests" / "raw_agent.py"))
+AGENT = (sys.executable, str(ROOT / "tests" / "support" / "agents" / "raw_socket_agent.py"))
 CHUNKED = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
@@ -253,7 +257,7 @@ def test_what_is_said_is_heard(runs: Runs, name: str, scheme: str) -> None:
 
 
 def test_the_tape_has_all_of_it_and_the_replay_needed_nobody(runs: Runs) -> None:
-    tape = read(runs.folder / "a.tape")
+    tape = read_tape(runs.folder / "a.tape")
     lasts = sum(x.request.url.endswith("/last") for x in tape.exchanges)
     assert len(tape.exchanges) - lasts == 2 * len(CASES)
     assert lasts == 2 * sum(case.end == "stays" for case in CASES.values())

@@ -17,7 +17,7 @@ from random import Random
 
 import pytest
 
-from traces.tape import read
+from traces.tape import read_tape
 
 ROOT = Path(__file__).parents[3]
 MB = 1 << 20
@@ -136,7 +136,7 @@ def test_a_full_disk_ends_the_agent_and_says_what_there_is(
     size = path.stat().st_size
     assert f"{path}: " in said.stderr
     assert f"the {size:,} bytes written before can be read. Make room there" in said.stderr
-    tape = read(path)
+    tape = read_tape(path)
     assert (tape.damage, tape.ending) == ((), None)
     assert len(tape.exchanges) >= 5
     assert "not closed" in stumble(disk, tmp_path / "store", "show", str(path)).stderr
@@ -161,8 +161,8 @@ def test_where_the_sealed_tape_does_not_fit_the_other_one_stays(
 
     assert said.returncode == 0, said.stderr
     assert f"{path} was not sealed: No space left on device; it is whole" in said.stderr
-    assert len(read(path).exchanges) == 12
-    assert read(path).ending is not None
+    assert len(read_tape(path).exchanges) == 12
+    assert read_tape(path).ending is not None
     assert halves(disk.folder) == []
 
 
@@ -200,7 +200,7 @@ def test_a_run_that_is_recorded_but_not_indexed_says_so_and_keeps_its_tape(
     assert said.returncode == 6, said.stderr
     assert f"recorded {path}: 1 exchange" in said.stderr
     assert f"{store} could not be written: " in said.stderr
-    assert read(path).ending is not None
+    assert read_tape(path).ending is not None
 
 
 def test_a_folder_that_may_only_be_read_is_refused_before_anything_starts(
@@ -227,5 +227,5 @@ def test_a_tape_that_is_there_is_never_written_over(disk: Disk, shop: str, tmp_p
     said = record(disk, tmp_path / "store", shop, path, count=1)
 
     assert said.returncode == 2
-    assert "is there already" in said.stderr
+    assert "exists already" in said.stderr
     assert path.read_bytes() == b"mine"

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from recorder.loop import run
-from stumble.exits import Wrong
-from stumble.upstreams import read as read_upstreams
+from recorder.event_loop import run_event_loop
+from stumble.cli.exit_codes import UsageError
+from stumble.runs.environment.base_urls import parse_base_urls as read_upstreams
 from tests.e2e.record.test_stumble_ca import stumble
-from tests.recorder_wire import says, server_ca, server_tls, serving
-from traces.tape import read
+from tests.support.servers.raw_servers import (
+    says,
+    server_ca,
+    server_tls,
+    serving,
+)
+from traces.tape import read_tape
 
 NAME = "api.example.test"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -52,7 +57,7 @@ def test_a_client_with_a_base_url_is_recorded_and_replayed(way: str, tmp_path: P
             said = await told(tmp_path, "record", "-o", "a.tape", *host, *base, *agent(way))
             assert (said.code, said.out) == (0, "{} True\n"), said.err
             assert f"stands for https://{NAME}/v2 (set as MY_BASE)" in said.err
-            (exchange,) = read(tmp_path / "a.tape").exchanges
+            (exchange,) = read_tape(tmp_path / "a.tape").exchanges
             assert exchange.request.url == f"https://{NAME}/v2/items"
             assert ("Host", NAME) in [(k.title(), v) for k, v in exchange.request.headers]
             assert b"127.0.0.1" not in server.requests[0]
@@ -68,7 +73,7 @@ def test_a_client_with_a_base_url_is_recorded_and_replayed(way: str, tmp_path: P
             assert server.requests[0].split(b"\r\n")[0] == server.requests[1].split(b"\r\n")[0]
             assert f"host: {NAME}\r\n".encode() in server.requests[1].lower()
 
-    run(asyncio.wait_for(main(), 120))
+    run_event_loop(asyncio.wait_for(main(), 120))
 
 
 @pytest.mark.parametrize(
@@ -123,11 +128,11 @@ def test_which_variables_a_client_reads(
 def test_what_makes_no_sense_is_said_before_anything_runs(
     texts: tuple[str, ...], names: tuple[str, ...], why: str
 ) -> None:
-    with pytest.raises(Wrong, match=why):
+    with pytest.raises(UsageError, match=why):
         read_upstreams(texts, names)
 
 
 def test_a_port_of_the_users_choice_is_kept_for_the_replay(tmp_path: Path) -> None:
     [each] = read_upstreams(("8123=https://api.openai.com/v1",))
     assert (each.port, each.text) == (8123, "8123=https://api.openai.com/v1")
-    assert each.base({each.origin: 8123}) == "http://127.0.0.1:8123/v1"
+    assert each.to_local_url({each.origin: 8123}) == "http://127.0.0.1:8123/v1"

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.leaks import leaks
-from tests.shop import Shop, shop
-from traces.model import header
-from traces.story import Story, tell
-from traces.tape import Tape, read
+from tests.support.leak_search import leaks
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
+from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.model import find_header
+from traces.tape import Tape, read_tape
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +30,21 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield found
 
 
-def recorded(world: Shop, name: str) -> tuple[Tape, Story]:
-    tape = read(world.folder / f"{name}.tape")
-    return tape, tell(tape)
+def recorded(world: Shop, name: str) -> tuple[Tape, DerivedSteps]:
+    tape = read_tape(world.folder / f"{name}.tape")
+    return tape, derive_tape_steps(tape)
 
 
 def test_every_message_of_the_agent_is_a_turn_on_the_tape(world: Shop) -> None:
     tape, story = recorded(world, "ws")
     upgrade, warm_up, *turns = (x for x in tape.exchanges if x.transport == "websocket")
-    assert (upgrade.request.method, header(upgrade.request.headers, "openai-beta")) == (
+    assert (upgrade.request.method, find_header(upgrade.request.headers, "openai-beta")) == (
         "GET",
         "responses_websockets=2026-02-06",
     )
     assert len({exchange.connection for exchange in (upgrade, warm_up, *turns)}) == 1
     assert [turn.stream for turn in turns] == list(range(2, 2 + len(turns)))
-    assert [turn.seqs for turn in story.turns] == [(turn.seq,) for turn in turns]
+    assert [turn.seqs for turn in story.agent_steps] == [(turn.seq,) for turn in turns]
     assert all(turn.error is None for turn in turns)
     assert all(b"previous_response_id" in turn.request.body for turn in turns)
     last = turns[-1].request.body
@@ -54,10 +57,10 @@ def test_the_story_is_that_of_the_same_run_over_http(world: Shop) -> None:
     assert [(s.source, s.message, s.calls, s.lane) for s in socket.steps] == [
         (s.source, s.message, s.calls, s.lane) for s in http.steps
     ]
-    assert [(u.tool, u.arguments, u.prefix, u.ordinal, u.join) for u in socket.uses] == [
-        (u.tool, u.arguments, u.prefix, u.ordinal, u.join) for u in http.uses
+    assert [(u.tool, u.arguments, u.prefix, u.ordinal, u.join) for u in socket.tool_uses] == [
+        (u.tool, u.arguments, u.prefix, u.ordinal, u.join) for u in http.tool_uses
     ]
-    assert len(socket.turns) > 4
+    assert len(socket.agent_steps) > 4
     refused = plain.exchanges[0]
     assert refused.response is not None
     assert (refused.response.status, refused.answered_by) == (426, "simulated")
@@ -88,14 +91,14 @@ def test_what_was_refused_replays_without_the_network(world: Shop) -> None:
 
 def test_a_tape_that_begins_in_the_middle_says_so(world: Shop, tmp_path: Path) -> None:
     from traces.model import Trajectory
-    from traces.tape import Writer
+    from traces.tape import TapeWriter
 
     tape, _ = recorded(world, "ws")
     path = tmp_path / "late.tape"
-    with Writer(path, Trajectory(id="late", recorded_at=0.0)) as late:
+    with TapeWriter(path, Trajectory(id="late", recorded_at=0.0)) as late:
         for exchange in tape.exchanges:
             if exchange.request.method != "GET" and exchange.started > tape.exchanges[2].started:
-                late.exchange(exchange)
+                late.write_exchange(exchange)
     said = world.stumble("show", str(path))
     assert said.code == 0
     assert said.out.count("which is not on this tape") == 1
@@ -107,7 +110,7 @@ def test_it_is_replayed_without_the_network(world: Shop) -> None:
     )
     assert again.code == 0, again.err
     assert (again.json["upstream"], again.json["diverged"]) == (0, [])
-    was, now = (read(path) for path in (world.folder / "ws.tape", Path(again.json["tape"])))
+    was, now = (read_tape(path) for path in (world.folder / "ws.tape", Path(again.json["tape"])))
     assert [turns(each) for each in (was, now)] == [turns(was)] * 2
 
 

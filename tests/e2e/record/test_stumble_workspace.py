@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.integration.recorder.test_recorder_process import gone, number
-from tests.shop import Said
-from traces.tape import read
+from tests.support.practice_shop import Said
+from traces.tape import read_tape
 
 AGENT = """
 import json, os, pathlib, socket, subprocess, sys, urllib.request
@@ -154,7 +153,7 @@ def test_a_strict_replay_sees_the_folder_as_it_was_and_leaves_it_as_it_is(
     assert ".env not kept (by name it holds secrets" in recorded.err
     assert "modules.cache not kept (.stumbleignore" in recorded.err
     assert recorded.out == f"in {folder} -\n"
-    tape = read(folder.parent / "a.tape").trajectory
+    tape = read_tape(folder.parent / "a.tape").trajectory
     assert tape.workspace == str(folder)
     assert tape.snapshot is not None
     was = seen(folder)
@@ -229,21 +228,22 @@ def test_where_isolation_cannot_be_had_that_is_said_and_what_requires_it_does_no
 
 
 # A system call filter, as containers have: no new namespaces, whoever asks.
-POWERLESS = (sys.executable, str(Path(__file__).parents[2] / "no_namespaces.py"))
+POWERLESS = (sys.executable, str(Path(__file__).parents[2] / "support" / "without_namespaces.py"))
 
 
-def test_a_folder_that_is_not_kept_is_said_and_replayed_in_place(folder: Path, api: int) -> None:
+def test_a_folder_that_is_not_kept_is_said_and_not_replayed(folder: Path, api: int) -> None:
     (folder / "big").write_bytes(bytes(2 << 20))
     said = record(folder, api, "--snapshot-mb", "1")
     assert said.code == 0
     assert "workspace not kept: it is over 1 MB; most of what was seen is in big" in said.err
     said = stumble(folder, "replay", "../a.tape")
-    assert "workspace: in place, the recording has no snapshot; local commands" in said.err
+    assert (said.code, said.out) == (2, "")
+    assert "can be made: the recording has no snapshot" in said.err
 
     (folder.parent / "a.tape").unlink()
     said = record(folder, api, "--no-snapshot")
     assert "workspace" not in said.err
-    assert read(folder.parent / "a.tape").trajectory.snapshot is None
+    assert read_tape(folder.parent / "a.tape").trajectory.snapshot is None
 
 
 def test_a_copy_is_kept_where_it_is_asked_for(folder: Path, api: int) -> None:
@@ -257,14 +257,16 @@ def test_a_copy_is_kept_where_it_is_asked_for(folder: Path, api: int) -> None:
     assert said.code == 2
 
 
-def test_an_agent_that_was_changed_since_is_run_as_it_was_and_that_is_said(
+def test_an_agent_that_was_changed_since_is_run_as_it_is_and_that_is_said(
     folder: Path, api: int
 ) -> None:
     assert record(folder, api).code == 0
     (folder / "agent.py").write_text("print('changed')")
     said = stumble(folder, "replay", "../a.tape")
-    assert "warning: agent.py changed since it was recorded; this run uses it as it was" in said.err
-    assert said.out == f"in {folder} -\n"
+    assert "with your edits to agent.py" in said.err
+    assert (said.code, said.out) == (3, "changed\n")
+    said = stumble(folder, "replay", "../a.tape", "--as-recorded")
+    assert (said.code, said.out) == (0, f"in {folder} -\n")
 
 
 def test_when_we_are_killed_nothing_is_left(folder: Path, api: int, tmp_path: Path) -> None:
@@ -276,11 +278,23 @@ def test_when_we_are_killed_nothing_is_left(folder: Path, api: int, tmp_path: Pa
         try:
             wait_for(pid.exists)
             assert copies(folder) != []
+            assert running(str(pid)) != []
         finally:
             process.send_signal(signal.SIGKILL)
-    gone(number(pid))
+    wait_for(lambda: running(str(pid)) == [])
     wait_for(lambda: not list((folder.parent / "tmp").glob("stumble-copy-*")), 20)
     assert str(folder) not in Path("/proc/mounts").read_text()
+
+
+def running(mark: str) -> list[int]:
+    """The processes of this machine, by its own numbers, that name this in their command."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [int(each.parent.name)] if mark in each.read_text() else []
+        except OSError:
+            continue
+    return found
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:

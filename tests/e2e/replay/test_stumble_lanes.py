@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import Shop
+from tests.support.practice_shop import Shop
 from traces.dialects import openai_chat
-from traces.step import Answer, ToolCall
+from traces.dialects.types import ModelAnswer, ToolCall
 
 AGENT = '''
 """Four helpers at once; each asks the tool what all ask, as often as its model wants it to."""
@@ -65,8 +65,10 @@ def served() -> Iterator[int]:
                     ToolCall(id=f"c{next(calls)}", name="next", arguments='{"n": 1}')
                     for _ in range(more)
                 )
-                answer = Answer(message=f"{asked}", calls=wanted, model="m")
-                body = openai_chat.write(answer, stream=False, id="x", created=0)[1][0].data
+                answer = ModelAnswer(message=f"{asked}", calls=wanted, model="m")
+                body = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)[1][
+                    0
+                ].data
             handler.send_response(200)
             handler.send_header("content-type", "application/json")
             handler.send_header("content-length", str(len(body)))

@@ -16,9 +16,12 @@ from typing import Any
 
 import pytest
 
-from tests.shop import Shop, shop
-from traces.model import Response, header
-from traces.tape import read
+from tests.support.practice_shop import (
+    Shop,
+    shop,
+)
+from traces.model import Response, find_header
+from traces.tape import read_tape
 
 
 @pytest.fixture
@@ -39,6 +42,8 @@ def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def recorded(open_shop: Shop, tmp_path: Path) -> Shop:
     """The shop that tests share, and a folder of a test's own with a recording in it."""
     shutil.copy(open_shop.folder / "a.tape", tmp_path)
+    kept = Path(".stumble") / "snapshots"
+    shutil.copytree(open_shop.folder / kept, tmp_path / kept)
     return replace(open_shop, folder=tmp_path)
 
 
@@ -48,7 +53,9 @@ DONE = "DONE: refund"
 def answers(tape: Path) -> list[tuple[int, bytes]]:
     """Status and body of each answer, in the order in which they were asked for."""
     return [
-        (x.response.status, x.response.body) for x in read(tape).exchanges if x.response is not None
+        (x.response.status, x.response.body)
+        for x in read_tape(tape).exchanges
+        if x.response is not None
     ]
 
 
@@ -60,7 +67,7 @@ def test_a_run_is_recorded_whole_and_replays_byte_for_byte_without_the_network(
     assert said.out.startswith("DONE")
     assert world.passed()
     logged = world.asked()
-    tape = read(world.folder / "a.tape")
+    tape = read_tape(world.folder / "a.tape")
     models = [x for x in tape.exchanges if "model.practice" in x.request.url]
     assert len(models) == len(logged)
     assert f"{len(tape.exchanges)} exchanges ({len(models)} model" in said.err
@@ -82,7 +89,7 @@ def test_streams_are_recorded_chunk_by_chunk_and_replay_the_same(tmp_path: Path)
         assert world.record("a.tape", "practice/retries", "--stream").code == 0
         streams = [
             x.response.chunks
-            for x in read(tmp_path / "a.tape").exchanges
+            for x in read_tape(tmp_path / "a.tape").exchanges
             if x.response and len(x.response.chunks) > 3
         ]
         assert streams
@@ -90,7 +97,7 @@ def test_streams_are_recorded_chunk_by_chunk_and_replay_the_same(tmp_path: Path)
         result = json.loads(
             world.stumble("replay", "a.tape", "--json", "--", *agent).out.splitlines()[-1]
         )
-        replayed = read(Path(result["tape"])).exchanges
+        replayed = read_tape(Path(result["tape"])).exchanges
         assert [
             [chunk.data for chunk in x.response.chunks]
             for x in replayed
@@ -244,7 +251,7 @@ def test_a_sham_fork_is_a_clean_one(recorded: Shop) -> None:
     assert code == 0
     assert result["outcome"] == "masked"
     assert result["noticed"] is False
-    asked = [[x.forwarded.body for x in read(run).exchanges] for run in runs]
+    asked = [[x.forwarded.body for x in read_tape(run).exchanges] for run in runs]
     assert all(each == asked[0] for each in asked)
     assert all(answers(run) == answers(runs[0]) for run in runs)
 
@@ -271,7 +278,7 @@ def test_the_same_seed_makes_the_same_lie(recorded: Shop) -> None:
     lies = []
     for seed in ("7", "7", "8"):
         _, result = fork(recorded, *strike, seed)
-        lies.append(read(Path(str(result["tape"]))).injections[0].mutated)
+        lies.append(read_tape(Path(str(result["tape"]))).injections[0].mutated)
     assert lies[0] == lies[1] != lies[2]
 
 
@@ -356,7 +363,7 @@ def test_a_signal_ends_the_agent_and_keeps_what_was_seen(
     running.communicate(timeout=20)
 
     assert running.returncode == code
-    tape = read(world.folder / "x.tape")
+    tape = read_tape(world.folder / "x.tape")
     assert len(tape.exchanges) == 1
     assert tape.ending is not None
     assert not _left(name)
@@ -382,7 +389,7 @@ def _left(words: str) -> list[str]:
 
 def _whole(answer: Response) -> bool:
     """True if all bytes came; the agent goes on with them before the end was noted."""
-    return len(answer.body) == int(header(answer.headers, "content-length") or -1)
+    return len(answer.body) == int(find_header(answer.headers, "content-length") or -1)
 
 
 def test_killed_while_recording_every_answer_the_agent_had_is_on_the_tape(tmp_path: Path) -> None:
@@ -411,7 +418,7 @@ def test_killed_while_recording_every_answer_the_agent_had_is_on_the_tape(tmp_pa
             rest, _ = running.communicate(timeout=20)
             had = int(rest.split()[-1]) if rest.split() else 0
 
-            tape = read(tmp_path / name)
+            tape = read_tape(tmp_path / name)
             whole = [x for x in tape.exchanges if x.response is not None and _whole(x.response)]
             assert len(whole) >= had + 1
     assert not _left(mark)
@@ -438,7 +445,7 @@ def test_an_agent_that_does_less_than_it_did_has_left_the_recording(recorded: Sh
 
 
 def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
-    command = [sys.executable, "-m", "stumble", "fork", "a.tape", "--fault", "digit"]
+    command = [sys.executable, "-m", "stumble", "fork", "a.tape", "--in-place", "--fault", "digit"]
     name = unique_name()
     slow = [sys.executable, "-c", f"import time; open('up', 'w').close(); time.sleep(61)  # {name}"]
     running = subprocess.Popen(
@@ -483,7 +490,7 @@ def test_a_world_that_cannot_be_had_is_one_line(
 
 
 def test_a_tape_goes_nowhere_it_cannot_go(recorded: Shop) -> None:
-    for path, says in (("no/such/a.tape", "there is no folder"), ("a.tape", "is there already")):
+    for path, says in (("no/such/a.tape", "does not exist"), ("a.tape", "exists already")):
         said = recorded.stumble("record", "-o", path, "--", "true")
         assert (said.code, says in said.err) == (2, True)
 

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from replay.rules import bind
-from tests.shop import Said, Shop, shop
+from replay.matching.rules import parse_match_rule
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+    shop,
+)
+from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.model import Trajectory
-from traces.tape import Writer, read
-from traces.volatile import VERSION
+from traces.tape import TapeWriter, read_tape
 
 AGENT = """
 import json, os, sys, urllib.request, uuid
@@ -62,15 +66,15 @@ def test_an_id_of_the_run_diverges_until_a_rule_lets_it_pass(agent) -> None:
 def test_what_was_said_when_it_was_recorded_holds_in_every_replay(agent, told: str) -> None:
     file = scenario(agent, f'[match]\nrules = ["{RULE}"]\n')
     assert record(agent, *(("--scenario", file) if told == "file" else ("--match", RULE))).code == 0
-    trajectory = read(agent[0].folder / "a.tape").trajectory
-    assert (trajectory.rules, trajectory.volatile) == ((RULE,), VERSION)
+    trajectory = read_tape(agent[0].folder / "a.tape").trajectory
+    assert (trajectory.rules, trajectory.volatile) == ((RULE,), VOLATILE_VERSION)
     assert trajectory.scenario == ("polite" if told == "file" else None)
 
     said = agent[0].stumble("replay", "a.tape", "--json")
 
     assert said.code == 0
     again = Path(said.json["tape"])
-    assert read(again).trajectory.rules == (RULE,)
+    assert read_tape(again).trajectory.rules == (RULE,)
     assert agent[0].stumble("replay", str(again)).code == 0, "a replay is a recording as well"
 
 
@@ -102,7 +106,7 @@ def test_a_rule_that_is_none_is_told_before_anything_starts(
 
 def test_a_rule_of_a_newer_version_on_a_tape_is_said(tmp_path: Path) -> None:
     run = Trajectory(id="r", recorded_at=0.0, rules=("guess:body.x",), command=("true",))
-    Writer(tmp_path / "new.tape", run).close()
+    TapeWriter(tmp_path / "new.tape", run).close()
     said = alone(tmp_path).stumble("replay", "new.tape")
     assert said.code == 2
     assert "new.tape: a rule of its recording: 'guess:body.x': no class 'guess'" in said.err
@@ -110,6 +114,6 @@ def test_a_rule_of_a_newer_version_on_a_tape_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["ignore:body.a.*.b", "map:path./v1/*/x", "exact:body.m"])
 def test_a_rule_reads_as_it_was_written(text: str) -> None:
-    rule = bind(text)
+    rule = parse_match_rule(text)
     assert str(rule) == text
-    assert replace(bind(str(rule))) == rule
+    assert replace(parse_match_rule(str(rule))) == rule

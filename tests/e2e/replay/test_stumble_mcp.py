@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import shop
+from tests.support.practice_shop import shop
+from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects import mcp
-from traces.model import header
-from traces.story import tell
-from traces.tape import read
+from traces.model import find_header
+from traces.tape import read_tape
 
 VERSIONS = ("2026-07-28", "2025-11-25")
 
 
 def methods(tape: Path) -> list[str]:
-    said = (mcp.message(x.request) for x in read(tape).exchanges)
+    said = (mcp.read_client_message(x.request) for x in read_tape(tape).exchanges)
     return [each.method for each in said if each is not None]
 
 
@@ -41,8 +41,10 @@ def test_a_run_over_mcp_is_told_and_replays_without_its_server(
         assert {(row["place"], row["join"], row["is_error"]) for row in rows} == {
             ("mcp", "map", False)
         }
-        told = tell(read(tmp_path / "a.tape"))
-        lanes = [told.placed[seq].lane for seq in told.placed if told.placed[seq].kind == "tool"]
+        told = derive_tape_steps(read_tape(tmp_path / "a.tape"))
+        lanes = [
+            told.contexts[seq].lane for seq in told.contexts if told.contexts[seq].kind == "tool"
+        ]
         assert (lanes.count(0), lanes.count(None)) == (11, len(asked) - 11)
         shown = world.stumble("show", "a.tape", "--exchanges").out
         assert "tools/call issue_refund" in shown
@@ -60,11 +62,11 @@ def test_an_old_session_may_be_answered_in_json_too(tmp_path: Path) -> None:
     with shop(tmp_path, mcp=("--json",)) as world:
         more = ("--tools", "mcp", "--mcp-version", "2025-11-25")
         assert world.record("a.tape", "practice/retries", *more).code == 0
-        for exchange in read(tmp_path / "a.tape").exchanges:
-            message = mcp.message(exchange.request)
+        for exchange in read_tape(tmp_path / "a.tape").exchanges:
+            message = mcp.read_client_message(exchange.request)
             if message is not None and message.role != "aside":
                 assert exchange.response is not None
-                assert header(exchange.response.headers, "content-type") == "application/json"
+                assert find_header(exchange.response.headers, "content-type") == "application/json"
         for name in ("mcp", "model"):
             world.stop(name)
         assert world.stumble("replay", "a.tape").code == 0

@@ -10,9 +10,13 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stumble import probe
-from tests.shop import Said, Shop, shop
-from tests.support.examples import examples
+from stumble.llm import next_step_probe
+from tests.support.example_counts import examples
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+    shop,
+)
 
 ACTIONS = st.lists(st.sampled_from("abc"), min_size=2, max_size=4)
 type Codes = numpy.typing.NDArray[numpy.int_]
@@ -63,7 +67,7 @@ def test_a_model_that_looks_at_nothing_does_the_same_with_a_sham(open_shop: Shop
         (("--fault", "digit", "--model", "openai/x", "--max-cost", "1"), 2, "no price is known"),
         (("--fault", "digit:field=nope", "--model", "openai/x"), 2, "digit cannot bend it"),
         (("--fault", "digit", "--where", "tool=nope", "--model", "x"), 2, "no call of tool 'nope'"),
-        (("--fault", "digit", "--at", "http", "--model", "x"), 2, "model request only"),
+        (("--fault", "digit", "--at", "http", "--model", "x"), 2, "model requests only"),
     ],
 )
 def test_what_cannot_be_asked_is_one_clear_line(
@@ -79,23 +83,25 @@ def test_what_cannot_be_asked_is_one_clear_line(
 @given(ACTIONS, ACTIONS)
 def test_the_p_value_is_that_of_scipy(clean: list[str], faulted: list[str]) -> None:
     def statistic(x: Codes, y: Codes) -> float:
-        return probe.distance([str(v) for v in x], [str(v) for v in y])
+        return next_step_probe.measure_action_distance([str(v) for v in x], [str(v) for v in y])
 
     data = [numpy.array(["abc".index(action) for action in group]) for group in (clean, faulted)]
     oracle = scipy.stats.permutation_test(
         data, statistic, vectorized=False, alternative="greater", n_resamples=numpy.inf
     )
-    assert probe.p_value(clean, faulted) == pytest.approx(oracle.pvalue)
+    assert next_step_probe.compute_permutation_p_value(clean, faulted) == pytest.approx(
+        oracle.pvalue
+    )
 
 
 def test_many_answers_are_tested_by_a_draw_that_the_seed_decides() -> None:
     rng = Random(1)
     clean, faulted = rng.choices("ab", [9, 1], k=20), rng.choices("ab", [1, 9], k=20)
-    first = probe.p_value(clean, faulted, seed=3)
-    assert first == probe.p_value(clean, faulted, seed=3)
+    first = next_step_probe.compute_permutation_p_value(clean, faulted, seed=3)
+    assert first == next_step_probe.compute_permutation_p_value(clean, faulted, seed=3)
     assert first is not None
     assert 0 < first < 0.001
 
 
 def test_no_answer_is_no_p_value() -> None:
-    assert probe.p_value([], ["a"]) is None
+    assert next_step_probe.compute_permutation_p_value([], ["a"]) is None

@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import Said, Shop
-from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
-from traces.tape import Writer, read
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+)
+from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
+from traces.tape import TapeWriter, read_tape
 
 URL = "http://teller.test/ask"
 AGENT = '''
 """Asks what its arguments say; `leave` hears only the beginning, `loop` never ends."""
-import json, os, socket, sys, urllib.error, urllib.parse, urllib.request
+import json, os, signal, socket, sys, urllib.error, urllib.parse, urllib.request
 
+# Python drops a KeyboardInterrupt that it raises inside a destructor, as urllib's has one.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 URL = "http://teller.test/ask"
 
 
@@ -79,15 +84,17 @@ class Desk(Shop):
     def tape(self, *exchanges: Exchange, at: float = 0.0) -> Path:
         path = self.folder / "a.tape"
         run = Trajectory(id="r", recorded_at=at, command=self.command("a"))
-        with Writer(path, run) as tape:
+        with TapeWriter(path, run) as tape:
             for each in exchanges:
-                tape.exchange(each)
-            tape.ending(Ending(ended="final", exit_code=0, at=9.0))
+                tape.write_exchange(each)
+            tape.write_ending(RunEnding(ended="final", exit_code=0, at=9.0))
         return path
 
     def replay(self, *words: str, more: tuple[str, ...] = (), **env: str) -> Said:
         options = ("--budget", "60", *more)
-        return self.stumble("replay", "a.tape", *options, "--", *self.command(*words), env=env)
+        return self.stumble(
+            "replay", "a.tape", "--in-place", *options, "--", *self.command(*words), env=env
+        )
 
     def left(self) -> list[str]:
         """Programs of this folder that still run."""
@@ -139,7 +146,7 @@ def test_an_answer_that_the_tape_lost_is_refused_and_named(desk: Desk) -> None:
     path = desk.tape(exchange(0, "a", b"x" * 40), exchange(1, "b"))
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"x" * 40, b"x" * 39 + b"y"))
-    assert read(path).damage
+    assert read_tape(path).damage
     said = desk.replay("a", "b")
     assert said.code == 3
     assert said.out.split() == ["422", "200"]
@@ -151,7 +158,7 @@ def test_an_answer_that_the_tape_lost_is_refused_and_named(desk: Desk) -> None:
 def test_an_answer_that_never_ended_is_refused_and_named(desk: Desk) -> None:
     path, cut = desk.folder / "a.tape", exchange(0, "a")
     run = Trajectory(id="r", recorded_at=0.0)
-    with Writer(path, run) as tape:
+    with TapeWriter(path, run) as tape:
         tape.request(cut)
         tape.head(cut)
     said = desk.replay("a")
@@ -168,7 +175,7 @@ def test_a_secret_of_another_user_finds_what_was_recorded(desk: Desk) -> None:
     assert said.code == 0, said.err
     assert said.out.split() == ["200", "200"]
     for tape in (desk.folder / ".stumble").rglob("*.tape"):
-        assert all(yours.encode() not in x.request.body for x in read(tape).exchanges)
+        assert all(yours.encode() not in x.request.body for x in read_tape(tape).exchanges)
 
 
 def test_an_agent_that_never_ends_is_ended_and_told_of_in_a_few_lines(desk: Desk) -> None:
@@ -199,7 +206,7 @@ def test_two_copies_of_an_agent_do_not_both_follow_the_recording(
     desk.tape(exchange(0, "a"), exchange(1, "b"))
     one = " ".join(desk.command("a", "b"))
     both = f"{one} & {one}; wait" if together else f"{one}; {one}"
-    said = desk.stumble("replay", "a.tape", "--budget", "60", "--", "sh", "-c", both)
+    said = desk.stumble("replay", "a.tape", "--in-place", "--budget", "60", "--", "sh", "-c", both)
     assert said.code == 3
     assert sorted(said.out.split()) == ["200", "200", "422", "422"]
     assert "it was asked more often than the recording holds" in said.err
@@ -237,7 +244,7 @@ def test_a_date_in_what_is_asked_is_shown_with_the_rule_for_it(desk: Desk) -> No
 
 def test_ctrl_c_ends_the_agent_and_every_replay_after_it(desk: Desk) -> None:
     desk.tape(exchange(0, '{"number": -1}'))
-    words = ("replay", "a.tape", "--times", "5", "--", *desk.command("loop=x"))
+    words = ("replay", "a.tape", "--in-place", "--times", "5", "--", *desk.command("loop=x"))
     running = subprocess.Popen(
         [sys.executable, "-m", "stumble", *words],
         cwd=desk.folder,

@@ -13,9 +13,9 @@ from urllib.parse import quote_from_bytes
 
 import pytest
 
-from recorder.cage import lacks
-from stumble.leaks import copies, texts
-from tests.on_stage import eventually
+from recorder.agent.isolation import find_missing_capabilities
+from stumble.selftest.leak_scan import count_secret_copies, read_file_texts
+from tests.support.servers.replay_server_thread import eventually
 
 type Said = subprocess.CompletedProcess[str]
 
@@ -30,7 +30,7 @@ FIGURES = {
     "sham changes nothing": r"0 of \d{2,} exchanges changed, \d+ of them live model requests",
     "isolation": r"1 request past the proxy, 0 got through, 1 seen",
 }
-ALONE = lacks().alone is None
+ALONE = find_missing_capabilities().alone is None
 if not ALONE:
     FIGURES["isolation"] = r"not isolated: .+"
 
@@ -74,15 +74,17 @@ def test_a_secret_is_found_in_any_spelling(shift: int) -> None:
     secret = "a/b+c%d-e_f=g\u00e9h"
     before = b"x" * shift
     for spell in (bytes, b64encode, lambda data: quote_from_bytes(data, safe="").encode()):
-        assert copies(secret, [spell(before + secret.encode() + b"yy")]) == 1
-    assert copies(secret, [secret[1:].encode()]) == 0
+        assert count_secret_copies(secret, [spell(before + secret.encode() + b"yy")]) == 1
+    assert count_secret_copies(secret, [secret[1:].encode()]) == 0
 
 
 def test_what_a_tape_says_is_read_though_it_is_packed(kept: Path) -> None:
     words = "the token is "
     tapes = list((kept / "store" / "tapes").glob("*.tape"))
-    unpacked = [list(texts(tape))[1:] for tape in tapes]  # the first is the file as it lies there
-    assert sum(copies(words, said) > 0 for said in unpacked) == 2
+    unpacked = [
+        list(read_file_texts(tape))[1:] for tape in tapes
+    ]  # the first is the file as it lies there
+    assert sum(count_secret_copies(words, said) > 0 for said in unpacked) == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

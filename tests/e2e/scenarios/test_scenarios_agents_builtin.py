@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from scenarios.agents import builtin
-from scenarios.agents.hands import Hands
-from scenarios.practice.shell import SHELL_TASKS, verify
-from tests.shop import Said, shop
+from scenarios.agents.tools import AgentTools
+from scenarios.practice.tasks.shell import SHELL_TASKS, verify_shell_task
+from tests.support.practice_shop import (
+    Said,
+    shop,
+)
 
 TASK = SHELL_TASKS["shell-sum"]
 pytestmark = pytest.mark.timeout(180)
@@ -114,7 +117,7 @@ def test_a_task_is_done_recorded_and_replayed_strictly(tmp_path: Path) -> None:
         env = {"OPENAI_BASE_URL": "http://model.practice/v1"}
         done = world.stumble("record", "-o", tape, *world.host_options(), "--", *words, env=env)
         assert (done.code, done.out) == (0, "DONE: the total is 155534 and the report holds it.\n")
-        assert verify(folder, TASK).passed
+        assert verify_shell_task(folder, TASK).passed
         world.stop("model")
         again = world.stumble("replay", tape, env=env)
         assert (again.code, again.out) == (0, done.out), again.err
@@ -145,12 +148,12 @@ def test_a_call_that_was_lost_with_its_agent_is_answered(agent: Program, tmp_pat
         {"role": "assistant", "content": None, "tool_calls": [call]},
     ]
     lines = [json.dumps(message) + "\n" for message in kept]
-    (tmp_path / builtin.KEPT).write_text("".join([*lines, '{"role": "to']))
+    (tmp_path / builtin.CONVERSATION_FILE).write_text("".join([*lines, '{"role": "to']))
     with model((200, said("done"))) as (url, asked):
         assert agent(url, tmp_path, "--continue", task="two").out == "done\n"
     told = asked[0]["messages"]
     assert [message["role"] for message in told] == ["user", "assistant", "tool", "user"]
-    assert told[2]["content"] == builtin.LOST
+    assert told[2]["content"] == builtin.LOST_RESULT
 
 
 @pytest.mark.parametrize(
@@ -221,20 +224,22 @@ def test_no_model_and_no_task_are_wrong_command_lines(
 
 
 def test_hands_end_what_takes_too_long_and_cut_what_is_too_much(tmp_path: Path) -> None:
-    hands = Hands(tmp_path, patience=1.0)
-    slow = json.loads(hands.do("bash", '{"command": "echo a; sleep 60 & sleep 60"}'))
+    hands = AgentTools(tmp_path, patience=1.0)
+    slow = json.loads(hands.run_tool("bash", '{"command": "echo a; sleep 60 & sleep 60"}'))
     assert slow == {"returncode": None, "output": "a\n\nended after 1 s"}
-    much = json.loads(Hands(tmp_path, patience=20.0).do("bash", '{"command": "yes | head -c 9M"}'))
+    much = json.loads(
+        AgentTools(tmp_path, patience=20.0).run_tool("bash", '{"command": "yes | head -c 9M"}')
+    )
     assert much["returncode"] == 0
     assert len(much["output"]) < 31_000
     assert "left out" in much["output"]
 
 
 def test_the_editor_creates_views_and_replaces_what_is_there_once(tmp_path: Path) -> None:
-    hands = Hands(tmp_path, patience=1.0)
+    hands = AgentTools(tmp_path, patience=1.0)
 
     def edit(command: str, **more: str) -> str:
-        return hands.do("edit", json.dumps({"command": command, "path": "a/b.txt", **more}))
+        return hands.run_tool("edit", json.dumps({"command": command, "path": "a/b.txt", **more}))
 
     assert edit("view").startswith("error: ")
     assert edit("create", text="one two two\n") == "wrote a/b.txt"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from recorder.cage import facade
+from recorder.agent.isolation import build_root_mount_prefix
 from scenarios.benchmarks import dockerfile, harbor
-from scenarios.benchmarks.stage import Stage
-from scenarios.benchmarks.trial import Trial
-from scenarios.file import find, read
-from scenarios.table import ScenarioError
+from scenarios.benchmarks.harbor_workspace import HarborWorkspace
+from scenarios.benchmarks.protocol import BenchmarkEnvironment
+from scenarios.scenario import find_scenario, read_scenario
+from scenarios.toml_reader import ScenarioError
 from scenarios.world import Verdict
 
 TASK = Path(__file__).parents[2] / "data" / "harbor" / "stock-count"
@@ -36,7 +36,7 @@ def replaced(path: Path, was: str, becomes: str) -> None:
 
 
 def test_a_folder_is_read_into_a_scenario() -> None:
-    found = read(find(str(TASK)))
+    found = read_scenario(find_scenario(str(TASK)))
     assert (found.name, found.task, found.budget) == ("stock-count", "practice/stock-count", 60.0)
     assert found.faults == ()
     task = found.benchmark
@@ -45,8 +45,8 @@ def test_a_folder_is_read_into_a_scenario() -> None:
     assert str(task.image.workdir) == "/app"
     assert task.env == {"LANG": "C.UTF-8", "TZ": "UTC"}
     assert task.limit == 20.0
-    assert "programs are this machine's, not those of debian:stable-slim" in task.weaker[0]
-    assert task.weaker[1:] == ("no limit is kept of cpus",)
+    assert "programs are this machine's, not those of debian:stable-slim" in task.limitations[0]
+    assert task.limitations[1:] == ("no limit is kept of cpus",)
 
 
 def test_a_scenario_file_names_a_task_and_adds_what_goes_wrong(tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ def test_a_scenario_file_names_a_task_and_adds_what_goes_wrong(tmp_path: Path) -
     path.write_text(
         f"title = 'Half of a list'\nbenchmark = '{TASK}'\n[[faults]]\nfault = 'truncate'\n"
     )
-    found = read(path)
+    found = read_scenario(path)
     assert (found.title, found.task, found.budget) == ("Half of a list", "practice/stock-count", 60)
     assert found.benchmark is not None
     assert found.faults == ({"fault": "truncate"},)
     path.write_text(f"benchmark = '{TASK}'\n[world]\nreset = 'true'\n")
     with pytest.raises(ScenarioError, match=r"half.toml: world: a benchmark brings its own world"):
-        read(path)
+        read_scenario(path)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_settings_that_are_unknown_or_cannot_be_had_are_named(
 ) -> None:
     replaced(mine / "task.toml", was, becomes)
     with pytest.raises(ScenarioError) as error:
-        harbor.read(mine)
+        harbor.read_harbor_task(mine)
     assert says in str(error.value)
 
 
@@ -101,26 +101,26 @@ def test_settings_that_are_unknown_or_cannot_be_had_are_named(
 def test_a_file_that_is_missing_is_named(mine: Path, name: str) -> None:
     (mine / name).unlink()
     with pytest.raises(ScenarioError, match=f"{name}: is missing"):
-        harbor.read(mine)
+        harbor.read_harbor_task(mine)
 
 
 def test_what_lies_beside_and_needs_a_container_is_named(mine: Path) -> None:
     written(mine / "environment" / "docker-compose.yaml", "services: {}\n")
     with pytest.raises(ScenarioError, match="docker-compose.yaml: needs a container"):
-        harbor.read(mine)
+        harbor.read_harbor_task(mine)
 
 
 def test_the_older_form_is_told_what_to_do(tmp_path: Path) -> None:
     written(tmp_path / "old" / "task.yaml", "instruction: x\n")
     with pytest.raises(ScenarioError, match="Terminal-Bench 1; `harbor tasks migrate`"):
-        read(find(str(tmp_path / "old")))
+        read_scenario(find_scenario(str(tmp_path / "old")))
 
 
 def test_a_folder_without_a_task_is_none(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"it holds no task: there is no task.toml"):
-        read(find(str(tmp_path)))
+        read_scenario(find_scenario(str(tmp_path)))
     with pytest.raises(LookupError, match="none: there is no such file or folder"):
-        find(str(tmp_path / "none"))
+        find_scenario(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_folder_without_a_task_is_none(tmp_path: Path) -> None:
 def test_tests_that_install_are_refused_and_not_failed(mine: Path, line: str, says: str) -> None:
     written(mine / "tests" / "test.sh", f"#!/bin/bash\n# apt-get is only named here\n{line}\n")
     with pytest.raises(ScenarioError) as error:
-        harbor.read(mine)
+        harbor.read_harbor_task(mine)
     assert f"tests/test.sh: line 3: {says}" in str(error.value)
 
 
@@ -168,7 +168,7 @@ def test_a_dockerfile_is_had_whole_or_refused_by_line(tmp_path: Path, text: str,
     written(tmp_path / "a.txt", "a")
     written(tmp_path / "Dockerfile", text)
     with pytest.raises(ScenarioError) as error:
-        dockerfile.read(tmp_path / "Dockerfile")
+        dockerfile.read_dockerfile(tmp_path / "Dockerfile")
     assert says in str(error.value)
 
 
@@ -182,8 +182,8 @@ def test_files_are_copied_as_docker_does(tmp_path: Path) -> None:
         'COPY folder .\nCOPY ["folder", "/app/kept"]\nENV OLD form of it\nENV A=1 B="2 3"\n'
         "EXPOSE 80\nLABEL a=b\n",
     )
-    image = dockerfile.read(context / "Dockerfile")
-    image.lay_out(root)
+    image = dockerfile.read_dockerfile(context / "Dockerfile")
+    image.copy_files(root)
     assert {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()} == {
         "app/src/renamed.txt",
         "data/a.txt",
@@ -193,16 +193,19 @@ def test_files_are_copied_as_docker_does(tmp_path: Path) -> None:
         "app/kept/c.txt",
         "app/kept/deep/d.txt",
     }
-    assert image.tops == ("/app", "/data")
+    assert image.top_folders == ("/app", "/data")
     assert image.env == {"OLD": "form of it", "A": "1", "B": "2 3"}
-    assert dockerfile.read(context / "Dockerfile", "/other").workdir.parts == ("/", "other")
+    assert dockerfile.read_dockerfile(context / "Dockerfile", "/other").workdir.parts == (
+        "/",
+        "other",
+    )
 
 
 def judged(
     task: harbor.HarborTask, folder: Path, work: Callable[[Path], object] = lambda app: None
 ) -> Verdict:
     """The verdict on a fresh workspace in which some work was done."""
-    trial = Trial(task=task, folder=folder, facade=facade)
+    trial = HarborWorkspace(task=task, folder=folder, facade=build_root_mount_prefix)
 
     async def run() -> Verdict:
         await trial.reset()
@@ -214,7 +217,7 @@ def judged(
 
 def test_the_tests_of_a_task_judge_a_copy_of_what_was_done(mine: Path, tmp_path: Path) -> None:
     replaced(mine / "tests" / "test.sh", "#!/bin/bash", "#!/bin/bash\ntouch /app/tested")
-    task, folder = harbor.read(mine), tmp_path / "stage"
+    task, folder = harbor.read_harbor_task(mine), tmp_path / "stage"
     folder.mkdir()
     assert judged(task, folder) == Verdict(False, "reward 0")
     right = judged(task, folder, lambda app: (app / "stock.txt").write_text("stock 233511\n"))
@@ -258,7 +261,7 @@ def test_only_a_reward_that_was_written_is_a_verdict(
     replaced(mine / "task.toml", "timeout_sec = 20.0", "timeout_sec = 3")
     folder = tmp_path / "stage"
     folder.mkdir()
-    verdict = judged(harbor.read(mine), folder)
+    verdict = judged(harbor.read_harbor_task(mine), folder)
     assert (verdict.passed, says in verdict.detail) == (passed, True), verdict.detail
 
 
@@ -267,31 +270,35 @@ def test_an_agent_cannot_leave_a_reward_behind(mine: Path, tmp_path: Path) -> No
     folder = tmp_path / "stage"
     folder.mkdir()
     logs = folder / "root" / "logs" / "verifier"
-    verdict = judged(harbor.read(mine), folder, lambda _: written(logs / "reward.txt", "1\n"))
+    verdict = judged(
+        harbor.read_harbor_task(mine), folder, lambda _: written(logs / "reward.txt", "1\n")
+    )
     assert verdict.passed is None
 
 
-def staged(task: harbor.HarborTask, folder: Path) -> Stage:
+def staged(task: harbor.HarborTask, folder: Path) -> BenchmarkEnvironment:
     folder.mkdir()
 
-    async def run() -> Stage:
-        async with task.staged(folder, facade) as stage:
+    async def run() -> BenchmarkEnvironment:
+        async with task.set_up(folder, build_root_mount_prefix) as stage:
             return stage
 
     return asyncio.run(run())
 
 
 def test_a_task_is_staged_once_its_own_solution_passes(mine: Path, tmp_path: Path) -> None:
-    stage = staged(harbor.read(mine), tmp_path / "right")
+    stage = staged(harbor.read_harbor_task(mine), tmp_path / "right")
     assert stage.env == {"LANG": "C.UTF-8", "TZ": "UTC", "PWD": "/app"}
     written(mine / "solution" / "solve.sh", "echo stock 1 > stock.txt\n")
     with pytest.raises(ChildProcessError, match="its own solution does not pass here, .*reward 0"):
-        staged(harbor.read(mine), tmp_path / "wrong")
+        staged(harbor.read_harbor_task(mine), tmp_path / "wrong")
     written(mine / "solution" / "solve.sh", "no-such-program-at-all\n")
     with pytest.raises(ChildProcessError, match=r"solve.sh ended with 127: .*no-such-program"):
-        staged(harbor.read(mine), tmp_path / "broken")
+        staged(harbor.read_harbor_task(mine), tmp_path / "broken")
     (mine / "solution" / "solve.sh").unlink()
-    task = harbor.read(mine)
-    assert task.weaker[-1] == "without solution/solve.sh nothing proves that its tests work here"
+    task = harbor.read_harbor_task(mine)
+    assert (
+        task.limitations[-1] == "without solution/solve.sh nothing proves that its tests work here"
+    )
     assert staged(task, tmp_path / "unproved").cwd == tmp_path / "unproved" / "root" / "app"
     assert list((tmp_path / "unproved").iterdir()) == []

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.sandbox.limited import WALLS, Ended, Limits, run
+from sandbox.limited_process import WALLS, LimitedResult, ProcessLimits, run_limited
 
-POWERLESS = str(Path(__file__).parents[2] / "no_namespaces.py")
-LITTLE = Limits(cpu=1, file=1 << 20, disk=4 << 20, processes=16, output=1 << 16, wall=30)
+POWERLESS = str(Path(__file__).parents[2] / "support" / "without_namespaces.py")
+LITTLE = ProcessLimits(cpu=1, file=1 << 20, disk=4 << 20, processes=16, output=1 << 16, wall=30)
 
 NAME = "/proc/sys/kernel/hostname"
 RINGS = """
@@ -35,7 +35,7 @@ while True:
 """
 """Three that work, and one that lets a process go without a parent every few milliseconds."""
 
-type Runs = Callable[..., Ended]
+type Runs = Callable[..., LimitedResult]
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def limited(tmp_path: Path) -> Runs:
         (tmp_path / name).mkdir()
     (tmp_path / "gold" / "gold").write_text("secret")
 
-    def runs(text: str, *, limits: Limits = LITTLE, **options: str) -> Ended:
-        return run(
+    def runs(text: str, *, limits: ProcessLimits = LITTLE, **options: str) -> LimitedResult:
+        return run_limited(
             [sys.executable, "-c", text],
             cwd=tmp_path / "here",
             scratch=tmp_path / "scratch",
@@ -88,7 +88,7 @@ def test_a_program_hands_back_what_it_made_and_has_our_word_only(limited: Runs) 
     ],
 )
 def test_what_uses_up_something_is_stopped_by_it(limited: Runs, text: str, beyond: str) -> None:
-    limits = LITTLE if beyond != "wall" else Limits(wall=0.5)
+    limits = LITTLE if beyond != "wall" else ProcessLimits(wall=0.5)
     ended = limited(text, limits=limits)
     assert ended.beyond == beyond
     assert ended.code != 0
@@ -154,7 +154,7 @@ def test_it_is_never_root_whatever_lies_in_its_folders(tmp_path: Path) -> None:
         os.close(here)
         here = inner
     os.close(here)
-    ended = run(
+    ended = run_limited(
         [sys.executable, "-c", f"import os; print(os.getuid() == 0); open({NAME!r}, 'w')"],
         cwd=tmp_path / "copy",
         scratch=tmp_path / "scratch",
@@ -207,9 +207,9 @@ def test_what_it_leaves_behind_ends_with_it(limited: Runs) -> None:
 
 def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
-    ended = run(["/no/such"], cwd=tmp_path, scratch=tmp_path / "scratch", env={})
+    ended = run_limited(["/no/such"], cwd=tmp_path, scratch=tmp_path / "scratch", env={})
     assert (ended.code, ended.unstarted) == (126, "No such file or directory")
-    ended = run(["true"], cwd=tmp_path / "gone", scratch=tmp_path / "scratch", env={})
+    ended = run_limited(["true"], cwd=tmp_path / "gone", scratch=tmp_path / "scratch", env={})
     assert (ended.code, ended.unstarted) == (126, "No such file or directory")
 
 
@@ -220,7 +220,7 @@ def test_folders_that_it_may_write_to_are_kept(tmp_path: Path) -> None:
         ("open('made', 'w').write('x')", None),
         ("for n in range(9): open(f'{n}', 'wb').write(bytes(1 << 20)); time.sleep(0.1)", "disk"),
     ):
-        ended = run(
+        ended = run_limited(
             [sys.executable, "-c", f"import time\n{text}"],
             cwd=tmp_path / "copy",
             scratch=tmp_path / "scratch",
@@ -235,11 +235,11 @@ def test_folders_that_it_may_write_to_are_kept(tmp_path: Path) -> None:
 WITHOUT = """
 import sys
 from pathlib import Path
-from scenarios.sandbox.limited import Limits, run
+from sandbox.limited_process import ProcessLimits, run_limited
 here = Path(sys.argv[1])
 for text in sys.argv[2:]:
-    limits = Limits(cpu=1, file=1 << 20, disk=4 << 20, processes=16, wall=30)
-    ended = run([sys.executable, "-c", text], cwd=here, scratch=here / "scratch",
+    limits = ProcessLimits(cpu=1, file=1 << 20, disk=4 << 20, processes=16, wall=30)
+    ended = run_limited([sys.executable, "-c", text], cwd=here, scratch=here / "scratch",
                 env={"PATH": "/usr/bin:/bin"}, limits=limits, left="out")
     print(ended.beyond, ended.walls, ended.left)
 """

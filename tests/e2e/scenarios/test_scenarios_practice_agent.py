@@ -13,8 +13,13 @@ from pathlib import Path
 import pytest
 
 from scenarios.practice import world
-from scenarios.practice.tasks import TASKS
-from tests.practice import ROOT, Place, place, program
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from tests.support.agents.practice_agents import (
+    ROOT,
+    Place,
+    place,
+    program,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,26 +70,26 @@ def practice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with program("agent", "--warm") as process:
+    with program("agents.openai_agent", "--warm") as process:
         yield Warm(process, tmp_path_factory.mktemp("warm"))
 
 
 def cold(*arguments: str, env: dict[str, str]) -> Ran:
-    command = (sys.executable, "-m", "scenarios.practice.agent", *arguments)
+    command = (sys.executable, "-m", "scenarios.practice.agents.openai_agent", *arguments)
     ran = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
     return Ran(exit=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ORDER_TASKS)
 @pytest.mark.parametrize("skill", ["naive", "retries", "verifies"])
 def test_every_task_is_done_by_every_skill(
     practice: Place, warm: Warm, task: str, skill: str
 ) -> None:
-    world.reset(practice.shop, TASKS[task])
+    world.reset_order_book(practice.shop, ORDER_TASKS[task])
     ran = warm.run(task, "--model", f"practice/{skill}", env=practice.env)
     assert (ran.exit, ran.err) == (0, "")
     assert ran.out.startswith("DONE: ")
-    verdict = world.verify(practice.shop, TASKS[task])
+    verdict = world.verify_order_book(practice.shop, ORDER_TASKS[task])
     assert verdict.passed is True, verdict.detail
 
 
@@ -92,9 +97,9 @@ def test_every_task_is_done_by_every_skill(
 def test_a_warm_run_is_a_cold_run(practice: Place, warm: Warm, extra: tuple[str, ...]) -> None:
     arguments = ("price-2", "--model", "practice/verifies", *extra)
     before = len(practice.log.read_text().splitlines())
-    world.reset(practice.shop, TASKS["price-2"])
+    world.reset_order_book(practice.shop, ORDER_TASKS["price-2"])
     one = cold(*arguments, env=practice.env)
-    world.reset(practice.shop, TASKS["price-2"])
+    world.reset_order_book(practice.shop, ORDER_TASKS["price-2"])
     two = warm.run(*arguments, env=practice.env)
     assert one == two
     lines = [json.loads(line) for line in practice.log.read_text().splitlines()[before:]]
@@ -106,13 +111,13 @@ def test_a_warm_run_is_a_cold_run(practice: Place, warm: Warm, extra: tuple[str,
 def test_local_tools_do_the_same_without_a_server(
     practice: Place, warm: Warm, tmp_path: Path
 ) -> None:
-    shop, task = tmp_path / "local.db", TASKS["reorder-3"]
-    world.setup(shop, task)
+    shop, task = tmp_path / "local.db", ORDER_TASKS["reorder-3"]
+    world.set_up_order_book(shop, task)
     nowhere = practice.env | {"TOOLS_URL": "http://127.0.0.1:9"}
     local = ("--tools", "local", "--db", str(shop))
     ran = warm.run(task.id, "--model", "practice/verifies", *local, env=nowhere)
     assert ran.exit == 0
-    assert world.verify(shop, task).passed is True
+    assert world.verify_order_book(shop, task).passed is True
     missing = warm.run(task.id, "--tools", "local", env=nowhere)
     assert missing.exit == 2
     assert "local tools need --db" in missing.err
@@ -150,12 +155,12 @@ def test_a_warm_run_has_the_environment_it_was_given_and_no_other(warm: Warm) ->
     def longest(env: dict[str, str]) -> int:
         return max(map(len, warm.run("--help", env=env).out.splitlines()))
 
-    assert longest({"COLUMNS": "80"}) < 80 < longest({"COLUMNS": "200"})
+    assert longest({"COLUMNS": "100"}) < 100 < longest({"COLUMNS": "200"})
     assert longest({}) == longest({"COLUMNS": "80"})
 
 
 def test_several_warm_runs_at_once_and_the_end_of_one(practice: Place, warm: Warm) -> None:
-    world.reset(practice.shop, TASKS["refund-1"])
+    world.reset_order_book(practice.shop, ORDER_TASKS["refund-1"])
     with socket.create_server(("127.0.0.1", 0)) as silent:
         hung = practice.env | {"TOOLS_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
         stuck = warm.ask("refund-1", env=hung)
@@ -168,7 +173,10 @@ def test_several_warm_runs_at_once_and_the_end_of_one(practice: Place, warm: War
 
 @pytest.mark.parametrize("told", ["end of stdin", "SIGTERM"])
 def test_the_end_of_a_warm_agent_ends_its_runs(practice: Place, tmp_path: Path, told: str) -> None:
-    with program("agent", "--warm") as process, socket.create_server(("127.0.0.1", 0)) as silent:
+    with (
+        program("agents.openai_agent", "--warm") as process,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+    ):
         silent.settimeout(30)
         warm = Warm(process, tmp_path)
         warm.ask(

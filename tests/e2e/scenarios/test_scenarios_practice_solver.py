@@ -12,19 +12,21 @@ from typing import Any
 import pytest
 
 from scenarios.agents import builtin
-from scenarios.agents.hands import OFFERED, Hands
-from scenarios.compiler import toolchain
-from scenarios.compiler.programs import samples
-from scenarios.compiler.starter import lay_out
-from scenarios.practice import model
-from scenarios.practice.schema import Row
-from tests.practice import asked
+from scenarios.agents.tools import BUILTIN_TOOLS, AgentTools
+from scenarios.pipeline.compiler import toolchain
+from scenarios.pipeline.compiler.program_cases import list_sample_cases
+from scenarios.pipeline.compiler.starter_workspace import create_starter_workspace
+from scenarios.practice import scripted_model
+from scenarios.practice.tools.json_schema import JsonRow
+from tests.support.agents.practice_agents import asked
 
 pytestmark = [
     pytest.mark.timeout(300),
-    pytest.mark.skipif(toolchain.missing() is not None, reason=str(toolchain.missing())),
+    pytest.mark.skipif(
+        toolchain.explain_missing_tools() is not None, reason=str(toolchain.explain_missing_tools())
+    ),
 ]
-ALL = len(samples())
+ALL = len(list_sample_cases())
 type Bend = Callable[[str, int, str], str]
 """A command, how often it was run so far, and its result -> what the model is told."""
 
@@ -35,7 +37,7 @@ def straight(command: str, nth: int, result: str) -> str:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    lay_out(tmp_path / "work", "python", bare=False)
+    create_starter_workspace(tmp_path / "work", "python", bare=False)
     return tmp_path / "work"
 
 
@@ -46,27 +48,27 @@ class Talk:
     workspace: Path
     name: str
     bend: Bend = straight
-    messages: list[Row] = field(default_factory=list)
+    messages: list[JsonRow] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
 
     def told(self, text: str) -> str:
         """The final answer to one more message."""
-        skill = model.skill(self.name)
+        skill = scripted_model.parse_model_skill(self.name)
         assert skill is not None
         self.messages.append({"role": "user", "content": text})
-        tools: Any = OFFERED
-        hands = Hands(self.workspace, patience=120.0)
+        tools: Any = BUILTIN_TOOLS
+        hands = AgentTools(self.workspace, patience=120.0)
         for _ in range(40):
-            answer, _ = model.next_answer(self.messages, tools, skill)
+            answer, _ = scripted_model.compute_next_answer(self.messages, tools, skill)
             self.messages.append(asked(answer.message, answer.calls))
             if not answer.calls:
                 return answer.message
             for call in answer.calls:
                 command = json.loads(call.arguments).get("command", "")
                 self.commands.append(command)
-                result = hands.do(call.name, call.arguments)
+                result = hands.run_tool(call.name, call.arguments)
                 result = self.bend(command, self.commands.count(command), result)
-                told: Row = {"role": "tool", "tool_call_id": call.id, "content": result}
+                told: JsonRow = {"role": "tool", "tool_call_id": call.id, "content": result}
                 self.messages.append(told)
         raise AssertionError("it does not come to an end")
 
@@ -145,13 +147,13 @@ def test_a_stage_that_is_skipped_and_one_that_is_left_as_it_was(workspace: Path)
     "name", ["solver:T9=good", "solver:T1=superb", "solver:context=many", "solver:hasty"]
 )
 def test_a_solver_that_asks_for_what_there_is_not_is_no_model(name: str) -> None:
-    assert model.skill(f"practice/{name}") is None
+    assert scripted_model.parse_model_skill(f"practice/{name}") is None
 
 
 @contextmanager
 def provider() -> Iterator[str]:
     """The model server as a program; gives its address."""
-    command = [sys.executable, "-m", "scenarios.practice.provider"]
+    command = [sys.executable, "-m", "scenarios.practice.model_server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
         try:
             assert running.stdout is not None

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from scenarios.benchmarks import tau
-from scenarios.benchmarks.toolset import TauWorld, Toolset, working
-from scenarios.file import find, read
-from scenarios.practice.as_mcp import listening
-from scenarios.table import ScenarioError
+from scenarios.benchmarks import tau2
+from scenarios.benchmarks.tau2_world import Tau2Tools, Tau2World, open_tau2_worker
+from scenarios.practice.mcp_server import serve_mcp_on_loopback
+from scenarios.scenario import find_scenario, read_scenario
+from scenarios.toml_reader import ScenarioError
 from scenarios.world import Verdict
 
 LENDING = Path(__file__).parents[2] / "data" / "tau" / "lending"
@@ -27,26 +27,26 @@ def mine(tmp_path: Path) -> Path:
     return Path(shutil.copytree(LENDING, tmp_path / "lending"))
 
 
-def edited(folder: Path, **criteria: object) -> tau.TauTask:
+def edited(folder: Path, **criteria: object) -> tau2.Tau2Task:
     """The first task, with other criteria."""
     path = folder / "tasks.json"
     said = json.loads(path.read_text())
     said[0]["evaluation_criteria"] |= criteria
     path.write_text(json.dumps(said))
-    return tau.read(folder, "settle-1")
+    return tau2.read_tau2_task(folder, "settle-1")
 
 
-def judged(task: tau.TauTask, calls: Calls, said: Sequence[str] = ()) -> Verdict:
+def judged(task: tau2.Tau2Task, calls: Calls, said: Sequence[str] = ()) -> Verdict:
     """The verdict once these calls were made on fresh data, and this was said."""
-    tools = Toolset(task)
+    tools = Tau2Tools(task)
 
     async def run() -> Verdict:
         try:
-            await tools.renew()
+            await tools.restart()
             for name, arguments in calls:
                 tools.called.append((name, arguments))
-                await tools.asked("call", name=name, arguments=arguments)
-            return await TauWorld(tools=tools).verify(said)
+                await tools.ask_worker("call", name=name, arguments=arguments)
+            return await Tau2World(tools=tools).verify(said)
         finally:
             await tools.close()
 
@@ -54,11 +54,11 @@ def judged(task: tau.TauTask, calls: Calls, said: Sequence[str] = ()) -> Verdict
 
 
 def test_a_task_of_a_domain_is_read_into_a_scenario() -> None:
-    found = read(find(f"{LENDING}#settle-1"))
+    found = read_scenario(find_scenario(f"{LENDING}#settle-1"))
     assert (found.name, found.task) == ("lending#settle-1", "settle-1")
     task = found.benchmark
-    assert isinstance(task, tau.TauTask)
-    assert (task.form, task.url, task.basis) == (
+    assert isinstance(task, tau2.Tau2Task)
+    assert (task.benchmark_format, task.url, task.basis) == (
         "tau2-bench",
         "http://tools.benchmark/mcp",
         ("DB", "COMMUNICATE"),
@@ -66,8 +66,8 @@ def test_a_task_of_a_domain_is_read_into_a_scenario() -> None:
     assert task.instruction.startswith("You work at the desk of a lending library.")
     assert "You want to settle what you owe for loan L-204.\n    Your loan is" in task.instruction
     assert [each.name for each in task.actions] == ["get_loan", "settle_fee"]
-    assert task.weaker[0].startswith("no user is simulated")
-    ticket = tau.read(LENDING, "settle-2")
+    assert task.limitations[0].startswith("no user is simulated")
+    ticket = tau2.read_tau2_task(LENDING, "settle-2")
     assert ticket.instruction.endswith("late by one more day: 1250.50 are open. Settle it.")
     assert ticket.data == {"loans": {"L-311": {"fee": 1250.5}}}
 
@@ -93,7 +93,7 @@ def test_tasks_that_cannot_be_had_are_named_by_key(
     assert was in text
     path.write_text(text.replace(was, becomes, 1) if was == "[\n" else text.replace(was, becomes))
     with pytest.raises(ScenarioError) as error:
-        tau.read(mine, "settle-2")
+        tau2.read_tau2_task(mine, "settle-2")
     assert says in str(error.value)
 
 
@@ -101,18 +101,18 @@ def test_tasks_that_cannot_be_had_are_named_by_key(
 def test_a_file_that_is_missing_is_named(mine: Path, name: str) -> None:
     (mine / name).unlink()
     with pytest.raises(ScenarioError, match=f"{name}: is missing"):
-        read(find(f"{mine}#settle-1"))
+        read_scenario(find_scenario(f"{mine}#settle-1"))
 
 
 def test_of_several_tasks_one_has_to_be_named() -> None:
     with pytest.raises(ScenarioError, match=r"as in DIR#ID; there is settle-1, settle-2"):
-        read(find(str(LENDING)))
+        read_scenario(find_scenario(str(LENDING)))
     with pytest.raises(ScenarioError, match=r"'setle-1'; did you mean settle-1\?"):
-        read(find(f"{LENDING}#setle-1"))
+        read_scenario(find_scenario(f"{LENDING}#setle-1"))
 
 
 def test_the_end_state_is_what_the_expected_calls_leave() -> None:
-    task, words = tau.read(LENDING, "settle-1"), ["DONE: I have taken 37.45."]
+    task, words = tau2.read_tau2_task(LENDING, "settle-1"), ["DONE: I have taken 37.45."]
     assert judged(task, SETTLED, words) == Verdict(True, "DB, COMMUNICATE")
     halves = [("settle_fee", {"loan_id": "L-204", "amount": part}) for part in (37.0, 0.45)]
     assert judged(task, halves, words).passed is True  # another way to the same state
@@ -121,7 +121,7 @@ def test_the_end_state_is_what_the_expected_calls_leave() -> None:
 
 
 def test_assertions_and_expected_calls_count_where_the_task_says_so() -> None:
-    task, words = tau.read(LENDING, "settle-2"), ["I took 1,000.5."]
+    task, words = tau2.read_tau2_task(LENDING, "settle-2"), ["I took 1,000.5."]
     whole: Calls = [("settle_fee", {"loan_id": "L-311", "amount": 1000.5})]
     part: Calls = [("settle_fee", {"loan_id": "L-311", "amount": 1000})]
     assert judged(task, whole, words).passed is True
@@ -135,7 +135,7 @@ def test_what_only_a_model_could_judge_is_never_a_pass(mine: Path) -> None:
     task = edited(mine, nl_assertions=["It is polite."], reward_basis=["DB", "NL_ASSERTION"])
     assert judged(task, SETTLED).passed is None
     assert judged(task, []).passed is False
-    assert "may fail, but never pass" in task.weaker[-1]
+    assert "may fail, but never pass" in task.limitations[-1]
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_what_only_a_model_could_judge_is_never_a_pass(mine: Path) -> None:
 def test_a_verifier_that_breaks_is_unknown(mine: Path, method: str, says: str) -> None:
     tools = mine / "tools.py"
     tools.write_text(tools.read_text().replace("return self.db.loans[loan_id].fee == 0", method))
-    verdict = judged(tau.read(mine, "settle-2"), [("count_loans", {})], ["1000.5"])
+    verdict = judged(tau2.read_tau2_task(mine, "settle-2"), [("count_loans", {})], ["1000.5"])
     # The expected call was not made, which is known; with it the broken part decides.
     assert verdict.passed is False
     made: Calls = [("settle_fee", {"loan_id": "L-311", "amount": 1000.5})]
-    verdict = judged(tau.read(mine, "settle-2"), made, ["1000.5"])
+    verdict = judged(tau2.read_tau2_task(mine, "settle-2"), made, ["1000.5"])
     assert verdict.passed is None
     assert says in verdict.detail
 
@@ -163,7 +163,7 @@ def test_a_domain_that_hangs_is_ended(mine: Path) -> None:
     tools.write_text(tools.read_text().replace("return len(self.db.loans)", "while True: pass"))
 
     async def run() -> None:
-        async with working(mine, patience=10) as worker:
+        async with open_tau2_worker(mine, patience=10) as worker:
             await worker.ask("reset", data={}, calls=[])
             with pytest.raises(ChildProcessError, match="no answer within 10 s"):
                 await worker.ask("call", name="count_loans", arguments={})
@@ -185,7 +185,7 @@ def test_a_domain_that_cannot_be_loaded_is_said_before_any_run(
 ) -> None:
     (mine / "tools.py").write_text(text)
     with pytest.raises(ChildProcessError) as error:
-        asyncio.run(_staged(tau.read(mine, "settle-1"), tmp_path))
+        asyncio.run(_staged(tau2.read_tau2_task(mine, "settle-1"), tmp_path))
     assert says in str(error.value)
 
 
@@ -195,20 +195,20 @@ def test_expected_calls_that_fail_are_said_before_any_run(mine: Path, tmp_path: 
         asyncio.run(_staged(edited(mine, actions=[wrong]), tmp_path))
 
 
-async def _staged(task: tau.TauTask, folder: Path) -> None:
-    async with task.staged(folder, lambda shown, cwd: ()):
+async def _staged(task: tau2.Tau2Task, folder: Path) -> None:
+    async with task.set_up(folder, lambda shown, cwd: ()):
         raise AssertionError("it was staged")
 
 
 def test_tools_are_served_over_mcp_with_what_they_do() -> None:
-    tools = Toolset(tau.read(LENDING, "settle-1"))
+    tools = Tau2Tools(tau2.read_tau2_task(LENDING, "settle-1"))
 
     async def run() -> None:
         try:
-            await tools.renew()
-            offered = (await tools.asked("tools"))["tools"]
+            await tools.restart()
+            offered = (await tools.ask_worker("tools"))["tools"]
             async with (
-                listening(tools.server(offered)) as port,
+                serve_mcp_on_loopback(tools.build_mcp_server(offered)) as port,
                 Client(f"http://127.0.0.1:{port}/mcp") as client,
             ):
                 found = {tool.name: tool for tool in (await client.list_tools()).tools}

@@ -6,25 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from stumble.commands.importing import _table
-from stumble.imports import bringing
+from stumble.cli.numbers.import_command import _format_import_table
+from stumble.imports import import_files
 from tests.agents import environment
 from tests.e2e.store.test_stumble_import import here
-from traces.store import Store
+from traces.store.trace_store import TraceStore
 
-VALIDATE = Path(__file__).parents[2] / "validate_atif.py"
+VALIDATE = Path(__file__).parents[2] / "support" / "validate_atif.py"
 
 
 @pytest.mark.timeout(300)
 def test_every_trajectory_of_the_real_data_with_steps_is_valid_for_harbor(
     tmp_path: Path, shared: Path
 ) -> None:
-    store = Store(tmp_path / ".stumble")
+    store = TraceStore(tmp_path / ".stumble")
     groups = ("cassettes", "coding", "flows", "har", "inspect", "openhands", "otel", "ramp", "tau")
-    found = list(bringing.bring(store, bringing.files(shared / name for name in groups)))
+    found = list(
+        import_files.import_recordings(
+            store, import_files.list_import_files(shared / name for name in groups)
+        )
+    )
     refused = sorted(each.path.name for each in found if each.state == "refused")
     assert refused == ["corrupted_har__brokenfile.har", "dumpfile-010.mitm", "har_extractor.har"]
-    told = "\n".join(_table(found))
+    told = "\n".join(_format_import_table(found))
     assert "tau-bench runs: 1 file; 200 trajectories, 1,164 tool calls" in told
 
     with store.connect() as connection:
@@ -59,10 +63,10 @@ def test_what_is_there_already_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "some.har").write_text("mine")
     said = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "some.har")
     assert said.code == 2
-    assert "is there already" in said.err
+    assert "exists already" in said.err
     said = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "other.har")
     assert said.code == 1
-    assert "refused none: there is no such run" in said.err
+    assert "refused none: no such run" in said.err
     assert (tmp_path / "some.har").read_text() == "mine"
     assert not (tmp_path / "other.har").exists()
 
@@ -71,7 +75,7 @@ def test_a_folder_that_cannot_be_made_is_named_and_nothing_half_is_left(tmp_path
     (tmp_path / "file").write_text("mine")
     tape = Path(__file__).parents[2] / "data" / "tapes" / "edited.tape"
     done = here(tmp_path).stumble("export", str(tape), "--to", "har", "-o", "file/x.har")
-    assert (done.code, "file is there already" in done.out + done.err) == (1, True)
+    assert (done.code, "file exists already" in done.out + done.err) == (1, True)
     assert "Traceback" not in done.err
     assert sorted(path.name for path in tmp_path.glob(".*.part")) == []
 

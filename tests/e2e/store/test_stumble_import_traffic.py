@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stumble.imports import bringing
-from stumble.imports.bringing import Brought
+from stumble.imports import import_files
+from stumble.imports.import_files import ImportedFile
 from tests.e2e.store.test_stumble_import import here
-from tests.stored import answers
-from traces.store import Store
-from traces.tape import read
+from tests.support.stores.in_memory_relations import answers
+from traces.store.trace_store import TraceStore
+from traces.tape import read_tape
 
 ASK = """
 import urllib.request, sys
@@ -48,13 +48,17 @@ def said(body: str = ANSWER, **headers: list[str]) -> dict[str, object]:
     return {"status": {"code": 200, "message": "OK"}, "headers": fields, "body": {"string": body}}
 
 
-def bring(folder: Path, *paths: str | Path) -> list[Brought]:
-    store = Store(folder / ".stumble")
-    return list(bringing.bring(store, bringing.files(folder / path for path in paths)))
+def bring(folder: Path, *paths: str | Path) -> list[ImportedFile]:
+    store = TraceStore(folder / ".stumble")
+    return list(
+        import_files.import_recordings(
+            store, import_files.list_import_files(folder / path for path in paths)
+        )
+    )
 
 
 def ask(folder: Path, sql: str) -> list[dict[str, object]]:
-    with Store(folder / ".stumble").connect() as connection:
+    with TraceStore(folder / ".stumble").connect() as connection:
         return answers(connection, sql)
 
 
@@ -63,14 +67,14 @@ def tapes(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Brought]]:
+def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[ImportedFile]]:
     """A store of all cassettes, and what became of each."""
     folder = tmp_path_factory.mktemp("cassettes")
     return folder, bring(folder, shared / "cassettes")
 
 
 def test_every_interaction_of_every_cassette_is_accounted_for(
-    real: tuple[Path, list[Brought]], shared: Path
+    real: tuple[Path, list[ImportedFile]], shared: Path
 ) -> None:
     folder, rows = real
     pairs = messages = 0
@@ -101,7 +105,9 @@ def test_every_interaction_of_every_cassette_is_accounted_for(
     assert messages == 358
 
 
-def test_times_that_a_cassette_does_not_know_are_unknown(real: tuple[Path, list[Brought]]) -> None:
+def test_times_that_a_cassette_does_not_know_are_unknown(
+    real: tuple[Path, list[ImportedFile]],
+) -> None:
     folder, _ = real
     counts = "select distinct source, seconds, ended from trajectories"
     assert ask(folder, counts) == [{"source": "vcr", "seconds": None, "ended": None}]
@@ -109,7 +115,7 @@ def test_times_that_a_cassette_does_not_know_are_unknown(real: tuple[Path, list[
     assert ask(folder, times) == [{"started": None, "duration": None, "ttfb": None}]
 
 
-def test_real_cassettes_tell_their_steps(real: tuple[Path, list[Brought]]) -> None:
+def test_real_cassettes_tell_their_steps(real: tuple[Path, list[ImportedFile]]) -> None:
     folder, _ = real
     [steps] = ask(folder, "select sum(n_steps)::int as n from trajectories")
     [calls] = ask(folder, "select count(*) as calls, count(result) as results from tool_calls")
@@ -139,7 +145,7 @@ def test_a_cassette_is_shown_and_replayed(tmp_path: Path) -> None:
     assert "not closed" not in shown.err
 
     (tmp_path / "ask.py").write_text(ASK)
-    played = stumble("replay", str(tape), "--", sys.executable, "ask.py")
+    played = stumble("replay", str(tape), "--in-place", "--", sys.executable, "ask.py")
     assert played.code == 0, played.err
     assert "hello there" in played.out
 
@@ -150,7 +156,7 @@ def test_secrets_of_a_cassette_do_not_reach_the_tape(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(cassette(pair))
     bring(tmp_path, "one.yaml")
     [tape] = tapes(tmp_path)
-    [found] = read(tape).exchanges
+    [found] = read_tape(tape).exchanges
     assert found.response is not None
     assert key not in repr(found.request.headers)
     assert key.encode() not in found.response.body
@@ -201,15 +207,15 @@ MEASURE = """
 import resource, sys
 from pathlib import Path
 import recorder.flow_files
-from stumble.imports import bringing
-from traces.store import Store
+from stumble.imports import import_files
+from traces.store.trace_store import TraceStore
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
-store, before = Store(Path("store")), peak()
+store, before = TraceStore(Path("store")), peak()
 for path in sys.argv[1:]:
-    for each in bringing.bring(store, [Path(path)]):
+    for each in import_files.import_recordings(store, [Path(path)]):
         why = [x.why for x in each.remarks]
         print(path, each.state, each.counts.get("exchanges"), *why, each.why)
 print(peak() - before)
@@ -343,5 +349,5 @@ def test_the_fields_of_a_form_are_secrets_like_a_form(tmp_path: Path, kind: str 
     headers = [{"name": "Content-Type", "value": kind}] if kind else []
     (tmp_path / "a.har").write_text(har(entry(headers=headers, postData=posted)))
     bring(tmp_path, "a.har")
-    (exchange,) = read(tapes(tmp_path)[0]).exchanges
+    (exchange,) = read_tape(tapes(tmp_path)[0]).exchanges
     assert exchange.request.body.startswith(b"password=REDACTED")

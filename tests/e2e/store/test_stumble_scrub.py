@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from stumble import indexing
-from tests.leaks import copies, leaks
-from tests.shop import shop
-from traces.model import Chunk, Ending, Exchange, Request, Response, Trajectory
-from traces.redact import Redactor
-from traces.store import Store
-from traces.tape import Writer, read
+from stumble.store import index
+from tests.support.leak_search import (
+    copies,
+    leaks,
+)
+from tests.support.practice_shop import shop
+from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
+from traces.redaction.redactor import Redactor
+from traces.store.trace_store import TraceStore
+from traces.tape import TapeWriter, read_tape
 
 KEY, PIN = "ghp_" + "aB3d" * 9, "h4x0r/77-pin"
 
@@ -31,22 +34,22 @@ def stumble(folder: Path, *words: str, **variables: str) -> subprocess.Completed
 def tape(tmp_path: Path) -> Path:
     path = tmp_path / "a.tape"
     bodies = [b"nothing", f'{{"key": "{KEY}"}}'.encode(), f"pin={PIN}".encode()]
-    with Writer(path, Trajectory(id="r", recorded_at=0.0), redact=False) as writer:
+    with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), redact=False) as writer:
         for seq, body in enumerate(bodies):
             answer = Response(
                 status=200, chunks=(Chunk(at=seq + 0.5, data=b"ok"),), ended=seq + 0.6
             )
             request = Request(method="POST", url="http://h/", body=body)
-            writer.exchange(Exchange(seq=seq, request=request, response=answer))
+            writer.write_exchange(Exchange(seq=seq, request=request, response=answer))
         under_way = Exchange(
             seq=3, request=Request(method="GET", url="http://h/"), response=Response(status=200)
         )
         writer.request(under_way)
         writer.head(under_way)
         writer.chunk(under_way, Chunk(at=9.0, data=b"my key: " + KEY.encode()[:30]))
-        writer.ending(Ending(ended="final", exit_code=0))
+        writer.write_ending(RunEnding(ended="final", exit_code=0))
     assert leaks(KEY, path)
-    assert read(path).verbatim
+    assert read_tape(path).verbatim
     return path
 
 
@@ -55,7 +58,7 @@ def test_scrubbing_writes_a_new_tape_and_says_how_much_changed(tape: Path) -> No
 
     assert said.returncode == 0, said.stderr
     assert "3 of 4 exchanges changed" in said.stderr
-    new, old = read(tape.parent / "b.tape"), read(tape)
+    new, old = read_tape(tape.parent / "b.tape"), read_tape(tape)
     assert leaks(KEY, new.path) == leaks(PIN, new.path) == leaks(KEY[:30], new.path) == 0
     assert leaks(KEY, tape) > 0
     assert (new.trajectory, new.ending) == (old.trajectory, old.ending)
@@ -80,13 +83,15 @@ def test_in_place_is_asked_for_and_leaves_nothing_of_the_old_one(tape: Path) -> 
 
 
 def test_in_place_the_rows_of_the_store_are_made_again_too(tape: Path) -> None:
-    store = Store(tape.parent / ".stumble")
+    store = TraceStore(tape.parent / ".stumble")
     url = f"http://h/?q={KEY}"
-    with Writer(tape.parent / "b.tape", Trajectory(id="s", recorded_at=0.0), redact=False) as new:
-        new.exchange(Exchange(seq=0, request=Request(method="GET", url=url), error="reset"))
-        new.ending(Ending(ended="final", exit_code=0))
-    indexing.adopt(store, tape.parent / "b.tape", "s")
-    assert indexing.refresh(store) == []
+    with TapeWriter(
+        tape.parent / "b.tape", Trajectory(id="s", recorded_at=0.0), redact=False
+    ) as new:
+        new.write_exchange(Exchange(seq=0, request=Request(method="GET", url=url), error="reset"))
+        new.write_ending(RunEnding(ended="final", exit_code=0))
+    index.link_tape(store, tape.parent / "b.tape", "s")
+    assert index.refresh_index(store) == []
     asked = "select url from exchanges where trajectory_id = 's'"
     with store.connect() as connection:
         assert connection.execute(asked).fetchall() == [(url,)]
@@ -105,8 +110,8 @@ def test_in_place_the_rows_of_the_store_are_made_again_too(tape: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("-o", "a.tape"), "there already"),
-        (("-o", "b.tape", "--in-place"), "one of them"),
+        (("-o", "a.tape"), "exists already"),
+        (("-o", "b.tape", "--in-place"), "exclude each other"),
         (("--secret-env", "NONE"), "unset"),
     ],
 )
@@ -131,10 +136,12 @@ def test_a_file_that_is_no_tape_is_refused(tmp_path: Path) -> None:
 def test_a_tape_that_holds_no_secret_says_the_same_as_before(tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
     request = Request(method="POST", url="http://h/", body=b"x" * 5000)
-    with Writer(path, Trajectory(id="r", recorded_at=0.0)) as writer:
-        writer.exchange(Exchange(seq=0, request=Redactor().request(request), error="reset"))
+    with TapeWriter(path, Trajectory(id="r", recorded_at=0.0)) as writer:
+        writer.write_exchange(
+            Exchange(seq=0, request=Redactor().redact_request(request), error="reset")
+        )
     assert stumble(tmp_path, "scrub", "a.tape").returncode == 0
-    assert read(tmp_path / "a.scrubbed.tape").exchanges == read(path).exchanges
+    assert read_tape(tmp_path / "a.scrubbed.tape").exchanges == read_tape(path).exchanges
 
 
 def test_what_was_recorded_as_it_came_replays_and_so_does_what_was_scrubbed(

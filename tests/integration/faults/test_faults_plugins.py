@@ -25,20 +25,20 @@ MODULE = '''
 from random import Random
 from typing import Annotated
 
-from faults.body import text, with_text
-from faults.operator import Between, operator
+from faults.response_body import decode_response_text, replace_response_text
+from faults.operator import NumberRange, operator
 from traces.model import Exchange
 
 
 @operator("{code}")
 def shout(
-    exchange: Exchange, rng: Random, *, times: Annotated[int, Between(1, 3)] = 1
+    exchange: Exchange, rng: Random, *, times: Annotated[int, NumberRange(1, 3)] = 1
 ) -> Exchange:
     """Say it louder.
 
     Incident: a colleague.
     """
-    return with_text(exchange, text(exchange).upper() + "!" * times)
+    return replace_response_text(exchange, decode_response_text(exchange).upper() + "!" * times)
 '''
 
 

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from recorder.loop import run
-from tests.recorder_wire import (
+from recorder.event_loop import run_event_loop
+from tests.support.servers.raw_servers import (
     Answer,
     Notes,
     converse,
@@ -69,7 +69,7 @@ def test_a_cut_is_the_same_cut(sent: bytes, end: str) -> None:
         else:
             assert exchange.response is None
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -88,7 +88,7 @@ def test_curl_gives_the_same_exit_code_over_tls(sent: bytes, end: str) -> None:
             assert direct[0] != 0
             assert ((await notes.only()).error or "").partition(":")[0] == CODE[end]
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("end", END)
@@ -104,7 +104,7 @@ def test_a_body_cut_short_of_its_length(end: str) -> None:
         assert exchange.response is not None
         assert exchange.response.body == b"half"
 
-    run(main())
+    run_event_loop(main())
 
 
 def free_port() -> int:
@@ -126,7 +126,7 @@ def test_a_refused_connection_is_a_reset_one(scheme: str) -> None:
         assert exchange.error == "refused: Connection refused"
         assert exchange.response is None
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -139,7 +139,7 @@ def test_a_name_that_nobody_knows() -> None:
         assert code == 56
         assert (exchange.error or "").startswith("dns: ")
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -156,7 +156,7 @@ def test_a_server_that_does_not_speak_tls() -> None:
         assert code == 56
         assert exchange.error == "tls: The remote server does not speak TLS."
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -173,7 +173,7 @@ def test_a_server_that_ends_in_the_tls_handshake(end: str) -> None:
             exchange = await notes.only()
         assert exchange.error == f"{CODE[end]}: in the TLS handshake"
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -189,7 +189,7 @@ def test_a_certificate_for_another_name_is_not_taken() -> None:
         assert exchange.error == "tls: Certificate verify failed: hostname mismatch"
         assert server.requests == []
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_words_that_are_no_http() -> None:
@@ -201,7 +201,7 @@ def test_words_that_are_no_http() -> None:
         assert (got, end) == (b"", "fin")
         assert (exchange.error or "").startswith("protocol: ")
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("sent", [b"", PARTIAL], ids=["before the head", "in the middle"])
@@ -225,7 +225,7 @@ def test_an_agent_that_hangs_up_has_cancelled(sent: bytes, end: str) -> None:
         else:
             assert exchange.response is None
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_an_agent_that_hangs_up_while_the_server_is_dialled_has_cancelled() -> None:
@@ -245,7 +245,7 @@ def test_an_agent_that_hangs_up_while_the_server_is_dialled_has_cancelled() -> N
                 exchange = await notes.only()
         assert exchange.error == "cancelled: eof by the agent"
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_request_that_never_became_whole_is_nobodys() -> None:
@@ -260,7 +260,7 @@ def test_a_request_that_never_became_whole_is_nobodys() -> None:
             writer.close()
         assert (got, notes.asked, notes.over, server.accepts) == (b"", [], [], 0)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("end", END)
@@ -275,7 +275,7 @@ def test_a_websocket_is_cut_as_it_was(end: str) -> None:
             request = asks(server.port, through=True)[:-2] + upgrade
             assert await converse(proxy.port, request) == (sent, end)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("inner", [True, False])
@@ -293,7 +293,7 @@ def test_an_inner_proxy_says_why_there_is_no_answer(inner: bool) -> None:
             assert (got, end) == (b"", "reset")
         assert (await notes.only()).error == "refused: Connection refused"
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("end", END)
@@ -303,7 +303,7 @@ def test_an_inner_proxy_passes_a_cut_in_the_middle_on(end: str) -> None:
         async with serving(cut(PARTIAL, end)) as server, recording(notes, inner=True) as proxy:
             assert await converse(proxy.port, asks(server.port, through=True)) == (PARTIAL, end)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -361,4 +361,4 @@ def test_whatever_happens_each_exchange_is_told_once_and_whole(scheme: str) -> N
         codes = {(exchange.error or "whole").partition(":")[0] for exchange in notes.over}
         assert codes == {"whole", "cancelled", "reset", "eof"}
 
-    run(main())
+    run_event_loop(main())

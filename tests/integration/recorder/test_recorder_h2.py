@@ -10,8 +10,8 @@ import h2.events
 import httpx
 import pytest
 
-from recorder.loop import run
-from tests.recorder_wire import (
+from recorder.event_loop import run_event_loop
+from tests.support.servers.raw_servers import (
     BOUND,
     Notes,
     curl,
@@ -60,7 +60,7 @@ def test_a_server_that_speaks_http_1_is_asked_in_http_1() -> None:
         assert exchange.response.version == "HTTP/1.1"
         assert ("X-Case", "Kept") in exchange.response.headers
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -88,7 +88,7 @@ def test_streams_and_trailers() -> None:
             assert exchange.response.version == "HTTP/2.0"
             assert exchange.response.trailers == (("x-sum", "7"),)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -127,7 +127,7 @@ def test_a_cut_of_a_stream_or_of_its_connection(end: str, code: int, error: str)
         assert exchange.response is not None
         assert exchange.response.body == b"tw"
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -143,7 +143,7 @@ def test_a_failure_before_the_head_is_no_page_of_ours() -> None:
             exchange = await notes.only()
         assert (exchange.error or "").startswith("eof: ")
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_an_agent_that_cancels_one_stream() -> None:
@@ -183,7 +183,7 @@ def test_an_agent_that_cancels_one_stream() -> None:
         assert exchange.response is not None
         assert exchange.response.body == b"some"
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_streams_that_interleave_end_in_any_order() -> None:
@@ -234,7 +234,7 @@ def test_streams_that_interleave_end_in_any_order() -> None:
             assert exchange.response is not None
             assert [chunk.data for chunk in exchange.response.chunks] == [b"a", b"b", b"c"]
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_large_bodies_go_both_ways_under_flow_control() -> None:
@@ -276,7 +276,7 @@ def test_large_bodies_go_both_ways_under_flow_control() -> None:
         assert exchange.response is not None
         assert len(exchange.response.body) == size
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_server_that_goes_away_finishes_what_it_took_and_is_dialled_again() -> None:
@@ -303,7 +303,7 @@ def test_a_server_that_goes_away_finishes_what_it_took_and_is_dialled_again() ->
         assert server.accepts == 2
         assert [each.error for each in notes.over] == [None, None]
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -320,7 +320,7 @@ def test_an_agent_of_http_1_is_not_given_http_2() -> None:
         assert exchange.response is not None
         assert exchange.response.version == "HTTP/1.1"
 
-    run(main())
+    run_event_loop(main())
 
 
 NODE = """
@@ -372,4 +372,4 @@ def test_node_speaks_http_2_through_us(tmp_path) -> None:
             (("x-sum", "7"),)
         }
 
-    run(main())
+    run_event_loop(main())

@@ -23,16 +23,19 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from recorder.proxy import proxy
-from replay.performer import Performer
-from replay.player import Player
-from scenarios.practice import as_mcp
-from tests.recorder_wire import BOUND, confdir
-from traces.conversation import Watch
+from recorder.proxy.server import start_recording_proxy
+from replay.player import TapePlayer
+from replay.serving.server import ReplayServer
+from scenarios.practice import mcp_server
+from tests.support.servers.raw_servers import (
+    BOUND,
+    confdir,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp
 from traces.model import Exchange, Trajectory
-from traces.tape import Writer, read
-from traces.taps import Taps
+from traces.tape import TapeWriter, read_tape
+from traces.taps import TapChain
 
 URL = "http://mcp.practice/mcp"
 
@@ -96,9 +99,9 @@ async def converse(
 
 @asynccontextmanager
 async def recorder(tape: Path, port: int) -> AsyncIterator[str]:
-    with Writer(tape, Trajectory(id="r", recorded_at=0.0)) as writer:
-        async with proxy(
-            Taps((Watch(), writer)),
+    with TapeWriter(tape, Trajectory(id="r", recorded_at=0.0)) as writer:
+        async with start_recording_proxy(
+            TapChain((ConversationTap(), writer)),
             confdir=confdir(),
             began=time.monotonic(),
             seqs=itertools.count(),
@@ -110,8 +113,8 @@ async def recorder(tape: Path, port: int) -> AsyncIterator[str]:
 def of(tape: Path, method: str) -> Exchange:
     (found,) = (
         exchange
-        for exchange in read(tape).exchanges
-        if (said := mcp.message(exchange.request)) is not None and said.method == method
+        for exchange in read_tape(tape).exchanges
+        if (said := mcp.read_client_message(exchange.request)) is not None and said.method == method
     )
     return found
 
@@ -125,16 +128,16 @@ def test_the_words_before_the_answer_are_heard_before_it(
     async def record() -> list[str]:
         talker = Talker()
         async with (
-            as_mcp.listening(talker.server()) as port,
+            mcp_server.serve_mcp_on_loopback(talker.server()) as port,
             recorder(tape, port) as through,
         ):
             return await converse(mode, through, talker.heard)
 
-    async def replay() -> tuple[list[str], Player]:
-        watch = Watch()
-        player = Player(read(tape), watch)
-        stage = Performer(confdir=confdir()).stage(
-            Taps((watch, player)), began=time.monotonic(), seqs=itertools.count()
+    async def replay() -> tuple[list[str], TapePlayer]:
+        watch = ConversationTap()
+        player = TapePlayer(read_tape(tape), watch)
+        stage = ReplayServer(confdir=confdir()).create_listener(
+            TapChain((watch, player)), began=time.monotonic(), seqs=itertools.count()
         )
         async with stage as listening:
             return await converse(mode, listening.url, asyncio.Event()), player
@@ -146,7 +149,7 @@ def test_the_words_before_the_answer_are_heard_before_it(
     assert call.response is not None
     assert len(call.response.chunks) >= 3
     assert call.response.chunks[0].at < call.response.chunks[-1].at
-    assert mcp.replied(call)
+    assert mcp.has_mcp_response(call)
     if mode == "legacy":
         stream = of(tape, "GET")
         assert stream.response is not None
@@ -156,4 +159,4 @@ def test_the_words_before_the_answer_are_heard_before_it(
 
     played, player = asyncio.run(replay())
     assert played == live
-    assert (player.diverged, player.unasked()) == ([], ())
+    assert (player.diverged, player.list_unasked()) == ([], ())

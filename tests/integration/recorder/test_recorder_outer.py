@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from recorder.environment import bundle, environment
-from recorder.loop import run
-from recorder.outer import way_out
-from recorder.proxy import Proxy
-from tests.company import LOGIN, PASSWORD, Company, company
-from tests.recorder_wire import (
+from recorder.agent.env import build_agent_env, write_ca_bundle
+from recorder.event_loop import run_event_loop
+from recorder.proxy.corporate_proxy import read_proxy_settings
+from recorder.proxy.server import RecordingProxy
+from tests.support.servers.corporate_proxy import (
+    LOGIN,
+    PASSWORD,
+    Company,
+    company,
+)
+from tests.support.servers.raw_servers import (
     Notes,
     Server,
     curl,
@@ -30,8 +35,8 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
 
 def leads(base: Mapping[str, str], scheme: str, host: str, port: int) -> str | None:
     """The proxy by which a server is reached, or None."""
-    outer = way_out(base).proxy(scheme, host, port)
-    return outer.name if outer else None
+    outer = read_proxy_settings(base).find_proxy(scheme, host, port)
+    return outer.public_url if outer else None
 
 
 @pytest.mark.parametrize(
@@ -93,12 +98,12 @@ def test_what_no_proxy_means(entry: str, host: str, port: int, direct: bool) -> 
 @pytest.mark.parametrize("url", ["socks5://u:hush@a:1", "http://", "http://u:hush@a:port"])
 def test_a_proxy_that_cannot_be_used_is_named_but_not_its_login(url: str) -> None:
     with pytest.raises(ValueError, match="ALL_PROXY names no proxy that can be used") as error:
-        way_out({"ALL_PROXY": url})
+        read_proxy_settings({"ALL_PROXY": url})
     assert "hush" not in str(error.value)
 
 
 def test_the_login_is_in_no_text() -> None:
-    way = way_out({"HTTPS_PROXY": f"http://{LOGIN}@a:1"})
+    way = read_proxy_settings({"HTTPS_PROXY": f"http://{LOGIN}@a:1"})
     assert PASSWORD not in repr(way)
     assert "amFuZ" not in repr(way)
 
@@ -111,7 +116,7 @@ def test_no_variable_leads_an_agent_past_us_or_tells_it_the_login() -> None:
         "FTP_PROXY": "http://u:hush@a:1",
         "USE_PROXY": "yes",
     }
-    env = environment(base, proxy_url="http://us", bundle=Path("/b"), node_hook=None)
+    env = build_agent_env(base, proxy_url="http://us", bundle=Path("/b"), node_hook=None)
     assert "hush" not in str(env)
     assert (env["npm_config_https_proxy"], env["npm_config_noproxy"]) == ("http://us", "")
     assert env["USE_PROXY"] == "yes"
@@ -128,7 +133,7 @@ class Site:
     """A company's proxy in front of a server."""
 
     server: Server
-    proxy: Proxy
+    proxy: RecordingProxy
     notes: Notes
 
 
@@ -152,13 +157,13 @@ def through(
             env = {"HTTPS_PROXY": url, "HTTP_PROXY": url}
             if trusted:
                 env["SSL_CERT_FILE"] = str(theirs.certificate)
-            trust = bundle(server_ca(), tmp_path, env)
-            async with recording(notes, way=way_out(env), upstream_ca=trust) as proxy:
+            trust = write_ca_bundle(server_ca(), tmp_path, env)
+            async with recording(notes, way=read_proxy_settings(env), upstream_ca=trust) as proxy:
                 where = f"{'http' if plain else 'https'}://{NAME}/v1"
                 got = await curl(where, "-d", "hello", *asks, through=proxy)
             return Site(server, proxy, notes), got
 
-    return run(main())
+    return run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -222,20 +227,20 @@ def test_a_server_in_no_proxy_is_reached_directly(theirs: Company) -> None:
         async with serving(says(OK), tls=server_tls(NAME)) as server:
             where = {NAME: ("127.0.0.1", server.port)}
             theirs.leads(where)
-            way = way_out({"HTTPS_PROXY": theirs.url(), "NO_PROXY": ".example.test"})
+            way = read_proxy_settings({"HTTPS_PROXY": theirs.url(), "NO_PROXY": ".example.test"})
             async with recording(notes, way=way, hosts=where) as proxy:
                 assert await curl(f"https://{NAME}/", through=proxy) == (0, b"one")
         assert theirs.passed() == []
         assert server.accepts == 1
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
 def test_a_proxy_that_is_not_there_is_named() -> None:
     async def main() -> None:
         notes = Notes()
-        way = way_out({"HTTPS_PROXY": f"http://{LOGIN}@127.0.0.1:1"})
+        way = read_proxy_settings({"HTTPS_PROXY": f"http://{LOGIN}@127.0.0.1:1"})
         async with recording(notes, way=way) as proxy:
             assert (await curl(f"https://{NAME}/", through=proxy))[0] == 56
         error = notes.over[0].error or ""
@@ -243,7 +248,7 @@ def test_a_proxy_that_is_not_there_is_named() -> None:
         assert "the proxy http://127.0.0.1:1" in error
         assert PASSWORD not in error
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -266,9 +271,9 @@ def test_a_proxy_that_does_not_speak_the_protocol(answer: bytes, error: str) -> 
     async def main() -> None:
         notes = Notes()
         async with serving(hang_up) as theirs:
-            way = way_out({"HTTPS_PROXY": f"http://127.0.0.1:{theirs.port}"})
+            way = read_proxy_settings({"HTTPS_PROXY": f"http://127.0.0.1:{theirs.port}"})
             async with recording(notes, way=way) as proxy:
                 assert (await curl(f"https://{NAME}/", through=proxy))[0] == 56
         assert notes.over[0].error == f"{error} (the proxy http://127.0.0.1:{theirs.port})"
 
-    run(main())
+    run_event_loop(main())

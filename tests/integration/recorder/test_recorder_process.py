@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from recorder.loop import Interrupted
-from recorder.loop import run as on_loop
-from recorder.process import Ended, run
+from recorder.agent.process import AgentExit, run_agent_process
+from recorder.event_loop import SignalInterrupt
+from recorder.event_loop import run_event_loop as on_loop
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 ROOT = Path(__file__).resolve().parents[3]
 FOREVER = "sleep 1000"
 
 
-def agent(script: str, *, cwd: Path | None = None, **options) -> Ended:
-    return on_loop(run(["sh", "-c", script], env=ENV, cwd=cwd, grace=0.3, **options))
+def agent(script: str, *, cwd: Path | None = None, **options) -> AgentExit:
+    return on_loop(run_agent_process(["sh", "-c", script], env=ENV, cwd=cwd, grace=0.3, **options))
 
 
 def alive(pid: int) -> bool:
@@ -50,8 +50,8 @@ def gone(pid: int) -> None:
 
 
 def test_the_exit_code_is_the_agents() -> None:
-    assert agent("exit 7") == Ended(code=7)
-    assert agent("kill -9 $$") == Ended(code=137)
+    assert agent("exit 7") == AgentExit(code=7)
+    assert agent("kill -9 $$") == AgentExit(code=137)
 
 
 def test_standard_output_directory_and_name_are_the_agents(tmp_path) -> None:
@@ -60,7 +60,7 @@ def test_standard_output_directory_and_name_are_the_agents(tmp_path) -> None:
     (tmp_path / "tool").chmod(0o755)
     with out.open("wb") as to, err.open("wb") as other:
         ended = on_loop(
-            run(
+            run_agent_process(
                 ["./tool"],
                 env=ENV | {"GREETING": "hello"},
                 cwd=tmp_path,
@@ -75,26 +75,26 @@ def test_standard_output_directory_and_name_are_the_agents(tmp_path) -> None:
 def test_what_cannot_run_is_said_before_anything_is_started(tmp_path) -> None:
     (tmp_path / "text").write_text("no program")
     with pytest.raises(FileNotFoundError, match="no such command"):
-        on_loop(run(["no-such-agent"], env=ENV))
+        on_loop(run_agent_process(["no-such-agent"], env=ENV))
     with pytest.raises(FileNotFoundError):
-        on_loop(run(["sh"], env={"PATH": str(tmp_path)}))
+        on_loop(run_agent_process(["sh"], env={"PATH": str(tmp_path)}))
     for name in (str(tmp_path / "text"), str(tmp_path)):
         with pytest.raises(PermissionError):
-            on_loop(run([name], env=ENV))
+            on_loop(run_agent_process([name], env=ENV))
     with pytest.raises(PermissionError):
-        on_loop(run(["text"], env={"PATH": str(tmp_path)}))
+        on_loop(run_agent_process(["text"], env={"PATH": str(tmp_path)}))
 
 
 def test_the_budget_ends_the_agent_and_its_children(tmp_path) -> None:
     pid = tmp_path / "pid"
     ended = agent(f"trap '' TERM; {FOREVER} & echo $! > {pid}; wait; {FOREVER}", budget=0.3)
-    assert ended == Ended(code=137, budget=True)
+    assert ended == AgentExit(code=137, out_of_budget=True)
     gone(number(pid))
 
 
 def test_an_agent_may_end_in_order_when_its_budget_is_up() -> None:
     script = f"trap 'exit 5' TERM; {FOREVER} & wait"
-    assert agent(script, budget=0.3) == Ended(code=5, budget=True)
+    assert agent(script, budget=0.3) == AgentExit(code=5, out_of_budget=True)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_an_agent_may_end_in_order_when_its_budget_is_up() -> None:
 )
 def test_nothing_is_left_when_the_agent_ends(leave: str, tmp_path) -> None:
     pid = tmp_path / "pid"
-    assert agent(leave.format(FOREVER, pid) + "; exit 3") == Ended(code=3)
+    assert agent(leave.format(FOREVER, pid) + "; exit 3") == AgentExit(code=3)
     gone(number(pid))
 
 
@@ -126,7 +126,7 @@ def test_cancelling_ends_the_agent(tmp_path) -> None:
 
     async def main() -> None:
         script = f"echo $$ > {pid}; {FOREVER}"
-        task = asyncio.create_task(run(["sh", "-c", script], env=ENV))
+        task = asyncio.create_task(run_agent_process(["sh", "-c", script], env=ENV))
         await asyncio.to_thread(number, pid)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -148,24 +148,26 @@ def test_a_signal_is_passed_on_once_and_handlers_come_back(sent: signal.Signals,
         number(ready)
         os.kill(os.getpid(), sent)
 
-    async def main() -> Ended:
+    async def main() -> AgentExit:
         before = [signal.getsignal(each) for each in (2, 15, 1)]
         sender = threading.Thread(target=send)
         sender.start()
-        ended = await run(["sh", "-c", script], env=ENV)
+        ended = await run_agent_process(["sh", "-c", script], env=ENV)
         sender.join()
         assert [signal.getsignal(each) for each in (2, 15, 1)] == before
         return ended
 
-    assert on_loop(main()) == Ended(code=4, signal=sent)
+    assert on_loop(main()) == AgentExit(code=4, signal=sent)
     assert heard.read_text() == "x\n"
 
 
 def ours(script: str, **options) -> subprocess.Popen[bytes]:
     """A process that does what we do: run an agent and exit with its code."""
     code = (
-        "import sys, os; from recorder.loop import run as loop; from recorder.process import run;"
-        "sys.exit(loop(run(['sh', '-c', sys.argv[1]], env=dict(os.environ), grace=0.3)).code)"
+        "import sys, os; from recorder.event_loop import run_event_loop;"
+        "from recorder.agent.process import run_agent_process as run;"
+        "ended = run_event_loop(run(['sh', '-c', sys.argv[1]], env=dict(os.environ), grace=0.3));"
+        "sys.exit(ended.code)"
     )
     return subprocess.Popen([sys.executable, "-c", code, script], cwd=ROOT, env=ENV, **options)
 
@@ -191,8 +193,9 @@ def on_a_terminal(script: str) -> tuple[int, subprocess.Popen[bytes]]:
         "import fcntl, sys, termios, os;"
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
         f"sys.path.insert(0, {str(ROOT)!r});"
-        "from recorder.loop import run as loop; from recorder.process import run;"
-        "ended = loop(run(['sh', '-c', sys.argv[1]], env=dict(os.environ), grace=0.3));"
+        "from recorder.event_loop import run_event_loop;"
+        "from recorder.agent.process import run_agent_process as run;"
+        "ended = run_event_loop(run(['sh', '-c', sys.argv[1]], env=dict(os.environ), grace=0.3));"
         "print('ours again', os.tcgetpgrp(0) == os.getpgrp(), ended.code, ended.signal)"
     )
     process = subprocess.Popen(
@@ -261,19 +264,22 @@ def test_a_signal_goes_to_all_agents_and_one_that_wants_none_has_its_patience(tm
             number(path)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    async def main() -> list[Ended]:
+    async def main() -> list[AgentExit]:
         before = [signal.getsignal(each) for each in (2, 15, 1)]
         sender = threading.Thread(target=send)
         sender.start()
-        runs = (run(["sh", "-c", each], env=ENV, grace=0.3, patience=0.5) for each in scripts)
+        runs = (
+            run_agent_process(["sh", "-c", each], env=ENV, grace=0.3, patience=0.5)
+            for each in scripts
+        )
         ended = await asyncio.gather(*runs)
         sender.join()
         assert [signal.getsignal(each) for each in (2, 15, 1)] == before
         return ended
 
     first, second = on_loop(main())
-    assert (first.signal, first.budget) == (signal.SIGTERM, False)
-    assert second == Ended(code=4, signal=signal.SIGTERM)
+    assert (first.signal, first.out_of_budget) == (signal.SIGTERM, False)
+    assert second == AgentExit(code=4, signal=signal.SIGTERM)
     assert not alive(number(deaf))
 
 
@@ -294,7 +300,7 @@ def test_a_signal_where_no_agent_runs_closes_what_was_opened(
     # Whoever started the tests may have it ignored (nohup), and what is ignored stays so.
     started_with = signal.signal(sent, signal.SIG_DFL)
     before = [signal.getsignal(each) for each in (2, 15, 1)]
-    with pytest.raises(Interrupted) as told:
+    with pytest.raises(SignalInterrupt) as told:
         on_loop(main())
     assert told.value.number == sent
     assert closed.exists()

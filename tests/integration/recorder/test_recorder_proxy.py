@@ -10,9 +10,9 @@ import time
 import httpx
 import pytest
 
-from recorder.loop import run
-from recorder.proxy import proxy
-from tests.recorder_wire import (
+from recorder.event_loop import run_event_loop
+from recorder.proxy.server import start_recording_proxy
+from tests.support.servers.raw_servers import (
     Notes,
     confdir,
     converse,
@@ -23,7 +23,7 @@ from tests.recorder_wire import (
     server_tls,
     serving,
 )
-from traces.taps import Taps
+from traces.taps import TapChain
 
 PACKED = gzip.compress(b"the answer is forty-two. " * 40)
 PLAIN = (
@@ -69,7 +69,7 @@ def test_an_exchange_is_recorded_byte_for_byte(scheme: str, capfd) -> None:
         assert response.ended is not None
         assert 0 < exchange.started < response.at <= response.chunks[0].at <= response.ended < 20
 
-    run(main())
+    run_event_loop(main())
     assert capfd.readouterr() == ("", "")
 
 
@@ -113,7 +113,7 @@ def test_every_piece_of_a_stream_is_passed_on_at_once_and_timed() -> None:
             ]
             assert statistics.median(wrong) < 0.002
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_connection_is_kept_and_numbered() -> None:
@@ -130,7 +130,7 @@ def test_a_connection_is_kept_and_numbered() -> None:
         assert [exchange.seq for exchange in notes.over] == [1, 2, 3]
         assert server.accepts == 2
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_twenty_requests_at_once() -> None:
@@ -160,7 +160,7 @@ def test_twenty_requests_at_once() -> None:
             assert exchange.response is not None
             assert exchange.request.url.endswith(exchange.response.body.decode())
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -180,7 +180,7 @@ def test_a_host_is_dialled_where_it_really_is_under_its_own_name() -> None:
         assert b"\r\nHost: api.example.test\r\n" in server.requests[0]
         assert notes.over[0].request.url == "https://api.example.test/1"
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -197,7 +197,7 @@ def test_a_proxy_request_in_absolute_form_is_served(scheme: str) -> None:
         assert server.requests[0].startswith(b"GET /path HTTP/1.1\r\n")
         assert exchange.request.url == url
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_an_answer_without_a_body_ends_with_its_head(method: str, answer: bytes)
         assert exchange.response.chunks == () == tuple(notes.chunks)
         assert exchange.response.ended is not None
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -240,7 +240,7 @@ def test_an_answer_that_ends_with_its_connection_is_whole() -> None:
         assert exchange.response is not None
         assert (exchange.response.version, exchange.response.body) == ("HTTP/1.0", b"all of it")
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -262,7 +262,7 @@ def test_what_announces_an_answer_and_what_follows_it_pass(scheme: str) -> None:
         assert (exchange.response.status, exchange.response.body) == (200, b"hi")
         assert exchange.response.trailers == (("X-Sum", "1"), ("x-sum", "2"))
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_websocket_with_an_extension_unknown_to_us_passes_untouched() -> None:
@@ -296,7 +296,7 @@ def test_a_websocket_with_an_extension_unknown_to_us_passes_untouched() -> None:
         assert exchange.response is not None
         assert exchange.response.status == 101
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_client_that_does_not_trust_us_is_named() -> None:
@@ -311,7 +311,7 @@ def test_a_client_that_does_not_trust_us_is_named() -> None:
         assert "trust" in proxy.mistrusted["localhost"]
         assert server.accepts == 0
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -333,7 +333,7 @@ def test_two_proxies_in_one_process_do_not_mix() -> None:
             "tls: Certificate verify failed: unable to get local issuer certificate"
         )
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -345,7 +345,7 @@ def test_the_proxy_does_not_dial_itself() -> None:
         assert code == 56
         assert (await notes.only()).error == "refused: this is the proxy itself"
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_all_is_closed_at_the_end() -> None:
@@ -373,16 +373,16 @@ def test_all_is_closed_at_the_end() -> None:
         await asyncio.sleep(0.01)
         assert asyncio.all_tasks() == before
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_the_key_of_the_ca_is_secret(tmp_path) -> None:
     async def main() -> None:
         folder = tmp_path / "ca"
         seqs = itertools.count()
-        async with proxy(Taps(), confdir=folder, began=0, seqs=seqs) as here:
+        async with start_recording_proxy(TapChain(), confdir=folder, began=0, seqs=seqs) as here:
             assert here.certificate.read_text().startswith("-----BEGIN CERTIFICATE-----")
         assert (folder / "mitmproxy-ca.pem").stat().st_mode & 0o777 == 0o600
         assert confdir() != folder
 
-    run(main())
+    run_event_loop(main())

@@ -7,11 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from recorder.loop import run
-from recorder.stdio import sort, whole
-from tests.recorder_wire import Notes
-from tests.tees import BOUND, SMALL, behind, client, dumped, tees, text
-from traces.model import Chunk, Edit, Exchange, Response
+from recorder.event_loop import run_event_loop
+from recorder.mcp.stdio import parse_method_and_id, to_stdio_response
+from tests.support.agents.mcp_tee_client import (
+    BOUND,
+    SMALL,
+    behind,
+    client,
+    dumped,
+    tees,
+    text,
+)
+from tests.support.servers.raw_servers import Notes
+from traces.model import BodyEdit, Chunk, Exchange, Response
 
 TOUCH = (sys.executable, "-c", "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()")
 
@@ -34,7 +42,7 @@ class Decides:
 def recorded(exchange: Exchange) -> Exchange:
     """Everything from a tape."""
     message = b"" if exchange.request.method == "START" else result("recorded")
-    answer = whole(message, exchange.started)
+    answer = to_stdio_response(message, exchange.started)
     if not message:
         answer = replace(answer, chunks=())
     return replace(exchange, response=answer, answered_by="recorded")
@@ -60,7 +68,7 @@ def test_what_a_tap_answers_needs_no_server(tmp_path: Path) -> None:
             assert out == b""
             return code, await over(notes, 3)
 
-    code, (start, call, aside) = run(main())
+    code, (start, call, aside) = run_event_loop(main())
     assert code == 0
     assert not (tmp_path / "started").exists()
     assert call.response
@@ -83,7 +91,7 @@ def test_what_no_tap_answers_goes_nowhere_where_there_is_no_way_out(tmp_path: Pa
         ):
             return await small.ask("x", "tools/list")
 
-    said = run(main())
+    said = run_event_loop(main())
     assert said["id"] == "x"
     assert said["error"] == {"code": -32001, "message": "refused: no way out"}
     assert not (tmp_path / "started").exists()
@@ -99,14 +107,14 @@ def test_no_server_starts_where_there_is_no_way_out_whatever_the_taps_leave(tmp_
             assert "error" in await small.ask(1, "initialize")
             await small.rest()
 
-    run(main())
+    run_event_loop(main())
     assert not (tmp_path / "started").exists()
 
 
 def test_an_edit_reaches_the_server_and_the_client_does_not_know() -> None:
     def bent(exchange: Exchange) -> Exchange:
         at = exchange.request.body.find(b"asked")
-        edits = (Edit(start=at, stop=at + 5, data=b"told"),) if at >= 0 else ()
+        edits = (BodyEdit(start=at, stop=at + 5, data=b"told"),) if at >= 0 else ()
         return replace(exchange, edits=edits)
 
     async def main() -> tuple[str, list[Exchange]]:
@@ -119,7 +127,7 @@ def test_an_edit_reaches_the_server_and_the_client_does_not_know() -> None:
             await small.rest()
             return said, await over(notes, 2)
 
-    said, (_, call) = run(main())
+    said, (_, call) = run_event_loop(main())
     assert said == "told"
     assert b"asked" in call.request.body
     assert call.answered_by == "live"
@@ -133,7 +141,7 @@ def test_an_answer_that_is_held_back_is_bent_before_the_client_has_it() -> None:
         def response(self, exchange: Exchange) -> Exchange:
             assert exchange.response
             body = exchange.response.body.replace(b"true value", b"other value")
-            return replace(exchange, response=whole(body, exchange.response.at))
+            return replace(exchange, response=to_stdio_response(body, exchange.response.at))
 
     async def main() -> str:
         async with (
@@ -143,7 +151,7 @@ def test_an_answer_that_is_held_back_is_bent_before_the_client_has_it() -> None:
             await small.ask(0, "initialize")
             return await small.call(1, "echo", text="true value")
 
-    assert run(main()) == "other value"
+    assert run_event_loop(main()) == "other value"
 
 
 def test_a_server_that_breaks_off_is_gone_and_one_that_is_silent_is_not() -> None:
@@ -166,7 +174,7 @@ def test_a_server_that_breaks_off_is_gone_and_one_that_is_silent_is_not() -> Non
             assert await small.line() == b""
             return await small.process.wait(), await over(notes, 4)
 
-    code, (_, silent, said, gone) = run(main())
+    code, (_, silent, said, gone) = run_event_loop(main())
     assert code == 1
     assert (silent.error, silent.response) == ("timeout: of a fault", None)
     assert said.error is None
@@ -193,7 +201,7 @@ def test_a_server_that_starts_in_the_middle_gets_the_handshake_that_was_recorded
             assert out == b""
             return [json.loads(line) for line in errors.splitlines()]
 
-    methods = [said["method"] for said in run(main())]
+    methods = [said["method"] for said in run_event_loop(main())]
     assert methods == ["initialize", "notifications/initialized", "tools/call"]
 
 
@@ -209,7 +217,7 @@ def test_the_answer_to_a_handshake_that_is_repeated_is_for_nobody() -> None:
             await small.ask(0, "initialize")
             return await small.call(2, "echo", text="live at last")
 
-    assert run(main()) == "live at last"
+    assert run_event_loop(main()) == "live at last"
 
 
 def test_what_was_said_unasked_comes_again_where_it_came() -> None:
@@ -237,7 +245,7 @@ def test_what_was_said_unasked_comes_again_where_it_came() -> None:
             return [*heard, *out.splitlines()]
 
     answer = result("recorded")
-    assert run(main()) == [b"first", answer, b"progress", answer, b"last"]
+    assert run_event_loop(main()) == [b"first", answer, b"progress", answer, b"last"]
 
 
 def test_what_was_said_unasked_keeps_its_time_and_comes_before_what_came_after_it() -> None:
@@ -245,7 +253,7 @@ def test_what_was_said_unasked_keeps_its_time_and_comes_before_what_came_after_i
 
     def from_tape(exchange: Exchange) -> Exchange:
         if exchange.request.method != "START":
-            return recorded(exchange).later(0.3)
+            return recorded(exchange).with_delay(0.3)
         chunks = tuple(Chunk(at=0.0, data=data) for data in (b"progress", b"more"))
         return replace(exchange, response=Response(status=200, chunks=chunks, ended=0.0))
 
@@ -265,7 +273,7 @@ def test_what_was_said_unasked_keeps_its_time_and_comes_before_what_came_after_i
             _, out, _ = await small.rest()
             return out.splitlines(), await over(notes, 2)
 
-    said, noted = run(main())
+    said, noted = run_event_loop(main())
     assert said == [b"progress", b"more", result("recorded")]
     start, call = sorted(noted, key=lambda x: x.seq)
     assert start.response
@@ -302,7 +310,7 @@ def test_what_comes_before_a_response_is_said_on_time() -> None:
             small.process.kill()
             return heard, await over(notes, 2)
 
-    heard, (start, call) = run(main())
+    heard, (start, call) = run_event_loop(main())
     assert heard == [b"1", b"2"]
     assert start.response is not None
     assert [chunk.data for chunk in start.response.chunks] == [b"1", b"2"]
@@ -311,7 +319,7 @@ def test_what_comes_before_a_response_is_said_on_time() -> None:
 
 def test_an_answer_comes_no_earlier_than_a_tap_says() -> None:
     def late(exchange: Exchange) -> Exchange:
-        return recorded(exchange).later(0.2)
+        return recorded(exchange).with_delay(0.2)
 
     async def main() -> list[Exchange]:
         notes = Notes()
@@ -323,7 +331,7 @@ def test_an_answer_comes_no_earlier_than_a_tap_says() -> None:
             await small.rest()
             return await over(notes, 2)
 
-    _, call = run(main())
+    _, call = run_event_loop(main())
     assert call.response
     assert call.response.chunks[0].at >= call.started + 0.2
 
@@ -340,7 +348,7 @@ def test_a_call_that_the_client_gives_up_is_over_at_once() -> None:
             assert await small.call(3, "echo", text="on") == "on"
             return await over(notes, 4)
 
-    errors = [exchange.error for exchange in run(main())]
+    errors = [exchange.error for exchange in run_event_loop(main())]
     assert errors == [None, "cancelled: by the agent", None, None]
 
 
@@ -354,7 +362,7 @@ def test_a_call_that_the_server_does_not_live_to_answer_says_so() -> None:
             assert await small.process.wait() == 3
             return await over(notes, 2)
 
-    start, call = run(main())
+    start, call = run_event_loop(main())
     assert (call.response, call.error) == (None, "eof: the server ended")
     assert start.error is None
 
@@ -375,12 +383,12 @@ def test_a_call_that_the_server_does_not_live_to_answer_says_so() -> None:
 def test_a_message_is_sorted_by_method_and_id(
     message: bytes, sorted_as: tuple[str | None, str | None]
 ) -> None:
-    assert sort(message) == sorted_as
+    assert parse_method_and_id(message) == sorted_as
 
 
 def test_a_refusal_is_an_answer_that_the_client_can_read() -> None:
     said = {"error": {"type": "diverged", "message": "nothing recorded"}}
-    refusal = replace(whole(json.dumps(said).encode(), 0.0), status=422)
+    refusal = replace(to_stdio_response(json.dumps(said).encode(), 0.0), status=422)
 
     def refuses(exchange: Exchange) -> Exchange:
         start = exchange.request.method == "START"
@@ -393,6 +401,6 @@ def test_a_refusal_is_an_answer_that_the_client_can_read() -> None:
         ):
             return await small.ask("x", "tools/list")
 
-    answer = run(main())
+    answer = run_event_loop(main())
     assert answer["id"] == "x"
     assert answer["error"] == {"code": -32001, "message": "nothing recorded"}

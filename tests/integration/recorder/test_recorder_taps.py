@@ -6,10 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from recorder.loop import run
-from tests.recorder_wire import Notes, converse, curl, recording, says, server_tls, serving
-from traces.model import Chunk, Edit, Exchange, Response, Trajectory
-from traces.tape import Writer, read
+from recorder.event_loop import run_event_loop
+from tests.support.servers.raw_servers import (
+    Notes,
+    converse,
+    curl,
+    recording,
+    says,
+    server_tls,
+    serving,
+)
+from traces.model import BodyEdit, Chunk, Exchange, Response, Trajectory
+from traces.tape import TapeWriter, read_tape
 
 REAL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Real: yes\r\n\r\nreal"
 LONG = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n"
@@ -51,7 +59,7 @@ def test_a_tap_that_answers_leaves_the_server_alone() -> None:
         assert exchange.response.ended is not None
         assert notes.heads[0].response == replace(exchange.response, chunks=(), ended=None)
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_tap_that_says_reset_resets() -> None:
@@ -63,13 +71,13 @@ def test_a_tap_that_says_reset_resets() -> None:
             exchange = await notes.only()
         assert (exchange.error, exchange.response, server.accepts) == (player.error, None, 0)
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_request_goes_on_as_edited_and_is_recorded_as_asked() -> None:
     class Bend:
         def request(self, exchange: Exchange) -> Exchange:
-            return replace(exchange, edits=(Edit(start=0, stop=5, data=b"another qu"),))
+            return replace(exchange, edits=(BodyEdit(start=0, stop=5, data=b"another qu"),))
 
     async def main() -> None:
         notes = Notes()
@@ -79,7 +87,7 @@ def test_a_request_goes_on_as_edited_and_is_recorded_as_asked() -> None:
         assert server.requests[0].endswith(b"Content-Length: 13\r\n\r\nanother quion")
         assert exchange.request.body == b"question"
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.programs
@@ -110,7 +118,7 @@ def test_an_answer_that_is_held_can_be_bent() -> None:
         assert second.response is not None
         assert [chunk.data for chunk in second.response.chunks] == [b"ab", b"cd"]
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_an_answer_that_is_held_can_become_an_error() -> None:
@@ -129,7 +137,7 @@ def test_an_answer_that_is_held_can_become_an_error() -> None:
         assert (exchange.error, exchange.response) == ("reset: injected", None)
         assert server.accepts == 1
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_an_answer_that_is_held_and_breaks_off_shows_nothing() -> None:
@@ -149,7 +157,7 @@ def test_an_answer_that_is_held_and_breaks_off_shows_nothing() -> None:
         assert (exchange.error or "").startswith("eof: ")
         assert (exchange.response, notes.heads, notes.chunks) == (None, [], [])
 
-    run(main())
+    run_event_loop(main())
 
 
 class Mistake(Exception):
@@ -186,7 +194,7 @@ def test_a_tap_that_raises_ends_the_run(when: str, scheme: str) -> None:
             code, _ = await agents[0]
         assert code == 56
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_run_that_is_cancelled_is_cancelled() -> None:
@@ -195,7 +203,7 @@ def test_a_run_that_is_cancelled_is_cancelled() -> None:
             async with asyncio.timeout(0.05), recording():
                 await asyncio.Event().wait()
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_mistake_of_the_run_itself_is_raised_as_it_is() -> None:
@@ -204,7 +212,7 @@ def test_a_mistake_of_the_run_itself_is_raised_as_it_is() -> None:
             async with recording():
                 raise Mistake
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_tape_holds_what_passed(tmp_path) -> None:
@@ -212,11 +220,11 @@ def test_a_tape_holds_what_passed(tmp_path) -> None:
 
     async def main() -> None:
         notes = Notes()
-        with Writer(path, Trajectory(id="t", recorded_at=0.0)) as tape:
+        with TapeWriter(path, Trajectory(id="t", recorded_at=0.0)) as tape:
             async with serving(says(LONG)) as server, recording(tape, notes) as proxy:
                 await converse(proxy.port, asks(server.port))
                 await converse(proxy.port, asks(1))
-        assert read(path).exchanges == tuple(notes.over)
+        assert read_tape(path).exchanges == tuple(notes.over)
         assert notes.over[1].error == "refused: Connection refused"
 
-    run(main())
+    run_event_loop(main())

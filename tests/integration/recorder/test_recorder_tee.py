@@ -9,17 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from recorder.loop import run
-from recorder.stdio import changed
-from recorder.tee import VARIABLE
-from tests.recorder_wire import Notes
-from tests.tees import BOUND, SMALL, TEE, behind, client, dumped, tees
+from recorder.event_loop import run_event_loop
+from recorder.mcp.stdio import find_changed_variables
+from recorder.mcp.tee import RUN_SOCKET_VARIABLE
+from tests.support.agents.mcp_tee_client import (
+    BOUND,
+    SMALL,
+    TEE,
+    behind,
+    client,
+    dumped,
+    tees,
+)
+from tests.support.servers.raw_servers import Notes
 
 ECHO = (sys.executable, "-I", "-S", "-c", "import os\nwhile d := os.read(0, 999): os.write(1, d)")
 
 
 def told[T](main: Coroutine[object, object, T]) -> T:
-    return run(main)
+    return run_event_loop(main)
 
 
 async def ended(pid: int) -> None:
@@ -187,8 +195,10 @@ def test_the_server_has_the_environment_that_the_user_has() -> None:
 
     async def main() -> dict[str, str]:
         async with tees() as here:
-            here.put_back.update(changed(theirs, ours | {VARIABLE: str(here.path)}))
-            env = ours | {VARIABLE: str(here.path), "OWN": "kept"}
+            here.changed_variables.update(
+                find_changed_variables(theirs, ours | {RUN_SOCKET_VARIABLE: str(here.path)})
+            )
+            env = ours | {RUN_SOCKET_VARIABLE: str(here.path), "OWN": "kept"}
             async with client(*TEE, "--", *SMALL, env=env) as small:
                 found: dict[str, str] = json.loads(await small.call(1, "environment"))
                 return {name: value for name, value in found.items() if name != "LC_CTYPE"}
@@ -202,7 +212,7 @@ def test_the_run_is_found_though_the_client_hands_no_variables_down() -> None:
     async def main() -> Notes:
         notes = Notes()
         async with tees(notes) as here:
-            env = {VARIABLE: str(here.path)}
+            env = {RUN_SOCKET_VARIABLE: str(here.path)}
             words = (sys.executable, "-c", through, *TEE, "--name", "small", "--", *SMALL)
             async with client(*words, env=env) as small:
                 assert await small.call(1, "echo", text="found") == "found"

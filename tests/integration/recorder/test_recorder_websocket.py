@@ -14,13 +14,18 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
-from recorder.loop import run
-from recorder.proxy import Proxy
-from tests.leaks import leaks
-from tests.recorder_wire import BOUND, Notes, recording, server_tls
-from traces import websocket
-from traces.model import Chunk, Edit, Exchange, Response, Trajectory
-from traces.tape import Writer, read
+from recorder.event_loop import run_event_loop
+from recorder.proxy.server import RecordingProxy
+from tests.support.leak_search import leaks
+from tests.support.servers.raw_servers import (
+    BOUND,
+    Notes,
+    recording,
+    server_tls,
+)
+from traces.bodies import websocket
+from traces.model import BodyEdit, Chunk, Exchange, Response, Trajectory
+from traces.tape import TapeWriter, read_tape
 
 type Talk = Callable[[web.WebSocketResponse, "Server"], Awaitable[None]]
 type Socket = aiohttp.ClientWebSocketResponse
@@ -85,7 +90,7 @@ async def echo(ws: web.WebSocketResponse, heard: Server) -> None:
 
 @asynccontextmanager
 async def client(
-    port: int, proxy: Proxy, *, scheme: str = "ws", compress: int = 0, path: str = "/ws"
+    port: int, proxy: RecordingProxy, *, scheme: str = "ws", compress: int = 0, path: str = "/ws"
 ) -> AsyncIterator[Socket]:
     """An agent that talks to the server through the proxy."""
     # Given ws://, aiohttp would ask the proxy for a URL of that scheme, as no other client does.
@@ -151,10 +156,10 @@ def test_each_message_of_the_agent_is_a_turn(scheme: str, compress: int) -> None
             body = data.encode() if isinstance(data, str) else data
             assert turn.request.body == body
             assert said(turn) == [body, body]
-        assert websocket.binary(rest[-1].response or Response(status=0)) == (True, True)
+        assert websocket.read_binary_flags(rest[-1].response or Response(status=0)) == (True, True)
         assert [seen.seq for seen in notes.asked] == [turn.seq for turn in notes.over]
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_messages_have_the_times_at_which_they_came() -> None:
@@ -180,7 +185,7 @@ def test_messages_have_the_times_at_which_they_came() -> None:
         assert all(b - a >= 0.049 for a, b in zip(times, times[1:], strict=False))
         assert turn.response.at == times[1]
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("compress", [0, 15])
@@ -197,7 +202,7 @@ def test_five_megabytes_pass_both_ways(compress: int) -> None:
         assert turn.request.body == data
         assert said(turn) == [data, data]
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_which_messages_were_binary_is_kept() -> None:
@@ -218,12 +223,12 @@ def test_which_messages_were_binary_is_kept() -> None:
             _, turn = await turns(notes, 2)
         assert got == [BINARY if binary else TEXT for binary in kinds]
         assert turn.response is not None
-        assert websocket.binary(turn.response) == kinds
+        assert websocket.read_binary_flags(turn.response) == kinds
         assert notes.heads[1].response is not None
         assert notes.heads[1].response.headers == (("opcode", "BINARY"),)
         assert turn.response.trailers == (("switch", "1 3"),)
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_what_comes_in_pieces_between_pings_is_one_message() -> None:
@@ -250,7 +255,7 @@ def test_what_comes_in_pieces_between_pings_is_one_message() -> None:
             _, turn = await turns(notes, 2)
         assert (turn.request.body, said(turn)) == (b"\xc3\xbc", [b"\xc3\xbc"] * 2)
 
-    run(main())
+    run_event_loop(main())
 
 
 async def ended(ws: Socket) -> tuple[int | None, str | None]:
@@ -286,10 +291,10 @@ def test_a_close_of_the_server_passes_as_it_was(
         assert turn.error is None
         assert turn.response is not None
         assert turn.response.ended is not None
-        assert websocket.close(turn.response) == (code, why)
+        assert websocket.read_websocket_close(turn.response) == (code, why)
         assert turn.response.trailers == (("close", kept.encode().decode("latin-1")),)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize(("code", "kept"), [(1000, ()), (3001, (("closed", "3001 bye"),))])
@@ -310,7 +315,7 @@ def test_a_close_of_the_agent_passes_as_it_was(code: int, kept: tuple[object, ..
         assert turn.response.ended is not None
         assert turn.response.trailers == kept
 
-    run(main())
+    run_event_loop(main())
 
 
 def vanish(transport: Any, how: str) -> None:
@@ -354,7 +359,7 @@ def test_a_server_that_vanishes_is_no_clean_close(how: str, scheme: str) -> None
         assert answered.error is None
         assert (cut.error, cut.response) == (f"{how}: the server went without a close", None)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize("how", ["reset", "eof"])
@@ -377,7 +382,7 @@ def test_an_answer_that_broke_off_keeps_what_came(how: str) -> None:
         assert said(turn) == [b"half of"]
         assert turn.error == f"cancelled: {how} by the agent"
 
-    run(main())
+    run_event_loop(main())
 
 
 EVENT = '{"type":"response.completed","response":{"id":"r"}}'
@@ -403,7 +408,7 @@ def test_an_agent_that_goes_after_a_whole_answer_has_cancelled_nothing() -> None
         assert turn.response is not None
         assert turn.response.ended is not None
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_what_is_under_way_when_the_proxy_ends_is_told_once() -> None:
@@ -421,7 +426,7 @@ def test_what_is_under_way_when_the_proxy_ends_is_told_once() -> None:
         assert (upgrade.error, said(turn)) == (None, [b"go", b"go"])
         assert turn.error == "cancelled: eof by the agent"
 
-    run(main())
+    run_event_loop(main())
 
 
 class Player:
@@ -439,9 +444,9 @@ class Player:
 def test_a_tap_that_answers_is_heard_as_messages() -> None:
     answer = Response(
         status=101,
-        headers=websocket.first(True),
+        headers=websocket.make_websocket_headers(True),
         chunks=(Chunk(at=5.0, data=b"one"), Chunk(at=6.0, data=b"two")),
-        trailers=websocket.last((True, False)),
+        trailers=websocket.make_websocket_trailers((True, False)),
         ended=7.0,
     )
 
@@ -460,9 +465,9 @@ def test_a_tap_that_answers_is_heard_as_messages() -> None:
         assert said(played) == [b"one", b"two"]
         assert played.response is not None
         assert played.response.chunks[-1].at < 4.0
-        assert websocket.binary(played.response) == (True, False)
+        assert websocket.read_binary_flags(played.response) == (True, False)
 
-    run(main())
+    run_event_loop(main())
 
 
 @pytest.mark.parametrize(
@@ -473,7 +478,9 @@ def test_a_tap_may_break_or_close_after_its_words(
     error: str | None, close: tuple[int, str] | None, code: int
 ) -> None:
     answer = Response(
-        status=101, chunks=(Chunk(at=0, data=b"half"),), trailers=websocket.last((False,), close)
+        status=101,
+        chunks=(Chunk(at=0, data=b"half"),),
+        trailers=websocket.make_websocket_trailers((False,), close),
     )
 
     async def main() -> None:
@@ -492,9 +499,9 @@ def test_a_tap_may_break_or_close_after_its_words(
             await real.over.wait()
         assert (turn.error, said(turn), real.got) == (error, [b"half"], [])
         assert turn.response is not None
-        assert websocket.close(turn.response) == close
+        assert websocket.read_websocket_close(turn.response) == close
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_a_message_goes_on_as_edited_and_is_recorded_as_said() -> None:
@@ -502,7 +509,7 @@ def test_a_message_goes_on_as_edited_and_is_recorded_as_said() -> None:
         def request(self, exchange: Exchange) -> Exchange:
             if exchange.request.method == "GET":
                 return exchange
-            return replace(exchange, edits=(Edit(start=0, stop=4, data=b"a longer lie"),))
+            return replace(exchange, edits=(BodyEdit(start=0, stop=4, data=b"a longer lie"),))
 
     async def main() -> None:
         notes = Notes()
@@ -513,7 +520,7 @@ def test_a_message_goes_on_as_edited_and_is_recorded_as_said() -> None:
             _, turn = await turns(notes, 2)
         assert (real.got, turn.request.body) == ([(TEXT, "a longer lie it is")], b"true it is")
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_an_answer_that_is_held_is_bent_when_it_is_whole() -> None:
@@ -543,7 +550,7 @@ def test_an_answer_that_is_held_is_bent_when_it_is_whole() -> None:
             _, turn = await turns(notes, 2)
         assert (turn.error, said(turn)) == (None, [EVENT.encode()])
 
-    run(main())
+    run_event_loop(main())
 
 
 def test_who_speaks_no_websocket_is_cut_off_and_named() -> None:
@@ -561,7 +568,7 @@ def test_who_speaks_no_websocket_is_cut_off_and_named() -> None:
             _, turn = await turns(notes, 2)
         assert turn.error == "protocol: the server spoke no WebSocket: Invalid opcode 0x3"
 
-    run(main())
+    run_event_loop(main())
 
 
 KEY = "sk-live-0123456789abcdefghij"
@@ -579,7 +586,7 @@ def test_secrets_in_messages_are_not_on_the_tape(tmp_path: Path) -> None:
 
     async def main() -> None:
         notes = Notes()
-        with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
             async with server(talk) as real, recording(tape, notes) as proxy:
                 async with client(real.port, proxy, compress=15) as ws:
                     await ws.send_str(f"my key is {KEY}")
@@ -588,11 +595,11 @@ def test_secrets_in_messages_are_not_on_the_tape(tmp_path: Path) -> None:
                         await ws.receive()
                 await turns(notes, 2)
 
-    run(main())
-    _, turn = read(path).exchanges
+    run_event_loop(main())
+    _, turn = read_tape(path).exchanges
     assert leaks(KEY, path) == 0
     assert turn.request.body == b"my key is REDACTEDo1xxxxxxxxxxxxxxxxxZ"[:38]
     assert [len(data) for data in said(turn)] == [47, 38, 37, 40, 28]
     assert turn.redacted
     assert turn.response is not None
-    assert websocket.binary(turn.response) == (False, False, False, False, True)
+    assert websocket.read_binary_flags(turn.response) == (False, False, False, False, True)

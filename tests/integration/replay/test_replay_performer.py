@@ -14,8 +14,8 @@ import httpx
 import openai
 import pytest
 
-from replay.performer import Performer, Stage
-from tests.on_stage import (
+from replay.serving.server import ReplayServer, RunListener
+from tests.support.servers.replay_server_thread import (
     GET,
     INSIDE,
     WAIT,
@@ -30,7 +30,7 @@ from tests.on_stage import (
     trusting,
 )
 from traces.model import Exchange
-from traces.taps import Taps
+from traces.taps import TapChain
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +39,11 @@ def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def performer(confdir: Path) -> Performer:
-    return Performer(confdir=confdir)
+def performer(confdir: Path) -> ReplayServer:
+    return ReplayServer(confdir=confdir)
 
 
-def test_a_tap_that_raises_ends_the_run(performer: Performer) -> None:
+def test_a_tap_that_raises_ends_the_run(performer: ReplayServer) -> None:
     class Wrong:
         def response(self, exchange: Exchange) -> Exchange:
             raise ZeroDivisionError("a tap is wrong")
@@ -53,7 +53,7 @@ def test_a_tap_that_raises_ends_the_run(performer: Performer) -> None:
 
     script = Script(say(b"one", b"two", gap=5))
 
-    def late(stage: Stage) -> None:
+    def late(stage: RunListener) -> None:
         with dial(stage) as end:
             rest(end)
 
@@ -78,7 +78,7 @@ def test_a_tap_that_raises_ends_the_run(performer: Performer) -> None:
 
 
 @pytest.mark.parametrize("method", ["request", "holds", "head", "chunk", "done"])
-def test_whichever_method_of_a_tap_raises(performer: Performer, method: str) -> None:
+def test_whichever_method_of_a_tap_raises(performer: ReplayServer, method: str) -> None:
     def wrong(*_: object) -> None:
         raise LookupError(method)
 
@@ -94,7 +94,7 @@ def test_whichever_method_of_a_tap_raises(performer: Performer, method: str) -> 
         run()
 
 
-def test_what_is_held_back_is_bent_before_it_is_performed(performer: Performer) -> None:
+def test_what_is_held_back_is_bent_before_it_is_performed(performer: ReplayServer) -> None:
     class Bend:
         def holds(self, exchange: Exchange) -> bool:
             return exchange.request.url.endswith("/x")
@@ -110,7 +110,7 @@ def test_what_is_held_back_is_bent_before_it_is_performed(performer: Performer) 
     assert [x.answered_by for x in script.got] == ["fault", "recorded"]
 
 
-def test_without_a_way_out_what_no_tap_answers_is_refused(performer: Performer) -> None:
+def test_without_a_way_out_what_no_tap_answers_is_refused(performer: ReplayServer) -> None:
     script = Script()
     with on_stage(performer, script) as stage, dial(stage) as end:
         for _ in range(2):
@@ -124,12 +124,12 @@ def test_without_a_way_out_what_no_tap_answers_is_refused(performer: Performer) 
 
 
 def test_strict_replay_does_not_even_load_the_way_out() -> None:
-    code = "import replay.performer, sys; print('replay.upstream' in sys.modules)"
+    code = "import replay.serving.server, sys; print('replay.serving.upstream' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert ran.stdout == b"False\n"
 
 
-def test_leaving_the_stage_ends_everything(performer: Performer, confdir: Path) -> None:
+def test_leaving_the_stage_ends_everything(performer: ReplayServer, confdir: Path) -> None:
     script = Script(say(b"one", b"two", gap=300))
     threads = threading.active_count()
     with on_stage(performer, script) as stage:
@@ -146,7 +146,7 @@ def test_leaving_the_stage_ends_everything(performer: Performer, confdir: Path) 
         socket.create_connection(("127.0.0.1", port), timeout=WAIT)
 
 
-def test_one_performer_serves_many_stages_at_once(performer: Performer, confdir: Path) -> None:
+def test_one_performer_serves_many_stages_at_once(performer: ReplayServer, confdir: Path) -> None:
     first, second = Script(say(b"first")), Script(say(b"second"))
     with on_stage(performer, first) as one, on_stage(performer, second) as two:
         for stage, said in ((one, b"first"), (two, b"second"), (one, b"first")):
@@ -157,11 +157,13 @@ def test_one_performer_serves_many_stages_at_once(performer: Performer, confdir:
     assert [x.seq for x in second.got] == [1]
 
 
-def test_the_stock_event_loop_will_do(performer: Performer) -> None:
+def test_the_stock_event_loop_will_do(performer: ReplayServer) -> None:
     async def run() -> bytes:
         script = Script(say(b"hi", gap=0.01))
         began = time.monotonic()
-        async with performer.stage(Taps([script]), began=began, seqs=count(1)) as stage:
+        async with performer.create_listener(
+            TapChain([script]), began=began, seqs=count(1)
+        ) as stage:
             reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
             writer.write(GET)
             answer = await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), WAIT)
@@ -176,7 +178,7 @@ SSE = (("content-type", "text/event-stream"), ("transfer-encoding", "chunked"))
 
 
 @pytest.mark.parametrize("url", ["http://a.example/v1", "https://a.example/v1"])
-def test_httpx_by_way_of_the_proxy(performer: Performer, confdir: Path, url: str) -> None:
+def test_httpx_by_way_of_the_proxy(performer: ReplayServer, confdir: Path, url: str) -> None:
     script = Script(say(b'{"a":', b"1}", headers=(("content-type", "application/json"),)))
     with (
         on_stage(performer, script) as stage,
@@ -187,7 +189,7 @@ def test_httpx_by_way_of_the_proxy(performer: Performer, confdir: Path, url: str
     assert {x.connection for x in script.asked} == {1}
 
 
-def test_the_openai_client_streams(performer: Performer, confdir: Path) -> None:
+def test_the_openai_client_streams(performer: ReplayServer, confdir: Path) -> None:
     said = ["Hel", "lo"]
     parts = [
         b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'
@@ -214,7 +216,7 @@ def test_the_openai_client_streams(performer: Performer, confdir: Path) -> None:
 @pytest.mark.parametrize("options", [(), ("--http2",), ("-p",)], ids=["plain", "http2", "tunnel"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_curl_tells_an_end_from_a_reset(
-    performer: Performer,
+    performer: ReplayServer,
     confdir: Path,
     scheme: str,
     options: tuple[str, ...],

@@ -6,22 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from replay.performer import Performer
-from replay.player import refuse
-from replay.upstream import InnerProxy, Upstream
-from tests.on_stage import GET, Script, dial, heard, on_stage
+from replay.player import refuse_unrecorded_request
+from replay.serving.server import ReplayServer
+from replay.serving.upstream import InnerProxy, UpstreamClient
+from tests.support.servers.replay_server_thread import (
+    GET,
+    Script,
+    dial,
+    heard,
+    on_stage,
+)
 
 
 def test_a_refusal_is_performed_and_nobody_else_is_asked(tmp_path: Path) -> None:
-    script = Script(lambda exchange: refuse(exchange, "not recorded"))
+    script = Script(lambda exchange: refuse_unrecorded_request(exchange, "not recorded"))
     with socket.create_server(("127.0.0.1", 0)) as outside:
         outside.setblocking(False)
 
-        def way(began: float) -> Upstream:
+        def way(began: float) -> UpstreamClient:
             return InnerProxy("127.0.0.1", outside.getsockname()[1], began, timeout=1.0)
 
         with (
-            on_stage(Performer(confdir=tmp_path), script, upstream=way) as stage,
+            on_stage(ReplayServer(confdir=tmp_path), script, upstream=way) as stage,
             dial(stage) as end,
         ):
             end.sendall(GET)

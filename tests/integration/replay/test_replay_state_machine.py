@@ -22,15 +22,30 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from replay.performer import Performer
-from replay.player import REFUSED, Player
-from tests.on_stage import Script as Seen
-from tests.on_stage import dial, eventually, on_stage
-from tests.support.examples import examples
-from tests.talkers import MODEL, SERVER, SHOP, Heard, Lane, Script, heard, key, recorded, said
-from traces.conversation import Watch
+from replay.player import REFUSED_STATUS, TapePlayer
+from replay.serving.server import ReplayServer
+from tests.support.agents.concurrent_agents import (
+    MODEL,
+    SERVER,
+    SHOP,
+    Heard,
+    Lane,
+    Script,
+    heard,
+    key,
+    recorded,
+    said,
+)
+from tests.support.example_counts import examples
+from tests.support.servers.replay_server_thread import Script as Seen
+from tests.support.servers.replay_server_thread import (
+    dial,
+    eventually,
+    on_stage,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.model import Exchange, Request
-from traces.taps import Taps
+from traces.taps import TapChain
 
 STRANGER = -1
 
@@ -67,12 +82,12 @@ class Replayed(RuleBasedStateMachine):
         self.due: dict[int, Exchange | None] = {}
         self.gone: set[int] = set()
         self.refused = 0
-        self.watch = Watch()
-        self.player = Player(tape, self.watch)
+        self.watch = ConversationTap()
+        self.player = TapePlayer(tape, self.watch)
         self.open()
 
     def open(self) -> None:
-        self.taps, self.seqs = Taps((self.watch, self.player)), count()
+        self.taps, self.seqs = TapChain((self.watch, self.player)), count()
         self.played: dict[int, Exchange] = {}
 
     def ask(self, lane: int, request: Request) -> None:
@@ -127,7 +142,7 @@ class Replayed(RuleBasedStateMachine):
     def check(self, asked: Request, found: Exchange | None, got: Heard) -> None:
         if found is None:
             self.refused += 1
-            assert got.status == REFUSED
+            assert got.status == REFUSED_STATUS
             return
         was = heard(found.response, found.error)
         assert got.whole == was.whole
@@ -142,7 +157,7 @@ class Replayed(RuleBasedStateMachine):
 
     @invariant()
     def what_is_left_is_left(self) -> None:
-        assert [x.seq for x in self.player.unasked()] == [x.seq for x in self.left]
+        assert [x.seq for x in self.player.list_unasked()] == [x.seq for x in self.left]
         assert bool(self.player.diverged) == bool(self.refused)
         assert len(self.player.diverged) <= self.refused, "a retry is no other divergence"
 
@@ -177,7 +192,7 @@ class Performed(Replayed):
         self.stack, self.lines, self.seen = ExitStack(), dict[int, socket.socket](), Seen()
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
         taps = (self.watch, self.player, self.seen)
-        self.stage = self.stack.enter_context(on_stage(Performer(confdir=Path(folder)), *taps))
+        self.stage = self.stack.enter_context(on_stage(ReplayServer(confdir=Path(folder)), *taps))
 
     def ask(self, lane: int, request: Request) -> None:
         """Returns when it has arrived, so that the order is known."""

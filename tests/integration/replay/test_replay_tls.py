@@ -8,8 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from replay.tls import Authority, Hello, Tls, client_hello
-from tests.on_stage import trusting
+from replay.serving.tls import (
+    CertificateAuthority,
+    ClientHello,
+    ServerTlsConnection,
+    parse_client_hello,
+)
+from tests.support.servers.replay_server_thread import trusting
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +23,8 @@ def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def authority(confdir: Path) -> Authority:
-    return Authority(confdir)
+def authority(confdir: Path) -> CertificateAuthority:
+    return CertificateAuthority(confdir)
 
 
 class Agent:
@@ -37,33 +42,35 @@ class Agent:
         return self.outgoing.read()
 
 
-def met(authority: Authority, confdir: Path, host: str = "a.example") -> tuple[Agent, Tls]:
+def met(
+    authority: CertificateAuthority, confdir: Path, host: str = "a.example"
+) -> tuple[Agent, ServerTlsConnection]:
     """Both sides after the handshake."""
-    agent, tls = Agent(trusting(confdir), host), Tls(authority.context(host))
+    agent, tls = Agent(trusting(confdir), host), ServerTlsConnection(authority.context(host))
     said = agent.shake()
     for _ in range(3):
         assert tls.receive(said) == b""
-        said = agent.shake(tls.outgoing())
+        said = agent.shake(tls.take_outgoing())
     assert tls.open
     return agent, tls
 
 
 @pytest.mark.parametrize("host", ["a.example", "127.0.0.1", "::1", "x" * 60 + ".example", "a_b"])
 def test_certificates_are_trusted_for_names_and_addresses(
-    authority: Authority, confdir: Path, host: str
+    authority: CertificateAuthority, confdir: Path, host: str
 ) -> None:
     agent, _ = met(authority, confdir, host)
     assert agent.ssl.selected_alpn_protocol() is None
     assert authority.context(host) is authority.context(host)
 
 
-def test_what_is_no_host_is_an_error(authority: Authority) -> None:
+def test_what_is_no_host_is_an_error(authority: CertificateAuthority) -> None:
     with pytest.raises(ValueError, match="[Aa]scii|A-label|DNSName"):
         authority.context("caf\xe9.example")
 
 
 def test_no_key_is_left_behind_and_none_is_readable_by_others(
-    authority: Authority, confdir: Path
+    authority: CertificateAuthority, confdir: Path
 ) -> None:
     authority.context("b.example")
     made = {path.name: path.stat().st_mode & 0o077 for path in confdir.iterdir()}
@@ -71,8 +78,8 @@ def test_no_key_is_left_behind_and_none_is_readable_by_others(
     assert made["mitmproxy-ca.pem"] == 0
 
 
-def test_an_authority_is_loaded_again(authority: Authority, confdir: Path) -> None:
-    met(Authority(confdir), confdir)
+def test_an_authority_is_loaded_again(authority: CertificateAuthority, confdir: Path) -> None:
+    met(CertificateAuthority(confdir), confdir)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -81,7 +88,7 @@ def test_an_authority_is_loaded_again(authority: Authority, confdir: Path) -> No
     size=st.integers(1, 20_000),
 )
 def test_what_goes_in_comes_out_however_it_is_cut(
-    authority: Authority, confdir: Path, said: list[bytes], size: int
+    authority: CertificateAuthority, confdir: Path, said: list[bytes], size: int
 ) -> None:
     agent, tls = met(authority, confdir)
     for text in said:
@@ -96,7 +103,7 @@ def test_what_goes_in_comes_out_however_it_is_cut(
         assert answer == text
 
 
-def test_an_end_is_told_from_a_cut(authority: Authority, confdir: Path) -> None:
+def test_an_end_is_told_from_a_cut(authority: CertificateAuthority, confdir: Path) -> None:
     agent, tls = met(authority, confdir)
     agent.incoming.write(tls.close())
     assert agent.ssl.read(1) == b""
@@ -106,7 +113,7 @@ def test_an_end_is_told_from_a_cut(authority: Authority, confdir: Path) -> None:
         agent.ssl.read(1)
 
 
-def test_the_agent_may_end_too(authority: Authority, confdir: Path) -> None:
+def test_the_agent_may_end_too(authority: CertificateAuthority, confdir: Path) -> None:
     agent, tls = met(authority, confdir)
     agent.ssl.write(b"bye")
     with suppress(ssl.SSLWantReadError):
@@ -117,36 +124,42 @@ def test_the_agent_may_end_too(authority: Authority, confdir: Path) -> None:
     agent.ssl.unwrap()
 
 
-def test_a_record_that_was_changed_ends_the_connection(authority: Authority, confdir: Path) -> None:
+def test_a_record_that_was_changed_ends_the_connection(
+    authority: CertificateAuthority, confdir: Path
+) -> None:
     agent, tls = met(authority, confdir)
     agent.ssl.write(b"hello")
     record = bytearray(agent.outgoing.read())
     record[-1] ^= 1
     with pytest.raises(ssl.SSLError):
         tls.receive(bytes(record))
-    assert tls.outgoing() != b""
+    assert tls.take_outgoing() != b""
     assert tls.close() == b""
 
 
 @pytest.mark.parametrize("alpn", [(), ("h2",), ("h2", "http/1.1"), ("http/1.1",)])
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_client_hello_says_whom_it_wants_and_what_it_speaks(
-    confdir: Path, authority: Authority, alpn: tuple[str, ...], version: ssl.TLSVersion
+    confdir: Path, authority: CertificateAuthority, alpn: tuple[str, ...], version: ssl.TLSVersion
 ) -> None:
     context = trusting(confdir, *alpn)
     context.minimum_version = context.maximum_version = version
     hello = Agent(context, "a.example").shake()
-    assert client_hello(hello) == Hello(sni="a.example", alpn=alpn)
-    assert client_hello(hello + b"\x17\x03\x03\x00\x01x") == Hello(sni="a.example", alpn=alpn)
-    assert [client_hello(hello[:at]) for at in range(1, len(hello))] == [None] * (len(hello) - 1)
+    assert parse_client_hello(hello) == ClientHello(sni="a.example", alpn=alpn)
+    assert parse_client_hello(hello + b"\x17\x03\x03\x00\x01x") == ClientHello(
+        sni="a.example", alpn=alpn
+    )
+    assert [parse_client_hello(hello[:at]) for at in range(1, len(hello))] == [None] * (
+        len(hello) - 1
+    )
     pieces = [hello[5 + at : 5 + at + 50] for at in range(0, len(hello) - 5, 50)]
     records = b"".join(b"\x16\x03\x01" + len(p).to_bytes(2) + p for p in pieces)
-    assert client_hello(records) == Hello(sni="a.example", alpn=alpn)
+    assert parse_client_hello(records) == ClientHello(sni="a.example", alpn=alpn)
 
 
-def test_an_address_is_no_server_name(confdir: Path, authority: Authority) -> None:
+def test_an_address_is_no_server_name(confdir: Path, authority: CertificateAuthority) -> None:
     hello = Agent(trusting(confdir), "127.0.0.1").shake()
-    assert client_hello(hello) == Hello(sni=None, alpn=())
+    assert parse_client_hello(hello) == ClientHello(sni=None, alpn=())
 
 
 @pytest.mark.parametrize(
@@ -160,16 +173,16 @@ def test_an_address_is_no_server_name(confdir: Path, authority: Authority) -> No
 )
 def test_what_is_no_client_hello_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match="TLS|ClientHello"):
-        client_hello(data)
+        parse_client_hello(data)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10_000), junk=st.binary(max_size=20), cut=st.integers(0, 10_000))
 def test_no_client_hello_is_worse_than_an_error(
-    confdir: Path, authority: Authority, at: int, junk: bytes, cut: int
+    confdir: Path, authority: CertificateAuthority, at: int, junk: bytes, cut: int
 ) -> None:
     hello = Agent(trusting(confdir, "h2"), "a.example").shake()
     at %= len(hello)
     data = (hello[:at] + junk + hello[at + len(junk) :])[: len(hello) - cut % 100]
     with suppress(ValueError):
-        assert client_hello(data) is None or isinstance(client_hello(data), Hello)
+        assert parse_client_hello(data) is None or isinstance(parse_client_hello(data), ClientHello)

@@ -13,10 +13,19 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType
 
-from replay.performer import Performer, Stage
-from tests.on_stage import WAIT, Script, on_stage
+from replay.serving.server import ReplayServer, RunListener
+from tests.support.servers.replay_server_thread import (
+    WAIT,
+    Script,
+    on_stage,
+)
+from traces.bodies.websocket import (
+    is_websocket_upgrade,
+    make_websocket_headers,
+    make_websocket_trailers,
+    read_websocket_close,
+)
 from traces.model import Chunk, Exchange, Headers, Response
-from traces.websocket import close, first, last, upgrades
 
 SWITCH = (
     ("Upgrade", "websocket"),
@@ -42,9 +51,9 @@ def messages(
     answer = Response(
         status=101,
         reason="Switching Protocols",
-        headers=(*headers, *(first(binary[0]) if binary else ())),
+        headers=(*headers, *(make_websocket_headers(binary[0]) if binary else ())),
         chunks=tuple(Chunk(at=at + gap * n, data=each) for n, each in enumerate(data)),
-        trailers=last(binary, closed),
+        trailers=make_websocket_trailers(binary, closed),
         at=at,
         ended=None if error else at + gap * len(said),
     )
@@ -52,7 +61,7 @@ def messages(
 
 
 def echo(exchange: Exchange) -> Exchange:
-    if upgrades(exchange.request):
+    if is_websocket_upgrade(exchange.request):
         return messages(exchange, "welcome", headers=SWITCH)
     body = exchange.request.body
     return messages(exchange, body if exchange.request.method == "BINARY" else body.decode())
@@ -62,13 +71,13 @@ CA = Path(mkdtemp(prefix="stage-ca-"))
 
 
 @pytest.fixture(scope="module")
-def performer() -> Performer:
-    return Performer(confdir=CA)
+def performer() -> ReplayServer:
+    return ReplayServer(confdir=CA)
 
 
 @asynccontextmanager
 async def talk(
-    stage: Stage, scheme: str = "http"
+    stage: RunListener, scheme: str = "http"
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     trust = ssl.create_default_context(cafile=CA / "mitmproxy-ca-cert.pem")
     async with (
@@ -86,14 +95,14 @@ async def talk(
 
 
 def played(
-    performer: Performer,
+    performer: ReplayServer,
     script: Script,
     act: Callable[[aiohttp.ClientWebSocketResponse], object],
     scheme: str = "http",
 ) -> list[Exchange]:
     """What the taps were told that the agent got."""
 
-    async def run(stage: Stage) -> None:
+    async def run(stage: RunListener) -> None:
         async with talk(stage, scheme) as ws:
             await act(ws)  # type: ignore[misc]
 
@@ -103,7 +112,7 @@ def played(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_each_message_is_answered_by_its_turn(performer: Performer, scheme: str) -> None:
+def test_each_message_is_answered_by_its_turn(performer: ReplayServer, scheme: str) -> None:
     async def act(ws: aiohttp.ClientWebSocketResponse) -> None:
         assert await ws.receive_str() == "welcome"
         for text in ("one", "", "drei ✓"):
@@ -123,7 +132,7 @@ def test_each_message_is_answered_by_its_turn(performer: Performer, scheme: str)
     assert all(x.error is None and x.response and x.response.ended for x in turns)
 
 
-def test_a_message_of_five_megabytes_passes_both_ways(performer: Performer) -> None:
+def test_a_message_of_five_megabytes_passes_both_ways(performer: ReplayServer) -> None:
     async def act(ws: aiohttp.ClientWebSocketResponse) -> None:
         await ws.receive_str()
         await ws.send_bytes(bytes(BIG))
@@ -133,9 +142,9 @@ def test_a_message_of_five_megabytes_passes_both_ways(performer: Performer) -> N
     assert len(turn.request.body) == BIG
 
 
-def test_several_messages_answer_one_and_keep_their_times(performer: Performer) -> None:
+def test_several_messages_answer_one_and_keep_their_times(performer: ReplayServer) -> None:
     def script(exchange: Exchange) -> Exchange:
-        if upgrades(exchange.request):
+        if is_websocket_upgrade(exchange.request):
             return messages(exchange, headers=SWITCH)
         return messages(exchange, "a", b"b", "c", gap=0.05)
 
@@ -152,7 +161,7 @@ def test_several_messages_answer_one_and_keep_their_times(performer: Performer) 
     assert all(at >= 0.05 * place for place, at in enumerate(late)), "never early"
 
 
-def test_a_ping_is_answered_and_is_no_turn(performer: Performer) -> None:
+def test_a_ping_is_answered_and_is_no_turn(performer: ReplayServer) -> None:
     async def act(ws: aiohttp.ClientWebSocketResponse) -> None:
         await ws.receive_str()
         await ws.ping(b"there?")
@@ -162,9 +171,9 @@ def test_a_ping_is_answered_and_is_no_turn(performer: Performer) -> None:
     assert len(played(performer, Script(echo), act)) == 2
 
 
-def test_the_server_closes_as_it_did(performer: Performer) -> None:
+def test_the_server_closes_as_it_did(performer: ReplayServer) -> None:
     def script(exchange: Exchange) -> Exchange:
-        if upgrades(exchange.request):
+        if is_websocket_upgrade(exchange.request):
             return messages(exchange, headers=SWITCH)
         return messages(exchange, "bye", closed=(1011, "no more"))
 
@@ -176,13 +185,15 @@ def test_the_server_closes_as_it_did(performer: Performer) -> None:
 
     _, turn = played(performer, Script(script), act)
     assert turn.response is not None
-    assert close(turn.response) == (1011, "no more")
+    assert read_websocket_close(turn.response) == (1011, "no more")
 
 
 @pytest.mark.parametrize("error", ["reset: by peer", "eof: gone"])
-def test_a_server_that_vanished_vanishes_without_a_close(performer: Performer, error: str) -> None:
+def test_a_server_that_vanished_vanishes_without_a_close(
+    performer: ReplayServer, error: str
+) -> None:
     def script(exchange: Exchange) -> Exchange:
-        if upgrades(exchange.request):
+        if is_websocket_upgrade(exchange.request):
             return messages(exchange, headers=SWITCH)
         return messages(exchange, "half", error=error)
 
@@ -197,7 +208,7 @@ def test_a_server_that_vanished_vanishes_without_a_close(performer: Performer, e
 
 
 def test_what_nobody_answers_is_declined_so_that_clients_go_on_over_http(
-    performer: Performer,
+    performer: ReplayServer,
 ) -> None:
     asks = (
         b"GET http://a.example/ws HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\n"

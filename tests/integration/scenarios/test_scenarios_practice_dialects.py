@@ -10,23 +10,28 @@ import httpx
 import openai
 import pytest
 
-from scenarios.practice import as_anthropic, provider
-from scenarios.practice.tasks import TASKS
-from tests.practice import OFFERED, Run, run
+from scenarios.practice import model_server
+from scenarios.practice.dialects import anthropic_to_chat
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from tests.support.agents.practice_agents import (
+    OFFERED,
+    Run,
+    run,
+)
 from traces.dialects import anthropic_messages, gemini
-from traces.step import Answer
+from traces.dialects.types import ModelAnswer
 
 type Lead = Callable[[httpx.AsyncClient, list[str]], Coroutine[None, None, list[str]]]
 """Leads the model through a task whose results are these, and gives what it said."""
 
-PROMPT = TASKS["refund-1"].prompt
+PROMPT = ORDER_TASKS["refund-1"].prompt
 FUNCTIONS: list[dict[str, Any]] = [json.loads(json.dumps(tool["function"])) for tool in OFFERED]
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run in chat completions that no fault disturbed."""
-    return run(tmp_path_factory.mktemp("told"), TASKS["refund-1"], "verifies")
+    return run(tmp_path_factory.mktemp("told"), ORDER_TASKS["refund-1"], "verifies")
 
 
 def results(told: Run) -> list[str]:
@@ -35,7 +40,7 @@ def results(told: Run) -> list[str]:
 
 def led(lead: Lead, results: list[str], **settings: Any) -> list[str]:
     async def both() -> list[str]:
-        async with provider.serving(**settings) as port:
+        async with model_server.serve_model(**settings) as port:
             url = f"http://127.0.0.1:{port}/v1/"
             async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
                 return await lead(client, results)
@@ -69,7 +74,7 @@ def anthropic(*, stream: bool, listed: bool = False) -> Lead:
 
 async def anthropic_answer(
     client: httpx.AsyncClient, messages: list[dict[str, Any]], *, stream: bool
-) -> Answer:
+) -> ModelAnswer:
     tools = [
         {"name": each["name"], "description": "", "input_schema": each["parameters"]}
         for each in FUNCTIONS
@@ -85,7 +90,7 @@ async def anthropic_answer(
     response = await client.post("messages", json=body)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/event-stream") is stream
-    answer = anthropic_messages.read((), response.content)
+    answer = anthropic_messages.parse_model_answer((), response.content)
     assert answer is not None
     return answer
 
@@ -116,7 +121,7 @@ def generated(*, stream: bool, listed: bool = False) -> Lead:
 
 async def gemini_answer(
     client: httpx.AsyncClient, contents: list[dict[str, Any]], *, stream: bool
-) -> Answer:
+) -> ModelAnswer:
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     body = {
         "systemInstruction": {"parts": [{"text": "You work in a shop."}]},
@@ -127,7 +132,7 @@ async def gemini_answer(
     response = await client.post(url, json=body)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/event-stream") is stream
-    answer = gemini.read((), response.content)
+    answer = gemini.parse_model_answer((), response.content)
     assert answer is not None
     return answer
 
@@ -237,7 +242,7 @@ def test_a_conversation_that_was_never_left_here_is_not_known() -> None:
 )
 def test_the_model_sees_the_flag_for_errors(flag: bool | None, shown: str) -> None:
     block = {"type": "tool_result", "tool_use_id": "a", "content": "no such order"}
-    told = as_anthropic.messages(
+    told = anthropic_to_chat.convert_anthropic_messages(
         {"messages": [{"role": "user", "content": [block | {"is_error": flag}]}]}
     )
     assert told == [{"role": "tool", "tool_call_id": "a", "content": shown}]

@@ -12,13 +12,14 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import TextContent
 
-from scenarios.practice import as_mcp, book, tools, world
-from scenarios.practice.tasks import TASKS
-from tests.practice import place
+from scenarios.practice import mcp_server, order_book, world
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from scenarios.practice.tools import registry
+from tests.support.agents.practice_agents import place
 
 type Mode = Literal["auto", "legacy"]
 MODES: dict[Mode, str] = {"auto": "2026-07-28", "legacy": "2025-11-25"}
-TASK = TASKS["refund-1"]
+TASK = ORDER_TASKS["refund-1"]
 CALLS: tuple[tuple[str, dict[str, object]], ...] = (
     ("get_order", {"order_id": "ord-7018"}),
     ("get_order", {"order_id": "ord-1"}),
@@ -36,7 +37,7 @@ async def client(path: Path, mode: Mode, way: str) -> AsyncIterator[Client]:
             yield found
         return
     async with (
-        as_mcp.serving(path, json=way == "json") as port,
+        mcp_server.serve_mcp_order_book(path, json=way == "json") as port,
         Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as found,
     ):
         yield found
@@ -59,35 +60,40 @@ async def called(found: Client, name: str, arguments: dict[str, object]) -> tupl
 def test_it_answers_as_the_http_server_does(tmp_path: Path, mode: Mode, way: str) -> None:
     path, other = tmp_path / "shop.db", tmp_path / "other.db"
     for each in (path, other):
-        world.setup(each, TASK)
+        world.set_up_order_book(each, TASK)
 
     async def run() -> None:
         async with client(path, mode, way) as found:
             assert found.protocol_version == MODES[mode]
-            with closing(book.connect(other)) as shop:
+            with closing(order_book.connect_order_book(other)) as shop:
                 for name, arguments in CALLS:
-                    status, body = tools.call(shop, name, json.loads(json.dumps(arguments)))
+                    status, body = registry.call_shop_tool(
+                        shop, name, json.loads(json.dumps(arguments))
+                    )
                     assert await called(found, name, arguments) == (int(status != 200), body)
             with pytest.raises(MCPError, match="Unknown tool: get_orders"):
                 await found.call_tool("get_orders", {})
 
     asyncio.run(run())
-    with closing(book.connect(path)) as one, closing(book.connect(other)) as two:
-        assert book.read(one) == book.read(two)
+    with (
+        closing(order_book.connect_order_book(path)) as one,
+        closing(order_book.connect_order_book(other)) as two,
+    ):
+        assert order_book.read_order_book(one) == order_book.read_order_book(two)
 
 
 def test_it_lists_its_tools_with_their_schemas(tmp_path: Path) -> None:
-    world.setup(tmp_path / "shop.db", TASK)
+    world.set_up_order_book(tmp_path / "shop.db", TASK)
 
     async def run() -> None:
         async with client(tmp_path / "shop.db", "auto", "http") as found:
             listed = {tool.name: tool for tool in (await found.list_tools()).tools}
-        assert listed.keys() == tools.TOOLS.keys()
+        assert listed.keys() == registry.SHOP_TOOLS.keys()
         for name, tool in listed.items():
-            assert tool.input_schema == tools.TOOLS[name].parameters
-            assert tool.output_schema == tools.TOOLS[name].returns
+            assert tool.input_schema == registry.SHOP_TOOLS[name].parameters
+            assert tool.output_schema == registry.SHOP_TOOLS[name].returns
             assert tool.annotations is not None
-            assert tool.annotations.read_only_hint is not tools.TOOLS[name].writes
+            assert tool.annotations.read_only_hint is not registry.SHOP_TOOLS[name].writes
 
     asyncio.run(run())
 
@@ -95,9 +101,9 @@ def test_it_lists_its_tools_with_their_schemas(tmp_path: Path) -> None:
 def test_the_agent_can_start_its_server_itself(tmp_path: Path) -> None:
     from tests.e2e.scenarios.test_scenarios_practice_agent import cold
 
-    server = f"{sys.executable} -m scenarios.practice.as_mcp --db {tmp_path / 'shop.db'}"
+    server = f"{sys.executable} -m scenarios.practice.mcp_server --db {tmp_path / 'shop.db'}"
     with place(tmp_path) as here:
         ran = cold("refund-1", "--tools", "mcp", "--mcp-command", server, env=here.env)
         assert (ran.exit, ran.err) == (0, "")
         assert ran.out.startswith("DONE")
-        assert world.verify(here.shop, TASK).passed
+        assert world.verify_order_book(here.shop, TASK).passed

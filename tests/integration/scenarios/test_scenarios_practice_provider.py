@@ -13,14 +13,18 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from scenarios.practice import provider
-from scenarios.practice.agent import OFFERED
-from scenarios.practice.tasks import TASKS
-from tests.practice import port, program, run
+from scenarios.practice import model_server
+from scenarios.practice.agents.openai_agent import OFFERED_TOOLS
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from tests.support.agents.practice_agents import (
+    port,
+    program,
+    run,
+)
 
-PROMPT: list[dict[str, str]] = [{"role": "user", "content": TASKS["refund-1"].prompt}]
+PROMPT: list[dict[str, str]] = [{"role": "user", "content": ORDER_TASKS["refund-1"].prompt}]
 
-TOOLS: Any = OFFERED
+TOOLS: Any = OFFERED_TOOLS
 
 type Ask[R] = Callable[[openai.AsyncOpenAI], Coroutine[None, None, R]]
 
@@ -29,7 +33,7 @@ def asking[R](ask: Ask[R], **settings: Any) -> R:
     """What a client gets from a model server in this process."""
 
     async def both() -> R:
-        async with provider.serving(**settings) as chosen:
+        async with model_server.serve_model(**settings) as chosen:
             url = f"http://127.0.0.1:{chosen}/v1"
             http = httpx.AsyncClient(trust_env=False)
             async with openai.AsyncOpenAI(base_url=url, api_key="x", http_client=http) as client:
@@ -60,7 +64,7 @@ async def joined(client: openai.AsyncOpenAI, messages: Any, model: str) -> ChatC
 
 
 def test_streamed_and_whole_answers_say_the_same(tmp_path: Path) -> None:
-    conversation = run(tmp_path, TASKS["refund-1"], "verifies").messages
+    conversation = run(tmp_path, ORDER_TASKS["refund-1"], "verifies").messages
 
     async def ask(client: openai.AsyncOpenAI) -> None:
         for end in range(1, len(conversation) + 1, 2):
@@ -166,7 +170,9 @@ def test_the_log_says_what_was_noticed(tmp_path: Path) -> None:
 
 def test_as_a_program(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    with program("provider", "--log", log, "--fail-nth", "1=500", "--fail-nth", "2=429") as process:
+    with program(
+        "model_server", "--log", log, "--fail-nth", "1=500", "--fail-nth", "2=429"
+    ) as process:
         url = f"http://127.0.0.1:{port(process)}/v1/chat/completions"
         body = {"model": "naive", "messages": PROMPT}
         statuses = [httpx.post(url, json=body, trust_env=False).status_code for _ in range(3)]

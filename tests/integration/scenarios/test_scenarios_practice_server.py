@@ -10,14 +10,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from scenarios.practice import server, world
-from scenarios.practice.tasks import TASKS
-from tests.practice import ROOT, port, program
+from scenarios.practice import tool_server, world
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from tests.support.agents.practice_agents import (
+    ROOT,
+    port,
+    program,
+)
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[httpx.Client]:
-    with program("server", "--db", tmp_path / "shop.db", "--task", "refund-1") as process:
+    with program("tool_server", "--db", tmp_path / "shop.db", "--task", "refund-1") as process:
         url = f"http://127.0.0.1:{port(process)}"
         with httpx.Client(base_url=url, trust_env=False) as client:
             yield client
@@ -64,9 +68,15 @@ def test_reset_and_verify(shop: httpx.Client, tmp_path: Path) -> None:
     assert verify("price-1") is False
     assert verify("price-2") is None
     shop.post("/tools/add_note", json={"order_id": "ord-7018", "text": "x"})
-    assert "not asked for: Note" in world.verify(tmp_path / "shop.db", TASKS["price-1"]).detail
+    assert (
+        "not asked for: Note"
+        in world.verify_order_book(tmp_path / "shop.db", ORDER_TASKS["price-1"]).detail
+    )
     shop.post("/reset", json={"task": "price-1"})
-    assert "not asked for: Note" not in world.verify(tmp_path / "shop.db", TASKS["price-1"]).detail
+    assert (
+        "not asked for: Note"
+        not in world.verify_order_book(tmp_path / "shop.db", ORDER_TASKS["price-1"]).detail
+    )
     assert shop.post("/reset", json={"task": "price-9"}).status_code == 404
     assert shop.post("/reset", content="[").status_code == 400
     assert shop.get("/verify").status_code == 404
@@ -74,9 +84,9 @@ def test_reset_and_verify(shop: httpx.Client, tmp_path: Path) -> None:
 
 def test_it_serves_inside_a_process_too(tmp_path: Path) -> None:
     async def ask() -> object:
-        world.setup(tmp_path / "shop.db", TASKS["refund-1"])
+        world.set_up_order_book(tmp_path / "shop.db", ORDER_TASKS["refund-1"])
         async with (
-            server.serving(tmp_path / "shop.db") as chosen,
+            tool_server.serve_tools(tmp_path / "shop.db") as chosen,
             httpx.AsyncClient(trust_env=False) as client,
         ):
             return (await client.get(f"http://127.0.0.1:{chosen}/tools")).status_code
@@ -85,11 +95,11 @@ def test_it_serves_inside_a_process_too(tmp_path: Path) -> None:
 
 
 def test_it_ends_when_told_to_or_when_its_stdin_ends(tmp_path: Path) -> None:
-    with program("server", "--db", tmp_path / "shop.db") as process:
+    with program("tool_server", "--db", tmp_path / "shop.db") as process:
         port(process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
-    with program("server", "--db", tmp_path / "shop.db") as process:
+    with program("tool_server", "--db", tmp_path / "shop.db") as process:
         port(process)
         assert process.stdin is not None
         process.stdin.close()
@@ -97,7 +107,7 @@ def test_it_ends_when_told_to_or_when_its_stdin_ends(tmp_path: Path) -> None:
 
 
 def test_it_serves_without_a_stdin(tmp_path: Path) -> None:
-    command = (sys.executable, "-m", "scenarios.practice.server", "--db", tmp_path / "shop.db")
+    command = (sys.executable, "-m", "scenarios.practice.tool_server", "--db", tmp_path / "shop.db")
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     ) as process:

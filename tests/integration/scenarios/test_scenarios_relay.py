@@ -10,18 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.sandbox.allow import NEAR, NOT_LISTED, Allow, near
-from scenarios.sandbox.relay import Relay
-from tests.boxes import on_loop
-from tests.recorder_wire import Notes, converse, recording, says, serving
+from sandbox.egress.allowlist import (
+    INTERNAL_ADDRESS,
+    NOT_LISTED,
+    EgressAllowlist,
+    is_internal_address,
+)
+from sandbox.egress.egress_proxy import EgressProxy
+from tests.support.servers.docker_sandboxes import on_loop
+from tests.support.servers.raw_servers import (
+    Notes,
+    converse,
+    recording,
+    says,
+    serving,
+)
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @asynccontextmanager
-async def relaying(*allow: str, proxy: int | None) -> AsyncIterator[tuple[int, Relay]]:
+async def relaying(*allow: str, proxy: int | None) -> AsyncIterator[tuple[int, EgressProxy]]:
     """A relay on a port, in front of the proxy at another."""
-    relay = Relay(Allow(allow), ("127.0.0.1", proxy) if proxy else None)
+    relay = EgressProxy(EgressAllowlist(allow), ("127.0.0.1", proxy) if proxy else None)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         await relay.serve(listening)
         try:
@@ -146,7 +157,7 @@ def test_without_a_proxy_outside_it_is_said_who_is_missing() -> None:
 
 
 def refusal(host: str, *entries: str, port: int = 443) -> str | None:
-    return on_loop(Allow(entries).refusal(host, port))
+    return on_loop(EgressAllowlist(entries).find_refusal(host, port))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +182,7 @@ def refusal(host: str, *entries: str, port: int = 443) -> str | None:
     ],
 )
 def test_a_pattern_opens_no_way_to_what_is_near(host: str) -> None:
-    assert refusal(host, "*") == NEAR
+    assert refusal(host, "*") == INTERNAL_ADDRESS
     assert refusal(host, host.lower().strip(".[]")) is None  # by its own name
 
 
@@ -189,4 +200,4 @@ def test_only_the_public_internet_is_far(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     if address.is_private or address.is_link_local or address.is_loopback:
-        assert near(str(address))
+        assert is_internal_address(str(address))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from scenarios.world import CommandWorld, Verdict, spoken
+from scenarios.world import CommandWorld, Verdict, capture_world_command
 
 
 def command(code: str) -> tuple[str, ...]:
@@ -95,7 +95,11 @@ def test_a_state_that_cannot_be_had_is_none(code: str, says: str) -> None:
 
 def test_a_command_that_hangs_is_ended() -> None:
     hanging = command("import time; print('half', flush=True); time.sleep(61)")
-    assert asyncio.run(spoken(hanging, limit=0.5)) == (124, b"no end after 0.5 s", b"")
+    assert asyncio.run(capture_world_command(hanging, limit=0.5)) == (
+        124,
+        b"no end after 0.5 s",
+        b"",
+    )
 
 
 def test_a_verifier_that_could_not_say_leaves_nothing_to_judge_by() -> None:

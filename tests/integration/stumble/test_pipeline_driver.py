@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from recorder.marks import Facts, Teller, listening
-from stumble.pipeline.asked import Arm, Asked
-from stumble.pipeline.driver import COSTS, Driver
-from stumble.pipeline.kept import Kept
+from recorder.run_events import RunEventClient, RunEventData, serve_run_events
+from stumble.pipeline.checkpoint import PipelineCheckpoint
+from stumble.pipeline.config import Arm, PipelineConfig
+from stumble.pipeline.driver import COSTS, PipelineDriver
 
 RUN = "run"
 
@@ -18,28 +18,28 @@ RUN = "run"
 class Run:
     """The recorder's end: it keeps what it is told, and knows of no cost and no budget."""
 
-    told: list[tuple[str, Facts]] = field(default_factory=list)
+    told: list[tuple[str, RunEventData]] = field(default_factory=list)
 
-    def hear(self, name: str, data: Facts) -> Facts:
+    def hear(self, name: str, data: RunEventData) -> RunEventData:
         self.told.append((name, data))
         return {"strict": False, "run": RUN} | dict.fromkeys(COSTS)
 
-    def data(self, name: str) -> list[Facts]:
+    def data(self, name: str) -> list[RunEventData]:
         return [data for told, data in self.told if told == name]
 
 
 def drive(folder: Path, arm: Arm = "resurrect") -> Run:
     """One drive through T0, whose workspace no agent has worked in."""
-    asked = Asked(agent="", stages=("T0",), arm=arm, known=str(folder / "known"))
+    asked = PipelineConfig(agent="", stages=("T0",), arm=arm, known=str(folder / "known"))
     run = Run()
 
     async def main() -> None:
         desk = folder / "desk"
         async with (
-            listening(desk, run.hear),
-            Teller(*await asyncio.open_unix_connection(desk)) as teller,
+            serve_run_events(desk, run.hear),
+            RunEventClient(*await asyncio.open_unix_connection(desk)) as teller,
         ):
-            await Driver(folder, asked, Kept.read(folder), teller).drive()
+            await PipelineDriver(folder, asked, PipelineCheckpoint.read(folder), teller).drive()
 
     asyncio.run(main())
     return run
@@ -48,7 +48,7 @@ def drive(folder: Path, arm: Arm = "resurrect") -> Run:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The folder of a run that has not begun."""
-    Kept(folder=tmp_path, run=RUN).write()
+    PipelineCheckpoint(folder=tmp_path, run=RUN).write()
     return tmp_path
 
 
@@ -57,7 +57,7 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(folder: Path) -> None
     (graded,), (resurrection,) = run.data("graded"), run.data("resurrection")
     assert (graded["score"], graded["result"]) == (0.0, "fail")
     assert resurrection == {"stage": "T0", "reason": "fail", "score": 0.0}
-    slot = Kept.read(folder).slot("T0")
+    slot = PipelineCheckpoint.read(folder).load_slot("T0")
     assert slot is not None
     assert slot.provenance == "golden"
 
@@ -65,13 +65,13 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(folder: Path) -> None
 def test_without_resurrection_what_a_stage_left_is_kept(folder: Path) -> None:
     run = drive(folder, arm="no-resurrection")
     assert run.data("resurrection") == []
-    slot = Kept.read(folder).slot("T0")
+    slot = PipelineCheckpoint.read(folder).load_slot("T0")
     assert slot is not None
     assert slot.provenance == "own"
 
 
 def test_what_is_graded_is_told_again_and_not_graded_again(folder: Path) -> None:
-    kept = Kept.read(folder)
+    kept = PipelineCheckpoint.read(folder)
     kept.laid_out = True
     kept.graded["T0"] = [("graded", {"stage": "T0", "score": 70.0, "before": True})]
     kept.write()

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import Said, Shop
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+)
 from traces.dialects import openai_chat
-from traces.step import Answer, ToolCall
-from traces.tape import read
+from traces.dialects.types import ModelAnswer, ToolCall
+from traces.tape import read_tape
 
 AGENT = '''
 """A model, a tool, telemetry, and the model again; more tools and models as its arguments say."""
@@ -97,8 +100,8 @@ class Servers:
 def _model(said: bytes) -> bytes:
     begins = len(json.loads(said)["messages"]) == 1
     calls = (ToolCall(id="c1", name="get", arguments='{"id": 7}'),) if begins else ()
-    answer = Answer(message="" if begins else "345", calls=calls, model="m")
-    return openai_chat.write(answer, stream=False, id="x", created=0)[1][0].data
+    answer = ModelAnswer(message="" if begins else "345", calls=calls, model="m")
+    return openai_chat.write_model_answer(answer, stream=False, id="x", created=0)[1][0].data
 
 
 class Desk(Shop):
@@ -147,7 +150,7 @@ def test_only_what_was_named_is_contacted(
     assert came == contacted
     assert said.json["upstream"] == sum(contacted)
     assert said.json["tools_contacted"] is (contacted[1] > 0)
-    by = Counter(x.answered_by for x in read(Path(said.json["tape"])).exchanges)
+    by = Counter(x.answered_by for x in read_tape(Path(said.json["tape"])).exchanges)
     assert by["live"] == sum(contacted)
 
 

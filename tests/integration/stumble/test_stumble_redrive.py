@@ -10,9 +10,12 @@ from threading import Thread
 
 import pytest
 
-from tests.leaks import leaks
-from tests.shop import Said, Shop
-from traces.tape import read
+from tests.support.leak_search import leaks
+from tests.support.practice_shop import (
+    Said,
+    Shop,
+)
+from traces.tape import read_tape
 
 TOKEN = "tok-8f1c55d0aa9e"
 
@@ -174,7 +177,9 @@ def test_a_busy_service_is_waited_for_and_every_attempt_is_on_the_tape(
     said = redrive(user, service, "--json")
     assert said.code == 0, said.out
     assert [call["attempts"] for call in said.json["calls"]] == [3, 1]
-    statuses = [x.response.status for x in read(Path(said.json["tape"])).exchanges if x.response]
+    statuses = [
+        x.response.status for x in read_tape(Path(said.json["tape"])).exchanges if x.response
+    ]
     assert statuses == [429, 429, 200, 200]
 
 
@@ -193,7 +198,7 @@ def test_a_service_that_is_gone_is_drift_and_not_a_crash(user: Shop, service: Se
     ("against", "why"),
     [
         (("ftp://x",), "not an http:// or https:// URL"),
-        (("http://a", "http://b"), "say where each is: --against http://api.shop=URL"),
+        (("http://a", "http://b"), "give each a URL: --against http://api.shop=URL"),
     ],
 )
 def test_an_unclear_target_is_refused_before_anything_is_sent(

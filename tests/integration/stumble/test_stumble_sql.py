@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.shop import Shop
+from tests.support.practice_shop import Shop
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,8 @@ def test_names_and_their_parameters_are_listed(opened: Shop) -> None:
     ("words", "reason"),
     [
         (("survival_table", "e=2"), "survival_table: e is 0 to 1, not 2"),
-        (("survival_table", "rate=1"), "survival_table takes model, e, not rate"),
-        (("recovry",), "nothing is called 'recovry'; did you mean recovery"),
+        (("survival_table", "rate=1"), "survival_table takes model, e, e_quiet, not rate"),
+        (("recovry",), "no question, view or relation 'recovry'; did you mean recovery"),
     ],
 )
 def test_a_wrong_question_is_told_what_is_wrong(
@@ -105,7 +105,7 @@ def test_any_duckdb_client_can_open_the_store(opened: Shop) -> None:
     script = (
         "import duckdb; c = duckdb.connect('.stumble/store.duckdb', read_only=True);"
         "print(c.execute('select count(*) from trajectories').fetchone()[0],"
-        " c.execute('select max(step) from km').fetchone()[0], end='')"
+        " c.execute('select max(step) from kaplan_meier').fetchone()[0], end='')"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", script],

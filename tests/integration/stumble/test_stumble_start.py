@@ -5,19 +5,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from traces.model import Ending, Trajectory
-from traces.tape import Writer
+from stumble.cli.command_table import JOB_FOLDERS
+from traces.model import RunEnding, Trajectory
+from traces.tape import TapeWriter
 
 ASK = """
 import sys
-from stumble.cli import cli
+from stumble.cli.app import cli
 try:
     cli(["--help"])
 except SystemExit:
     pass
 print(*sys.modules)
 """
-HEAVY = {"mitmproxy", "duckdb", "litellm", "pyarrow", "traces.tape", "traces.redact"}
+HEAVY = {"mitmproxy", "duckdb", "litellm", "pyarrow", "traces.tape", "traces.redaction.redactor"}
 DRAWING = {"altair", "jinja2", "vl_convert"}
 
 
@@ -26,17 +27,17 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", ASK], check=True, capture_output=True, text=True, timeout=60
     )
     imported = set(said.stdout.splitlines()[-1].split())
-    assert "stumble.commands.record" in imported
-    assert "stumble.commands.report" in imported
+    commands = tuple(f"stumble.cli.{folder}" for folder in JOB_FOLDERS.values())
+    assert not any(name.startswith(commands) for name in imported)
     assert imported & (HEAVY | DRAWING) == set()
 
 
 SUMMARY = """
 import atexit, sys
-from stumble.cli import main
+from stumble.cli.app import run_cli
 atexit.register(lambda: print(*sys.modules))
 sys.argv = ["stumble", "report"]
-main()
+run_cli()
 """
 
 
@@ -50,23 +51,23 @@ def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
         timeout=60,
     )
     imported = set(said.stdout.splitlines()[-1].split())
-    assert "stumble.report.gathering" in imported
+    assert "stumble.report.collect" in imported
     assert imported & DRAWING == set()
 
 
 REPLAY = """
 import atexit, sys
-from stumble.cli import main
+from stumble.cli.app import run_cli
 atexit.register(lambda: print(*sys.modules))
 sys.argv = ["stumble", "replay", "a.tape", "--in-place", "--", "true"]
-main()
+run_cli()
 """
 UNNEEDED = {"mitmproxy", "cryptography", "duckdb", "pyarrow", "wsproto", "faults", "litellm"}
 
 
 def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path) -> None:
-    with Writer(tmp_path / "a.tape", Trajectory(id="run-1", recorded_at=0.0)) as tape:
-        tape.ending(Ending(ended="final"))
+    with TapeWriter(tmp_path / "a.tape", Trajectory(id="run-1", recorded_at=0.0)) as tape:
+        tape.write_ending(RunEnding(ended="final"))
     env = os.environ | {"HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / "store")}
     env["XDG_DATA_HOME"] = str(tmp_path / "data")
     # The first one makes the authority, and needs what makes certificates.
@@ -81,5 +82,5 @@ def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path
             timeout=60,
         )
     imported = set(said.stdout.splitlines()[-1].split())
-    assert "replay.performer" in imported
+    assert "replay.serving.server" in imported
     assert imported & UNNEEDED == set()

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.shop import shop
+from tests.support.practice_shop import shop
+from traces.conversation.tool_definitions import (
+    ToolChange,
+    collect_tool_definitions,
+    compare_toolsets,
+)
 from traces.model import Chunk, Exchange, Request, Response
-from traces.toolsets import Change, changes, toolset
 
 REFUND = {
     "name": "refund",
@@ -47,7 +51,7 @@ def asked(path: str, body: object, answer: object = None) -> Exchange:
     ],
 )
 def test_definitions_are_found_in_every_dialect(path: str, body: dict[str, object]) -> None:
-    (definition,) = toolset([asked(path, body)]).values()
+    (definition,) = collect_tool_definitions([asked(path, body)]).values()
     assert definition["name"] == "refund"
     assert definition["description"] == "Pay back"
 
@@ -55,7 +59,7 @@ def test_definitions_are_found_in_every_dialect(path: str, body: dict[str, objec
 def test_a_list_of_an_mcp_server_is_its_own_place() -> None:
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "refund"}]}}
-    assert list(toolset([asked("/mcp", listing, answer)])) == [("h", "refund")]
+    assert list(collect_tool_definitions([asked("/mcp", listing, answer)])) == [("h", "refund")]
 
 
 def test_what_changed_is_named_by_its_path_and_order_is_no_change() -> None:
@@ -65,13 +69,13 @@ def test_what_changed_is_named_by_its_path_and_order_is_no_change() -> None:
     schema = REFUND["parameters"]
     assert isinstance(schema, dict)
     turned = of(parameters=schema | {"required": ["sum", "order"]})
-    assert changes(of(), turned) == ()
+    assert compare_toolsets(of(), turned) == ()
     wider = schema | {"required": ["order"], "properties": {"order": {"type": "integer"}}}
     now = of(parameters=wider) | {("h", "new"): {"name": "new"}}
     del now["model", "kept"]
-    changed, removed, added = changes(of(), now)
-    assert removed == Change(place="model", tool="kept", how="removed")
-    assert added == Change(place="h", tool="new", how="added")
+    changed, removed, added = compare_toolsets(of(), now)
+    assert removed == ToolChange(place="model", tool="kept", how="removed")
+    assert added == ToolChange(place="h", tool="new", how="added")
     assert changed.fields == (
         ("parameters.properties.order.type", '"string"', '"integer"'),
         ("parameters.properties.sum.type", '"integer"', None),

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from recorder.process import Ended
+from recorder.agent.process import AgentExit
 from tests.support.scripted.data import ScriptedAgent
 from tests.support.scripted.server import ScriptServer
 
@@ -27,14 +27,14 @@ class ScriptedLaunch:
         self.command = ("scripted", agent.name)
         self._server, self._agent = server, agent
 
-    async def __call__(self, env: Mapping[str, str], **_: object) -> Ended:
+    async def __call__(self, env: Mapping[str, str], **_: object) -> AgentExit:
         limits = {"timeout": 20, "trust_env": False, "verify": False}
         async with httpx.AsyncClient(proxy=env["HTTP_PROXY"], **limits) as http:  # type: ignore[arg-type]
             program = AgentProgram(http, self._server, self._agent)
             try:
-                return Ended(code=await program.run())
+                return AgentExit(code=await program.run())
             except ToolDied:
-                return Ended(code=1)
+                return AgentExit(code=1)
 
 
 class AgentProgram:
@@ -45,7 +45,7 @@ class AgentProgram:
         self._url = f"http://127.0.0.1:{server.port}"
 
     async def run(self) -> int:
-        """The exit status."""
+        """Return the exit status."""
         agent, prompt = self._agent, self._server.task.prompt
         messages: Messages = [{"role": "user", "content": prompt}]
         said = await self._converse(agent.name, messages, agent.max_turns)
@@ -59,7 +59,7 @@ class AgentProgram:
         return agent.exit
 
     async def _converse(self, model: str, messages: Messages, turns: int) -> str | None:
-        """The final answer; None if there were not turns enough for one."""
+        """Return the final answer; None if the turns ran out."""
         for _ in range(turns):
             message = await self._ask(model, messages)
             kept = {k: v for k, v in message.items() if k != "reasoning_content"}

@@ -1,4 +1,4 @@
-"""The scripted agents and their tasks, as the files give them."""
+"""The scripted agents and their tasks, parsed from their files."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[2] / "data" / "scripted_agents"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedTask:
-    """What an agent is asked to do, the tools it has, and what a right end is."""
+    """An agent's prompt, its tools, and the right end state."""
 
     prompt: str
     fault: str
@@ -22,11 +22,11 @@ class ScriptedTask:
     reads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Records by tool and by the value of the first argument."""
     writes: Mapping[str, Any] = field(default_factory=dict)
-    """What each writing tool answers."""
+    """The answer of each writing tool."""
     lists: Mapping[str, str] = field(default_factory=dict)
     """Tools that read back the effects of another."""
     keyed: Mapping[str, str] = field(default_factory=dict)
-    """Writing tools of which an effect replaces that with the same value of this argument."""
+    """Writing tools whose effect replaces the one with the same value of this argument."""
     local: Sequence[str] = ()
     """Tools that never touch the network."""
 
@@ -37,10 +37,10 @@ class ScriptedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCase:
-    """One fault, and the verdict that it must get."""
+    """One fault, and its required verdict."""
 
     outcome: str | Sequence[str]
-    """The class, `unknown` for none; of several each is right."""
+    """The class, `unknown` for none; if there are several, each is right."""
     fault: str | None = None
     where: str | None = None
     at: str = "http"
@@ -57,28 +57,30 @@ class ExpectedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedAgent:
-    """A policy, how the program around it behaves, and what faults do to it."""
+    """A policy, the behaviour of the program around it, and the effects of faults on it."""
 
     name: str
     task: str
     script: str
-    """The body of a generator: it yields calls and gets replies; what it returns is its answer."""
+    """The body of a generator: it yields calls and receives replies; its return value is the
+    answer.
+    """
     cases: Sequence[ExpectedCase]
     held_out: bool = False
-    """Never looked at while the judge was made: only counted."""
+    """Not examined during the judge's development: only counted."""
     by: Literal["verify", "state", "answer"] = "verify"
-    """How the end is checked."""
+    """How the end state is checked."""
     helper: str = ""
-    """The policy of the sub-agent that `delegate` asks."""
+    """The policy of the subagent that `delegate` calls."""
     then: Sequence[Mapping[str, str]] = ()
-    """What the program asks the model after the answer, in the same or in a new conversation."""
+    """A further prompt after the answer, in the same or in a new conversation."""
     max_turns: int = 12
     exit: int = 0
     exit_on: Mapping[str, Any] = field(default_factory=dict)
-    """An exit status for answers that hold a text."""
+    """An exit status for answers that contain a text."""
     on_error: Literal["tell", "die"] = "tell"
     coins: Mapping[str, Any] = field(default_factory=dict)
-    """What `coin` is in each clean twin, and in a faulted run."""
+    """The value of `coin` in each clean twin, and in a faulted run."""
     twins: int = 3
     times: int = 1
 

@@ -1,4 +1,4 @@
-"""How scripts put values: other separators, other digits, words."""
+"""How scripts format values: other separators, other digits, words."""
 
 from collections.abc import Callable
 from datetime import date
@@ -33,7 +33,7 @@ def day(iso: str) -> str:
 
 
 def words(value: float) -> str:
-    """A whole number below ten thousand."""
+    """Spell an integer below ten thousand."""
     number = int(value)
     if number < 20:
         return ONES[number]

@@ -1,4 +1,4 @@
-"""What a scripted agent's model answers: its script, run again over the conversation so far."""
+"""The answers of a scripted agent's model: its script, replayed over the conversation so far."""
 
 import json
 import textwrap
@@ -13,7 +13,7 @@ from tests.support.scripted.data import ScriptedAgent
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One tool call, and what is said and thought with it."""
+    """One tool call, with its text and reasoning."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -32,7 +32,7 @@ class ModelTurn:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What the model was told a call returned."""
+    """The result of a call as the model received it."""
 
     text: str
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class ToolReply:
 
     @property
     def number(self) -> float | None:
-        """The first amount in it, wherever it stands."""
+        """The first amount in the result."""
         return next(_amounts(self.fields), None)
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -75,7 +75,7 @@ def read_reply(text: str) -> ToolReply:
 def answer(
     agent: ScriptedAgent, script: str, tools: Sequence[str], coin: object, told: Sequence[str]
 ) -> ModelTurn:
-    """The next turn of a script after these replies."""
+    """Return the next turn of a script after these replies."""
     running = _compiled(script, tuple(tools))(coin)
     try:
         step = next(running)

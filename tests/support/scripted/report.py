@@ -1,4 +1,4 @@
-"""How often the judge is right on scripted agents: those it was made with, and those held out.
+"""Accuracy of the judge on scripted agents: the development set and the held-out set.
 
 python -m tests.support.scripted.report [NAME ...]
 """
@@ -17,7 +17,7 @@ from tests.support.scripted.runs import JudgedCase, run_scripted
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How verdicts agree with what they must be."""
+    """Agreement of verdicts with the required ones."""
 
     cases: tuple[JudgedCase, ...]
 
@@ -35,7 +35,7 @@ class Agreement:
 
     @property
     def swapped(self) -> tuple[JudgedCase, ...]:
-        """What is silently wrong and called right, handled or honest, or the reverse."""
+        """Cases that are silently wrong but judged right, handled or honest, or the reverse."""
         return tuple(case for case in self.mistaken if _is_swapped(case))
 
     def lines(self) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _is_swapped(case: JudgedCase) -> bool:
 
 
 def split(cases: Sequence[JudgedCase]) -> dict[str, Agreement]:
-    """The cases of the agents that the judge was made with, and of those held out."""
+    """Return the agreement on the development set and on the held-out set."""
     kinds = {"made with": False, "held out": True}
     return {
         name: Agreement(tuple(case for case in cases if case.agent.held_out is held))
@@ -62,7 +62,7 @@ def split(cases: Sequence[JudgedCase]) -> dict[str, Agreement]:
 
 
 def main(names: Sequence[str]) -> None:
-    """Run the agents of these names, or all, and print how the verdicts agree."""
+    """Run the agents of these names, or all, and print the agreement."""
     agents = [each for each in load_agents() if not names or each.name in names]
     with tempfile.TemporaryDirectory() as folder:
         found = split(run_scripted(agents, Path(folder)))

@@ -1,4 +1,4 @@
-"""The model and the tools of scripted agents, behind one real socket."""
+"""The model and the tools of scripted agents, on one real socket."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.support.scripted.shop import ShopState
 
 
 class ScriptServer:
-    """What is served at the moment: one agent's model and its shop."""
+    """The served agent's model and its shop, which can be replaced."""
 
     port: int
     agent: ScriptedAgent
@@ -21,7 +21,7 @@ class ScriptServer:
     coin: object = False
 
     def serve(self, agent: ScriptedAgent, task: ScriptedTask) -> ShopState:
-        """Serve this agent from now on; returns its world."""
+        """Serve this agent from now on; return its world."""
         self.agent, self.task, self.shop = agent, task, ShopState(task, agent)
         return self.shop
 
@@ -61,7 +61,7 @@ def _completion(turn: ModelTurn, nth: int, model: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def script_server() -> AsyncIterator[ScriptServer]:
-    """A server on a free port of this machine."""
+    """Run a server on a free port of this machine."""
     serving = ScriptServer()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What the tools of a scripted task act on."""
+"""The state that the tools of a scripted task act on."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from scenarios.world import State, Verdict
+from scenarios.world import EndState, Verdict
 from tests.support.scripted.data import ScriptedAgent, ScriptedTask
 
 
@@ -18,7 +18,7 @@ class ShopState:
         self.effects: list[dict[str, Any]] = []
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and answer of one call."""
+        """Return status and answer of one call."""
         task, first = self._task, next(iter(arguments.values()), None)
         if tool in task.reads:
             record = task.reads[tool].get(str(first))
@@ -48,7 +48,7 @@ class ShopState:
             return Verdict(self._right())
         text = json.dumps(self.effects, sort_keys=True)
         digest = blake2b(text.encode(), digest_size=16).hexdigest()
-        return Verdict(None, "", State(digest, text, self._agent.task))
+        return Verdict(None, "", EndState(digest, text, self._agent.task))
 
     def _right(self) -> bool:
         wanted = self._task.expect

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recorder.adapters import Adapted, adapt
+from recorder.agent.adapters import AdaptedCommand, adapt_agent_command
 
 SMALL = {"type": "stdio", "command": "small", "args": ["--fast"], "env": {"KEY": "${KEY}"}}
 WEB = {"type": "http", "url": "http://mcp.test/"}
@@ -18,9 +18,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def adapted(home: Path, *command: str, cwd: str = "work", **env: str) -> Adapted:
+def adapted(home: Path, *command: str, cwd: str = "work", **env: str) -> AdaptedCommand:
     root = home.parent
-    return adapt(
+    return adapt_agent_command(
         command,
         {"HOME": str(home), **env},
         run=root / "run" / "tees",
@@ -34,7 +34,7 @@ def says(path: Path, **table: object) -> None:
     path.write_text(json.dumps(table))
 
 
-def servers(found: Adapted) -> dict[str, dict[str, object]]:
+def servers(found: AdaptedCommand) -> dict[str, dict[str, object]]:
     """What the last --mcp-config of a command holds."""
     (option,) = [word for word in found.command if word.startswith("--mcp-config=/")]
     path = Path(option.partition("=")[2])
@@ -111,7 +111,7 @@ def test_claudes_own_options_are_kept_and_come_first(home: Path, tmp_path: Path)
 @pytest.mark.parametrize("command", [("claude", "mcp", "list"), ("claude", "doctor")])
 def test_what_is_no_agent_is_left_alone(home: Path, command: tuple[str, ...]) -> None:
     says(home / ".claude.json", mcpServers={"small": SMALL})
-    assert adapted(home, *command) == Adapted(command=command)
+    assert adapted(home, *command) == AdaptedCommand(command=command)
 
 
 def test_what_stands_behind_a_tee_already_does_not_get_another(home: Path) -> None:
@@ -171,7 +171,7 @@ def test_an_agent_that_cannot_be_told_is_warned_of_in_one_line(home: Path) -> No
         "gemini: nothing will be seen of the stdio MCP servers a, b; "
         "put `stumble mcp --` before the command in its settings",
     )
-    assert adapted(home, "python", "agent.py") == Adapted(command=("python", "agent.py"))
+    assert adapted(home, "python", "agent.py") == AdaptedCommand(command=("python", "agent.py"))
 
 
 def test_settings_that_cannot_be_read_are_for_the_agent_to_complain_of(home: Path) -> None:

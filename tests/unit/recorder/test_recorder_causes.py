@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from recorder.causes import CODES, code_of, why
+from recorder.proxy.errors import ERROR_CODES, classify_mitm_error, to_connection_error
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from recorder.causes import CODES, code_of, why
     ],
 )
 def test_an_error_of_the_system_has_a_code(error: OSError, code: str) -> None:
-    said = code_of(error)
+    said = to_connection_error(error)
     assert said.partition(":")[0] == code
     assert "\n" not in said
 
@@ -42,5 +42,5 @@ def test_an_error_of_the_system_has_a_code(error: OSError, code: str) -> None:
     ],
 )
 def test_mitmproxys_words_have_one_too(said: str, broken: str | None, code: str) -> None:
-    assert why(said, broken=broken).partition(":")[0] == code
-    assert code in CODES
+    assert classify_mitm_error(said, broken=broken).partition(":")[0] == code
+    assert code in ERROR_CODES

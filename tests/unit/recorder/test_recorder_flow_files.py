@@ -10,15 +10,15 @@ from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test import tflow
 
 from recorder import flow_files
-from traces.formats.traffic import Remark
+from traces.conversation.derived_steps import derive_steps
+from traces.importers.shared.http_traffic import ImportRemark
 from traces.model import Exchange
-from traces.story import story
 
 
-def read(path: Path) -> tuple[list[Exchange], list[Remark]]:
-    pieces = list(flow_files.traffic(path).pieces)
+def read(path: Path) -> tuple[list[Exchange], list[ImportRemark]]:
+    pieces = list(flow_files.read_mitm_flow_file(path).pieces)
     exchanges = [each for each in pieces if isinstance(each, Exchange)]
-    return exchanges, [each for each in pieces if isinstance(each, Remark)]
+    return exchanges, [each for each in pieces if isinstance(each, ImportRemark)]
 
 
 def written(path: Path, *bodies: bytes) -> Path:
@@ -36,7 +36,7 @@ def written(path: Path, *bodies: bytes) -> Path:
 
 def test_flows_are_numbered_in_the_order_in_which_they_were_asked(tmp_path: Path) -> None:
     path = written(tmp_path / "some.mitm", b"second", b"first")
-    assert flow_files.traffic(path).recorded_at == 99.0
+    assert flow_files.read_mitm_flow_file(path).recorded_at == 99.0
     found, _ = read(path)
     said = sorted((x.seq, x.started, x.response.body if x.response else b"") for x in found)
     assert said == [(0, 0.0, b"first"), (1, 1.0, b"second")]
@@ -48,14 +48,14 @@ def test_a_file_that_was_cut_gives_what_is_whole(tmp_path: Path, gone: int) -> N
     path.write_bytes(path.read_bytes()[:-gone])
     found, [remark] = read(path)
     assert len(found) == 1
-    assert remark == Remark(where="after flow 1", why="it ends in the middle of a flow")
+    assert remark == ImportRemark(where="after flow 1", why="it ends in the middle of a flow")
 
 
 def test_a_flow_that_is_too_large_is_left_out_by_name(tmp_path: Path) -> None:
-    path = written(tmp_path / "some.mitm", b"1", b"x" * (flow_files.LIMIT + 1), b"3")
+    path = written(tmp_path / "some.mitm", b"1", b"x" * (flow_files.MAX_FLOW_BYTES + 1), b"3")
     found, [remark] = read(path)
     assert {x.response.body for x in found if x.response} == {b"1", b"3"}
-    assert remark == Remark(where="flow 2", why="it has 24 MB; at most 24 are read")
+    assert remark == ImportRemark(where="flow 2", why="it has 24 MB; at most 24 are read")
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_what_is_no_flow_is_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "some.mitm"
     path.write_bytes(text)
     with pytest.raises(ValueError, match="."):
-        flow_files.traffic(path)
+        flow_files.read_mitm_flow_file(path)
 
 
 def test_a_format_that_is_too_old_is_refused_by_name(shared: Path) -> None:
     with pytest.raises(ValueError, match=r"flow format version \(0, 10\)"):
-        flow_files.traffic(shared / "har" / "dumpfile-010.mitm")
+        flow_files.read_mitm_flow_file(shared / "har" / "dumpfile-010.mitm")
 
 
 def test_files_of_all_versions_come_in_with_all_their_flows(shared: Path) -> None:
@@ -94,7 +94,7 @@ def test_files_of_all_versions_come_in_with_all_their_flows(shared: Path) -> Non
 
 def test_what_codex_said_over_a_websocket_is_told(shared: Path) -> None:
     found, remarks = read(shared / "flows" / "codex.fwd.websocket.mitm.gz")
-    told = story(found)
+    told = derive_steps(found)
     assert remarks == []
-    assert len(told.turns) == 3
-    assert [use.tool for use in told.uses] == ["exec_command"] * 2
+    assert len(told.agent_steps) == 3
+    assert [use.tool for use in told.tool_uses] == ["exec_command"] * 2

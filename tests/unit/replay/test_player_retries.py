@@ -5,12 +5,16 @@ from itertools import count
 
 import pytest
 
-from replay.lanes import Fork
-from replay.player import Player
-from tests.told_runs import FAILED, ORDER, Telling
-from traces.conversation import Watch
+from replay.fork_state import Fork
+from replay.player import TapePlayer
+from tests.support.stores.scripted_runs import (
+    FAILED,
+    ORDER,
+    Telling,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response
-from traces.taps import Taps
+from traces.taps import TapChain
 
 RUN = Telling().calls(ORDER).calls(ORDER).says("DONE: refunded").over()
 """Model, tool, model, tool, model; the tool is asked by POST."""
@@ -23,12 +27,12 @@ class Client:
     """The agent's client; `struck` is the request whose answer a fault replaces."""
 
     def __init__(self, *, world: bool, at_once: bool = False) -> None:
-        use = RUN.story.use("c1")
+        use = RUN.story.find_use("c1")
         assert use is not None
         self.struck, self.at_once = -1, at_once
-        self.watch = Watch()
-        self.player = Player(RUN.tape, self.watch, fork=Fork("c1", use.prefix, world=world))
-        self.taps, self.seqs = Taps([self.watch, self, self.player]), count()
+        self.watch = ConversationTap()
+        self.player = TapePlayer(RUN.tape, self.watch, fork=Fork("c1", use.prefix, world=world))
+        self.taps, self.seqs = TapChain([self.watch, self, self.player]), count()
 
     def request(self, exchange: Exchange) -> Exchange:
         """As the injector does: an answer that replaces the tool's without asking it."""
@@ -91,8 +95,8 @@ def test_a_world_that_answers_otherwise_after_the_fault_has_not_left_the_recordi
 
 def test_a_strict_replay_with_a_fault_is_no_fork_and_forgives_nothing() -> None:
     client = Client(world=False)
-    client.player = Player(RUN.tape, client.watch)
-    client.taps = Taps([client.watch, client, client.player])
+    client.player = TapePlayer(RUN.tape, client.watch)
+    client.taps = TapChain([client.watch, client, client.player])
     client.ask(MODEL)
     client.struck = 1
     for _ in range(3):
@@ -122,7 +126,7 @@ def test_without_a_world_a_write_that_the_tape_does_not_hold_again_is_unknown() 
 def test_without_a_world_a_read_is_answered_again_with_what_the_fault_kept_from_it() -> None:
     client = Client(world=False)
     read = Request(method="GET", url="http://shop/get_order")
-    client.player = Player(
+    client.player = TapePlayer(
         replace(
             RUN.tape,
             exchanges=tuple(
@@ -132,7 +136,7 @@ def test_without_a_world_a_read_is_answered_again_with_what_the_fault_kept_from_
         client.watch,
         fork=Fork("c1", None, world=False),
     )
-    client.taps = Taps([client.watch, client, client.player])
+    client.taps = TapChain([client.watch, client, client.player])
     client.ask(MODEL)
     client.struck = 1
     assert [client.ask(read).answered_by for _ in range(4)] == ["fault", *["recorded"] * 3]

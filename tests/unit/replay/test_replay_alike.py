@@ -6,10 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replay.alike import Alike, blind
-from replay.rules import Rules, bind
-from traces.canonical import canonical_value
-from traces.dialects import lens
+from replay.matching.canonical_key import CanonicalKeys, MatchKey
+from replay.matching.rules import MatchRules, parse_match_rule
+from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
+from traces.conversation.volatile_fields import RemovedValues
+from traces.dialects import find_dialect
 from traces.model import Request
 
 type Json = dict[str, object]
@@ -18,16 +19,28 @@ CHAT, CLAUDE, CODEX = (
     f"https://h/v1/{path}" for path in ("chat/completions", "messages", "responses")
 )
 RULES = (
-    Rules(),
-    Rules([bind("ignore:body.messages.*.name"), bind("ignore:body.run")]),
-    Rules([bind("ignore:body.messages"), bind("ignore:body.input.*.call_id")]),
-    Rules([bind("exact:body.messages.*.content.*.cache_control")]),
+    MatchRules(),
+    MatchRules(
+        [parse_match_rule("ignore:body.messages.*.name"), parse_match_rule("ignore:body.run")]
+    ),
+    MatchRules(
+        [parse_match_rule("ignore:body.messages"), parse_match_rule("ignore:body.input.*.call_id")]
+    ),
+    MatchRules([parse_match_rule("exact:body.messages.*.content.*.cache_control")]),
 )
 
 
-def whole(request: Request, rules: Rules) -> bytes:
-    """All of what a request says, parsed and written in one piece."""
-    return blind(canonical_value(rules.body(lens(request), json.loads(request.body))))
+def whole(request: Request, rules: MatchRules) -> tuple[bytes, list[bytes]]:
+    """All of what a request says, parsed and written in one piece, and what moves in it."""
+    taken = RemovedValues()
+    said = dump_canonical_json(
+        rules.normalize_body(find_dialect(request), parse_exact_json(request.body), taken)
+    )
+    return said, sorted(taken.moved_values)
+
+
+def key(found: MatchKey | None) -> bytes | None:
+    return None if found is None else found.key
 
 
 def url_of(body: Json) -> str:
@@ -87,6 +100,8 @@ def pairs(draw: st.DrawFn) -> tuple[Json, Json]:
     return one, one
 
 
+MARKED = {"role": "user", "content": [{"type": "text", "text": "", **mark}]}
+OUTPUTS = [{"type": "function_call_output", "call_id": id, "output": id} for id in "ba"]
 RESULTS = [{"role": "tool", "tool_call_id": id, "content": id} for id in "ab"]
 
 
@@ -94,27 +109,29 @@ RESULTS = [{"role": "tool", "tool_call_id": id, "content": id} for id in "ab"]
 @example(({"messages": RESULTS}, {"messages": RESULTS[::-1]}), {}, RULES[0])
 @example(({"messages": RESULTS}, {"messages": RESULTS[1:]}), {}, RULES[2])
 @example(({"messages": [], "max_tokens": 1}, {"max_tokens": 1}), {}, RULES[2])
+@example(({"input": OUTPUTS}, {"input": OUTPUTS[::-1]}), {}, RULES[2])
+@example(({"messages": [MARKED], "max_tokens": 1}, {"messages": [], "max_tokens": 1}), {}, RULES[2])
 def test_two_requests_say_the_same_as_they_would_read_whole(
-    bodies: tuple[Json, Json], form: dict[str, object], rules: Rules
+    bodies: tuple[Json, Json], form: dict[str, object], rules: MatchRules
 ) -> None:
     form = form if "\\ud800" not in json.dumps(bodies) else {}
     one, two = (asked(body, **given) for body, given in zip(bodies, ({}, form), strict=True))
-    known = Alike(rules)
+    known = CanonicalKeys(rules)
     same = whole(one, rules) == whole(two, rules) and url_of(bodies[0]) == url_of(bodies[1])
-    assert (known(one) == known(two)) is same
+    assert (key(known(one)) == key(known(two))) is same
     for request in (one, two, one):
-        assert known(request) == Alike(rules)(request)
+        assert known(request) == CanonicalKeys(rules)(request)
 
 
 def test_of_a_longer_conversation_only_what_is_new_is_looked_at() -> None:
     seen: list[object] = []
 
-    class Counting(Rules):
-        def body(self, dialect: object, value: object) -> object:
+    class Counting(MatchRules):
+        def normalize_body(self, dialect: object, value: object, taken: object = None) -> object:
             seen.append(value)
             return value
 
-    known = Alike(Counting())
+    known = CanonicalKeys(Counting())
     messages = [{"role": "user", "content": f"{number}"} for number in range(20)]
     for length in (19, 20, 20):
         known(asked({"messages": messages[:length]}))
@@ -128,7 +145,7 @@ def put(body: bytes) -> Request:
 
 
 def test_bodies_that_cannot_be_decoded_are_not_all_the_same() -> None:
-    known = Alike(Rules([bind("ignore:query.sig")]))
+    known = CanonicalKeys(MatchRules([parse_match_rule("ignore:query.sig")]))
     assert known(put(b"one")) == known(put(b"one"))
     assert known(put(b"one")) != known(put(b"two"))
 
@@ -137,13 +154,15 @@ def test_bodies_that_cannot_be_decoded_are_not_all_the_same() -> None:
 def test_json_too_deep_to_be_read_is_told_by_its_bytes(url: str) -> None:
     deep = b"[" * 200_000 + b"]" * 200_000
     body = b'{"messages":[%b]}' % deep
-    assert Alike(Rules())(Request(method="POST", url=url, body=body)) is None
+    assert CanonicalKeys(MatchRules())(Request(method="POST", url=url, body=body)) is None
 
 
 @pytest.mark.parametrize("url", [CHAT, "https://h/tool"])
 def test_what_is_no_number_is_not_nothing(url: str) -> None:
     odd = ("NaN", "Infinity", "-Infinity", "null")
     texts = [f'{{"messages":[{{"n":{each}}}],"n":{each}}}' for each in odd]
-    keys = {Alike(Rules())(Request(method="POST", url=url, body=t.encode())) for t in texts}
+    keys = {
+        CanonicalKeys(MatchRules())(Request(method="POST", url=url, body=t.encode())) for t in texts
+    }
     assert None not in keys
     assert len(keys) == len(odd)

@@ -5,9 +5,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from replay.bridge import Bridge
-from replay.upstream import Head, Piece
-from traces.model import Chunk, Edit, Exchange, Request, Response
+from replay.serving.upstream import ChunkCallback, HeadCallback
+from replay.serving.websocket_over_http import WebSocketOverHttp
+from traces.model import BodyEdit, Chunk, Exchange, Request, Response
 
 type Item = dict[str, Any]
 
@@ -40,7 +40,7 @@ class Provider:
 
     asked: list[Exchange] = field(default_factory=list)
 
-    async def send(self, exchange: Exchange, head: Head, chunk: Piece) -> Exchange:
+    async def send(self, exchange: Exchange, head: HeadCallback, chunk: ChunkCallback) -> Exchange:
         self.asked.append(exchange)
         return exchange
 
@@ -48,10 +48,10 @@ class Provider:
 def sent_live(struck: Exchange) -> list[Item]:
     """The items that a provider is asked for the turn after `struck`, which stood on the tape."""
     provider = Provider()
-    bridge = Bridge(provider)
+    bridge = WebSocketOverHttp(provider)
     first = turn(0, {"type": "message", "role": "user", "content": "price?"})
-    bridge.done(first.got(answer("r1", CALL), None))
-    bridge.done(struck.got(answer("r2"), None))
+    bridge.done(first.with_response(answer("r1", CALL), None))
+    bridge.done(struck.with_response(answer("r2"), None))
     live = turn(2, {"type": "message", "role": "user", "content": "thanks"}, after="r2")
     asyncio.run(bridge.send(live, lambda _: None, lambda _: None))
     (post,) = provider.asked
@@ -76,6 +76,6 @@ def test_a_struck_result_stays_struck_in_the_turns_after_it() -> None:
         seq=1,
         request=true.request,
         transport="websocket",
-        edits=(Edit(start=at, stop=at + 2, data=b"99"),),
+        edits=(BodyEdit(start=at, stop=at + 2, data=b"99"),),
     )
     assert sent_live(struck)[2] == result("99 EUR")

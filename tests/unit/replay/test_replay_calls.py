@@ -5,10 +5,10 @@ from itertools import permutations
 
 import pytest
 
-from replay.difference import matching
+from replay.matching.diff import describe_matches
 from tests.unit.replay.test_replay_player import MODEL, Stage, model, tape, tool
+from traces.dialects.types import ToolCall
 from traces.model import Exchange, Request, Response
-from traces.step import ToolCall
 from traces.tape import Tape
 
 STATUS = '{"order": 7}'
@@ -58,7 +58,7 @@ def test_a_lane_that_comes_first_now_is_told_what_it_was_told() -> None:
     stage = Stage(ONE_BY_ONE)
     assert [body(stage.ask(x)) for x in (*b, *a)] == [body(x) for x in (*b, *a)]
     assert stage.player.diverged == []
-    assert stage.player.unasked() == ()
+    assert stage.player.list_unasked() == ()
 
 
 TOGETHER = tape(
@@ -85,7 +85,7 @@ def test_a_call_that_asks_too_often_does_not_get_what_another_was_told() -> None
     for x in TOGETHER.exchanges[:4]:
         stage.ask(x)
     assert stage.ask(status("", "c1")).answered_by == "refused"
-    assert [x.seq for x in stage.player.unasked()] == [4, 5]
+    assert [x.seq for x in stage.player.list_unasked()] == [4, 5]
 
 
 def test_a_late_retry_of_a_call_is_no_call_of_another_lane() -> None:
@@ -172,11 +172,11 @@ def test_it_is_said_which_of_several_equals_a_request_was_given() -> None:
     a, b = ONE_BY_ONE.exchanges[:3], ONE_BY_ONE.exchanges[3:]
     stage = Stage(ONE_BY_ONE)
     asked = [stage.ask(x) for x in (*b, *a)]
-    said = list(matching(asked, stage.player.matched))
+    said = list(describe_matches(asked, stage.player.matched))
     assert said[1].endswith("exchange 4, same bytes, that of its call")
     assert said[0].endswith("exchange 3, same bytes")
     stage = Stage(tape(tool("first"), tool("second")))
     asked = [stage.ask(tool("")) for _ in range(2)]
-    first, second = matching(asked, stage.player.matched)
+    first, second = describe_matches(asked, stage.player.matched)
     assert first.endswith("exchange 0, same bytes, the next of several")
     assert second.endswith("exchange 1, same bytes")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replay.cues import cues
+from replay.mcp.stdio_timing import find_message_timings
 from traces.model import Chunk, Exchange, Request, Response
 
 
@@ -23,7 +23,7 @@ def said(seq: int, at: float, *chunks: float, method: str = "MESSAGE") -> Exchan
 def test_a_cue_is_what_came_before_and_how_long_ago_it_was(speed: float, second: float) -> None:
     start = said(0, 1.0, 1.5, 4.0, 6.0, method="START")
     session = (start, said(1, 2.0, 5.0), said(2, 3.0, 5.5), said(3, 3.0))
-    first, progress, last = cues(start, session, speed)
+    first, progress, last = find_message_timings(start, session, speed)
     half = second / 2
     assert (first, progress, last) == ((0, 0, half), (3, 0, second), (3, 2, half))
 
@@ -31,8 +31,8 @@ def test_a_cue_is_what_came_before_and_how_long_ago_it_was(speed: float, second:
 def test_another_session_is_no_cue() -> None:
     start = said(0, 1.0, 4.0, method="START")
     other = Exchange(seq=1, request=start.request, connection=2, transport="stdio", started=2.0)
-    assert cues(start, (start, other), 1) == ((0, 0, 3.0),)
+    assert find_message_timings(start, (start, other), 1) == ((0, 0, 3.0),)
 
 
 def test_a_server_that_was_never_heard_of_has_none() -> None:
-    assert cues(said(0, 1.0, method="START"), ()) == ()
+    assert find_message_timings(said(0, 1.0, method="START"), ()) == ()

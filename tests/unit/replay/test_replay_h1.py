@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.h1 import Asked, Requests, absolute, framing, host, normal
+from replay.serving.http1 import (
+    Http1Request,
+    Http1RequestReader,
+    choose_response_framing,
+    normalize_request_url,
+    parse_authority_host,
+    to_absolute_url,
+)
 from traces.model import Headers, Response
 
 STREAM = (
@@ -26,10 +33,10 @@ STREAM = (
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=30))
 def test_requests_do_not_depend_on_where_segments_end(cuts: list[int]) -> None:
-    requests = Requests(time.monotonic)
+    requests = Http1RequestReader(time.monotonic)
     for start, stop in pairwise(sorted([0, *cuts, len(STREAM)])):
         requests.feed(STREAM[start:stop])
-    asked = [item for item in requests.ready if isinstance(item, Asked)]
+    asked = [item for item in requests.ready if isinstance(item, Http1Request)]
     assert [(x.method, x.target, x.body) for x in asked] == [
         ("GET", "http://a.example/1", b""),
         ("POST", "/2", b"hello"),
@@ -79,7 +86,7 @@ SAID = st.one_of(
 @given(st.lists(SAID, max_size=8))
 def test_a_head_that_comes_again_says_what_it_says_to_a_parser(said: list[bytes]) -> None:
     """Fed byte by byte, no head is known again."""
-    whole, parsed = Requests(lambda: 0.0), Requests(lambda: 0.0)
+    whole, parsed = Http1RequestReader(lambda: 0.0), Http1RequestReader(lambda: 0.0)
     for data in said * 2:
         whole.feed(data)
         for at in range(len(data)):
@@ -92,10 +99,10 @@ def test_a_head_that_comes_again_says_what_it_says_to_a_parser(said: list[bytes]
 
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_no_bytes_are_worse_than_a_refusal(junk: bytes, at: int) -> None:
-    requests = Requests(time.monotonic)
+    requests = Http1RequestReader(time.monotonic)
     requests.feed(STREAM[:at] + junk)
     requests.feed(STREAM[at:])
-    assert all(isinstance(item, Asked) or item in (400, 431) for item in requests.ready)
+    assert all(isinstance(item, Http1Request) or item in (400, 431) for item in requests.ready)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +120,11 @@ def test_no_bytes_are_worse_than_a_refusal(junk: bytes, at: int) -> None:
     ],
 )
 def test_urls_are_written_as_they_are_recorded(url: str, written: str) -> None:
-    assert normal(url) == written
+    assert normalize_request_url(url) == written
 
 
 def test_options_for_the_whole_server_has_no_path() -> None:
-    assert absolute("http", "a.example:80", "*") == "http://a.example"
+    assert to_absolute_url("http", "a.example:80", "*") == "http://a.example"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_options_for_the_whole_server_has_no_path() -> None:
     [("a.example:443", "a.example"), ("[::1]:443", "::1"), ("[::1]", "::1"), ("a", "a")],
 )
 def test_the_host_of_an_authority(authority: str, name: str) -> None:
-    assert host(authority) == name
+    assert parse_authority_host(authority) == name
 
 
 LENGTH = ("Content-Length", "5")
@@ -154,7 +161,7 @@ ADDED = ("transfer-encoding", "chunked")
 def test_how_a_body_is_framed(
     headers: Headers, version: str, agent: str, body: str, sent: Headers, stays: bool
 ) -> None:
-    asked = Asked(
+    asked = Http1Request(
         method="GET",
         target="/",
         headers=(),
@@ -165,7 +172,7 @@ def test_how_a_body_is_framed(
         upgrade=False,
     )
     response = Response(status=200, reason="OK", headers=headers, version=version)
-    frame = framing(asked, response, length=5)
+    frame = choose_response_framing(asked, response, length=5)
     assert (frame.body, frame.stays) == (body, stays)
     assert frame.head.split(b"\r\n")[1:-2] == [f"{k}: {v}".encode() for k, v in sent]
     assert frame.head.startswith(b"HTTP/1.0 " if version == "HTTP/1.0" else b"HTTP/1.1 ")

@@ -6,17 +6,17 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from replay.lanes import Fork
-from replay.player import Player
-from traces.conversation import Watch
+from replay.fork_state import Fork
+from replay.player import TapePlayer
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
-from traces.index import rows
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Exchange, Response, Trajectory
 from traces.model import Request as Asked
-from traces.relations import SCHEMAS
-from traces.step import Answer, ToolCall
-from traces.tape import Tape, Writer, read
-from traces.taps import Taps
+from traces.store.rows import build_tape_rows
+from traces.store.schema import SCHEMAS
+from traces.tape import Tape, TapeWriter, read_tape
+from traces.taps import TapChain
 
 URL = "http://m/v1/chat/completions"
 BRIEF = "read north.txt and say the sum of its numbers"
@@ -36,13 +36,13 @@ class Talk:
 
     def hears(self, *calls: ToolCall, message: str = "") -> Response:
         """What the model answers, which is part of the talk from now on."""
-        answer = Answer(message=message, calls=calls, model="m")
+        answer = ModelAnswer(message=message, calls=calls, model="m")
         made = [
             {"id": each.id, "function": {"name": each.name, "arguments": each.arguments}}
             for each in calls
         ]
         self.messages.append({"role": "assistant", "content": message, "tool_calls": made})
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         return Response(status=200, headers=headers, chunks=chunks, ended=0.0)
 
     def tells(self, call: ToolCall, result: str) -> None:
@@ -105,14 +105,14 @@ def moved(answer: Response, at: float) -> Response:
 
 def forked(
     call_id: str, office: Office, path: Path, *, tries: int = 1
-) -> tuple[list[tuple[str, str, bool]], Player]:
+) -> tuple[list[tuple[str, str, bool]], TapePlayer]:
     """(who, who answered, whether by a cascade) for each request of a fork, and its player."""
-    watch, seqs = Watch(), count()
+    watch, seqs = ConversationTap(), count()
     said = list[tuple[str, str, bool]]()
-    player = Player(recorded(type(office)()), watch, fork=Fork(call_id, None, world=True))
+    player = TapePlayer(recorded(type(office)()), watch, fork=Fork(call_id, None, world=True))
     began = Trajectory(id="f", recorded_at=0.0, forked_at=call_id, source="fork")
-    with Writer(path, began) as tape:
-        taps = Taps([watch, player, tape])
+    with TapeWriter(path, began) as tape:
+        taps = TapChain([watch, player, tape])
         for who, request, answer in office.work():
             for _ in range(tries):
                 seq = next(seqs)
@@ -169,9 +169,9 @@ def test_a_lane_that_feels_the_fork_goes_live_and_is_marked(tmp_path: Path) -> N
         ("clerk", "recorded", False),
     ]
     assert player.diverged == []
-    tape = read(path)
+    tape = read_tape(path)
     assert [x.cascade for x in tape.exchanges] == [cascade for _, _, cascade in said]
-    found = rows(tape)
+    found = build_tape_rows(tape)
     run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
     assert (run["cascades"], run["drifted"]) == (1, 0), "one lane felt it, and no result was pinned"
     assert [row[-1] for row in found["exchanges"]] == [cascade for _, _, cascade in said]
@@ -200,9 +200,9 @@ def test_one_divergence_is_one_however_often_the_client_tries(tmp_path: Path) ->
 
 def test_tries_that_differ_in_what_does_not_count_are_one_divergence(tmp_path: Path) -> None:
     """Codex gives each try another id of its turn and another second at which it began."""
-    watch, seqs = Watch(), count()
-    player = Player(recorded(Office()), watch)
-    taps = Taps([watch, player])
+    watch, seqs = ConversationTap(), count()
+    player = TapePlayer(recorded(Office()), watch)
+    taps = TapChain([watch, player])
     for turn in ("one", "two", "two"):
         said = {"role": "user", "content": "go"}
         body = {"model": "m", "input": [said], "client_metadata": {"turn": turn}}
@@ -215,11 +215,11 @@ def test_tries_that_differ_in_what_does_not_count_are_one_divergence(tmp_path: P
 
 
 def test_a_lane_says_which_one_began_it_where_a_text_of_the_call_is_told() -> None:
-    watch = Watch()
-    taps = Taps([watch])
+    watch = ConversationTap()
+    taps = TapChain([watch])
     for seq, (_, request, answer) in enumerate(Office().work()):
         x = taps.request(Exchange(seq=seq, request=request, started=float(seq)))
         taps.done(replace(x, response=moved(answer, float(seq))))
     lanes = watch.conversations
-    assert lanes.lanes == 3
-    assert [lanes.parent(lane) for lane in range(3)] == [None, None, 1]
+    assert lanes.lane_count == 3
+    assert [lanes.parent_lane(lane) for lane in range(3)] == [None, None, 1]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from replay.player import Player
+from replay.player import TapePlayer
 from tests.unit.traces.tape.test_traces_tape_contents import LIES, lied
-from traces.conversation import Watch
+from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Shelf, Tape, Writer, browse, read, seal
-from traces.taps import Taps
+from traces.tape import LazyExchanges, Tape, TapeWriter, read_tape, read_tape_lazily, seal_tape
+from traces.taps import TapChain
 
 BODIES = (b'{"id":1}', b'{ "id": 1 }', b'{"id":2}', b"plain", b"")
 URLS = ("http://shop/a", "http://shop/b", "http://m/v1/chat/completions")
@@ -41,24 +41,24 @@ def recorded(seq: int, request: Request, end: str) -> Exchange:
 
 
 def sealed(path: Path, *exchanges: Exchange) -> Path:
-    with Writer(path, Trajectory(id="rec", recorded_at=0.0), redact=False) as tape:
+    with TapeWriter(path, Trajectory(id="rec", recorded_at=0.0), redact=False) as tape:
         for each in exchanges:
-            tape.exchange(each)
-    assert seal(path)
+            tape.write_exchange(each)
+    assert seal_tape(path)
     return path
 
 
 def played(tape: Tape, asks: list[Request]) -> tuple[list[Exchange], list[str], tuple[int, ...]]:
     """What each ask gets, what is said of the misses, and what nobody asked for."""
-    watch = Watch()
-    player = Player(tape, watch)
-    taps, seqs = Taps([watch, player]), count()
+    watch = ConversationTap()
+    player = TapePlayer(tape, watch)
+    taps, seqs = TapChain([watch, player]), count()
     said = []
     for request in asks:
         answered = taps.request(Exchange(seq=next(seqs), request=request, started=100.0))
         taps.done(answered)
         said.append(answered)
-    return said, player.diverged, tuple(each.seq for each in player.unasked())
+    return said, player.diverged, tuple(each.seq for each in player.list_unasked())
 
 
 @given(
@@ -73,8 +73,8 @@ def test_both_players_answer_alike(
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "a.tape"
     sealed(path, *(recorded(seq, *each) for seq, each in enumerate(tape)))
-    assert isinstance(browse(path).exchanges, Shelf)
-    assert played(browse(path), asks) == played(read(path), asks)
+    assert isinstance(read_tape_lazily(path).exchanges, LazyExchanges)
+    assert played(read_tape_lazily(path), asks) == played(read_tape(path), asks)
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -84,7 +84,7 @@ def test_contents_that_lie_never_make_a_wrong_match(lie: str, tmp_path: Path) ->
     path = sealed(tmp_path / "a.tape", *tape)
     lied(path, lie)
     with pytest.raises(ValueError, match=f"^{path}: "):
-        played(browse(path), requests)
+        played(read_tape_lazily(path), requests)
 
 
 def test_an_exchange_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_an_exchange_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     tape = [recorded(seq, request, "whole") for seq, request in enumerate(requests)]
     path = sealed(tmp_path / "a.tape", *tape)
     lied(path, "the first two keys")
-    watch = Watch()
-    taps = Taps([watch, Player(browse(path), watch)])
+    watch = ConversationTap()
+    taps = TapChain([watch, TapePlayer(read_tape_lazily(path), watch)])
 
     def ask(number: int) -> Exchange:
         return taps.request(Exchange(seq=number, request=requests[number], started=9.0))

@@ -10,24 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.armed import Armed
-from faults.binding import bind
-from faults.nemesis import Nemesis
-from faults.site import select
-from replay.lanes import Fork
-from replay.pin import Pin, pinnable
-from replay.player import Player
+from faults.injector.injector import FaultInjector
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault
+from faults.targeting.site import select_site
+from replay.fork_state import Fork
+from replay.player import TapePlayer
+from replay.result_pinning import ResultPinning, find_pinnable_uses
 from tests.unit.replay.test_replay_lanes import Talk, call, moved
-from traces.conversation import Watch
+from traces.conversation.derived_steps import derive_tape_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
-from traces.index import rows
-from traces.model import Edit, Exchange, Fault, Response, Trajectory, composed, edited
+from traces.dialects.types import ToolCall
+from traces.model import (
+    BodyEdit,
+    Exchange,
+    Fault,
+    Response,
+    Trajectory,
+    apply_body_edits,
+    compose_body_edits,
+)
 from traces.model import Request as Asked
-from traces.relations import SCHEMAS
-from traces.step import ToolCall
-from traces.story import tell
-from traces.tape import Tape, Writer, read
-from traces.taps import Taps
+from traces.store.rows import build_tape_rows
+from traces.store.schema import SCHEMAS
+from traces.tape import Tape, TapeWriter, read_tape
+from traces.taps import TapChain
 
 NOW, LOOK, SUM = call("c1", "now"), call("c2", "look", at="north"), call("c3", "sum")
 CALLS = (NOW, LOOK, SUM)
@@ -54,23 +62,27 @@ def recorded(*says: str) -> Tape:
 
 def forked(
     path: Path, *says: str, at: ToolCall = LOOK, fault: Fault | None = None, pinned: bool = True
-) -> tuple[list[Exchange], Player, Pin]:
+) -> tuple[list[Exchange], TapePlayer, ResultPinning]:
     """All exchanges of a fork at a call, in which tools say these things."""
-    tape, watch, seqs = recorded(), Watch(), count()
-    told = tell(tape)
-    player = Player(tape, watch, fork=Fork(at.id, None, world=False))
-    pin = Pin(told.uses if pinned else (), player.saved)
+    tape, watch, seqs = recorded(), ConversationTap(), count()
+    told = derive_tape_steps(tape)
+    player = TapePlayer(tape, watch, fork=Fork(at.id, None, world=False))
+    pin = ResultPinning(told.tool_uses if pinned else (), player.saved)
     began = Trajectory(id="f", recorded_at=0.0, forked_at=at.id, source="fork")
     said = list[Exchange]()
-    with Writer(path, began) as writer:
+    with TapeWriter(path, began) as writer:
         taps: list[object] = [pin, watch, player, writer]
         if fault is not None:
-            site = select(told, fault, bind(fault))
-            struck = Nemesis(
-                (Armed(fault=fault, site=site),), watch, writer.injection, run="f", trace="t"
+            site = select_site(told, fault, bind_operator(fault))
+            struck = FaultInjector(
+                (BoundFault(fault=fault, site=site),),
+                watch,
+                writer.write_injection,
+                run="f",
+                trace="t",
             )
             taps.insert(2, struck)
-        chain = Taps(taps)
+        chain = TapChain(taps)
         for request, answer in work(*says):
             seq = next(seqs)
             x = chain.request(Exchange(seq=seq, request=request, started=float(seq)))
@@ -89,7 +101,7 @@ def forked(
 
 def results(x: Exchange) -> list[str]:
     """What the model is told."""
-    return [result.text for result in openai_chat.results(x.forwarded.body)]
+    return [result.text for result in openai_chat.read_tool_results(x.forwarded.body)]
 
 
 def test_a_result_that_drifted_is_told_as_it_was_and_counted_once(tmp_path: Path) -> None:
@@ -99,12 +111,12 @@ def test_a_result_that_drifted_is_told_as_it_was_and_counted_once(tmp_path: Path
     assert player.diverged == []
     assert [results(x)[:1] for x in said[1:]] == [["12:00:01"]] * 3, "also where it is live"
     assert [x.pinned for x in said] == [(), ("c1",), ("c1",), ("c1",)]
-    assert pin.drifted == 1
+    assert pin.drift_count == 1
 
-    tape = read(path)
+    tape = read_tape(path)
     assert [x.pinned for x in tape.exchanges] == [x.pinned for x in said]
     assert [x.request.body for x in tape.exchanges] == [x.request.body for x in said]
-    found = rows(tape)
+    found = build_tape_rows(tape)
     run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
     assert run["drifted"] == 1
     calls = {row[2]: (row[5], row[-1]) for row in found["tool_calls"]}
@@ -116,7 +128,7 @@ def test_unpinned_a_result_that_drifted_has_left_the_recording(tmp_path: Path) -
     said, player, pin = forked(tmp_path / "f.tape", "12:34:56", pinned=False)
     assert [x.answered_by for x in said] == ["recorded", "refused"]
     assert len(player.diverged) == 1
-    assert pin.drifted == 0
+    assert pin.drift_count == 0
 
 
 def test_what_a_live_model_asked_for_is_never_pinned(tmp_path: Path) -> None:
@@ -124,7 +136,7 @@ def test_what_a_live_model_asked_for_is_never_pinned(tmp_path: Path) -> None:
     said, player, pin = forked(tmp_path / "f.tape", "12:00:01", "lamps 48271", "99999", at=NOW)
     assert [x.answered_by for x in said] == ["recorded", "live", "live", "live"]
     assert results(said[-1]) == ["12:00:01", "lamps 48271", "99999"]
-    assert (pin.drifted, player.diverged) == (0, [])
+    assert (pin.drift_count, player.diverged) == (0, [])
 
 
 @pytest.mark.parametrize("name", ["digit", "sham"])
@@ -136,12 +148,12 @@ def test_the_struck_result_is_bent_from_what_was_recorded(tmp_path: Path, name: 
         path = tmp_path / f"{drifted}.tape"
         said, player, pin = forked(path, "12:34:56", drifted, fault=fault)
         assert player.diverged == []
-        (injection,) = read(path).injections
+        (injection,) = read_tape(path).injections
         assert injection.original == b"lamps 48271"
         assert results(said[2])[0] == "12:00:01"
         lies.add(results(said[2])[1])
         assert results(said[3])[:2] == results(said[2])[:2], "neither is taken back"
-        assert pin.drifted == 1 + (drifted == "lamps 99999")
+        assert pin.drift_count == 1 + (drifted == "lamps 99999")
         assert len(injection.edits) == (name == "digit")
     assert len(lies) == 1
     assert (lies == {"lamps 48271"}) == (name == "sham")
@@ -180,46 +192,48 @@ def test_what_does_not_count_in_matching_is_no_drift(tmp_path: Path) -> None:
     tape = Tape(
         path=tmp_path, trajectory=Trajectory(id="r", recorded_at=0.0), exchanges=exchanges, spans={}
     )
-    uses = tell(tape).uses
-    assert [use.place for use in pinnable(uses)] == ["local"]
+    uses = derive_tape_steps(tape).tool_uses
+    assert [use.place for use in find_pinnable_uses(uses)] == ["local"]
     for output, drifted in ((shown.format("b2", "0.9"), 0), (shown.format("b2", "0.9") + "x", 1)):
         request = Asked(
             method="POST", url="http://m/v1/responses", body=json.dumps(body(output)).encode()
         )
-        pin = Pin(uses, exchanges[:1])
+        pin = ResultPinning(uses, exchanges[:1])
         asked = pin.request(Exchange(seq=9, request=request))
-        assert len(asked.pinned) == pin.drifted == drifted
+        assert len(asked.pinned) == pin.drift_count == drifted
 
     twice = body(shown.format("b2", "0.9"))
     twice["input"] = [prompt, said, *(told(shown.format("b2", "0.9") + more) for more in ("", "x"))]
     request = Asked(method="POST", url="http://m/v1/responses", body=json.dumps(twice).encode())
-    asked = Pin(uses, exchanges[:1]).request(Exchange(seq=9, request=request))
+    asked = ResultPinning(uses, exchanges[:1]).request(Exchange(seq=9, request=request))
     assert [request.body[edit.start : edit.stop][-4:] for edit in asked.edits] == [b'\\nx"']
 
 
 def test_a_result_whose_call_cannot_be_told_is_left_alone() -> None:
     """Two calls have one id here, as where a client counts anew in each conversation."""
-    uses = tell(recorded()).uses
+    uses = derive_tape_steps(recorded()).tool_uses
     again = replace(uses[1], call_id="c1")
-    assert {use.call_id for use in pinnable((uses[0], again, uses[2]))} == {"c3"}
-    assert pinnable(replace(use, place="http") for use in uses) == ()
+    assert {use.call_id for use in find_pinnable_uses((uses[0], again, uses[2]))} == {"c3"}
+    assert find_pinnable_uses(replace(use, place="http") for use in uses) == ()
 
 
 @given(st.data())
 def test_edits_of_an_edited_body_are_edits_of_the_body(data: st.DataObject) -> None:
     body = data.draw(st.binary(max_size=30))
     first = data.draw(some_edits(len(body)))
-    between = edited(body, first)
+    between = apply_body_edits(body, first)
     then = data.draw(some_edits(len(between)))
-    assert edited(body, composed(first, then, between)) == edited(between, then)
+    assert apply_body_edits(body, compose_body_edits(first, then, between)) == apply_body_edits(
+        between, then
+    )
 
 
 @st.composite
-def some_edits(draw: st.DrawFn, length: int) -> tuple[Edit, ...]:
+def some_edits(draw: st.DrawFn, length: int) -> tuple[BodyEdit, ...]:
     """Edits in order that do not overlap, and of which no two insert at one place."""
     places = draw(st.lists(st.integers(0, length), unique=True, max_size=6).map(sorted))
     data = st.binary(max_size=5)
     return tuple(
-        Edit(start=start, stop=stop, data=draw(data))
+        BodyEdit(start=start, stop=stop, data=draw(data))
         for start, stop in zip(places[::2], places[1::2], strict=False)
     )

@@ -9,18 +9,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from replay.difference import explain
-from replay.lanes import Fork
-from replay.match import Index
-from replay.player import REFUSED, Player
-from tests.support.examples import examples
-from traces.conversation import Watch
+from replay.fork_state import Fork
+from replay.matching.diff import explain_miss
+from replay.matching.index import RecordingIndex
+from replay.player import REFUSED_STATUS, TapePlayer
+from tests.support.example_counts import examples
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.redact import Redactor
-from traces.step import Answer, ToolCall
+from traces.redaction.redactor import Redactor
 from traces.tape import Tape
-from traces.taps import Taps
+from traces.taps import TapChain
 
 MODEL = "http://m/v1/chat/completions"
 GO: list[dict[str, object]] = [{"role": "user", "content": "go"}]
@@ -29,8 +29,8 @@ CALL = ToolCall(id="c1", name="get_order", arguments="{}")
 
 def model(messages: list[dict[str, object]], *calls: ToolCall, text: str = "") -> Exchange:
     body = json.dumps({"model": "m", "messages": messages}).encode()
-    answer = Answer(message=text, calls=calls, model="m")
-    headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+    answer = ModelAnswer(message=text, calls=calls, model="m")
+    headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
     response = Response(status=200, headers=headers, chunks=chunks, ended=0.0)
     request = Request(method="POST", url=MODEL, body=body)
     return Exchange(seq=0, request=request, response=response)
@@ -71,9 +71,9 @@ class Stage:
     """Asks a player as an agent would; what it lets out is answered by `live`."""
 
     def __init__(self, recording: Tape, live: Exchange | None = None, kinds=(), **options) -> None:
-        self.watch = Watch()
-        self.player = Player(recording, self.watch, live=kinds, **options)
-        self.taps, self.seqs, self.live = Taps([self.watch, self.player]), count(), live
+        self.watch = ConversationTap()
+        self.player = TapePlayer(recording, self.watch, live=kinds, **options)
+        self.taps, self.seqs, self.live = TapChain([self.watch, self.player]), count(), live
 
     def ask(self, exchange: Exchange, at: float = 100.0) -> Exchange:
         asked = Exchange(seq=next(self.seqs), request=exchange.request, started=at)
@@ -101,7 +101,7 @@ def test_a_struck_turn_of_the_model_uses_up_its_recorded_answer() -> None:
     stage = Stage(RECORDED)
     limited = Response(status=429, at=100.0, ended=100.0)
     asked = Exchange(seq=next(stage.seqs), request=RECORDED.exchanges[0].request, started=100.0)
-    stage.taps.done(stage.taps.request(asked.got(limited, None, "fault")))
+    stage.taps.done(stage.taps.request(asked.with_response(limited, None, "fault")))
     assert stage.ask(RECORDED.exchanges[0]).answered_by == "refused"
 
 
@@ -132,7 +132,7 @@ def test_a_miss_is_refused_not_retried_and_shows_where_it_parts() -> None:
 
     assert said.answered_by == "refused"
     assert said.response is not None
-    assert said.response.status == REFUSED
+    assert said.response.status == REFUSED_STATUS
     assert ("x-should-retry", "false") in said.response.headers
     (why,) = stage.player.diverged
     assert "nearest is exchange 2" in why
@@ -148,7 +148,7 @@ def test_asking_more_often_than_recorded_is_a_miss_that_says_so() -> None:
     for x in RECORDED.exchanges:
         stage.ask(x)
     assert stage.ask(RECORDED.exchanges[1]).answered_by == "refused"
-    assert "more often" in explain(RECORDED.exchanges[1].request, RECORDED.exchanges)
+    assert "more often" in explain_miss(RECORDED.exchanges[1].request, RECORDED.exchanges)
 
 
 def test_tool_requests_that_say_the_same_in_other_bytes_are_one_miss() -> None:
@@ -196,11 +196,11 @@ def test_a_secret_in_a_live_answer_is_the_one_that_was_replaced_on_the_tape() ->
     was = said(mine)
     assert was.response is not None
     asked = replace(was.request, body=was.response.body)
-    hidden = Redactor().request(asked).body.decode()
+    hidden = Redactor().redact_request(asked).body.decode()
     assert mine not in hidden
     recording = tape(model(GO, CALL), tool(hidden))
     for live, diverged in ((said(yours), 0), (said(yours, 346), 1)):
-        stage = Stage(recording, live, kinds=("tool",), redact=Redactor().request)
+        stage = Stage(recording, live, kinds=("tool",), redact=Redactor().redact_request)
         stage.ask(recording.exchanges[0])
         stage.ask(recording.exchanges[1])
         assert len(stage.player.diverged) == diverged
@@ -249,7 +249,7 @@ def test_what_the_tape_has_lost_is_refused_and_not_played_as_empty() -> None:
 def test_what_was_never_asked_for_is_known() -> None:
     stage = Stage(RECORDED)
     stage.ask(RECORDED.exchanges[0])
-    assert [x.seq for x in stage.player.unasked()] == [1, 2]
+    assert [x.seq for x in stage.player.list_unasked()] == [1, 2]
 
 
 class AgainstAList(RuleBasedStateMachine):
@@ -262,7 +262,7 @@ class AgainstAList(RuleBasedStateMachine):
         bodies = ["a", "b", "a", "c", "a", "b"]
         self.left = list(enumerate(bodies))
         recorded = [tool(str(i), json.dumps(body)) for i, body in self.left]
-        self.index = Index(tape(*recorded).exchanges)
+        self.index = RecordingIndex(tape(*recorded).exchanges)
 
     @rule(body=asked, spaced=st.booleans())
     def ask(self, body: str, spaced: bool) -> None:
@@ -274,7 +274,7 @@ class AgainstAList(RuleBasedStateMachine):
 
     @invariant()
     def what_is_left_is_left(self) -> None:
-        assert [x.seq for x in self.index.unused()] == [i for i, _ in self.left]
+        assert [x.seq for x in self.index.list_unused()] == [i for i, _ in self.left]
 
 
 TestAgainstAList = AgainstAList.TestCase

@@ -5,12 +5,15 @@ from itertools import count
 
 import pytest
 
-from replay.lanes import Fork
-from replay.player import Player
-from tests.told_runs import ORDER, Telling
-from traces.conversation import Watch
+from replay.fork_state import Fork
+from replay.player import TapePlayer
+from tests.support.stores.scripted_runs import (
+    ORDER,
+    Telling,
+)
+from traces.conversation.tracker import ConversationTap
 from traces.model import Exchange, Request, Response
-from traces.taps import Taps
+from traces.taps import TapChain
 
 RUN = Telling().calls(ORDER).calls(ORDER).calls(ORDER).says("DONE: refunded").over()
 """Model, tool, model, tool, model, tool, model."""
@@ -21,11 +24,11 @@ class Agent:
     """Asks a player; what goes out is answered as it was recorded, or as it is told."""
 
     def __init__(self, call: str, *, world: bool = True) -> None:
-        use = RUN.story.use(call)
+        use = RUN.story.find_use(call)
         assert use is not None
-        watch = Watch()
-        self.player = Player(RUN.tape, watch, fork=Fork(call, use.prefix, world=world))
-        self.taps, self.seqs = Taps([watch, self.player]), count()
+        watch = ConversationTap()
+        self.player = TapePlayer(RUN.tape, watch, fork=Fork(call, use.prefix, world=world))
+        self.taps, self.seqs = TapChain([watch, self.player]), count()
 
     def ask(self, request: Request, answer: Response | None) -> str:
         """Who answered."""

@@ -3,13 +3,13 @@
 import json
 from dataclasses import replace
 
-from replay.player import REFUSED, Player
+from replay.player import REFUSED_STATUS, TapePlayer
 from tests.unit.replay.test_replay_player import tape
-from traces.conversation import Watch
+from traces.conversation.classify import ExchangeKind
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp
-from traces.kind import Kind
 from traces.model import Chunk, Exchange, Headers, Request, Response
-from traces.taps import Taps
+from traces.taps import TapChain
 
 URL = "http://shop/mcp"
 SESSION: Headers = (("mcp-session-id", "s1"),)
@@ -26,8 +26,8 @@ def call(id: int, **arguments: object) -> Request:
 
 
 def said(request: Request, id: int, text: str, *, stream: bool = False) -> Exchange:
-    reply = mcp.Reply(id=str(id), text=text, is_error=False)
-    headers, chunks = mcp.write(reply, stream=stream)
+    reply = mcp.McpReply(id=str(id), text=text, is_error=False)
+    headers, chunks = mcp.write_mcp_reply(reply, stream=stream)
     answer = Response(status=200, headers=headers, chunks=chunks, ended=0.0)
     return Exchange(seq=0, request=request, response=answer)
 
@@ -39,19 +39,19 @@ def listening(*chunks: bytes) -> Exchange:
     return Exchange(seq=0, request=Request(method="GET", url=URL, headers=SESSION), response=answer)
 
 
-def playing(*recorded: Exchange, speed: float = 0) -> tuple[Player, Taps]:
-    watch = Watch()
-    player = Player(tape(*recorded), watch, speed=speed)
-    return player, Taps((watch, player))
+def playing(*recorded: Exchange, speed: float = 0) -> tuple[TapePlayer, TapChain]:
+    watch = ConversationTap()
+    player = TapePlayer(tape(*recorded), watch, speed=speed)
+    return player, TapChain((watch, player))
 
 
-def ask(taps: Taps, request: Request, seq: int = 0) -> Exchange:
+def ask(taps: TapChain, request: Request, seq: int = 0) -> Exchange:
     return taps.request(Exchange(seq=seq, request=request))
 
 
 def text(exchange: Exchange) -> tuple[str, str]:
     assert exchange.response is not None
-    reply = mcp.read(exchange.response.headers, exchange.response.body)
+    reply = mcp.parse_mcp_reply(exchange.response.headers, exchange.response.body)
     assert reply is not None
     return reply.id, reply.text
 
@@ -62,7 +62,7 @@ def test_equal_calls_get_their_answers_in_order_whatever_their_ids() -> None:
     )
     assert text(ask(taps, call(5, a=1), 0)) == ("5", "first")
     assert text(ask(taps, call(6, a=1), 1)) == ("6", "second")
-    assert (player.diverged, player.unasked()) == ([], ())
+    assert (player.diverged, player.list_unasked()) == ([], ())
 
 
 def test_parallel_calls_that_swapped_their_ids_keep_their_answers() -> None:
@@ -76,10 +76,10 @@ def test_another_call_and_another_list_are_refused() -> None:
     for seq, request in enumerate([call(2, a=2), post("tools/list", 3)]):
         refused = ask(taps, request, seq).response
         assert refused is not None
-        assert refused.status == REFUSED
+        assert refused.status == REFUSED_STATUS
     assert len(player.diverged) == 2
     assert "params.arguments.a" in player.diverged[0]
-    assert len(player.unasked()) == 1
+    assert len(player.list_unasked()) == 1
 
 
 def test_what_nobody_waits_for_neither_diverges_nor_is_missed() -> None:
@@ -100,7 +100,7 @@ def test_what_nobody_waits_for_neither_diverges_nor_is_missed() -> None:
         assert answer is not None
         statuses.append(answer.status)
     assert statuses == [202, 200, 200, 405]
-    assert (player.diverged, player.unasked()) == ([], ())
+    assert (player.diverged, player.list_unasked()) == ([], ())
 
 
 def test_at_full_speed_the_last_stream_to_listen_to_is_held_with_all_its_events() -> None:
@@ -123,11 +123,11 @@ def test_at_full_speed_the_last_stream_to_listen_to_is_held_with_all_its_events(
 
 
 def test_a_live_session_is_compared_by_its_responses() -> None:
-    watch = Watch()
+    watch = ConversationTap()
     recorded = said(call(2, a=1), 2, "one", stream=True)
-    live: tuple[Kind, ...] = ("tool",)
-    player = Player(tape(recorded, said(call(3, a=2), 3, "two")), watch, live=live)
-    taps = Taps((watch, player))
+    live: tuple[ExchangeKind, ...] = ("tool",)
+    player = TapePlayer(tape(recorded, said(call(3, a=2), 3, "two")), watch, live=live)
+    taps = TapChain((watch, player))
     ask(taps, call(7, a=1), 0)
     now = replace(said(call(7, a=1), 7, "one"), error="cancelled: eof by the agent")
     taps.done(now)

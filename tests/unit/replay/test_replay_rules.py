@@ -1,14 +1,16 @@
 """What may differ between a request and the recorded one, as the user says."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.difference import explain, rule_for
-from replay.match import Index
-from replay.rules import Rules, bind
+from replay.matching.diff import explain_miss, find_passing_rule
+from replay.matching.index import RecordingIndex
+from replay.matching.rule_suggestions import find_idle_rules, suggest_rule
+from replay.matching.rules import MatchRules, parse_match_rule
 from traces.model import Exchange, Request, Response
 
 
@@ -16,12 +18,16 @@ def post(url: str = "http://h/v1/runs", **body: object) -> Request:
     return Request(method="POST", url=url, body=json.dumps(body).encode())
 
 
-def recorded(*requests: Request, rules: tuple[str, ...] = ()) -> Index:
+def dotted(c: int) -> Request:
+    return replace(post(), body=json.dumps({"a.b": [{"c": c}]}).encode())
+
+
+def recorded(*requests: Request, rules: tuple[str, ...] = ()) -> RecordingIndex:
     exchanges = [
         Exchange(seq=seq, request=request, response=Response(status=200), started=seq)
         for seq, request in enumerate(requests)
     ]
-    return Index(exchanges, Rules(bind(text) for text in rules))
+    return RecordingIndex(exchanges, MatchRules(parse_match_rule(text) for text in rules))
 
 
 @pytest.mark.parametrize(
@@ -41,20 +47,86 @@ def test_a_rule_lets_what_it_names_pass_and_nothing_else(
     assert recorded(was).find(now) is None
     match = recorded(was, rules=(rule,)).find(now)
     assert match is not None
-    assert match.how == "meaning"
+    assert match.kind == "meaning"
     other = post(now.url, **json.loads(now.body), more=1)
     assert recorded(was, rules=(rule,)).find(other) is None
 
 
+CHAT = "http://h/v1/chat/completions"
+
+
+def said(*texts: str) -> Request:
+    messages = [{"role": "user", "content": text} for text in texts]
+    return post(CHAT, model="m", messages=messages)
+
+
+@pytest.mark.parametrize(
+    ("rule", "was", "now"),
+    [
+        ("ignore:messages[0].content", said("a", "b"), said("c", "b")),
+        ("ignore:body.messages[0].content", said("a", "b"), said("c", "b")),
+        ("ignore:body.messages.0.content", said("a", "b"), said("c", "b")),
+        ("ignore:messages[*].content", said("a", "b"), said("c", "d")),
+        ("ignore:messages[1]", said("a", "b"), said("a", "d")),
+        ("ignore:list[1]", post(list=[1, 2, 3]), post(list=[1, 9, 3])),
+        ("ignore:a.b[0].c", dotted(1), dotted(2)),
+        ("ignore:query", post(query="a"), post(query="b")),
+        ("ignore:body.path.x", post(path={"x": 1}), post(path={"x": 2})),
+    ],
+)
+def test_a_path_reads_as_a_divergence_prints_it(rule: str, was: Request, now: Request) -> None:
+    assert recorded(was).find(now) is None
+    assert recorded(was, rules=(rule,)).find(now) is not None
+
+
+def test_an_item_by_its_number_is_no_other_item() -> None:
+    was, rules = said("a", "b", "c"), ("ignore:messages[1].content",)
+    assert recorded(was, rules=rules).find(said("a", "x", "c")) is not None
+    assert recorded(was, rules=rules).find(said("x", "b", "c")) is None
+    assert recorded(was, rules=rules).find(said("a", "b", "x")) is None
+    assert recorded(was, rules=("ignore:messages[9].content",)).find(said("a", "x", "c")) is None
+
+
+def test_a_rule_that_names_nothing_is_known() -> None:
+    texts = (
+        "ignore:body.run",
+        "ignore:messages[0].content",
+        "ignore:query.ts",
+        "ignore:header.x-run",
+        "map:path./runs/*",
+        "exact:body.metadata.user_id",
+    )
+    rules = MatchRules(parse_match_rule(text) for text in texts)
+    assert rules.find_unused_rules([]) == tuple(str(parse_match_rule(text)) for text in texts)
+    asked = [post("http://h/runs/1?ts=5", run=1), post("http://h/?a=1")]
+    assert rules.find_unused_rules(asked) == (
+        "ignore:body.messages[0].content",
+        "ignore:header.x-run",
+        "exact:body.metadata.user_id",
+    )
+
+
+def test_a_url_keeps_what_no_rule_names() -> None:
+    rules = MatchRules([parse_match_rule("ignore:query.ts")])
+    assert (
+        rules.normalize_url("http://h/a?x=1+2&ts=5&y=%20&ts=6#f?ts=1")
+        == "http://h/a?x=1+2&y=%20#f?ts=1"
+    )
+    for url in ("http://h/a?", "http://h/a#", "http://h/a?x=1&&y", "HTTP://h/ a\t"):
+        assert rules.normalize_url(url) == url
+
+
 @given(st.text(), st.text())
 def test_a_path_rule_is_for_one_segment(one: str, other: str) -> None:
-    rules = Rules([bind("ignore:path./runs/*")])
-    same = rules.url(f"http://h/runs/{one}") == rules.url(f"http://h/runs/{other}")
+    rules = MatchRules([parse_match_rule("ignore:path./runs/*")])
+    same = rules.normalize_url(f"http://h/runs/{one}") == rules.normalize_url(
+        f"http://h/runs/{other}"
+    )
     plain = all(text and not set(text) & set("/?#\n\r\t;[]") for text in (one, other))
     assert same or one != other
     if plain and one.isalnum() and other.isalnum():
         assert same
-    assert rules.url("http://h/runs/a/b") != rules.url("http://h/runs/c/b")
+    assert rules.normalize_url("http://h/runs/a/b") != rules.normalize_url("http://h/runs/c/b")
 
 
 def test_a_mapped_value_stands_for_the_same_one_every_time() -> None:
@@ -83,7 +155,9 @@ def test_a_value_stands_for_one_also_within_one_request(was: str, now: str, same
 def test_a_body_too_deep_to_be_read_has_no_value_that_stands_for_another() -> None:
     deep = b'{"run": %b}' % (b"[" * 200_000 + b"]" * 200_000)
     request = Request(method="POST", url="http://h/", body=deep)
-    index = Index([Exchange(seq=0, request=request)], Rules([bind("map:body.run")]))
+    index = RecordingIndex(
+        [Exchange(seq=0, request=request)], MatchRules([parse_match_rule("map:body.run")])
+    )
     assert index.find(request) is not None
     assert index.names == {}
 
@@ -93,8 +167,10 @@ def test_exact_takes_a_place_off_the_built_in_list() -> None:
         said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
         return post("http://h/v1/messages", **said, metadata={"user_id": user})
 
-    assert recorded(claude("a")).find(claude("b")) is not None
-    assert recorded(claude("a"), rules=("exact:body.metadata.user_id",)).find(claude("b")) is None
+    one, two = ("0123456789abcdef" * 2, "fedcba9876543210" * 2)
+    assert recorded(claude(one)).find(claude(two)) is not None
+    for where in ("exact:body.metadata.user_id", "exact:metadata.user_id"):
+        assert recorded(claude(one), rules=(where,)).find(claude(two)) is None
 
 
 @pytest.mark.parametrize(
@@ -103,6 +179,7 @@ def test_exact_takes_a_place_off_the_built_in_list() -> None:
         ("ignroe:body.x", "no class 'ignroe'; did you mean ignore?"),
         ("ignore", "a rule is CLASS:PLACE.WHERE"),
         ("", "a rule is CLASS:PLACE.WHERE"),
+        ("ignore:headers.x", "no place 'headers'; did you mean header? A field of a body"),
         ("ignore:bodi.x", "no place 'bodi'; did you mean body?"),
         ("ignore:body.", "a rule is CLASS:PLACE.WHERE"),
         ("exact:query.ts", "all of a URL counts already"),
@@ -112,13 +189,13 @@ def test_exact_takes_a_place_off_the_built_in_list() -> None:
 )
 def test_a_rule_that_is_none_is_told_so(text: str, why: str) -> None:
     with pytest.raises(ValueError, match="'") as wrong:
-        bind(text)
+        parse_match_rule(text)
     assert why in str(wrong.value)
 
 
 def test_a_miss_names_the_rule_that_would_let_it_pass() -> None:
     was = Exchange(seq=4, request=post(run={"id": "a"}, list=[{"at": 1}], x=1))
-    why = explain(post(run={"id": "b"}, list=[{"at": 2}], x=1), [was])
+    why = explain_miss(post(run={"id": "b"}, list=[{"at": 2}], x=1), [was])
     assert "to let it pass: --match 'ignore:body.run.id' --match 'ignore:body.list.*.at'" in why
     rules = ("ignore:body.run.id", "ignore:body.list.*.at")
     assert recorded(was.request, rules=rules).find(post(run={"id": "b"}, list=[{"at": 2}], x=1))
@@ -129,11 +206,92 @@ def test_no_rule_is_offered_for_what_was_said() -> None:
         messages = [{"role": "user", "content": said}]
         return post("http://h/v1/chat/completions", model="m", messages=messages)
 
-    assert rule_for(chat("a"), chat("b"), "messages[0].content") is None
-    assert "to let it pass" not in explain(chat("a"), [Exchange(seq=0, request=chat("b"))])
+    assert find_passing_rule(chat("a"), chat("b"), "messages[0].content") is None
+    assert "to let it pass" not in explain_miss(chat("a"), [Exchange(seq=0, request=chat("b"))])
 
 
 def test_two_parameters_that_differ_need_a_look_of_a_person() -> None:
     one, two = post("http://h/?a=1&b=2"), post("http://h/?a=2&b=3")
-    assert rule_for(one, two, "url") is None
-    assert rule_for(one, post("http://h/?a=1&b=3"), "url") == "ignore:query.b"
+    assert find_passing_rule(one, two, "url") is None
+    assert find_passing_rule(one, post("http://h/?a=1&b=3"), "url") == "ignore:query.b"
+
+
+PLAIN = replace(post("http://h/log"), body=b"at 12:00")
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (PLAIN, replace(PLAIN, body=b"at 12:01")),
+        (post(a=1), post(a=2)),
+        (said("one"), said("two")),
+    ],
+)
+def test_all_of_a_body_may_differ_and_nothing_beside(was: Request, now: Request) -> None:
+    assert recorded(was).find(now) is None
+    assert recorded(was, rules=("ignore:body",)).find(now) is not None
+    other = replace(now, url=f"{now.url}?more=1")
+    assert recorded(was, rules=("ignore:body",)).find(other) is None
+
+
+@pytest.mark.parametrize("path", ["a", "a[0].b", "[0].c", "a.b[*].c", "body"])
+def test_a_rule_is_written_as_a_divergence_prints_it(path: str) -> None:
+    assert str(parse_match_rule(f"ignore:{path}")) == f"ignore:body.{path}".replace(
+        "body.body", "body"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("ignore:url", "query.NAME"),
+        ("ignore:method", "body.method"),
+        ("ignore:header.range: bytes", "no field of a header"),
+        ("map:body", "all of a body can be ignored"),
+        ("exact:body", "all of a body can be ignored"),
+    ],
+)
+def test_what_no_rule_can_name_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_match_rule(text)
+
+
+ASKED = (
+    Request(
+        method="POST",
+        url="http://h/x?ts=5",
+        headers=(("x-run", "a"),),
+        body=b'{"run": {"id": 1}, "a": [{"b/c": 2}]}',
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        ("ignore:body./run/id", "ignore:body.run.id"),
+        ("ignore:$.run.id", "ignore:body.run.id"),
+        ("ignore:$['run']['id']", "ignore:body.run.id"),
+        ("ignore:.a[].b/c", "ignore:body.a[*].b/c"),
+        ("ignore:body./a/0/b~1c", "ignore:body.a.0.b/c"),
+        ("ignore:body.ts", "ignore:query.ts"),
+        ("ignore:query.x-run", "ignore:header.x-run"),
+        ("ignore:header.run", "ignore:body.run"),
+        ("ignore:body.nothing", None),
+        ("ignore:path./y/*", None),
+    ],
+)
+def test_a_rule_in_another_form_is_known_by_what_it_would_name(
+    text: str, better: str | None
+) -> None:
+    (idle_one,) = find_idle_rules([parse_match_rule(text)], ASKED)
+    found = suggest_rule(idle_one, ASKED)
+    assert (found and str(found)) == better
+
+
+def test_a_rule_that_names_something_is_not_idle() -> None:
+    rules = [
+        parse_match_rule(text)
+        for text in ("ignore:run.id", "ignore:query.ts", "ignore:header.X-Run")
+    ]
+    assert find_idle_rules(rules, ASKED) == ()

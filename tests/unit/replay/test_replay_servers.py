@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from replay.courtesies import Courtesies
-from replay.servers import over_http, over_stdio, servers
+from replay.mcp.defaults import McpDefaults
+from replay.mcp.servers import group_by_mcp_server, to_http_server, to_stdio_server
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory
 from traces.tape import Tape
 
@@ -42,7 +42,7 @@ def told(exchange: Exchange) -> list[tuple[float, object]]:
 def test_a_stream_of_http_is_messages_of_stdio_each_when_it_was_whole() -> None:
     stream = event(PROGRESS) + event(RESULT)
     pieces = (stream[:20], stream[20:140], stream[140:])
-    (message,) = over_stdio([asked(CALL, *pieces)], "stdio://shop/")
+    (message,) = to_stdio_server([asked(CALL, *pieces)], "stdio://shop/")
     assert (message.request.method, message.transport) == ("MESSAGE", "stdio")
     assert told(message) == [(2.0, PROGRESS), (3.0, RESULT)]
 
@@ -50,7 +50,9 @@ def test_a_stream_of_http_is_messages_of_stdio_each_when_it_was_whole() -> None:
 def test_json_on_many_lines_and_compressed_is_one_line() -> None:
     packed = gzip.compress(json.dumps(RESULT, indent=2).encode())
     headers = (("content-encoding", "gzip"),)
-    (message,) = over_stdio([asked(CALL, packed[:9], packed[9:], headers=headers)], "stdio://x/")
+    (message,) = to_stdio_server(
+        [asked(CALL, packed[:9], packed[9:], headers=headers)], "stdio://x/"
+    )
     assert told(message) == [(2.0, RESULT)]
     assert message.response is not None
     assert b"\n" not in message.response.body
@@ -58,7 +60,7 @@ def test_json_on_many_lines_and_compressed_is_one_line() -> None:
 
 
 def test_an_error_of_http_stays_one() -> None:
-    (message,) = over_stdio([asked(CALL, b"no such session", status=404)], "stdio://shop/")
+    (message,) = to_stdio_server([asked(CALL, b"no such session", status=404)], "stdio://shop/")
     assert message.response is not None
     assert (message.response.status, message.response.body) == (404, b"no such session")
 
@@ -68,7 +70,7 @@ def test_a_message_of_stdio_is_a_post_and_a_notification_is_accepted() -> None:
     call = asked(CALL, said, over="stdio://shop/")
     note = Exchange(seq=2, request=Request(method="MESSAGE", url="stdio://shop/", body=b"{}"))
     start = Exchange(seq=0, request=Request(method="START", url="stdio://shop/"))
-    post, accepted = over_http([start, call, note], URL)
+    post, accepted = to_http_server([start, call, note], URL)
     assert (post.request.method, post.request.url, post.transport) == ("POST", URL, "http")
     assert post.response is not None
     assert post.response.headers == (
@@ -88,7 +90,7 @@ def test_the_servers_of_a_tape_are_told_apart_and_what_is_no_mcp_is_none() -> No
         exchanges=(one, two, other, one),
         spans={},
     )
-    assert servers(tape) == {URL: (one, one), "stdio://two/": (two,)}
+    assert group_by_mcp_server(tape) == {URL: (one, one), "stdio://two/": (two,)}
 
 
 @pytest.mark.parametrize(
@@ -101,10 +103,10 @@ def test_what_another_client_asks_is_answered_where_the_recorded_one_did_not(
     exchange = Exchange(
         seq=1, request=Request(method="MESSAGE", url="stdio://shop/", body=question.encode())
     )
-    answered = Courtesies([]).request(exchange)
+    answered = McpDefaults([]).request(exchange)
     assert answered.response is not None
     assert answered.answered_by == "simulated"
     assert says in answered.response.body.decode()
-    assert Courtesies([exchange]).request(exchange) == exchange
+    assert McpDefaults([exchange]).request(exchange) == exchange
     call = asked(CALL)
-    assert Courtesies([]).request(call) == call
+    assert McpDefaults([]).request(call) == call

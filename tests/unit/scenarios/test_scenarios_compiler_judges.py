@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.compiler import golden, tokens, trees
-from scenarios.compiler.alignment import pairs
-from scenarios.compiler.execution import neutral
+from scenarios.pipeline.compiler import golden
+from scenarios.pipeline.compiler.scoring import tokens, trees
+from scenarios.pipeline.compiler.scoring.execution import strip_target
+from scenarios.pipeline.compiler.scoring.sequence_alignment import align_sequences
 
 few = st.lists(st.sampled_from("abc"), max_size=12)
 
@@ -25,7 +26,7 @@ def longest(one: Sequence[str], other: Sequence[str]) -> int:
 
 @given(few, few)
 def test_sequences_are_aligned_as_well_as_can_be(wanted: list[str], got: list[str]) -> None:
-    found = list(pairs(wanted, got))
+    found = list(align_sequences(wanted, got))
     assert [n for n, _ in found if n is not None] == list(range(len(wanted)))
     assert [m for _, m in found if m is not None] == list(range(len(got)))
     same = sum(n is not None and m is not None and wanted[n] == got[m] for n, m in found)
@@ -60,7 +61,7 @@ FOUR = [token("a", 1), token("b", 3), token("c", 5), token("d", 7)]
 def test_tokens_are_worth_their_parts(
     got: list[dict[str, object]], score: float, strict: float, why: str
 ) -> None:
-    judged = tokens.judge(lines(*FOUR), lines(*got))
+    judged = tokens.score_tokens(lines(*FOUR), lines(*got))
     assert (judged.score, judged.facts["strict"]) == (score, strict)
     assert judged.why.startswith(why)
     assert judged.result == ("pass" if score >= 60 else "fail")
@@ -111,14 +112,14 @@ BODY = node("CompoundStmt", BREAK, RETURN, node("VarDecl", listing("1", "2"), na
     ],
 )
 def test_trees_are_worth_their_nodes(got: dict[str, object], score: float, why: str) -> None:
-    judged = trees.judge(json.dumps(BODY).encode(), json.dumps(got).encode())
+    judged = trees.score_tree(json.dumps(BODY).encode(), json.dumps(got).encode())
     assert judged.score == pytest.approx(score)
     assert judged.why.startswith(why)
 
 
 def test_a_list_of_another_length_has_another_type() -> None:
     three, two = (json.dumps(listing(*values)).encode() for values in (("1", "2", "3"), "12"))
-    judged = trees.judge(three, two)
+    judged = trees.score_tree(three, two)
     assert judged.score == pytest.approx(60 * 3 / 4 + 40 * 2 / 4)
     assert judged.why.endswith("(2 elements instead of 3)")
 
@@ -136,34 +137,34 @@ def test_a_list_of_another_length_has_another_type() -> None:
     ],
 )
 def test_what_is_no_tree_is_unreadable(got: bytes) -> None:
-    judged = trees.judge(b'{"kind":"A"}', got)
+    judged = trees.score_tree(b'{"kind":"A"}', got)
     assert (judged.result, judged.score) == ("agent_error", 0)
     assert judged.why.startswith("no tree: ")
 
 
 @pytest.mark.parametrize("got", [b"\xff", b"[" * 100_000, b"7", b"{}\n[]", b'{"kind"'])
 def test_what_is_no_list_of_tokens_is_unreadable(got: bytes) -> None:
-    judged = tokens.judge(lines(*FOUR), got)
+    judged = tokens.score_tokens(lines(*FOUR), got)
     assert (judged.result, judged.score) == ("agent_error", 0)
     assert judged.why.startswith("no tokens: line ")
 
 
 def test_much_more_than_there_should_be_is_not_looked_at() -> None:
     many = lines(*FOUR * 100)
-    assert tokens.judge(lines(*FOUR), many).score == 0
+    assert tokens.score_tokens(lines(*FOUR), many).score == 0
     wide = json.dumps(node("A", *[BREAK] * 1000)).encode()
-    assert trees.judge(json.dumps(BODY).encode(), wide).why == "1001 nodes instead of 8"
+    assert trees.score_tree(json.dumps(BODY).encode(), wide).why == "1001 nodes instead of 8"
 
 
 def test_half_of_a_character_can_be_shown() -> None:
-    judged = tokens.judge(lines(*FOUR), lines(token("\ud800", 1)))
+    judged = tokens.score_tokens(lines(*FOUR), lines(token("\ud800", 1)))
     judged.why.encode()
 
 
 @pytest.mark.parametrize("stage", ["T1", "T2"])
 def test_golden_is_full_and_itself_only(stage: str) -> None:
-    judge = {"T1": tokens.judge, "T2": trees.judge}[stage]
-    artifacts = golden.slot(stage).artifacts
+    judge = {"T1": tokens.score_tokens, "T2": trees.score_tree}[stage]
+    artifacts = golden.load_golden_slot(stage).artifacts
     one, other = list(artifacts.values())[:2]
     assert judge(one, one).score == 100
     score = judge(one, other).score
@@ -177,6 +178,6 @@ def test_code_of_another_machine_is_made_neutral() -> None:
         b"define i32 @main() #0 {\n  ret i32 0\n}\n"
         b'attributes #0 = { nounwind "target-cpu"="x86-64" "target-features"="+cx8,+mmx" }\n'
     )
-    assert neutral(text) == (
+    assert strip_target(text) == (
         b"\n\ndefine i32 @main() #0 {\n  ret i32 0\n}\nattributes #0 = { nounwind   }\n"
     )

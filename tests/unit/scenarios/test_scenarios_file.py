@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.file import Practice, find, library, read
-from scenarios.table import ScenarioError
+from scenarios.scenario import PracticeSettings, find_scenario, list_ready_scenarios, read_scenario
+from scenarios.toml_reader import ScenarioError
 
 WHOLE = """
 title = "A refund is paid twice"
@@ -38,7 +38,7 @@ fault = "delay"
 def test_a_file_is_read_into_plain_values(tmp_path: Path) -> None:
     path = tmp_path / "twice.toml"
     path.write_text(WHOLE)
-    found = read(path)
+    found = read_scenario(path)
     assert (found.name, found.title, found.about) == (
         "twice",
         "A refund is paid twice",
@@ -50,7 +50,7 @@ def test_a_file_is_read_into_plain_values(tmp_path: Path) -> None:
     assert (found.reset, found.verify) == ("python reset.py", "python check.py")
     assert found.tools == {"issue_refund": "POST */refunds"}
     assert found.equivalent == {"get_order": ("find_order", "list_orders")}
-    assert found.practice == Practice(task="refund-1", model="practice/naive", tools="mcp")
+    assert found.practice == PracticeSettings(task="refund-1", model="practice/naive", tools="mcp")
     assert found.rules == ("ignore:body.run_id",)
     assert found.faults == (
         {"fault": "truncate:keep=0.3", "where": {"tool": "search*"}},
@@ -94,22 +94,22 @@ def test_a_mistake_is_said_with_file_and_key(tmp_path: Path, text: str, says: st
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(ScenarioError) as error:
-        read(path)
+        read_scenario(path)
     assert str(error.value).startswith(f"{path}: {says}")
 
 
 def test_a_scenario_is_found_by_name_or_by_path(tmp_path: Path) -> None:
-    for path in library():
-        assert find(path.stem) == path
+    for path in list_ready_scenarios():
+        assert find_scenario(path.stem) == path
     mine = tmp_path / "mine.toml"
     mine.touch()
-    assert find(str(mine)) == mine
+    assert find_scenario(str(mine)) == mine
     with pytest.raises(LookupError, match="there is no such file"):
-        find(str(tmp_path / "other.toml"))
+        find_scenario(str(tmp_path / "other.toml"))
     with pytest.raises(LookupError, match="no scenario is called 'no-such-thing'"):
-        find("no-such-thing")
+        find_scenario("no-such-thing")
 
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="No such file"):
-        read(tmp_path / "x.toml")
+        read_scenario(tmp_path / "x.toml")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.practice import book, reckoning, tools, world
-from scenarios.practice.schema import Json, problem
-from scenarios.practice.tasks import TASKS
+from scenarios.practice import order_book, world
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from scenarios.practice.tools import calculator, registry
+from scenarios.practice.tools.json_schema import Json, find_schema_problem
 
 NOWHERE = sqlite3.connect(":memory:")
 
@@ -19,8 +20,8 @@ NOWHERE = sqlite3.connect(":memory:")
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     path = tmp_path / "shop.db"
-    world.setup(path, TASKS["refund-1"])
-    with closing(book.connect(path)) as connection:
+    world.set_up_order_book(path, ORDER_TASKS["refund-1"])
+    with closing(order_book.connect_order_book(path)) as connection:
         yield connection
 
 
@@ -56,18 +57,18 @@ def changes(shop: sqlite3.Connection) -> int:
     return writes
 
 
-@pytest.mark.parametrize("name", tools.TOOLS)
+@pytest.mark.parametrize("name", registry.SHOP_TOOLS)
 def test_each_tool_returns_what_its_schema_says_and_writes_only_if_it_says_so(
     shop: sqlite3.Connection, name: str
 ) -> None:
-    status, result = tools.call(shop, name, dict(CALLS[name]))
-    assert (status, problem(tools.TOOLS[name].returns, result)) == (200, None)
-    assert changes(shop) == tools.TOOLS[name].writes
+    status, result = registry.call_shop_tool(shop, name, dict(CALLS[name]))
+    assert (status, find_schema_problem(registry.SHOP_TOOLS[name].returns, result)) == (200, None)
+    assert changes(shop) == registry.SHOP_TOOLS[name].writes
 
 
 def test_what_they_return(shop: sqlite3.Connection) -> None:
     def result(name: str) -> dict[str, Json]:
-        return tools.call(shop, name, dict(CALLS[name]))[1]
+        return registry.call_shop_tool(shop, name, dict(CALLS[name]))[1]
 
     assert result("convert_currency")["converted"] == 231.94
     assert result("add_time") == {
@@ -130,7 +131,7 @@ def test_what_they_return(shop: sqlite3.Connection) -> None:
 def test_how_they_refuse(
     shop: sqlite3.Connection, name: str, arguments: Json, status: int, says: str
 ) -> None:
-    found, body = tools.call(shop, name, arguments)
+    found, body = registry.call_shop_tool(shop, name, arguments)
     assert found == status
     assert isinstance(body["error"], dict)
     assert says in str(body["error"]["message"])
@@ -139,43 +140,45 @@ def test_how_they_refuse(
 
 def test_the_same_writes_make_the_same_rows(tmp_path: Path) -> None:
     def written() -> dict[str, Json]:
-        world.setup(tmp_path / "shop.db", TASKS["refund-1"])
-        with closing(book.connect(tmp_path / "shop.db")) as shop:
-            tools.call(shop, "add_note", {"order_id": "ord-7018", "text": "one"})
-            return tools.call(shop, "add_note", {"order_id": "ord-7018", "text": "two"})[1]
+        world.set_up_order_book(tmp_path / "shop.db", ORDER_TASKS["refund-1"])
+        with closing(order_book.connect_order_book(tmp_path / "shop.db")) as shop:
+            registry.call_shop_tool(shop, "add_note", {"order_id": "ord-7018", "text": "one"})
+            return registry.call_shop_tool(
+                shop, "add_note", {"order_id": "ord-7018", "text": "two"}
+            )[1]
 
     assert written() == written()
 
 
-moments = st.datetimes().map(reckoning.text)
+moments = st.datetimes().map(calculator.format_moment)
 
 
 @given(moments, st.integers(-999, 999), st.integers(-99, 99))
 def test_the_time_between_is_the_time_that_was_added(start: str, days: int, hours: int) -> None:
     try:
-        later = reckoning.add_time(NOWHERE, start=start, days=days, hours=hours)
+        later = calculator.add_time(NOWHERE, start=start, days=days, hours=hours)
     except OverflowError:
         return
-    between = reckoning.time_between(NOWHERE, start=start, end=later["result"])
+    between = calculator.time_between(NOWHERE, start=start, end=later["result"])
     assert between["seconds"] == (days * 24 + hours) * 3600
 
 
 @given(
     st.floats(-1e6, 1e6).map(lambda amount: round(amount, 2)),
-    st.sampled_from(list(reckoning.RATES)),
-    st.sampled_from(list(reckoning.RATES)),
+    st.sampled_from(list(calculator.RATES)),
+    st.sampled_from(list(calculator.RATES)),
 )
 def test_money_converted_there_and_back_is_the_same_but_for_rounding(
     amount: float, source: str, target: str
 ) -> None:
     there = converted(amount, source, target)
-    cent = 0.005 * reckoning.RATES[source] / reckoning.RATES[target]
+    cent = 0.005 * calculator.RATES[source] / calculator.RATES[target]
     assert abs(converted(there, target, source) - amount) <= cent + 0.0051
 
 
 def converted(amount: float, source: str, target: str) -> float:
     arguments: dict[str, Json] = {"amount": amount, "source": source, "target": target}
-    status, result = tools.call(NOWHERE, "convert_currency", arguments)
+    status, result = registry.call_shop_tool(NOWHERE, "convert_currency", arguments)
     assert status == 200
     assert isinstance(result["converted"], float)
     return result["converted"]

@@ -8,24 +8,24 @@ from typing import Any
 import aiohttp
 import pytest
 
-from scenarios.practice import provider
-from scenarios.practice.tasks import TASKS
-from scenarios.practice.turns import OFFERED
+from scenarios.practice import model_server
+from scenarios.practice.agents.websocket_agent import RESPONSES_TOOLS
+from scenarios.practice.tasks.registry import ORDER_TASKS
 from traces.dialects import openai_responses
-from traces.step import Answer
+from traces.dialects.types import ModelAnswer
 
 type Talk = Callable[[aiohttp.ClientSession, str], Awaitable[None]]
 type Body = dict[str, Any]
 
-ASK: Body = {"type": "response.create", "model": "practice/verifies", "tools": OFFERED}
-TASK: Body = {"type": "message", "role": "user", "content": TASKS["refund-1"].prompt}
+ASK: Body = {"type": "response.create", "model": "practice/verifies", "tools": RESPONSES_TOOLS}
+TASK: Body = {"type": "message", "role": "user", "content": ORDER_TASKS["refund-1"].prompt}
 
 
 def talking(talk: Talk, **settings: Any) -> None:
     """A client beside a model server in this process."""
 
     async def both() -> None:
-        async with provider.serving(**settings) as port, aiohttp.ClientSession() as session:
+        async with model_server.serve_model(**settings) as port, aiohttp.ClientSession() as session:
             await asyncio.wait_for(talk(session, f"http://127.0.0.1:{port}/v1/responses"), 30)
 
     asyncio.run(both())
@@ -35,13 +35,13 @@ async def turn(ws: aiohttp.ClientWebSocketResponse, **more: Any) -> list[Body]:
     """The events of one answer."""
     await ws.send_json({**ASK, **more})
     events: list[Body] = []
-    while not events or not openai_responses.ends(json.dumps(events[-1]).encode()):
+    while not events or not openai_responses.is_final_event(json.dumps(events[-1]).encode()):
         events.append(await ws.receive_json())
     return events
 
 
-def answer(events: list[Body]) -> Answer:
-    found = openai_responses.read((), "".join(map(json.dumps, events)).encode())
+def answer(events: list[Body]) -> ModelAnswer:
+    found = openai_responses.parse_model_answer((), "".join(map(json.dumps, events)).encode())
     assert found is not None
     return found
 
@@ -64,7 +64,7 @@ def test_what_is_kept_counts_as_if_it_had_been_sent_again() -> None:
             id = (await posted.json())["id"]
         more = {"previous_response_id": id, "input": [result(call.id)]}
         async with session.post(url, json={**ASK, **more}) as posted:
-            assert openai_responses.read((), await posted.read()) == answer(resent)
+            assert openai_responses.parse_model_answer((), await posted.read()) == answer(resent)
 
     talking(talk)
 

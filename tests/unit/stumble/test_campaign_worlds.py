@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from scenarios.world import CommandWorld
-from stumble.campaigns.asked import Campaign, campaign
-from stumble.campaigns.ground import count_worlds
-from stumble.worlds import by_command, name_world
-from traces.store import Store
+from stumble.campaigns.environment import count_worlds
+from stumble.campaigns.spec import Campaign, parse_campaign
+from stumble.runs.environment.worlds import make_command_world, name_world
+from traces.store.trace_store import TraceStore
 
 PRACTICE: dict[str, object] = {"tasks": ["refund-1"], "models": ["practice/naive"]}
 
@@ -17,19 +17,22 @@ def asked(tmp_path: Path, world: dict[str, object], **more: object) -> Campaign:
     tape = tmp_path / "a.tape"
     tape.touch()
     said: dict[str, object] = {"traces": [str(tape)], "world": world}
-    return campaign(said | more, tmp_path / "c.toml")
+    return parse_campaign(said | more, tmp_path / "c.toml")
 
 
 def test_one_world_serves_one_run_at_a_time(tmp_path: Path) -> None:
-    assert count_worlds(asked(tmp_path, {"reset": "true"}), Store(tmp_path / "s")) == 1
+    assert count_worlds(asked(tmp_path, {"reset": "true"}), TraceStore(tmp_path / "s")) == 1
 
 
 def test_several_worlds_are_told_apart_by_slot_and_port(tmp_path: Path) -> None:
     world: dict[str, object] = {"reset": "true {port}", "instances": 3, "port": 8901}
     found = asked(tmp_path, world, hosts={"shop": "127.0.0.1:{port}", "model": "127.0.0.1:80"})
-    assert count_worlds(found, Store(tmp_path / "s")) == 3
-    assert found.hosts_of(2) == {"shop": ("127.0.0.1", 8903), "model": ("127.0.0.1", 80)}
-    made = [by_command("true {port}", "cat {slot}", filled=found.filled(n)) for n in range(2)]
+    assert count_worlds(found, TraceStore(tmp_path / "s")) == 3
+    assert found.hosts_in_slot(2) == {"shop": ("127.0.0.1", 8903), "model": ("127.0.0.1", 80)}
+    made = [
+        make_command_world("true {port}", "cat {slot}", filled=found.placeholder_values(n))
+        for n in range(2)
+    ]
     first, second = made
     assert isinstance(first, CommandWorld)
     assert isinstance(second, CommandWorld)
@@ -39,8 +42,8 @@ def test_several_worlds_are_told_apart_by_slot_and_port(tmp_path: Path) -> None:
 
 
 def test_the_practice_world_is_each_workers_own(tmp_path: Path) -> None:
-    found = campaign({"practice": PRACTICE}, tmp_path / "c.toml")
-    assert count_worlds(found, Store(tmp_path / "s")) is None
+    found = parse_campaign({"practice": PRACTICE}, tmp_path / "c.toml")
+    assert count_worlds(found, TraceStore(tmp_path / "s")) is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from stumble.excess import compare_ends
+from stumble.verdicts.excess_failures import compare_ends
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def test_ends_that_nobody_knows_are_left_out() -> None:
     found = compare_ends([False, None], [True, None, True, True])
     assert found is not None
     assert found.to_line() == (
-        "ends wrong: 1 of 1 with the fault, 0 of 3 clean twins; a fault that does nothing gives as "
-        "much with p = 0.25"
+        "ends wrong: 1 of 1 with the fault, 0 of 3 clean twins "
+        "(p = 0.25 if the fault had no effect)"
     )
     assert compare_ends([None], [True, True, True]) is None
     assert compare_ends([False], [None]) is None

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stumble.exclusions import explain, find_exclusion
-from stumble.verdicts import join_verdicts
-from tests.stored import Sql, answers, empty, fill
+from stumble.runs.fork_report import join_verdicts
+from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+)
 from traces.model import Outcome
 
 GOOD = Outcome(
@@ -57,7 +62,7 @@ def test_a_run_and_the_store_give_the_same_reason(
     sql: Sql, runs: list[tuple[Outcome, str]]
 ) -> None:
     store(sql, runs)
-    rows = answers(sql, "SELECT excluded FROM strikes ORDER BY trajectory_id")
+    rows = answers(sql, "SELECT excluded FROM judged_injections ORDER BY trajectory_id")
     assert [row["excluded"] for row in rows] == [
         find_exclusion(verdict, ended)  # type: ignore[arg-type]
         for verdict, ended in runs
@@ -100,13 +105,15 @@ def store(sql: Sql, runs: list[tuple[Outcome, str]]) -> None:
 def test_few_twins_are_not_called_a_missing_verifier() -> None:
     few = replace(GOOD, twins=("a", "b"), noticed=None, outcome=None)
     assert find_exclusion(few, "final") == "few_twins"
-    assert explain("few_twins", few) == "2 of 3 clean twins came to an end; give --twins 3"
+    assert (
+        explain_exclusion("few_twins", few) == "2 of 3 clean twins came to an end; give --twins 3"
+    )
 
 
 def test_no_verdict_names_the_fact_that_is_missing() -> None:
     verdict = replace(GOOD, outcome=None, passed=None, reasons={"passed": "exit 3: no book"})
     assert find_exclusion(verdict, "final") == "no_verdict"
-    assert explain("no_verdict", verdict) == "exit 3: no book"
+    assert explain_exclusion("no_verdict", verdict) == "exit 3: no book"
 
 
 def test_several_faults_have_the_verdict_of_those_that_reached_the_agent() -> None:

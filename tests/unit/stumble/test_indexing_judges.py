@@ -4,18 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from faults.lexicon import JUDGE_VERSION
-from stumble import indexing
-from tests.told_runs import BENT, ORDER, Telling
-from traces.model import Ending, Injection, Trajectory
-from traces.store import Store
-from traces.tape import Writer, read
+from faults.judging.trouble_words import JUDGE_VERSION
+from stumble.store import index
+from tests.support.stores.scripted_runs import (
+    BENT,
+    ORDER,
+    Telling,
+)
+from traces.model import Injection, RunEnding, Trajectory
+from traces.store.trace_store import TraceStore
+from traces.tape import TapeWriter, read_tape
 
 FORK = {"source": "fork", "parent": "p", "forked_at": "c1", "world": "fresh", "experiment": "e"}
 
 
 def write(
-    store: Store,
+    store: TraceStore,
     id: str,
     condition: str,
     result: str,
@@ -26,11 +30,11 @@ def write(
     told = Telling().calls(result).says("DONE").over()
     head = Trajectory(id=id, recorded_at=0.0, condition=condition, **FORK)  # type: ignore[arg-type]
     store.tapes.mkdir(parents=True, exist_ok=True)
-    with Writer(store.tapes / f"{id}.tape", head) as tape:
+    with TapeWriter(store.tapes / f"{id}.tape", head) as tape:
         for exchange in told.tape.exchanges:
-            tape.exchange(exchange)
+            tape.write_exchange(exchange)
         if condition == "fault":
-            tape.injection(
+            tape.write_injection(
                 Injection(
                     id=f"{id}/1", seq=1, side="response", op="digit", family="V", place="http",
                     address="", tool="get_order", call_id="c1", original=ORDER.encode(),
@@ -38,21 +42,21 @@ def write(
                 )
             )  # fmt: skip
         of = "w" if state else None
-        tape.ending(Ending(ended="final", passed=passed, state=state, state_of=of))
+        tape.write_ending(RunEnding(ended="final", passed=passed, state=state, state_of=of))
 
 
 def test_a_newer_judge_leaves_the_older_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Store(tmp_path / ".stumble")
+    store = TraceStore(tmp_path / ".stumble")
     for n in range(3):
         write(store, f"t{n}", "clean", ORDER, passed=True)
     write(store, "f", "fault", BENT, passed=False)
     now = JUDGE_VERSION
-    assert indexing.refresh(store) == []
-    for module in ("stumble.indexing", "faults.judge"):
+    assert index.refresh_index(store) == []
+    for module in ("stumble.store.index", "faults.judging.judge"):
         monkeypatch.setattr(f"{module}.JUDGE_VERSION", now + 1)
-    assert indexing.refresh(store) == []
+    assert index.refresh_index(store) == []
     with store.connect() as connection:
         rows = connection.execute(
             "select judge_version, class, len(twins) from outcomes order by 1"
@@ -60,12 +64,12 @@ def test_a_newer_judge_leaves_the_older_verdict(
         newest = connection.execute("select judge_version from verdicts").fetchall()
     assert rows == [(now, "silent_wrong", 3), (now + 1, "silent_wrong", 3)]
     assert newest == [(now + 1,)]
-    assert read(store.tapes / "f.tape").trajectory.experiment == "e"
+    assert read_tape(store.tapes / "f.tape").trajectory.experiment == "e"
 
 
-def graded(store: Store) -> dict[str, tuple[object, ...]]:
+def graded(store: TraceStore) -> dict[str, tuple[object, ...]]:
     """What the store holds of each run's end."""
-    assert indexing.refresh(store) == []
+    assert index.refresh_index(store) == []
     with store.connect() as connection:
         rows = connection.execute(
             "select trajectory_id, passed, passed_by, passed_reason from trajectories"
@@ -74,7 +78,7 @@ def graded(store: Store) -> dict[str, tuple[object, ...]]:
 
 
 def test_where_only_end_states_are_known_twins_say_what_is_right(tmp_path: Path) -> None:
-    store = Store(tmp_path / ".stumble")
+    store = TraceStore(tmp_path / ".stumble")
     for n, state in enumerate(("paid", "paid", "nothing")):
         write(store, f"t{n}", "clean", ORDER, None, state)
     write(store, "f", "fault", BENT, None, "paid twice")
@@ -86,7 +90,7 @@ def test_where_only_end_states_are_known_twins_say_what_is_right(tmp_path: Path)
 def test_too_few_twins_leave_an_end_unknown_with_the_reason_until_there_are_more(
     tmp_path: Path,
 ) -> None:
-    store = Store(tmp_path / ".stumble")
+    store = TraceStore(tmp_path / ".stumble")
     for n in range(2):
         write(store, f"t{n}", "clean", ORDER, None, "paid")
     assert graded(store)["t0"] == (None, None, "2 of 3 clean twins have an end state")
@@ -95,7 +99,7 @@ def test_too_few_twins_leave_an_end_unknown_with_the_reason_until_there_are_more
 
 
 def test_where_no_two_twins_agree_the_reason_names_it(tmp_path: Path) -> None:
-    store = Store(tmp_path / ".stumble")
+    store = TraceStore(tmp_path / ".stumble")
     for n in range(3):
         write(store, f"t{n}", "clean", ORDER, None, f"at {n}")
     write(store, "f", "fault", BENT, None, "at 9")

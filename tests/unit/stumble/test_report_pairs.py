@@ -1,7 +1,10 @@
 """A campaign whose ends nobody knows is not left out of the report without a word."""
 
-from stumble.report.pairs import pairs
-from tests.stored import empty, fill
+from stumble.report.paired_effect import build_paired_section
+from tests.support.stores.in_memory_relations import (
+    empty,
+    fill,
+)
 
 RUN = {"source": "fork", "ended": "final", "condition": "fault", "parent_id": "p"}
 
@@ -13,7 +16,7 @@ def test_runs_that_are_in_no_pair_are_named_with_the_reason() -> None:
     runs.append(RUN | {"trajectory_id": "s", "condition": "shrink", "passed_reason": "a try"})
     with empty() as sql:
         fill(sql, "trajectories", runs)
-        section = pairs(sql, lambda row: "agent")
+        section = build_paired_section(sql, lambda row: "agent")
     assert section.nothing is not None
     assert section.nothing.endswith(
         f"3 runs of the campaign nightly are left out, their end is not known: {why}."

@@ -4,16 +4,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from tests.shop import Shop
-from tests.stored import Sql, answers, empty, fill, near
-from traces.relations import row, table
-from traces.sql import ask
-from traces.store import Store
+from tests.support.practice_shop import Shop
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+)
+from traces.store.schema import make_relation_row, make_relation_table
+from traces.store.sql import run_question
+from traces.store.trace_store import TraceStore
 
 R, S, M = "recovered", "silent_wrong", "masked"
 
@@ -58,7 +65,7 @@ def compared(sql: Sql, known: list[Told], **more: Any) -> dict[tuple[str, str], 
     """Rows by measure and part."""
     for name, rows in tables(known).items():
         fill(sql, name, rows)
-    answer = ask(sql, "compare", **({"a": "before", "b": "after"} | more))
+    answer = run_question(sql, "compare", **({"a": "before", "b": "after"} | more))
     names = [column[0] for column in answer.description or ()]
     rows = [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
     return {(str(each["measure"]), str(each["part"])): each for each in rows}
@@ -68,14 +75,31 @@ def test_the_difference_is_that_of_a_paired_t_test_over_traces(sql: Sql) -> None
     before = [R, S, S, M, R, S, S, R]
     after = [R, R, R, M, R, R, S, S]
     found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
-    x, y = ([float(each == R) for each in side] for side in (before, after))
+    x, y = (np.array([float(each == R) for each in side]) for side in (before, after))
     theirs = stats.ttest_rel(y, x)
-    interval = theirs.confidence_interval(0.95)
     assert (found["pairs"], found["traces"]) == (8, 8)
     assert (found["gained"], found["lost"]) == (3, 1)
     assert found["delta"] == near(2 / 8)
     assert found["p"] == near(theirs.pvalue)
-    assert (found["lo"], found["hi"]) == (near(interval.low), near(interval.high))
+    assert (found["rate_a"], found["rate_b"]) == (near(x.mean()), near(y.mean()))
+    assert found["lo"] < 0 < found["delta"] < found["hi"]  # type: ignore[operator]
+
+
+def test_the_rates_differ_by_what_is_given_as_their_difference(sql: Sql) -> None:
+    """One trace of eight pairs says the reverse of three with one: pooled, B would be ahead."""
+    known: list[Told] = []
+    for pair in range(8):
+        cell = {"cell": f"get#1/digit/{pair}"}
+        known += runs("before", [S], **cell) + runs("after", [R], **cell)
+    rest = {"cell": "get#2/digit/1"}
+    known += runs("before", [S, R, R, R, R, S], **rest) + runs("after", [S, S, S, S, R, R], **rest)
+    found = compared(sql, known)[("recovery", "all")]
+    assert (found["pairs"], found["gained"], found["lost"]) == (14, 9, 3)
+    rate_a, rate_b = found["rate_a"], found["rate_b"]
+    assert isinstance(rate_a, float)
+    assert isinstance(rate_b, float)
+    assert found["delta"] == near(rate_b - rate_a)
+    assert rate_b < rate_a
 
 
 def test_one_pair_per_trace_has_mcnemar_as_well(sql: Sql) -> None:
@@ -121,7 +145,8 @@ def test_what_is_unknown_on_one_side_is_left_out_and_counted(sql: Sql) -> None:
 
 def test_traces_that_all_differ_alike_have_the_sign_test(sql: Sql) -> None:
     found = compared(sql, runs("before", [S] * 8) + runs("after", [R] * 8))[("recovery", "all")]
-    assert (found["delta"], found["lo"], found["reason"]) == (1, None, "no_variance")
+    assert (found["delta"], found["hi"], found["reason"]) == (1, 1, "conservative")
+    assert found["lo"] == near(1 - np.hypot(1 - 0.05 ** (1 / 8), 1 - 0.05 ** (1 / 8)))
     assert found["p"] == near(stats.binomtest(8, 8).pvalue)
     same = compared(sql, runs("before", [R] * 8) + runs("after", [R] * 8))[("recovery", "all")]
     assert (same["delta"], same["p"]) == (0, 1)
@@ -162,20 +187,21 @@ def test_two_agents_are_not_paired_with_each_other(sql: Sql) -> None:
 def test_what_flipped_is_listed_with_both_injections(sql: Sql) -> None:
     known = runs("before", [R, S, None]) + runs("after", [R, R, S])
     compared(sql, known)
-    ask(sql, "flips", a="before", b="after")
+    run_question(sql, "flips", a="before", b="after")
     flips = [
-        (each[0], each[3], each[4]) for each in ask(sql, "flips", a="before", b="after").fetchall()
+        (each[0], each[3], each[4])
+        for each in run_question(sql, "flips", a="before", b="after").fetchall()
     ]
     assert flips == [("t1", S, R), ("t2", None, S)]
-    assert answers(sql, "SELECT count(*) AS n FROM cells") == [{"n": 6}]
+    assert answers(sql, "SELECT count(*) AS n FROM campaign_injections") == [{"n": 6}]
 
 
 def here(folder: Path, known: list[Told]) -> Shop:
     made = {
-        name: table(name, (row(name, each) for each in rows))
+        name: make_relation_table(name, (make_relation_row(name, each) for each in rows))
         for name, rows in tables(known).items()
     }
-    Store(folder / ".stumble").write("made", made)
+    TraceStore(folder / ".stumble").write("made", made)
     return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
 
 

@@ -2,20 +2,20 @@
 
 import pytest
 
-from stumble.savings import Saved, saved, total
-from traces.step import Answer, Usage
-from traces.story import Story
+from stumble.runs.savings import SavedCost, compute_savings, sum_savings
+from traces.conversation.derived_steps import DerivedSteps
+from traces.dialects.types import ModelAnswer, TokenUsage
 
-USAGE = Usage(prompt_tokens=1000, cached_tokens=0, completion_tokens=100, reasoning_tokens=0)
-KNOWN = Answer(message="hi", model="gpt-4o", usage=USAGE)
-STRANGE = Answer(message="hi", model="practice/naive", usage=USAGE)
-UNCOUNTED = Answer(message="hi", model="gpt-4o")
+USAGE = TokenUsage(prompt_tokens=1000, cached_tokens=0, completion_tokens=100, reasoning_tokens=0)
+KNOWN = ModelAnswer(message="hi", model="gpt-4o", usage=USAGE)
+STRANGE = ModelAnswer(message="hi", model="practice/naive", usage=USAGE)
+UNCOUNTED = ModelAnswer(message="hi", model="gpt-4o")
 
 
-def of(*answers: Answer) -> Saved:
+def of(*answers: ModelAnswer) -> SavedCost:
     """What it saved that these were answered from the tape, and an exchange that said nothing."""
-    told = Story(steps=(), uses=(), placed={}, answers=dict(enumerate(answers)))
-    return saved(told, range(len(answers) + 1))
+    told = DerivedSteps(steps=(), tool_uses=(), contexts={}, answers=dict(enumerate(answers)))
+    return compute_savings(told, range(len(answers) + 1))
 
 
 def test_what_is_known_is_added_up() -> None:
@@ -23,26 +23,26 @@ def test_what_is_known_is_added_up() -> None:
     found = of(KNOWN, KNOWN)
     assert (found.calls, found.tokens) == (2, 2200)
     assert found.usd == pytest.approx(2 * (1000 * 2.5e-6 + 100 * 10e-6))
-    assert found.words() == "2 model calls came from the tape: 2,200 tokens and $0.0070 not spent"
+    assert found.to_line() == "2 model calls came from the tape: 2,200 tokens and $0.0070 not spent"
 
 
 @pytest.mark.parametrize(
     ("answer", "tokens", "says"),
     [
-        (STRANGE, 2200, "2,200 tokens not spent, dollars unknown (no price of practice/naive)"),
-        (UNCOUNTED, None, "an unknown number of tokens not spent, dollars unknown"),
+        (STRANGE, 2200, "2,200 tokens not spent; cost unknown: no price for practice/naive"),
+        (UNCOUNTED, None, "an unknown number of tokens not spent; cost unknown"),
     ],
 )
 def test_one_that_is_unknown_makes_the_sum_unknown(
-    answer: Answer, tokens: int | None, says: str
+    answer: ModelAnswer, tokens: int | None, says: str
 ) -> None:
     found = of(KNOWN, answer)
     assert (found.calls, found.tokens, found.usd) == (2, tokens, None)
-    assert says in found.words()
-    assert total([of(KNOWN), found, of(KNOWN)]) == of(KNOWN, KNOWN, answer, KNOWN)
-    assert found.said() == {"model_calls": 2, "tokens": tokens, "usd": None}
+    assert says in found.to_line()
+    assert sum_savings([of(KNOWN), found, of(KNOWN)]) == of(KNOWN, KNOWN, answer, KNOWN)
+    assert found.to_dict() == {"model_calls": 2, "tokens": tokens, "usd": None}
 
 
 def test_nothing_saved_is_nothing_and_not_unknown() -> None:
-    assert of() == Saved() == total([])
-    assert Saved().words() == "0 model calls came from the tape"
+    assert of() == SavedCost() == sum_savings([])
+    assert SavedCost().to_line() == "0 model calls came from the tape"

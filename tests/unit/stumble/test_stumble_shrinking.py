@@ -8,11 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.reading import fault as read_fault
-from stumble.shrinking import Faults, Shrinking, faults_of, options, table
-from tests.told_runs import ORDER, Telling
+from faults.specs.spec_parser import parse_fault as read_fault
+from stumble.runs.shrink import (
+    Faults,
+    FaultShrinker,
+    fault_to_options,
+    faults_to_toml,
+    rebuild_faults,
+)
+from tests.support.stores.scripted_runs import (
+    ORDER,
+    Telling,
+)
+from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Fault, Injection
-from traces.story import tell
 
 TWO = Telling().calls(ORDER).calls(ORDER).says("DONE").over().tape
 
@@ -21,13 +30,13 @@ def fault(name: str, nth: int = 1, persist: str = "once") -> Fault:
     return Fault(name=name, where={"tool": "get_order"}, nth=nth, persist=persist)
 
 
-def shrunk(faults: Faults, broken: object, most: int = 1000) -> tuple[Faults, Shrinking]:
+def shrunk(faults: Faults, broken: object, most: int = 1000) -> tuple[Faults, FaultShrinker]:
     assert callable(broken)
 
     async def breaks(some: Faults) -> bool:
         return bool(broken(some))
 
-    shrinking = Shrinking(breaks, most)
+    shrinking = FaultShrinker(breaks, most)
     return asyncio.run(shrinking.shrink(faults)), shrinking
 
 
@@ -70,11 +79,11 @@ def test_no_set_is_asked_for_twice_and_no_more_than_allowed() -> None:
 
     all = tuple(fault(f"f{k}", 3) for k in range(8))
     shrunk(all, broken)
-    assert len(asked) == len({table(each) for each in asked})
+    assert len(asked) == len({faults_to_toml(each) for each in asked})
     asked.clear()
     _, shrinking = shrunk(all, broken, most=4)
     assert len(asked) == 4
-    assert shrinking.spent
+    assert shrinking.is_exhausted
 
 
 def test_a_set_in_the_words_of_a_scenario_file_is_the_same_set() -> None:
@@ -85,12 +94,12 @@ def test_a_set_in_the_words_of_a_scenario_file_is_the_same_set() -> None:
         ),
         fault("sham"),
     )  # fmt: skip
-    tables = tomllib.loads(table(faults))["faults"]
+    tables = tomllib.loads(faults_to_toml(faults))["faults"]
     assert tuple(read_fault(each) for each in tables) == faults
 
 
 def test_options_for_a_shell() -> None:
-    assert options(fault("digit", 2, "same_args")) == (
+    assert fault_to_options(fault("digit", 2, "same_args")) == (
         "--fault digit --where tool=get_order --nth 2 --persist same_args"
     )
 
@@ -103,7 +112,9 @@ def struck(**told: object) -> Injection:
 
 def test_the_faults_of_a_run_are_aimed_at_the_calls_they_began_with() -> None:
     again = struck(id="r/2", repeat_of="r/1")
-    [found] = faults_of([struck(persist="same_args", params={"how": "drop"}), again], tell(TWO))
+    [found] = rebuild_faults(
+        [struck(persist="same_args", params={"how": "drop"}), again], derive_tape_steps(TWO)
+    )
     assert (found.name, found.nth, found.persist, found.at) == ("digit", 2, "same_args", "http")
     assert found.params == {"how": "drop"}
 
@@ -111,4 +122,4 @@ def test_the_faults_of_a_run_are_aimed_at_the_calls_they_began_with() -> None:
 @pytest.mark.parametrize("odd", [{"tool": None}, {"call_id": "c9"}])
 def test_what_struck_no_call_of_a_tool_has_no_other_site(odd: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="call"):
-        faults_of([struck(**odd)], tell(TWO))
+        rebuild_faults([struck(**odd)], derive_tape_steps(TWO))

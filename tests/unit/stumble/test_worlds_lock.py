@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.world import CommandWorld
-from stumble.worlds import hold_world, name_world
+from stumble.runs.environment.worlds import lock_world, name_world
 
 WORLD = CommandWorld(("true", "shop"))
 
@@ -22,7 +22,7 @@ def occupy(log: str, seconds: float) -> None:
     """Hold the world for a while, and write down when it began and ended."""
 
     async def run() -> None:
-        async with hold_world(WORLD, Path("/w")):
+        async with lock_world(WORLD, Path("/w")):
             began = time.monotonic()
             await asyncio.sleep(seconds)
             with Path(log).open("a") as file:
@@ -49,9 +49,9 @@ def test_who_waits_is_told_of_it_and_a_world_of_another_name_is_free() -> None:
     heard: list[str] = []
 
     async def run() -> None:
-        async with hold_world(WORLD, Path("/w")):
+        async with lock_world(WORLD, Path("/w")):
             other = CommandWorld(("true", "other"))
-            async with hold_world(other, Path("/w")), hold_world(None, Path("/w")):
+            async with lock_world(other, Path("/w")), lock_world(None, Path("/w")):
                 pass
             waiting = asyncio.create_task(wait())
             await asyncio.sleep(0.2)
@@ -59,7 +59,7 @@ def test_who_waits_is_told_of_it_and_a_world_of_another_name_is_free() -> None:
         await asyncio.wait_for(waiting, 10)
 
     async def wait() -> None:
-        async with hold_world(WORLD, Path("/w"), say=heard.append, after=0.0):
+        async with lock_world(WORLD, Path("/w"), say=heard.append, after=0.0):
             pass
 
     asyncio.run(run())

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traces.controls import control_group, find_controls
-from traces.model import Ending, Trajectory
+from traces.model import RunEnding, Trajectory
+from traces.store.control_groups import digest_control_group, find_control_runs
 
-type Run = tuple[Trajectory, Ending | None]
+type Run = tuple[Trajectory, RunEnding | None]
 
 FORK = Trajectory(
     id="faulted", recorded_at=0.0, condition="fault", world="fresh", parent="p", forked_at="c1",
     command=("python", "a.py"), source="fork", experiment="e1", agent="a", model="m",
 )  # fmt: skip
-ENDING = Ending(ended="final", passed=False, verifier="CommandWorld", verifier_of="v1")
+ENDING = RunEnding(ended="final", passed=False, verifier="CommandWorld", verifier_of="v1")
 
 few = st.sampled_from
 RUN = st.builds(
@@ -34,7 +34,7 @@ RUN = st.builds(
     cell=few([None, "s/clean/0", "s/clean/1", "s/clean/2"]),
 )
 END = st.builds(
-    Ending,
+    RunEnding,
     ended=few(["final", "crash", "budget"]),
     passed=few([True, False, None]),
     verifier=few(["CommandWorld", None]),
@@ -43,7 +43,7 @@ END = st.builds(
 
 
 def found(of: Run, among: list[Run]) -> list[str]:
-    return [run.id for run, _ in find_controls(of, among, lambda each: each)]
+    return [run.id for run, _ in find_control_runs(of, among, lambda each: each)]
 
 
 RUNS = st.lists(st.tuples(RUN, END), max_size=8)
@@ -69,7 +69,7 @@ def test_what_others_run_later_moves_no_control(
 @settings(max_examples=40)
 @given(of=st.tuples(RUN, END), among=RUNS)
 def test_a_control_is_a_clean_run_like_it_in_all_else(of: Run, among: list[Run]) -> None:
-    for run, end in find_controls(of, among, lambda each: each):
+    for run, end in find_control_runs(of, among, lambda each: each):
         assert run.condition == "clean"
         same = ("experiment", "parent", "forked_at", "world", "campaign", "agent", "command")
         assert all(getattr(run, name) == getattr(of[0], name) for name in same)
@@ -121,5 +121,5 @@ def test_a_plan_that_grows_later_leaves_earlier_verdicts_their_controls() -> Non
 
 
 def test_what_is_no_fork_has_no_control() -> None:
-    assert control_group(replace(FORK, forked_at=None), ENDING) is None
+    assert digest_control_group(replace(FORK, forked_at=None), ENDING) is None
     assert found((replace(FORK, forked_at=None), ENDING), [twin("t1", forked_at=None)]) == []

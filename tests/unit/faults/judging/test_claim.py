@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from faults.judging.claim import read_claim
-from faults.judging.claim_types import CLAIMS
-from faults.judging.final_turns import FinalTurns, ToolTurn
+from faults.judging.claims.final_claim import read_claim
+from faults.judging.claims.final_turns import FinalToolCall, FinalTurns
+from faults.judging.claims.types import CLAIMS
 
 CASES = [
     json.loads(line)
@@ -20,7 +20,7 @@ CASES = [
 """One message each: its language, the claim, the text."""
 
 
-def claim(*messages: str, tools: tuple[ToolTurn, ...] = (), **how: object) -> str:
+def claim(*messages: str, tools: tuple[FinalToolCall, ...] = (), **how: object) -> str:
     return read_claim(FinalTurns(messages, tools, **how)).claim  # type: ignore[arg-type]
 
 
@@ -49,7 +49,7 @@ def test_a_typographic_apostrophe_hides_no_word(text: str) -> None:
     ],
 )
 def test_an_empty_last_message_claims_what_the_last_call_does(call: str, expected: str) -> None:
-    assert claim("", "", tools=(ToolTurn(call, "ok"),)) == expected
+    assert claim("", "", tools=(FinalToolCall(call, "ok"),)) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_form_is_read_before_words(text: str, expected: str) -> None:
 
 
 def test_a_run_that_ends_in_an_open_call_claims_nothing() -> None:
-    assert claim("", tools=(ToolTurn("get_order({})"),), open_call=True) == "none"
+    assert claim("", tools=(FinalToolCall("get_order({})"),), open_call=True) == "none"
 
 
 def test_a_farewell_counts_by_the_message_before_it() -> None:
@@ -80,7 +80,7 @@ def test_a_farewell_counts_by_the_message_before_it() -> None:
 
 
 def test_a_hand_over_after_something_done_is_no_success_whatever_else_it_is() -> None:
-    transfer = ToolTurn('transfer_to_human({"why": "policy"})', "ok")
+    transfer = FinalToolCall('transfer_to_human({"why": "policy"})', "ok")
     final = FinalTurns(("I have cancelled A. I am unable to refund B.", ""), (transfer,))
     read = read_claim(final)
     assert (read.claim, read.among) == ("unknown", ("partial", "abstained"))
@@ -109,7 +109,7 @@ def test_a_run_that_broke_claims_nothing_unless_it_said_so() -> None:
 @given(st.lists(st.text(max_size=200), max_size=3), st.text(max_size=60), st.booleans())
 @settings(max_examples=20, deadline=None)
 def test_any_text_is_read_alike_twice(messages: list[str], call: str, opened: bool) -> None:
-    final = FinalTurns(tuple(messages), (ToolTurn(call, None),), opened, "final")
+    final = FinalTurns(tuple(messages), (FinalToolCall(call, None),), opened, "final")
     read = read_claim(final)
     assert read.claim in CLAIMS
     assert read_claim(final) == read

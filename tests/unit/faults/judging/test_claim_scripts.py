@@ -2,7 +2,7 @@
 
 import pytest
 
-from faults.judging.claim import read_text
+from faults.judging.claims.final_claim import read_message_claim
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from faults.judging.claim import read_text
     ],
 )
 def test_a_claim_in_another_script_is_read(text: str, claim: str) -> None:
-    assert read_text(text).claim == claim
+    assert read_message_claim(text).claim == claim

@@ -2,8 +2,14 @@
 
 import pytest
 
-from faults.consumption import consumption
-from tests.told_runs import BENT, FAILED, ORDER, Telling, struck
+from faults.judging.consumption import decide_consumption
+from tests.support.stores.scripted_runs import (
+    BENT,
+    FAILED,
+    ORDER,
+    Telling,
+    struck,
+)
 
 
 @pytest.mark.parametrize(
@@ -11,7 +17,7 @@ from tests.told_runs import BENT, FAILED, ORDER, Telling, struck
     [
         ("E", FAILED, Telling().calls(FAILED), True, "the error is the result"),
         ("E", FAILED, Telling().calls(FAILED, ORDER), False, "absorbed"),
-        ("V", BENT, Telling().calls(BENT), True, "the bent text is the result"),
+        ("V", BENT, Telling().calls(BENT), True, "the corrupted value reached the model"),
         ("V", BENT, Telling().calls(BENT, told="It was 1259.4 in all."), True, "1259.4"),
         ("V", BENT, Telling().calls(BENT, ORDER), False, "absorbed"),
         ("V", BENT, Telling().calls(BENT, told="I have the order."), None, "undecidable"),
@@ -22,14 +28,14 @@ def test_what_the_model_was_told_decides(
     family: str, mutated: str, run: Telling, consumed: bool | None, why: str
 ) -> None:
     told = run.says("DONE").over()
-    found = consumption(struck(family, mutated), told.story, told.tape.exchanges)
+    found = decide_consumption(struck(family, mutated), told.story, told.tape.exchanges)
     assert found.consumed is consumed
     assert why in found.why
 
 
 def test_a_run_that_was_over_before_the_model_was_told_consumed_nothing() -> None:
     told = Telling().calls(FAILED).over(ended="crash")
-    found = consumption(struck("E", FAILED), told.story, told.tape.exchanges)
+    found = decide_consumption(struck("E", FAILED), told.story, told.tape.exchanges)
     assert (found.consumed, found.why) == (False, "ended_before")
 
 
@@ -73,4 +79,4 @@ def test_every_operator_has_its_own_proof(
 ) -> None:
     run = Telling().calls(told).says("DONE").over()
     injection = struck(family, mutated, op=op, original=original)
-    assert consumption(injection, run.story, run.tape.exchanges).consumed is consumed
+    assert decide_consumption(injection, run.story, run.tape.exchanges).consumed is consumed

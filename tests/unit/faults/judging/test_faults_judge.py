@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from faults.judge import classify
-from faults.lexicon import trouble
+from faults.judging.judge import classify_outcome
+from faults.judging.trouble_words import find_trouble_word
 
 TRIPLE = (True, False, None)
 
@@ -15,7 +15,7 @@ def test_every_combination_has_one_class_or_is_unknown() -> None:
     for consumed, crashed, passed, noticed, claims in product(
         TRIPLE, (True, False), TRIPLE, TRIPLE, TRIPLE
     ):
-        found = classify(
+        found = classify_outcome(
             consumed=consumed, crashed=crashed, passed=passed, noticed=noticed, claims=claims
         )
         seen.add(found)
@@ -52,7 +52,7 @@ def test_every_combination_has_one_class_or_is_unknown() -> None:
     ],
 )
 def test_the_table(passed: bool, noticed: bool | None, claims: bool, outcome: str | None) -> None:
-    assert outcome == classify(
+    assert outcome == classify_outcome(
         consumed=True, crashed=False, passed=passed, noticed=noticed, claims=claims
     )
 
@@ -75,4 +75,4 @@ def test_the_table(passed: bool, noticed: bool | None, claims: bool, outcome: st
 def test_a_word_of_trouble_that_is_denied_or_supposed_is_none(
     sentence: str, word: str | None
 ) -> None:
-    assert trouble(sentence) == word
+    assert find_trouble_word(sentence) == word

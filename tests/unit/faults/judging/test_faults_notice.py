@@ -4,26 +4,37 @@ from dataclasses import replace
 
 import pytest
 
-from faults.after import after, mate
-from faults.change import change
-from faults.judge import Run, baseline_valid, judge
-from faults.judging.claim_fact import judge_claim
-from faults.notice import signals
-from tests.told_runs import BENT, FAILED, ORDER, Telling, clean, struck
-from traces.model import Ended
+from faults.judging.claims.claim_verdict import judge_claim
+from faults.judging.injected_change import to_injected_change
+from faults.judging.judge import RunEvidence, is_baseline_valid, judge_injection
+from faults.judging.notice.notice_signals import find_notice_signals
+from faults.judging.post_injection import find_continuation, find_twin_continuation
+from tests.support.stores.scripted_runs import (
+    BENT,
+    FAILED,
+    ORDER,
+    Telling,
+    clean,
+    struck,
+)
+from traces.model import EndReason
 
 DONE = '{"ok": true}'
 TWINS = (clean(), clean(), clean())
 WRONG = struck("V", BENT)
 
 
-def codes(run: Run, *twins: Run) -> list[str]:
-    own = after(run.story, run.story.use("c1"), 2)
+def codes(run: RunEvidence, *twins: RunEvidence) -> list[str]:
+    own = find_continuation(run.story, run.story.find_use("c1"), 2)
     assert own is not None
-    found = (mate(twin.story, WRONG, own.use) for twin in twins)
+    found = (find_twin_continuation(twin.story, WRONG, own.use) for twin in twins)
     mates = tuple(m for m in found if m)
     claim = judge_claim(own, mates)
-    return [s.code for s in signals(change(WRONG), own, mates, claim=claim) if s.hard]
+    return [
+        s.code
+        for s in find_notice_signals(to_injected_change(WRONG), own, mates, claim=claim)
+        if s.hard
+    ]
 
 
 def test_the_same_call_again_is_a_sign() -> None:
@@ -54,7 +65,10 @@ def test_a_report_is_a_sign_unless_a_clean_twin_gives_it_too() -> None:
     ],
 )
 def test_success_is_claimed_by_who_does_not_take_it_back(message: str, claims: bool) -> None:
-    assert judge(WRONG, Telling().calls(BENT).says(message).over(), TWINS).claims_success is claims
+    assert (
+        judge_injection(WRONG, Telling().calls(BENT).says(message).over(), TWINS).claims_success
+        is claims
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +88,7 @@ def test_a_baseline_is_valid_where_two_of_three_twins_are_known_to_pass(
     passed: tuple[bool | None, ...], valid: bool | None
 ) -> None:
     twins = tuple(Telling().calls(ORDER).says("DONE").over(passed=each) for each in passed)
-    assert baseline_valid(twins) is valid
+    assert is_baseline_valid(twins) is valid
 
 
 @pytest.mark.parametrize(
@@ -91,34 +105,34 @@ def test_a_baseline_is_valid_where_two_of_three_twins_are_known_to_pass(
     ],
 )
 def test_only_an_end_that_is_the_agents_own_is_judged(
-    ended: Ended, passed: bool | None, outcome: str | None
+    ended: EndReason, passed: bool | None, outcome: str | None
 ) -> None:
     run = Telling().calls(BENT).says("DONE").over(passed=passed, ended=ended)
-    assert judge(WRONG, run, (clean(), clean(), clean())).outcome == outcome
+    assert judge_injection(WRONG, run, (clean(), clean(), clean())).outcome == outcome
 
 
 def test_who_loops_until_the_budget_is_up_has_failed_and_the_evidence_names_it() -> None:
     looping = Telling().calls(BENT).calls(BENT).over(passed=None, ended="budget")
-    verdict = judge(WRONG, looping, (clean(), clean(), clean()))
+    verdict = judge_injection(WRONG, looping, (clean(), clean(), clean()))
     assert (verdict.outcome, verdict.baseline_valid) == ("crashed", True)
     assert "ended by its budget" in verdict.evidence
 
 
 def test_a_clean_twin_that_was_ended_by_its_budget_did_not_pass() -> None:
     looping = Telling().calls(ORDER).over(passed=None, ended="budget")
-    assert baseline_valid((clean(), looping, looping)) is False
-    assert baseline_valid((clean(), clean(), looping)) is True
+    assert is_baseline_valid((clean(), looping, looping)) is False
+    assert is_baseline_valid((clean(), clean(), looping)) is True
 
 
 def test_without_twins_nothing_is_said_to_be_unnoticed() -> None:
     run = Telling().calls(BENT).says("DONE").over(passed=False)
-    verdict = judge(WRONG, run, (clean(), clean()))
+    verdict = judge_injection(WRONG, run, (clean(), clean()))
     assert (verdict.consumed, verdict.noticed, verdict.outcome) == (True, None, None)
 
 
 def test_what_a_client_swallowed_is_nothing_an_agent_got_up_from() -> None:
     run = Telling().calls(FAILED, ORDER).says("DONE").over()
-    verdict = judge(struck("E", FAILED), run, (clean(), clean(), clean()))
+    verdict = judge_injection(struck("E", FAILED), run, (clean(), clean(), clean()))
     assert (verdict.outcome, verdict.recovered) == ("unreached", None)
 
 
@@ -135,7 +149,7 @@ def started(result: str = BENT) -> Telling:
 def seen(told: Telling, *, family: str = "V", mutated: str = BENT) -> list[tuple[str, bool | None]]:
     run = told.says("DONE").over()
     clean = tuple(started(ORDER).says("DONE").over() for _ in range(3))
-    found = judge(struck(family, mutated), run, clean)
+    found = judge_injection(struck(family, mutated), run, clean)
     return [(one.code, one.hard) for one in found.signals if one.code != "N8"]
 
 
@@ -154,10 +168,10 @@ def test_another_tool_that_says_the_true_value_is_another_source() -> None:
 def test_a_tool_declared_equivalent_is_another_source_whatever_it_says() -> None:
     run = started().asks("find_order", "{}", id="ord-7314").says("DONE").over()
     trajectory = replace(run.tape.trajectory, equivalent={"get_order": ("find_order",)})
-    declared = Run(replace(run.tape, trajectory=trajectory), run.story)
+    declared = RunEvidence(replace(run.tape, trajectory=trajectory), run.story)
     clean = tuple(started(ORDER).says("DONE").over() for _ in range(3))
     for each, hard in ((declared, [True]), (run, [False])):
-        found = judge(WRONG, each, clean)
+        found = judge_injection(WRONG, each, clean)
         assert [s.hard for s in found.signals if s.code in ("N3", "N4")] == hard
 
 
@@ -170,14 +184,14 @@ def test_reading_back_after_a_lost_acknowledgement_is_noticed() -> None:
 
     clean = tuple(refund(DONE).says("DONE").over() for _ in range(3))
     looked = refund(FAILED).asks("list_refunds", PAID, order_id="ord-7314").says("DONE").over()
-    found = judge(lost, looked, clean)
+    found = judge_injection(lost, looked, clean)
     assert [(s.code, s.hard) for s in found.signals] == [("N4", True)]
     assert (found.noticed, found.outcome, found.noticed_step) == (True, "recovered", 3)
     always = tuple(
         refund(DONE).asks("list_refunds", PAID, order_id="ord-7314").says("DONE").over()
         for _ in range(3)
     )
-    assert judge(lost, looked, always).noticed is False
+    assert judge_injection(lost, looked, always).noticed is False
 
 
 @pytest.mark.parametrize(
@@ -201,27 +215,27 @@ def test_a_status_called_failed_is_no_remark_on_it() -> None:
     swap = struck("V", now, op="enum_swap", original=was)
     clean = tuple(started(was).says("The state is shipped.").over() for _ in range(3))
     run = started(now).says("The state is failed.").over(passed=False)
-    assert judge(swap, run, clean).noticed is False
+    assert judge_injection(swap, run, clean).noticed is False
 
 
 def test_a_general_regret_at_the_end_is_soft() -> None:
     run = started().says("I could not complete the task.").over(passed=False)
-    found = judge(WRONG, run, (clean(), clean(), clean()))
+    found = judge_injection(WRONG, run, (clean(), clean(), clean()))
     assert ("N7", False) in [(one.code, one.hard) for one in found.signals]
     assert (found.noticed, found.noticed_soft) == (False, True)
 
 
 def test_who_knows_the_true_value_anyway_rejects_the_wrong_one_softly() -> None:
-    def paid(result: str) -> Run:
+    def paid(result: str) -> RunEvidence:
         told = started(result).asks("issue_refund", DONE, id="ord-7314", amount=1250.4)
         return told.says("DONE").over()
 
-    found = judge(WRONG, paid(BENT), (paid(ORDER), paid(ORDER), paid(ORDER)))
+    found = judge_injection(WRONG, paid(BENT), (paid(ORDER), paid(ORDER), paid(ORDER)))
     assert [(s.code, s.hard) for s in found.signals] == [("N8", False)]
     assert (found.noticed, found.noticed_soft, found.outcome) == (False, True, "masked")
 
 
-def shown(reads: int, *, passed: bool = True) -> Run:
+def shown(reads: int, *, passed: bool = True) -> RunEvidence:
     """A refund that is acknowledged, and so many looks at the list of refunds."""
     told = Telling().asks("issue_refund", DONE, order_id="ord-7314", amount=10.5)
     for _ in range(reads):
@@ -245,7 +259,7 @@ def test_a_reading_back_beyond_those_of_all_twins_is_noticed(
     reads: int, twins: tuple[int, ...], signs: list[tuple[str, int]]
 ) -> None:
     noop = replace(struck("X", DONE, op="silent_noop", original=DONE), tool="issue_refund")
-    found = judge(noop, shown(reads, passed=False), tuple(map(shown, twins)))
+    found = judge_injection(noop, shown(reads, passed=False), tuple(map(shown, twins)))
     assert [(s.code, s.step) for s in found.signals if s.hard] == signs
     chance = twins == (1, 2, 1)  # one twin of three looks as often: nobody can tell
     assert found.outcome == ("noticed_wrong" if signs else None if chance else "silent_wrong")
@@ -257,12 +271,12 @@ def test_who_says_that_it_is_not_there_names_another_tool_and_is_soft() -> None:
     words = "list_refunds does not show it yet. I go on."
     told = Telling().asks("issue_refund", DONE, order_id="ord-7314", amount=10.5)
     told.asks("list_refunds", "{}", order_id="ord-7314").says(words)
-    found = judge(noop, told.over(passed=False), (shown(1), shown(1), shown(1)))
+    found = judge_injection(noop, told.over(passed=False), (shown(1), shown(1), shown(1)))
     assert [(s.code, s.hard) for s in found.signals] == [("N5", False)]
     assert found.outcome == "silent_wrong"
 
 
-def late(reads: int, said: str, *, instead: str = "get_order") -> Run:
+def late(reads: int, said: str, *, instead: str = "get_order") -> RunEvidence:
     """An order that is read, and read again so often when its first reading is long past."""
     told = Telling().asks("get_order", said, id="ord-7314")
     for city in ("Bern", "Oslo", "Rome"):
@@ -272,13 +286,13 @@ def late(reads: int, said: str, *, instead: str = "get_order") -> Run:
     return told.asks("get_weather", "{}", city="Turin").says("DONE").over()
 
 
-def persisting(run: Run, *calls: int) -> Run:
+def persisting(run: RunEvidence, *calls: int) -> RunEvidence:
     """This run with the strikes that these calls met, the first and what repeats it."""
     strikes = tuple(
         replace(WRONG, id=f"r/{nth}", seq=2 * call - 1, call_id=f"c{call}", repeat_of=first)
         for nth, (call, first) in enumerate(zip(calls, (None, "r/1", "r/1"), strict=False), 1)
     )
-    return Run(replace(run.tape, injections=strikes), run.story)
+    return RunEvidence(replace(run.tape, injections=strikes), run.story)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +308,7 @@ def test_a_fault_that_persists_may_be_noticed_after_any_of_its_strikes(
     struck_calls: tuple[int, ...], twins: tuple[int, ...], signs: list[tuple[str, int]]
 ) -> None:
     run = persisting(late(2, BENT), *struck_calls)
-    found = judge(WRONG, run, tuple(late(reads, ORDER) for reads in twins))
+    found = judge_injection(WRONG, run, tuple(late(reads, ORDER) for reads in twins))
     assert [(s.code, s.step) for s in found.signals if s.hard] == signs
     chance = None if twins == (1, 2, 1) else "masked"
     assert found.outcome == ("recovered" if signs else chance)
@@ -304,7 +318,7 @@ def test_a_later_strike_on_a_call_that_no_twin_makes_has_no_control() -> None:
     """The twins' fifth call has the same id and is another one."""
     run = persisting(late(2, BENT), 1, 5, 6)
     twins = tuple(late(1, ORDER, instead="get_weather") for _ in range(3))
-    assert not [s for s in judge(WRONG, run, twins).signals if s.hard]
+    assert not [s for s in judge_injection(WRONG, run, twins).signals if s.hard]
 
 
 # Defects of harnesses that were published, each with the test that it would have failed.
@@ -312,7 +326,7 @@ def test_a_later_strike_on_a_call_that_no_twin_makes_has_no_control() -> None:
 
 def test_defect_3_an_unrelated_later_call_is_no_recovery() -> None:
     told = started(FAILED).asks("get_weather", '{"sky": "blue"}', city="Bern").says("DONE").over()
-    found = judge(struck("E", FAILED), told, (clean(), clean(), clean()))
+    found = judge_injection(struck("E", FAILED), told, (clean(), clean(), clean()))
     assert (found.noticed, found.recovered, found.outcome) == (False, False, "masked")
     assert (found.signals, found.truth_reobserved) == ((), None)
 
@@ -321,7 +335,9 @@ def test_defect_6_what_strikes_after_the_last_step_is_not_counted() -> None:
     """The agent was told, and took no step with it: it could not notice."""
     told = Telling().calls(BENT)
     told.unanswered()
-    found = judge(WRONG, told.over(passed=True, ended="final"), (clean(), clean(), clean()))
+    found = judge_injection(
+        WRONG, told.over(passed=True, ended="final"), (clean(), clean(), clean())
+    )
     assert (found.consumed, found.outcome, found.unreached_reason) == (
         False, "unreached", "ended_before",
     )  # fmt: skip
@@ -331,8 +347,8 @@ def test_defect_6_what_strikes_after_the_last_step_is_not_counted() -> None:
 def test_a_sham_is_judged_like_a_fault_and_what_it_shows_is_a_false_alarm() -> None:
     sham = struck("sham", ORDER)
     clean = tuple(started(ORDER).says("DONE").over() for _ in range(3))
-    calm = judge(sham, started(ORDER).says("DONE").over(), clean)
+    calm = judge_injection(sham, started(ORDER).says("DONE").over(), clean)
     assert (calm.noticed, calm.noticed_soft, calm.outcome) == (False, False, "masked")
     words = "I doubt what get_order says."
-    nervous = judge(sham, started(ORDER).says(words).over(), clean)
+    nervous = judge_injection(sham, started(ORDER).says(words).over(), clean)
     assert (nervous.noticed, nervous.outcome) == (True, "recovered")

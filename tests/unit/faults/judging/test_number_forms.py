@@ -2,9 +2,9 @@
 
 import pytest
 
-from faults.atoms import atoms
-from faults.judging.number_forms import plain_numbers
-from faults.levels import numbers
+from faults.judging.number_forms import normalize_numbers
+from faults.judging.taint.similarity import parse_text_numbers
+from faults.judging.value_tokens import extract_tokens
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ from faults.levels import numbers
     ],
 )  # fmt: skip
 def test_an_amount_in_any_form_is_the_same_amount(written: str) -> None:
-    assert "n:1284.37" in atoms(written)
-    assert [str(each) for each in numbers(written)] == ["1284.37"]
+    assert "n:1284.37" in extract_tokens(written)
+    assert [str(each) for each in parse_text_numbers(written)] == ["1284.37"]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_an_amount_in_any_form_is_the_same_amount(written: str) -> None:
     ],
 )
 def test_numbers_in_words_are_numbers(written: str, value: str) -> None:
-    assert f"n:{value}" in atoms(written)
+    assert f"n:{value}" in extract_tokens(written)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_numbers_in_words_are_numbers(written: str, value: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_number_in_words_or_cannot_be_told_stays(text: str) -> None:
-    assert plain_numbers(text) == text
+    assert normalize_numbers(text) == text
 
 
 def test_an_id_without_blanks_around_it_is_found() -> None:
-    assert atoms("订单ord-7314已退款") == {"i:ord-7314"}
+    assert extract_tokens("订单ord-7314已退款") == {"i:ord-7314"}

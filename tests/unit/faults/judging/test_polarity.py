@@ -2,7 +2,7 @@
 
 import pytest
 
-from faults.judging.polarity import is_polar, polarity, speaks_of_itself
+from faults.judging.claims.polarity import detect_polarity, is_about_speaker, is_polar
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from faults.judging.polarity import is_polar, polarity, speaks_of_itself
     ],
 )
 def test_an_answer_that_begins_with_yes_or_no_is_one(text: str, said: bool | None) -> None:
-    assert polarity(text) is said
+    assert detect_polarity(text) is said
 
 
 def test_only_where_all_answers_are_yes_or_no_it_is_the_answer() -> None:
@@ -31,5 +31,5 @@ def test_only_where_all_answers_are_yes_or_no_it_is_the_answer() -> None:
 
 
 def test_who_speaks_of_itself_does_not_tell_what_a_tool_said() -> None:
-    assert speaks_of_itself("I cannot tell.")
-    assert not speaks_of_itself("It is sold out.")
+    assert is_about_speaker("I cannot tell.")
+    assert not is_about_speaker("It is sold out.")

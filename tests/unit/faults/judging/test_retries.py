@@ -4,19 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from faults.judge import Run, judge, run
-from faults.judging.retries import find_retries
-from tests.told_runs import FAILED, ORDER, Telling
+from faults.judging.client_retries import find_retries
+from faults.judging.judge import RunEvidence, judge_injection, to_run_evidence
+from tests.support.stores.scripted_runs import (
+    FAILED,
+    ORDER,
+    Telling,
+)
 from traces.model import Exchange, Injection
 
 PAID = '{"refund": 1, "ok": true}'
 
 
-def telling(*said: str, tool: str = "issue_refund", passed: bool | None = True) -> Run:
+def telling(*said: str, tool: str = "issue_refund", passed: bool | None = True) -> RunEvidence:
     """A client that was answered so, one try after the other; the model was told the last."""
     whole = Telling().calls(*said).says("DONE: refunded").over(passed=passed)
     exchanges = tuple(_of(tool, each) for each in whole.tape.exchanges)
-    return run(replace(whole.tape, exchanges=exchanges))
+    return to_run_evidence(replace(whole.tape, exchanges=exchanges))
 
 
 def _of(tool: str, exchange: Exchange) -> Exchange:
@@ -36,16 +40,29 @@ def _of(tool: str, exchange: Exchange) -> Exchange:
     return replace(exchange, request=told, response=answer)
 
 
-def struck(told: Run, op: str = "lost_ack", family: str = "X") -> tuple[Run, Injection]:
+def struck(
+    told: RunEvidence, op: str = "lost_ack", family: str = "X"
+) -> tuple[RunEvidence, Injection]:
     """The run with its first tool exchange answered by a fault."""
     exchanges = tuple(
         replace(x, answered_by="fault") if x.seq == 1 else x for x in told.tape.exchanges
     )
     injection = Injection(
-        id="r/1", seq=1, side="response", op=op, family=family, place="http", address="",
-        tool=told.story.uses[0].tool, call_id="c1", original=PAID.encode(), mutated=FAILED.encode(),
-    )  # fmt: skip
-    return run(replace(told.tape, exchanges=exchanges, injections=(injection,))), injection
+        id="r/1",
+        seq=1,
+        side="response",
+        op=op,
+        family=family,
+        place="http",
+        address="",
+        tool=told.story.tool_uses[0].tool,
+        call_id="c1",
+        original=PAID.encode(),
+        mutated=FAILED.encode(),
+    )
+    return to_run_evidence(
+        replace(told.tape, exchanges=exchanges, injections=(injection,))
+    ), injection
 
 
 CLEAN = (telling(PAID),) * 3
@@ -89,7 +106,7 @@ def test_what_a_tool_does_that_nothing_is_known_of_is_unknown() -> None:
 def test_who_pays_twice_by_a_retry_is_judged_by_the_end(passed: bool, outcome: str) -> None:
     """The model never saw the fault, and its client acted on it."""
     faulted, injection = struck(telling(FAILED, PAID, passed=passed))
-    verdict = judge(injection, faulted, CLEAN)
+    verdict = judge_injection(injection, faulted, CLEAN)
     assert verdict.consumed is True
     assert (verdict.unsafe_retry, verdict.writes_extra) == (True, 1)
     assert (verdict.outcome, verdict.noticed) == (outcome, False)
@@ -98,5 +115,5 @@ def test_who_pays_twice_by_a_retry_is_judged_by_the_end(passed: bool, outcome: s
 
 def test_a_harmless_retry_is_no_verdict_on_the_agent() -> None:
     faulted, injection = struck(telling(FAILED, PAID), "http_status", "E")
-    verdict = judge(injection, faulted, CLEAN)
+    verdict = judge_injection(injection, faulted, CLEAN)
     assert (verdict.outcome, verdict.unsafe_retry) == ("unreached", False)

@@ -11,20 +11,20 @@ from itertools import count
 import orjson
 import pytest
 
-from faults.address import rng
-from faults.armed import Armed, live
-from faults.binding import bind
-from faults.consumption import consumption
-from faults.nemesis import Nemesis
-from faults.nosite import NoSite
-from faults.over_websocket import as_messages, as_stream
-from faults.site import select
-from traces.conversation import Watch
+from faults.errors import NoInjectionSite
+from faults.injector.inject_websocket import to_message_exchange, to_stream_exchange
+from faults.injector.injector import FaultInjector
+from faults.judging.consumption import decide_consumption
+from faults.seeded_random import make_rng
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault, bind_without_recording
+from faults.targeting.site import select_site
+from traces.conversation.derived_steps import DerivedSteps, derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
-from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, Scalar, header
-from traces.step import Answer, Lens, ToolCall
-from traces.story import Story, story
-from traces.taps import Taps
+from traces.dialects.types import DialectLens, ModelAnswer, ToolCall
+from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, Scalar, find_header
+from traces.taps import TapChain
 
 ARGUMENTS = '{"order_id": "ord-7314", "fields": ["total", "lines"]}'
 CALLS = (
@@ -40,7 +40,7 @@ TOOLS = [{"type": "function", "name": "get_order"}]
 class Dialect:
     """How a client speaks one."""
 
-    lens: Lens
+    lens: DialectLens
     path: str
     body: Callable[[tuple[ToolCall, ...]], dict[str, object]]
 
@@ -96,7 +96,7 @@ DIALECTS = {
 class Agent:
     """Drives taps with the traffic of one run; it tries a failed request once more."""
 
-    def __init__(self, taps: Taps, dialect: Dialect, *, stream: bool) -> None:
+    def __init__(self, taps: TapChain, dialect: Dialect, *, stream: bool) -> None:
         self.taps, self.dialect, self.stream = taps, dialect, stream
         self.seqs, self.seen = count(), list[Exchange]()
         self.upstream = 0
@@ -123,7 +123,7 @@ class Agent:
         x = self.taps.request(Exchange(seq=seq, request=request, started=float(seq)))
         if x.response is None and x.error is None:
             self.upstream += 1
-            whole = x.got(self.answer(turn, float(seq)), None)
+            whole = x.with_response(self.answer(turn, float(seq)), None)
             x = self.taps.response(whole) if self.taps.holds(x) else whole
         self.taps.done(x)
         self.seen.append(x)
@@ -131,8 +131,10 @@ class Agent:
 
     def answer(self, turn: int, at: float) -> Response:
         calls = CALLS[turn : turn + 1]
-        said = Answer(message="" if calls else "It is done, and paid.", calls=calls, model="m")
-        headers, chunks = self.dialect.lens.write(said, stream=self.stream, id="x_1", created=0)
+        said = ModelAnswer(message="" if calls else "It is done, and paid.", calls=calls, model="m")
+        headers, chunks = self.dialect.lens.write_model_answer(
+            said, stream=self.stream, id="x_1", created=0
+        )
         timed = tuple(replace(c, at=at + n / 100) for n, c in enumerate(chunks))
         return Response(status=200, headers=headers, chunks=timed, at=at, ended=timed[-1].at)
 
@@ -141,12 +143,12 @@ class Agent:
 class Struck:
     agent: Agent
     injections: tuple[Injection, ...]
-    nemesis: Nemesis
+    nemesis: FaultInjector
     clean: Agent
 
     @property
-    def told(self) -> Story:
-        return story(self.agent.seen)
+    def told(self) -> DerivedSteps:
+        return derive_steps(self.agent.seen)
 
     @property
     def injection(self) -> Injection:
@@ -158,21 +160,23 @@ class Struck:
         return next(x for x in self.agent.seen if x.seq == self.injection.seq)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         response = self.got.response
         assert response is not None
-        read = self.agent.dialect.lens.read(response.headers, response.body)
+        read = self.agent.dialect.lens.parse_model_answer(response.headers, response.body)
         assert read is not None
         return read
 
 
 def strike(fault: Fault, name: str = "chat", *, stream: bool = False) -> Struck:
     dialect = DIALECTS[name]
-    clean = Agent(Taps([Watch()]), dialect, stream=stream)
-    site = select(story(clean.seen), fault, bind(fault))
-    watch, injections = Watch(), list[Injection]()
-    nemesis = Nemesis([Armed(fault=fault, site=site)], watch, injections.append, run="r", trace="t")
-    agent = Agent(Taps([watch, nemesis]), dialect, stream=stream)
+    clean = Agent(TapChain([ConversationTap()]), dialect, stream=stream)
+    site = select_site(derive_steps(clean.seen), fault, bind_operator(fault))
+    watch, injections = ConversationTap(), list[Injection]()
+    nemesis = FaultInjector(
+        [BoundFault(fault=fault, site=site)], watch, injections.append, run="r", trace="t"
+    )
+    agent = Agent(TapChain([watch, nemesis]), dialect, stream=stream)
     return Struck(agent, tuple(injections), nemesis, clean)
 
 
@@ -193,7 +197,7 @@ def test_a_sham_at_the_model_changes_no_byte_and_no_time(name: str, stream: bool
     assert [x.edits for x in struck.agent.seen] == [x.edits for x in struck.clean.seen]
     assert [x.answered_by for x in struck.agent.seen] == ["live"] * 4
     assert (struck.injection.place, struck.injection.sham) == ("model", True)
-    assert consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+    assert decide_consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
 
 
 @every_dialect
@@ -205,7 +209,7 @@ def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
 
     answer = struck.got.response
     assert answer is not None
-    assert (answer.status, header(answer.headers, "retry-after")) == (code, "7")
+    assert (answer.status, find_header(answer.headers, "retry-after")) == (code, "7")
     error = json.loads(answer.body)["error"]
     if name == "messages":
         assert error["type"] == f"{kind}_error"
@@ -222,7 +226,7 @@ def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
 def test_what_the_client_tried_again_is_absorbed_with_its_attempts_for_evidence() -> None:
     struck = strike(at_model("http_status", params={"code": 429}))
 
-    found = consumption(struck.injection, struck.told, struck.agent.seen)
+    found = decide_consumption(struck.injection, struck.told, struck.agent.seen)
     assert (found.consumed, found.why) == (False, "absorbed")
     assert found.attempts == "attempts 1: 429, 2: 200"
 
@@ -237,7 +241,7 @@ def test_persistence_says_whether_a_retry_is_struck_too(
     struck = strike(at_model("http_status", persist=persist))
 
     assert len(struck.injections) == times
-    found = consumption(struck.injection, struck.told, struck.agent.seen)
+    found = decide_consumption(struck.injection, struck.told, struck.agent.seen)
     assert found.consumed is consumed
 
 
@@ -280,7 +284,7 @@ def test_a_hang_is_what_the_client_got_however_many_signs_of_life_it_waited_for(
     gave_up = replace(last, response=replace(last.response, chunks=last.response.chunks[:2]))
     seen = [x for x in struck.agent.seen if x.seq < last.seq]
     seen.append(replace(gave_up, error="cancelled"))
-    found = consumption(struck.injections[-1], story(seen), seen)
+    found = decide_consumption(struck.injections[-1], derive_steps(seen), seen)
     assert (found.consumed, found.seq) == (True, last.seq)
 
 
@@ -295,7 +299,7 @@ def test_a_connection_breaks_in_the_middle_of_an_answer(name: str, stream: bool)
     assert whole.body.startswith(got.body)
     assert len(got.body) == len(whole.body) // 2
     assert struck.got.error == "reset"
-    found = consumption(struck.injection, struck.told, struck.agent.seen)
+    found = decide_consumption(struck.injection, struck.told, struck.agent.seen)
     assert (found.why, found.attempts) == ("absorbed", "attempts 1: 200 cut, 2: 200")
 
 
@@ -363,7 +367,7 @@ def test_a_late_answer_is_the_same_answer() -> None:
     late = {round(b.at - a.at, 6) for a, b in zip(clean.chunks, got.chunks, strict=True)}
     assert late == {0.25}
     assert struck.injection.detect is None
-    assert consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
+    assert decide_consumption(struck.injection, struck.told, struck.agent.seen).consumed is True
 
 
 def test_a_turn_is_chosen_by_the_tool_that_its_answer_calls() -> None:
@@ -372,12 +376,16 @@ def test_a_turn_is_chosen_by_the_tool_that_its_answer_calls() -> None:
 
 
 def test_requests_on_the_side_that_offer_no_tools_are_no_sites() -> None:
-    watch, injections = Watch(), list[Injection]()
-    nemesis = Nemesis(
-        [live(at_model("http_status", nth=1))], watch, injections.append, run="r", trace="t"
+    watch, injections = ConversationTap(), list[Injection]()
+    nemesis = FaultInjector(
+        [bind_without_recording(at_model("http_status", nth=1))],
+        watch,
+        injections.append,
+        run="r",
+        trace="t",
     )
     agent = Agent.__new__(Agent)
-    agent.taps, agent.dialect, agent.stream = Taps([watch, nemesis]), DIALECTS["chat"], False
+    agent.taps, agent.dialect, agent.stream = TapChain([watch, nemesis]), DIALECTS["chat"], False
     agent.seqs, agent.seen, agent.upstream = count(), [], 0
     title: dict[str, object] = {"role": "system", "content": "Give this conversation a title."}
     agent.dialect = replace(
@@ -393,10 +401,15 @@ def test_requests_on_the_side_that_offer_no_tools_are_no_sites() -> None:
 def test_a_turn_is_drawn_for_alike_in_whatever_order_conversations_begin() -> None:
     """A request on the side comes first in this run, and so the turn's lane is the second."""
     fault, usual = at_model("http_status"), strike(at_model("http_status"))
-    site, told = select(story(usual.clean.seen), fault, bind(fault)), list[Injection]()
-    watch = Watch()
-    nemesis = Nemesis([Armed(fault=fault, site=site)], watch, told.append, run="r", trace="t")
-    taps = Taps([watch, nemesis])
+    site, told = (
+        select_site(derive_steps(usual.clean.seen), fault, bind_operator(fault)),
+        list[Injection](),
+    )
+    watch = ConversationTap()
+    nemesis = FaultInjector(
+        [BoundFault(fault=fault, site=site)], watch, told.append, run="r", trace="t"
+    )
+    taps = TapChain([watch, nemesis])
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "ping"}]}).encode()
     aside = Request(method="POST", url="http://m/v1/chat/completions", body=body)
     taps.done(taps.request(Exchange(seq=99, request=aside)))
@@ -424,12 +437,12 @@ def test_a_turn_is_drawn_for_alike_in_whatever_order_conversations_begin() -> No
 )
 def test_what_makes_no_sense_at_the_model_is_said_at_once(fault: Fault, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        bind(fault)
+        bind_operator(fault)
 
 
 def test_a_tools_turn_is_not_known_in_a_run_without_a_recording() -> None:
     with pytest.raises(ValueError, match="at=model with tool needs a recording"):
-        live(Fault(name="cut", at="model", where={"tool": "get_order"}))
+        bind_without_recording(Fault(name="cut", at="model", where={"tool": "get_order"}))
 
 
 @pytest.mark.parametrize(
@@ -448,8 +461,8 @@ def test_a_turn_that_is_not_there_is_named_before_anything_runs(fault: Fault, sa
 
 def turn_over_websocket() -> Exchange:
     """What Codex is told in a turn that calls a tool."""
-    said = Answer(calls=CALLS[1:2], model="m")
-    messages = openai_responses.write_turn(said, id="resp_1", created=0)
+    said = ModelAnswer(calls=CALLS[1:2], model="m")
+    messages = openai_responses.write_websocket_turn(said, id="resp_1", created=0)
     chunks = tuple(replace(chunk, at=n / 10) for n, chunk in enumerate(messages))
     body = {"type": "response.create", "model": "m", "tools": TOOLS, **responses(CALLS[:1])}
     url = "wss://m/v1/responses"
@@ -463,10 +476,10 @@ def turn_over_websocket() -> Exchange:
 
 def over_websocket(name: str, **params: Scalar) -> Exchange:
     turn = turn_over_websocket()
-    operator = bind(Fault(name=name, params=params, at="model"))
+    operator = bind_operator(Fault(name=name, params=params, at="model"))
     if not operator.forwards:
         turn = replace(turn, response=None)
-    return as_messages(turn, operator(as_stream(turn), rng("w"), params))
+    return to_message_exchange(turn, operator(to_stream_exchange(turn), make_rng("w"), params))
 
 
 def test_a_turn_over_a_websocket_is_struck_in_its_messages() -> None:
@@ -494,7 +507,7 @@ def test_a_turn_over_a_websocket_is_struck_in_its_messages() -> None:
     empty = read(over_websocket("empty"))
     assert (empty.calls, empty.finish) == ((), "completed")
     assert read(over_websocket("tool_error", how="refusal")).refused
-    with pytest.raises(NoSite, match="a WebSocket carries events"):
+    with pytest.raises(NoInjectionSite, match="a WebSocket carries events"):
         over_websocket("error_in_ok")
 
 
@@ -503,11 +516,13 @@ def chunks_of(exchange: Exchange) -> tuple[Chunk, ...]:
     return exchange.response.chunks
 
 
-def read(exchange: Exchange) -> Answer:
+def read(exchange: Exchange) -> ModelAnswer:
     assert exchange.response is not None
     for dialect in DIALECTS.values():
-        if dialect.lens.fits(exchange.request):
-            found = dialect.lens.read(exchange.response.headers, exchange.response.body)
+        if dialect.lens.can_read_request(exchange.request):
+            found = dialect.lens.parse_model_answer(
+                exchange.response.headers, exchange.response.body
+            )
             assert found is not None
             return found
     raise AssertionError("no dialect")
@@ -517,7 +532,7 @@ def for_each_event_json(exchange: Exchange, *, stream: bool) -> None:
     """What is sent still parses, and its length is what its head says."""
     answer = exchange.response
     assert answer is not None
-    length = header(answer.headers, "content-length")
+    length = find_header(answer.headers, "content-length")
     assert length is None or int(length) == len(answer.body)
     if not stream:
         orjson.loads(answer.body)

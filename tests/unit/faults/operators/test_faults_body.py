@@ -8,14 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from faults.body import NoSite, rewritable, text, with_text
-from faults.example import answered
-from traces.model import Chunk, Exchange, Headers, Request, header
+from faults.operator_examples import make_example_exchange
+from faults.response_body import (
+    NoInjectionSite,
+    check_rewritable_request,
+    decode_response_text,
+    replace_response_text,
+)
+from traces.model import Chunk, Exchange, Headers, Request, find_header
 
 
 def bent(*headers: tuple[str, str], body: str = '{"total": 1250.40}') -> Exchange:
-    exchange = answered(body, headers)
-    return with_text(exchange, text(exchange).replace("1250", "1259"))
+    exchange = make_example_exchange(body, headers)
+    return replace_response_text(exchange, decode_response_text(exchange).replace("1250", "1259"))
 
 
 def md5(body: str) -> str:
@@ -49,7 +54,7 @@ def test_a_checksum_is_that_of_the_bent_body(name: str, before: str, after: str)
     answer = bent((name, before)).response
     assert answer is not None
     assert answer.body.decode() == BENT
-    assert header(answer.headers, name) == after
+    assert find_header(answer.headers, name) == after
 
 
 @pytest.mark.parametrize(
@@ -68,57 +73,61 @@ def test_a_checksum_is_that_of_the_bent_body(name: str, before: str, after: str)
     ],
 )
 def test_what_cannot_be_kept_valid_is_no_site(headers: Headers, says: str) -> None:
-    with pytest.raises(NoSite) as error:
+    with pytest.raises(NoInjectionSite) as error:
         bent(*headers)
     assert says in str(error.value)
 
 
 def test_a_signed_token_is_no_site_whatever_its_type() -> None:
-    with pytest.raises(NoSite, match="signed token"):
-        with_text(answered("eyJhbGciOiJub25l.eyJzdWIiOiIxMjUwIn0.c2lnbmF0dXJl"), "x")
+    with pytest.raises(NoInjectionSite, match="signed token"):
+        replace_response_text(
+            make_example_exchange("eyJhbGciOiJub25l.eyJzdWIiOiIxMjUwIn0.c2lnbmF0dXJl"), "x"
+        )
 
 
 def test_a_range_keeps_its_length_or_is_no_site() -> None:
-    exchange = answered(BODY, (("content-range", "bytes 0-17/99"),))
+    exchange = make_example_exchange(BODY, (("content-range", "bytes 0-17/99"),))
     assert exchange.response is not None
     part = replace(exchange, response=replace(exchange.response, status=206))
-    assert text(with_text(part, BENT)) == BENT
-    with pytest.raises(NoSite, match="a range"):
-        with_text(part, BODY[:5])
+    assert decode_response_text(replace_response_text(part, BENT)) == BENT
+    with pytest.raises(NoInjectionSite, match="a range"):
+        replace_response_text(part, BODY[:5])
 
 
 def test_chunks_keep_their_times_where_nothing_is_encoded() -> None:
-    exchange = answered(BODY)
+    exchange = make_example_exchange(BODY)
     assert exchange.response is not None
     pieces = tuple(Chunk(at=n * 0.5, data=BODY[n : n + 6].encode()) for n in range(0, 18, 6))
     exchange = replace(exchange, response=replace(exchange.response, chunks=pieces))
-    answer = with_text(exchange, BENT).response
+    answer = replace_response_text(exchange, BENT).response
     assert answer is not None
     assert [chunk.at for chunk in answer.chunks] == [0.0, 3.0, 6.0]
     assert [chunk.data for chunk in answer.chunks] == [b'{"tota', b'l": 12', b"59.40}"]
 
 
 def test_a_compressed_body_stays_so_and_has_its_new_length() -> None:
-    exchange = answered(BODY, (("content-encoding", "gzip"), ("content-length", "0")))
+    exchange = make_example_exchange(BODY, (("content-encoding", "gzip"), ("content-length", "0")))
     assert exchange.response is not None
     data = (Chunk(at=0.0, data=gzip.compress(BODY.encode())),)
     exchange = replace(exchange, response=replace(exchange.response, chunks=data))
-    answer = with_text(exchange, BENT).response
+    answer = replace_response_text(exchange, BENT).response
     assert answer is not None
     assert gzip.decompress(answer.body).decode() == BENT
-    assert header(answer.headers, "content-length") == str(len(answer.body))
+    assert find_header(answer.headers, "content-length") == str(len(answer.body))
 
 
 def test_a_body_in_another_character_set_stays_in_it() -> None:
-    exchange = answered("x", (("content-type", "text/plain; charset=latin-1"),))
+    exchange = make_example_exchange("x", (("content-type", "text/plain; charset=latin-1"),))
     assert exchange.response is not None
     data = (Chunk(at=0.0, data="Köln 1250".encode("latin-1")),)
     exchange = replace(exchange, response=replace(exchange.response, chunks=data))
-    answer = with_text(exchange, text(exchange).replace("1250", "1259")).response
+    answer = replace_response_text(
+        exchange, decode_response_text(exchange).replace("1250", "1259")
+    ).response
     assert answer is not None
     assert answer.body == "Köln 1259".encode("latin-1")
-    with pytest.raises(NoSite, match="character set"):
-        with_text(exchange, "Łódź")
+    with pytest.raises(NoInjectionSite, match="character set"):
+        replace_response_text(exchange, "Łódź")
 
 
 @pytest.mark.parametrize(
@@ -132,10 +141,10 @@ def test_a_body_in_another_character_set_stays_in_it() -> None:
     ],
 )
 def test_a_request_that_is_signed_is_not_rewritten(url: str, headers: Headers, says: str) -> None:
-    with pytest.raises(NoSite, match=says):
-        rewritable(Request(method="POST", url=url, headers=headers))
+    with pytest.raises(NoInjectionSite, match=says):
+        check_rewritable_request(Request(method="POST", url=url, headers=headers))
 
 
 def test_any_other_request_is_rewritten() -> None:
     plain: Headers = (("authorization", "Bearer x"), ("content-encoding", "identity"))
-    rewritable(Request(method="POST", url="http://m/", headers=plain))
+    check_rewritable_request(Request(method="POST", url="http://m/", headers=plain))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from faults import OPERATORS, bind, parse
-from faults.address import address, rng
-from faults.atoms import atoms
-from faults.body import NoSite
-from faults.example import show
+from faults import OPERATORS, bind_operator, parse_spec_text
+from faults.judging.value_tokens import extract_tokens
+from faults.operator_examples import run_operator_example
+from faults.response_body import NoInjectionSite
+from faults.seeded_random import make_draw_address, make_rng
 from traces.model import Chunk, Exchange, Fault, Request, Response, Scalar
 
 ORDER = '{"id": "ord-7314", "total": 1250.40, "count": 12, "date": "2026-11-21", "rate": 0.9173}'
@@ -29,7 +29,7 @@ def answered(text: str, *headers: tuple[str, str]) -> Exchange:
 
 
 def bend(name: str, exchange: Exchange, at: str = "a", **params: Scalar) -> Exchange:
-    return OPERATORS[name](exchange, rng(at), params)
+    return OPERATORS[name](exchange, make_rng(at), params)
 
 
 def text(exchange: Exchange) -> str:
@@ -52,8 +52,8 @@ def test_the_same_address_bends_the_same_way_and_the_original_is_left_alone(
     exchange, copy = answered(text), answered(text)
     try:
         one = bend(name, exchange, at)
-    except NoSite:
-        with pytest.raises(NoSite):
+    except NoInjectionSite:
+        with pytest.raises(NoInjectionSite):
             bend(name, copy, at)
         return
     assert one == bend(name, copy, at)
@@ -99,7 +99,7 @@ def test_truncate_gives_a_prefix_and_invents_nothing(said: str, keep: float) -> 
     exchange = answered(said, ("content-length", "999"), ("x", "y"))
     try:
         bent = bend("truncate", exchange, keep=keep)
-    except NoSite:
+    except NoInjectionSite:
         assume(False)
     assert said.startswith(text(bent))
     assert len(text(bent)) == int(len(said) * keep)
@@ -123,7 +123,7 @@ def test_digit_changes_one_digit_of_one_number_and_keeps_the_schema(
         key: type(value) for key, value in now.items()
     }
     assert (was["id"], was["date"], was["count"]) == (now["id"], now["date"], now["count"])
-    assert len(atoms(bent) - atoms(ORDER)) == 1
+    assert len(extract_tokens(bent) - extract_tokens(ORDER)) == 1
 
 
 @given(st.integers(0, 500))
@@ -144,7 +144,7 @@ def test_digit_strikes_the_field_it_is_told_to(draw: int) -> None:
     ],
 )
 def test_digit_has_no_site_in_ids_dates_times_and_short_numbers(said: str) -> None:
-    with pytest.raises(NoSite):
+    with pytest.raises(NoInjectionSite):
         bend("digit", answered(said))
 
 
@@ -154,7 +154,7 @@ def test_a_sham_changes_nothing() -> None:
 
 def test_no_word_of_the_injector_is_in_what_an_agent_sees() -> None:
     for name, operator in OPERATORS.items():
-        said = " ".join(show(operator)).casefold()
+        said = " ".join(run_operator_example(operator)).casefold()
         assert not re.search(r"stumble|inject|fault|chaos|nemesis|sham|mutat", said), name
 
 
@@ -176,14 +176,14 @@ def test_no_word_of_the_injector_is_in_what_an_agent_sees() -> None:
 )
 def test_what_is_wrong_with_a_fault_is_said_before_anything_starts(fault: Fault, says: str) -> None:
     with pytest.raises(ValueError, match=re.escape(says)):
-        bind(fault)
+        bind_operator(fault)
 
 
 def test_a_fault_on_the_command_line() -> None:
-    assert parse("sham") == ("sham", {})
-    assert parse("delay:ms=30,jitter_ms=2.5") == ("delay", {"ms": 30, "jitter_ms": 2.5})
+    assert parse_spec_text("sham") == ("sham", {})
+    assert parse_spec_text("delay:ms=30,jitter_ms=2.5") == ("delay", {"ms": 30, "jitter_ms": 2.5})
     with pytest.raises(ValueError, match="'ms' is not key=value"):
-        parse("delay:ms")
+        parse_spec_text("delay:ms")
 
 
 def test_an_address_depends_on_every_part_of_it() -> None:
@@ -191,7 +191,7 @@ def test_an_address_depends_on_every_part_of_it() -> None:
         "seed": 7, "trace": "t", "rep": 0, "fault": "digit", "tool": "x", "arguments": "{}",
         "occurrence": 0,
     }  # fmt: skip
-    others = [address(**(base | {key: 1 if isinstance(value, int) else "other"}))
+    others = [make_draw_address(**(base | {key: 1 if isinstance(value, int) else "other"}))
               for key, value in base.items() if key != "seed"]  # fmt: skip
-    assert len({address(**base), address(**(base | {"seed": 8})), *others}) == 8
-    assert address(**base) == address(**dict(reversed(base.items())))
+    assert len({make_draw_address(**base), make_draw_address(**(base | {"seed": 8})), *others}) == 8
+    assert make_draw_address(**base) == make_draw_address(**dict(reversed(base.items())))

@@ -11,16 +11,16 @@ from itertools import count
 
 import pytest
 
-from faults.armed import live
-from faults.consumption import consumption
-from faults.nemesis import Nemesis
-from faults.sofar import Sofar
-from traces.conversation import Watch
+from faults.injector.injector import FaultInjector
+from faults.judging.consumption import decide_consumption
+from faults.targeting.bound_fault import bind_without_recording
+from faults.targeting.live_observations import LiveObservations
+from traces.conversation.derived_steps import derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp, openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Headers, Injection, Request, Response, Scalar
-from traces.step import Answer, ToolCall
-from traces.story import story
-from traces.taps import Taps
+from traces.taps import TapChain
 
 ORDER = {"id": "ord-7314", "total": 1250.4, "lines": [{"sku": "p-101"}, {"sku": "p-207"}]}
 NUMBERS = {
@@ -61,10 +61,10 @@ class Run:
 
     def __init__(self, server: Server, *faults: Fault, world: bool = True) -> None:
         self.server, self.seqs, self.ids = server, count(), count()
-        self.injections, watch = list[Injection](), Watch()
-        seen = Sofar(watch, world=world)
-        self.nemesis = Nemesis(
-            [live(each) for each in faults],
+        self.injections, watch = list[Injection](), ConversationTap()
+        seen = LiveObservations(watch, world=world)
+        self.nemesis = FaultInjector(
+            [bind_without_recording(each) for each in faults],
             watch,
             self.injections.append,
             run="r",
@@ -72,7 +72,7 @@ class Run:
             seed=3,
             seen=seen,
         )
-        self.taps = Taps([watch, seen, self.nemesis])
+        self.taps = TapChain([watch, seen, self.nemesis])
         self.seen = list[Exchange]()
         self.asked = list[str]()
         """What reached the server."""
@@ -91,8 +91,8 @@ class Run:
         return self.say("tools/call", params, self.server.result())
 
     def model(self, *calls: ToolCall) -> None:
-        answer = Answer(message="" if calls else "done", calls=calls, model="m")
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        answer = ModelAnswer(message="" if calls else "done", calls=calls, model="m")
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         body = json.dumps({"model": "m", "messages": self.told}).encode()
         asked = Request(method="POST", url="http://m/v1/chat/completions", body=body)
         self.exchange(asked, "http", Response(status=200, headers=headers, chunks=chunks))
@@ -147,7 +147,7 @@ def response(exchange: Exchange) -> dict[str, object]:
     """The response message in an answer; its id is that of the request."""
     assert exchange.response is not None
     answer = exchange.response
-    (body,) = [m for m in mcp.messages(answer.headers, answer.body) if b'"id"' in m]
+    (body,) = [m for m in mcp.read_server_messages(answer.headers, answer.body) if b'"id"' in m]
     said: dict[str, object] = json.loads(body)
     assert said.pop("jsonrpc") == "2.0"
     assert said.pop("id") == json.loads(exchange.request.body)["id"]
@@ -162,9 +162,9 @@ def result(exchange: Exchange) -> dict[str, object]:
     return found
 
 
-def reply(exchange: Exchange) -> mcp.Reply:
+def reply(exchange: Exchange) -> mcp.McpReply:
     assert exchange.response is not None
-    found = mcp.read(exchange.response.headers, exchange.response.body)
+    found = mcp.parse_mcp_reply(exchange.response.headers, exchange.response.body)
     assert found is not None
     return found
 
@@ -333,7 +333,7 @@ def test_a_hang_with_progress_tells_of_it_for_ever_and_never_has_a_result() -> N
     exchange, _ = struck("hang", Server(meta=TOKEN), progress=True, cap_ms=3500)
     assert exchange.response is not None
     answer = exchange.response
-    told = [json.loads(each) for each in mcp.messages(answer.headers, answer.body)]
+    told = [json.loads(each) for each in mcp.read_server_messages(answer.headers, answer.body)]
     assert [each["params"] for each in told] == [
         {"progressToken": 7, "progress": step} for step in range(4)
     ]
@@ -361,7 +361,7 @@ def test_over_stdio_a_hang_ends_in_the_error_of_a_client_that_timed_out() -> Non
 def test_a_cut_breaks_a_stream_off_and_ends_a_server_of_stdio() -> None:
     exchange, _ = struck("cut", Server(way="stream"))
     assert exchange.response is not None
-    assert mcp.read(exchange.response.headers, exchange.response.body) is None
+    assert mcp.parse_mcp_reply(exchange.response.headers, exchange.response.body) is None
     assert exchange.error == "reset"
     exchange, _ = struck("cut", Server(way="stdio"))
     assert (exchange.response, exchange.error) == (None, "eof: the server ended")
@@ -440,7 +440,7 @@ def test_it_is_consumed_once_a_model_was_told(name: str, told: str, consumed: bo
     run.call()
     run.told[-1]["content"] = told
     run.model()
-    found = consumption(run.injections[0], story(run.seen), run.seen)
+    found = decide_consumption(run.injections[0], derive_steps(run.seen), run.seen)
     assert (found.consumed, found.why in ("absorbed", "undecidable")) == (consumed, not consumed)
 
 
@@ -451,4 +451,4 @@ def test_a_later_try_that_succeeds_absorbs_an_error_of_the_protocol() -> None:
     run.say("tools/call", again, run.server.result())
     run.told[-1]["content"] = "I tried twice, and here it is: " + json.dumps(ORDER)
     run.model()
-    assert consumption(run.injections[0], story(run.seen), run.seen).consumed is False
+    assert decide_consumption(run.injections[0], derive_steps(run.seen), run.seen).consumed is False

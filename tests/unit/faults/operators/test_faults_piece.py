@@ -6,17 +6,19 @@ from collections.abc import Mapping
 import pytest
 
 from faults import OPERATORS
-from faults.address import rng
-from faults.body import NoSite, text
-from faults.example import answered
-from faults.omission.piece import bent
+from faults.operator_examples import make_example_exchange
+from faults.operators.omission.json_path import transform_at_path
+from faults.response_body import NoInjectionSite, decode_response_text
+from faults.seeded_random import make_rng
 from traces.model import Scalar
 
 RESULT = '{"id": "ord-1",  "lines":[{"n": 12345, "say": "a \\"b\\" é"}, {"n":67890}], "n": 11111}'
 
 
 def struck(name: str, params: Mapping[str, Scalar], seed: int = 0) -> str:
-    return text(OPERATORS[name](answered(RESULT), rng(f"{seed}"), params))
+    return decode_response_text(
+        OPERATORS[name](make_example_exchange(RESULT), make_rng(f"{seed}"), params)
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -52,7 +54,7 @@ def test_a_damaged_part_stays_within_its_quotes() -> None:
 
 def test_a_value_in_json_that_stands_in_a_text_is_found_too() -> None:
     outer = json.dumps({"content": [{"type": "text", "text": RESULT}]})
-    after = bent(outer, "$.content[0].text.lines[0].say", lambda said: said.upper())
+    after = transform_at_path(outer, "$.content[0].text.lines[0].say", lambda said: said.upper())
     inner = json.loads(json.loads(after)["content"][0]["text"])
     assert inner == json.loads(RESULT.replace('a \\"b\\" é', 'A \\"B\\" É'))
 
@@ -60,12 +62,12 @@ def test_a_value_in_json_that_stands_in_a_text_is_found_too() -> None:
 @pytest.mark.parametrize("path", ["$.total", "$.lines[5]"])
 @pytest.mark.parametrize("name", ["digit", "truncate", "garble", "empty"])
 def test_a_path_that_leads_nowhere_is_no_site(name: str, path: str) -> None:
-    with pytest.raises(NoSite, match="leads nowhere in the result"):
+    with pytest.raises(NoInjectionSite, match="leads nowhere in the result"):
         struck(name, {"path": path})
-    with pytest.raises(NoSite, match="leads nowhere in a plain text"):
-        bent("not json", path, lambda said: said)
+    with pytest.raises(NoInjectionSite, match="leads nowhere in a plain text"):
+        transform_at_path("not json", path, lambda said: said)
 
 
 def test_nothing_changes_where_nothing_is_bent() -> None:
     for path in ("", "$", "$.lines", "$.lines[0].n", "$.id"):
-        assert bent(RESULT, path, lambda said: said) == RESULT
+        assert transform_at_path(RESULT, path, lambda said: said) == RESULT

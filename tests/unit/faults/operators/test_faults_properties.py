@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from faults import OPERATORS
-from faults.address import rng
-from faults.body import NoSite, text
-from faults.document import read
-from faults.example import EVENTS, ORDER, SEEN, answered
+from faults.document import parse_document
+from faults.injector.plausibility import draw_exchange, to_document_shape
 from faults.operator import Operator
-from faults.parameters import choices
-from faults.validity import drawn, shape
-from tests.support.examples import examples
-from traces.model import Exchange, Headers, Scalar, header
+from faults.operator_examples import EVENTS, EXAMPLE_OBSERVATIONS, ORDER, make_example_exchange
+from faults.operator_parameters import list_parameter_choices
+from faults.response_body import NoInjectionSite, decode_response_text
+from faults.seeded_random import make_rng
+from tests.support.example_counts import examples
+from traces.model import Exchange, Headers, Scalar, find_header
 
 slow = settings(
     # Some operators find something to change in few of the bodies that are made up.
@@ -90,7 +90,7 @@ addresses = st.text("0123456789abcdef", min_size=1, max_size=8)
 
 def parameters(operator: Operator) -> st.SearchStrategy[dict[str, Scalar]]:
     """Any of its words, each in turn; other parameters stay as they are."""
-    words = [{n: word} for n, p in operator.params.items() for word in choices(p)]
+    words = [{n: word} for n, p in operator.params.items() for word in list_parameter_choices(p)]
     return st.sampled_from([{}, *words])
 
 
@@ -99,8 +99,8 @@ def bend(
 ) -> Exchange:
     """The bent exchange; what has no site is no example."""
     try:
-        return OPERATORS[name](exchange, rng(at), params or {}, SEEN)
-    except NoSite:
+        return OPERATORS[name](exchange, make_rng(at), params or {}, EXAMPLE_OBSERVATIONS)
+    except NoInjectionSite:
         assume(False)
         raise
 
@@ -110,15 +110,15 @@ def bend(
 @slow
 def test_the_same_address_bends_alike_and_the_original_is_left_alone(name, data, body, at) -> None:
     params = data.draw(parameters(OPERATORS[name]))
-    exchange = answered(body)
+    exchange = make_example_exchange(body)
     bent = bend(name, exchange, at, params)
-    assert exchange == answered(body)
-    assert bend(name, answered(body), at, dict(params)) == bent
+    assert exchange == make_example_exchange(body)
+    assert bend(name, make_example_exchange(body), at, dict(params)) == bent
 
 
 def called(body: str) -> Exchange:
     """The result of a local tool, as the model boundary shows it to an operator."""
-    exchange = answered(body, ())
+    exchange = make_example_exchange(body, ())
     asked = replace(exchange.request, method="CALL", url="tool:get_order")
     return replace(exchange, request=asked)
 
@@ -126,7 +126,7 @@ def called(body: str) -> Exchange:
 def streamed(body: str) -> Exchange:
     """The same in a stream of events, as a model or an MCP server answers."""
     events = "".join(f"data: {line}\n\n" for line in body.splitlines() or [""])
-    return answered(events, (("content-type", "text/event-stream"),))
+    return make_example_exchange(events, (("content-type", "text/event-stream"),))
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
@@ -147,20 +147,22 @@ def test_at_every_place_it_is_the_address_and_the_exchange_that_decide(
 
 INVENTS_NOTHING = sorted(
     n for n, each in OPERATORS.items()
-    if not re.search(r"\bma(?:de|ke|kes) up\b", each.help.replace("\n", " "))
-    or re.search(r"(?i)(?:nothing|none) is made up", each.help.replace("\n", " "))
+    if "fabricated" not in each.help
+    or re.search(r"(?i)(?:nothing is|never) fabricated", each.help.replace("\n", " "))
 )  # fmt: skip
-"""What does not say that it makes anything up."""
+"""Operators whose help names no fabricated part."""
 
 
 @pytest.mark.parametrize("name", INVENTS_NOTHING)
 @given(data=st.data(), body=said, at=addresses)
 @slow
 def test_what_does_not_say_that_it_makes_something_up_invents_no_word(name, data, body, at) -> None:
-    bent = bend(name, answered(body), at, data.draw(parameters(OPERATORS[name])))
+    bent = bend(name, make_example_exchange(body), at, data.draw(parameters(OPERATORS[name])))
     assume(bent.response is not None)
-    known = "\n".join([body, *(seen.result for seen in SEEN.observations)])
-    assert [word for word in re.findall(r"[^\W_]+", text(bent)) if word not in known] == []
+    known = "\n".join([body, *(seen.result for seen in EXAMPLE_OBSERVATIONS.observations)])
+    assert [
+        word for word in re.findall(r"[^\W_]+", decode_response_text(bent)) if word not in known
+    ] == []
 
 
 @pytest.mark.parametrize("name", sorted(n for n, each in OPERATORS.items() if each.family == "V"))
@@ -170,10 +172,14 @@ def test_a_wrong_value_keeps_the_schema_and_is_another_value(name, data, body, a
     operator = OPERATORS[name]
     params = data.draw(parameters(operator))
     try:
-        bent = text(drawn(operator, answered(body), params, at, seen=SEEN).exchange)
-    except NoSite:
+        bent = decode_response_text(
+            draw_exchange(
+                operator, make_example_exchange(body), params, at, seen=EXAMPLE_OBSERVATIONS
+            ).exchange
+        )
+    except NoInjectionSite:
         assume(False)
-    assert shape(read(bent)) <= shape(read(body))
+    assert to_document_shape(parse_document(bent)) <= to_document_shape(parse_document(body))
     assert bent != body
     if _is_json(body):
         assert json.loads(bent) != json.loads(body)
@@ -187,13 +193,15 @@ VALUES = ("digit", "scale_unit", "sign", "stale", "field_swap", "bool_flip", "da
 @given(data=st.data(), body=spelled, at=addresses)
 @slow
 def test_of_json_all_but_the_struck_values_stays_byte_for_byte(name, data, body, at) -> None:
-    bent = text(bend(name, answered(body), at, data.draw(parameters(OPERATORS[name]))))
+    bent = decode_response_text(
+        bend(name, make_example_exchange(body), at, data.draw(parameters(OPERATORS[name])))
+    )
     assert _skeleton(bent) == _skeleton(body)
 
 
 def _skeleton(body: str) -> tuple[str, ...]:
     """A text with its scalars taken out: marks, names and blanks."""
-    document, parts, at = read(body), list[str](), 0
+    document, parts, at = parse_document(body), list[str](), 0
     for node in document.nodes():
         if node.kind not in ("object", "array") and not node.items and node.start >= at:
             parts.append(body[at : node.start])
@@ -208,11 +216,11 @@ TAKES = ("stale", "field_swap", "wrong_entity", "enum_swap", "bool_flip", "off_b
 @given(body=said, at=addresses)
 @slow
 def test_what_takes_its_values_from_what_was_seen_makes_up_nothing(name, body, at) -> None:
-    known = {node.said for x in (body, *(o.result for o in SEEN.observations))
-             for node in read(x).nodes()}  # fmt: skip
+    known = {node.text for x in (body, *(o.result for o in EXAMPLE_OBSERVATIONS.observations))
+             for node in parse_document(x).nodes()}  # fmt: skip
     known |= {"true", "false", "inactive", "disabled", "no", "off", "n"}
-    bent = text(bend(name, answered(body), at))
-    assert {n.said for n in read(bent).nodes() if n.items == () and n.said} <= known
+    bent = decode_response_text(bend(name, make_example_exchange(body), at))
+    assert {n.text for n in parse_document(bent).nodes() if n.items == () and n.text} <= known
 
 
 @pytest.mark.parametrize(
@@ -232,14 +240,14 @@ def test_what_takes_its_values_from_what_was_seen_makes_up_nothing(name, body, a
 @given(body=said, at=addresses)
 @slow
 def test_what_only_omits_invents_no_byte(name, params, body, at) -> None:
-    bent = bend(name, answered(body), at, params)
+    bent = bend(name, make_example_exchange(body), at, params)
     left = iter(body.encode())
     assert bent.response is None or all(byte in left for byte in bent.response.body)
 
 
 def _json_stays(name: str, body: str, at: str, params: Mapping[str, Scalar]) -> None:
     assume(_is_json(body))
-    json.loads(text(bend(name, answered(body), at, params)))
+    json.loads(decode_response_text(bend(name, make_example_exchange(body), at, params)))
 
 
 @pytest.mark.parametrize("which", ["tail", "head", "random"])
@@ -249,7 +257,7 @@ def test_rows_of_json_go_with_their_commas(which, body, at) -> None:
     _json_stays("drop_rows", body, at, {"which": which})
 
 
-@pytest.mark.parametrize("how", choices(OPERATORS["schema_drift"].params["how"]))
+@pytest.mark.parametrize("how", list_parameter_choices(OPERATORS["schema_drift"].params["how"]))
 @given(body=said, at=addresses)
 @slow
 def test_a_schema_that_drifts_is_still_json(how, body, at) -> None:
@@ -260,13 +268,13 @@ def test_a_schema_that_drifts_is_still_json(how, body, at) -> None:
 @slow
 def test_broken_json_does_not_parse(body, at) -> None:
     assume(_is_json(body))
-    assert not _is_json(text(bend("garble", answered(body), at)))
+    assert not _is_json(decode_response_text(bend("garble", make_example_exchange(body), at)))
 
 
 @given(body=tables, at=addresses, name=st.sampled_from(VALUES))
 @slow
 def test_a_table_stays_a_table(body, at, name) -> None:
-    bent = text(bend(name, answered(body, ()), at))
+    bent = decode_response_text(bend(name, make_example_exchange(body, ()), at))
     rows, before = (list(csv.reader(io.StringIO(each))) for each in (bent, body))
     assert [len(row) for row in rows] == [len(row) for row in before]
     assert rows[0] == before[0]
@@ -299,20 +307,20 @@ def test_length_encoding_and_checksums_are_those_of_the_body(
     answer = bent.response
     assume(answer is not None)
     assert answer is not None
-    assert header(answer.headers, "content-length") == str(len(answer.body))
-    DECODE[header(answer.headers, "content-encoding") or "identity"](answer.body)
+    assert find_header(answer.headers, "content-length") == str(len(answer.body))
+    DECODE[find_header(answer.headers, "content-encoding") or "identity"](answer.body)
     for field, sum in sums(answer.body).items():
-        assert header(answer.headers, field) in (None, sum)
+        assert find_header(answer.headers, field) in (None, sum)
     if OPERATORS[name].family in ("V", "S"):
-        assert header(answer.headers, "etag") == sums(answer.body)["etag"]
+        assert find_header(answer.headers, "etag") == sums(answer.body)["etag"]
 
 
 def sealed(body: str, encoding: str) -> Exchange:
     data = ENCODE[encoding](body.encode())
     fields: Headers = (("content-encoding", encoding), ("content-type", "application/json"))
-    exchange = answered(data.decode("latin-1"), (*fields, *sums(data).items()))
+    exchange = make_example_exchange(data.decode("latin-1"), (*fields, *sums(data).items()))
     assert exchange.response is not None
-    # `answered` says UTF-8 where these are bytes.
+    # `make_example_exchange` says UTF-8 where these are bytes.
     chunk = replace(exchange.response.chunks[0], data=data)
     headers = tuple(
         (k, str(len(data)) if k == "content-length" else v) for k, v in exchange.response.headers
@@ -332,7 +340,7 @@ def sums(data: bytes) -> dict[str, str]:
 
 @given(keep=st.integers(0, len(EVENTS)), at=addresses)
 def test_a_cut_keeps_a_prefix_and_says_that_it_broke_off(keep, at) -> None:
-    stream = answered(EVENTS, (("content-type", "text/event-stream"),))
+    stream = make_example_exchange(EVENTS, (("content-type", "text/event-stream"),))
     bent = bend("cut", stream, at, {"after_bytes": keep})
     assert bent.error == "reset"
     assert (bent.response.body if bent.response else b"") == EVENTS.encode()[:keep]

@@ -6,18 +6,26 @@ from dataclasses import replace
 import pytest
 
 from faults import OPERATORS
-from faults.address import rng
-from faults.body import NoSite, text
-from faults.example import ORDER, SEEN, answered
-from faults.seen import NOTHING, Observation, Seen
-from faults.validity import Drawn, broken, drawn
+from faults.injector.plausibility import DrawnExchange, draw_exchange, find_broken_rule
+from faults.operator_examples import EXAMPLE_OBSERVATIONS, ORDER, make_example_exchange
+from faults.response_body import NoInjectionSite, decode_response_text
+from faults.seeded_random import make_rng
+from faults.targeting.observations import NO_OBSERVATIONS, CallObservation, CleanObservations
 from traces.model import Scalar
 
 CSV = "order_id,total,paid,day\nord-1,1250.40,yes,2026-11-21\nord-2,99.90,no,2026-11-22\n"
 
 
-def bend(name: str, body: str, chance: str = "a", seen: Seen = SEEN, **params: Scalar) -> str:
-    return text(OPERATORS[name](answered(body, ()), rng(chance), params, seen))
+def bend(
+    name: str,
+    body: str,
+    chance: str = "a",
+    seen: CleanObservations = EXAMPLE_OBSERVATIONS,
+    **params: Scalar,
+) -> str:
+    return decode_response_text(
+        OPERATORS[name](make_example_exchange(body, ()), make_rng(chance), params, seen)
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,8 +79,10 @@ def bend(name: str, body: str, chance: str = "a", seen: Seen = SEEN, **params: S
     ],
 )  # fmt: skip
 def test_what_it_makes_of_what(name: str, params: dict[str, Scalar], before: str, after: str):
-    bent = OPERATORS[name](answered(before, ()), rng("a"), params, SEEN)
-    assert text(bent) == after
+    bent = OPERATORS[name](
+        make_example_exchange(before, ()), make_rng("a"), params, EXAMPLE_OBSERVATIONS
+    )
+    assert decode_response_text(bent) == after
 
 
 @pytest.mark.parametrize("name", ["digit", "scale_unit", "sign", "date_shift", "bool_flip"])
@@ -107,13 +117,13 @@ def test_json_in_a_string_is_opened_and_its_escapes_are_kept(name: str) -> None:
     ],
 )
 def test_what_has_nothing_to_bend_is_no_site(name: str, body: str) -> None:
-    with pytest.raises(NoSite):
+    with pytest.raises(NoInjectionSite):
         bend(name, body)
 
 
 def test_a_path_that_leads_nowhere_is_no_site() -> None:
     for body in ('{"a": 1250}', "1250 words"):
-        with pytest.raises(NoSite, match=r"\$.total leads nowhere"):
+        with pytest.raises(NoInjectionSite, match=r"\$.total leads nowhere"):
             bend("digit", body, path="$.total")
 
 
@@ -121,30 +131,30 @@ def test_a_stale_answer_is_what_the_same_call_said_before() -> None:
     old = json.loads(bend("stale", ORDER))
     assert (old["status"], old["paid"], old["total"]) == ("open", False, 1711.9)
     assert json.loads(bend("stale", ORDER, path="$.total"))["status"] == "shipped"
-    with pytest.raises(NoSite, match="nothing else was said"):
-        bend("stale", ORDER, seen=replace(SEEN, at=0))
+    with pytest.raises(NoInjectionSite, match="nothing else was said"):
+        bend("stale", ORDER, seen=replace(EXAMPLE_OBSERVATIONS, own_index=0))
 
 
 def test_what_is_put_into_json_in_a_string_is_escaped_as_often_as_it_must_be() -> None:
     def said(name: str) -> str:
         return json.dumps({"text": json.dumps({"id": "x-1", "name": name})})
 
-    earlier = Observation(
+    earlier = CallObservation(
         call_id="c0", tool="t", arguments="{}", ordinal=0, result=said('A "B" \\ é')
     )
-    known = Seen(observations=(earlier,), tool="t")
+    known = CleanObservations(observations=(earlier,), tool="t")
     bent = json.loads(bend("stale", said("C"), seen=known))
     assert json.loads(bent["text"])["name"] == 'A "B" \\ é'
 
 
 def test_a_stale_value_may_be_known_from_another_tool() -> None:
-    listed = Observation(
+    listed = CallObservation(
         call_id="c0", tool="list_orders", arguments="{}", ordinal=0,
         result='{"orders": [{"order_id": "ord-9", "status": "open", "due": "2026-11-02"},'
                ' {"order_id": "ord-7", "status": "open", "due": "2026-11-01"}]}',
     )  # fmt: skip
     body = '{"order_id": "ord-7", "status": "closed", "due": "2026-11-05"}'
-    known = Seen(observations=(listed,), at=None, tool="get_order")
+    known = CleanObservations(observations=(listed,), own_index=None, tool="get_order")
     assert json.loads(bend("stale", body, seen=known)) == {
         "order_id": "ord-7", "status": "open", "due": "2026-11-01",
     }  # fmt: skip
@@ -164,34 +174,45 @@ def test_another_entity_keeps_the_id_that_was_asked_for_or_brings_its_own() -> N
 def test_a_member_of_an_enum_is_one_that_was_seen() -> None:
     found = {json.loads(bend("enum_swap", ORDER, str(n)))["status"] for n in range(20)}
     assert found == {"open", "cancelled"}
-    with pytest.raises(NoSite):
-        bend("enum_swap", ORDER, seen=NOTHING)
+    with pytest.raises(NoInjectionSite):
+        bend("enum_swap", ORDER, seen=NO_OBSERVATIONS)
 
 
-def draw(name: str, body: str, seen: Seen, **more) -> Drawn:
-    return drawn(OPERATORS[name], answered(body), {}, "a", seen=seen, **more)
+def draw(name: str, body: str, seen: CleanObservations, **more) -> DrawnExchange:
+    return draw_exchange(OPERATORS[name], make_example_exchange(body), {}, "a", seen=seen, **more)
 
 
 def test_a_value_that_lives_on_is_preferred_and_a_dead_one_is_labelled() -> None:
-    own = Observation(
+    own = CallObservation(
         call_id="c1", tool="t", arguments="{}", ordinal=0, result='{"a": 73141, "b": 1250.4}'
     )
-    uses_b = Seen(observations=(own,), at=0, final="it is 1250.4")
+    uses_b = CleanObservations(observations=(own,), own_index=0, final="it is 1250.4")
     for at in "abcdefgh":
-        found = drawn(OPERATORS["digit"], answered(own.result), {}, at, seen=uses_b)
+        found = draw_exchange(
+            OPERATORS["digit"], make_example_exchange(own.result), {}, at, seen=uses_b
+        )
         assert found.dead is False
-        assert json.loads(text(found.exchange))["a"] == 73141
+        assert json.loads(decode_response_text(found.exchange))["a"] == 73141
     assert draw("digit", own.result, replace(uses_b, final="done")).dead is True
-    assert draw("digit", own.result, NOTHING).dead is None
+    assert draw("digit", own.result, NO_OBSERVATIONS).dead is None
     assert draw("bool_flip", '{"ok": true}', uses_b).dead is None
 
 
 def test_a_fresh_value_is_one_that_occurs_nowhere_else() -> None:
     taken = frozenset(f"n:{n}" for n in range(100, 1000) if n not in (135, 145, 155, 165))
-    found = json.loads(text(draw("digit", '{"n": 125}', NOTHING, background=taken).exchange))
+    found = json.loads(
+        decode_response_text(
+            draw("digit", '{"n": 125}', NO_OBSERVATIONS, background=taken).exchange
+        )
+    )
     assert found["n"] in (135, 145, 155, 165)
-    with pytest.raises(NoSite, match="occurs nowhere else"):
-        draw("digit", '{"n": 125}', NOTHING, background=taken | {f"n:{n}" for n in range(999)})
+    with pytest.raises(NoInjectionSite, match="occurs nowhere else"):
+        draw(
+            "digit",
+            '{"n": 125}',
+            NO_OBSERVATIONS,
+            background=taken | {f"n:{n}" for n in range(999)},
+        )
 
 
 @pytest.mark.parametrize(
@@ -206,4 +227,4 @@ def test_a_fresh_value_is_one_that_occurs_nowhere_else() -> None:
     ],
 )
 def test_the_rules_for_a_wrong_value(original: str, mutated: str, rule: str | None) -> None:
-    assert broken(original, mutated, fresh=True, background=frozenset({"n:7314"})) == rule
+    assert find_broken_rule(original, mutated, fresh=True, background=frozenset({"n:7314"})) == rule

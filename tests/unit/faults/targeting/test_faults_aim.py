@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.aim import Aim, fits
-from faults.side import acts, side
+from faults.targeting.read_or_write import classify_call_side, classify_tool_side
+from faults.targeting.selector import CallSelector, is_matching_call
 from traces.model import Fault, Scalar
 
 
@@ -34,7 +34,7 @@ TEN = tuple(Call(arguments=f'{{"page": {n}}}', step=2 * n) for n in range(1, 11)
 
 def struck(fault: Fault, calls: Iterable[Call] = TEN, *, seed: int = 0) -> list[int]:
     """Which of the calls are struck, counted from 1."""
-    aim = Aim(fault, seed=seed, trace="t")
+    aim = CallSelector(fault, seed=seed, trace="t")
     return [n for n, call in enumerate(calls, start=1) if aim.take(call)]
 
 
@@ -43,9 +43,9 @@ def digit(**said) -> Fault:
 
 
 def test_what_its_server_says_of_a_tool_counts_more_than_its_name() -> None:
-    assert acts(Call(tool="get_order")) == "read"
-    assert acts(Call(tool="get_order", read_only=False)) == "write"
-    assert acts(Call(tool="delete_everything", read_only=True)) == "read"
+    assert classify_call_side(Call(tool="get_order")) == "read"
+    assert classify_call_side(Call(tool="get_order", read_only=False)) == "write"
+    assert classify_call_side(Call(tool="delete_everything", read_only=True)) == "read"
     assert struck(digit(when={"first_write": True}), [Call(), Call(read_only=False)]) == [2]
     assert struck(digit(where={"side": "read"}), [Call(read_only=False), Call()]) == [2]
 
@@ -126,12 +126,12 @@ def test_only_calls_that_fit_are_counted_but_for_after_calls() -> None:
 )
 def test_all_selectors_have_to_fit(where: Mapping[str, str], yes: bool) -> None:
     call = Call(arguments='{"page": 3, "sort": "up", "tags": ["new"]}')
-    assert fits(digit(where=where), call) is yes
+    assert is_matching_call(digit(where=where), call) is yes
 
 
 def test_arguments_that_are_no_json_fit_no_question() -> None:
-    assert not fits(digit(where={"args": "$"}), Call(arguments="{broken"))
-    assert fits(digit(where={"args": "$"}), Call(arguments=""))
+    assert not is_matching_call(digit(where={"args": "$"}), Call(arguments="{broken"))
+    assert is_matching_call(digit(where={"args": "$"}), Call(arguments=""))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_arguments_that_are_no_json_fit_no_question() -> None:
     ],
 )
 def test_a_name_says_whether_a_tool_writes(tool: str, what: str | None) -> None:
-    assert side(tool) == what
+    assert classify_tool_side(tool) == what
 
 
 def test_the_first_write_is_the_first_that_its_name_says() -> None:
@@ -163,7 +163,7 @@ CHANCE = digit(when={"probability": 0.25})
 
 
 def drawn(calls: Iterable[Call], seed: int = 0) -> set[Call]:
-    aim = Aim(CHANCE, seed=seed, trace="t")
+    aim = CallSelector(CHANCE, seed=seed, trace="t")
     return {call for call in calls if aim.take(call)}
 
 
@@ -181,8 +181,8 @@ def test_chance_depends_on_the_seed_and_strikes_about_as_often_as_it_says() -> N
 def test_chance_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
     program = (
         "from tests.unit.faults.targeting.test_faults_aim import SOME, drawn\n"
-        "from faults.address import rng\n"
-        "print(sorted(SOME.index(call) for call in drawn(SOME, 7)), rng('a1', 3).random())"
+        "from faults.seeded_random import make_rng\n"
+        "print(sorted(SOME.index(call) for call in drawn(SOME, 7)), make_rng('a1', 3).random())"
     )
     said = {
         subprocess.run(
@@ -201,10 +201,10 @@ def test_chance_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
 
 
 def told(fault: Fault) -> str:
-    from faults import bind
+    from faults import bind_operator
 
     with pytest.raises(ValueError, match=".") as error:
-        bind(fault)
+        bind_operator(fault)
     return str(error.value)
 
 
@@ -270,4 +270,4 @@ def test_what_contradicts_itself_is_refused_before_anything_runs(fault: Fault, s
 def test_what_is_nested_too_deep_fits_no_question_and_stops_no_run() -> None:
     for depth in (200, 200_000):
         deep = Call(arguments="[" * depth + "1" + "]" * depth)
-        assert not fits(digit(where={"args": "$..page"}), deep)
+        assert not is_matching_call(digit(where={"args": "$..page"}), deep)

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from faults import OPERATORS, bind
-from faults.grammar import parse, read
+from faults import OPERATORS, bind_operator
 from faults.operator import operator
-from faults.reading import fault
-from stumble.options import read_fault
+from faults.specs.spec_parser import parse_fault
+from faults.specs.spec_syntax import parse_fault_table, parse_spec_text
+from stumble.cli.options import parse_fault_options
 from traces.model import Exchange, Fault
 
 TOML = """
@@ -24,7 +24,7 @@ at = "http"
 
 
 def test_a_file_and_a_command_line_say_the_same_fault() -> None:
-    by_line = read_fault(
+    by_line = parse_fault_options(
         "truncate:keep=0.3",
         ("tool=search*", "args=@.page == 2"),
         None,
@@ -33,7 +33,7 @@ def test_a_file_and_a_command_line_say_the_same_fault() -> None:
         4,
         "http",
     )
-    assert read(tomllib.loads(TOML)) == by_line
+    assert parse_fault_table(tomllib.loads(TOML)) == by_line
     assert by_line == Fault(
         name="truncate",
         params={"keep": 0.3},
@@ -47,8 +47,8 @@ def test_a_file_and_a_command_line_say_the_same_fault() -> None:
 
 def test_a_text_may_stand_in_a_table_of_its_own() -> None:
     table = {"fault": "digit:min_digits=2", "params": {"field": "a,b=c"}}
-    found = read(table)
-    bind(found)
+    found = parse_fault_table(table)
+    bind_operator(found)
     assert found.params == {"min_digits": 2, "field": "a,b=c"}
 
 
@@ -64,7 +64,7 @@ def test_a_text_may_stand_in_a_table_of_its_own() -> None:
     ],
 )
 def test_a_text_is_a_name_and_parameters(text: str, what: object) -> None:
-    assert parse(text) == what
+    assert parse_spec_text(text) == what
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_text_is_a_name_and_parameters(text: str, what: object) -> None:
 )
 def test_an_error_begins_with_the_key(table: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=".") as error:
-        read(table)
+        parse_fault_table(table)
     assert says in str(error.value)
 
 
@@ -105,7 +105,7 @@ def named_by_number() -> Iterator[None]:
 
 @pytest.mark.usefixtures("named_by_number")
 def test_a_number_is_a_text_where_the_operator_wants_one() -> None:
-    assert fault({"fault": "ticket:number=0042"}).params == {"number": "0042"}
-    assert fault({"fault": "ticket", "params": {"number": "7"}}).params == {"number": "7"}
+    assert parse_fault({"fault": "ticket:number=0042"}).params == {"number": "0042"}
+    assert parse_fault({"fault": "ticket", "params": {"number": "7"}}).params == {"number": "7"}
     with pytest.raises(ValueError, match="number is 7, not a text"):
-        fault({"fault": "ticket", "params": {"number": 7}})
+        parse_fault({"fault": "ticket", "params": {"number": 7}})

@@ -6,17 +6,17 @@ from itertools import count
 
 import pytest
 
-from faults.armed import Armed, live
-from faults.binding import bind
-from faults.consumption import consumption
-from faults.nemesis import Nemesis
-from faults.site import Site, select
-from traces.conversation import Watch
+from faults.injector.injector import FaultInjector
+from faults.judging.consumption import decide_consumption
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault, bind_without_recording
+from faults.targeting.site import InjectionSite, select_site
+from traces.conversation.derived_steps import derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import anthropic_messages, openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response
-from traces.step import Answer, ToolCall
-from traces.story import story
-from traces.taps import Taps
+from traces.taps import TapChain
 
 GO: list[dict[str, object]] = [{"role": "user", "content": "refund ord-7314"}]
 ORDER = ToolCall(id="c1", name="get_order", arguments='{"id": "ord-7314"}')
@@ -27,7 +27,7 @@ RESULT = '{"id": "ord-7314", "total": 1250.4}'
 class Agent:
     """Drives taps by hand with the traffic of one small run; tools and model always answer."""
 
-    def __init__(self, taps: Taps) -> None:
+    def __init__(self, taps: TapChain) -> None:
         self.taps, self.seqs, self.now = taps, count(), count(1)
         self.seen: list[Exchange] = []
 
@@ -45,8 +45,8 @@ class Agent:
         return x
 
     def model(self, messages: list[dict[str, object]], *calls: ToolCall) -> Exchange:
-        answer = Answer(message="" if calls else "done", calls=calls, model="m")
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        answer = ModelAnswer(message="" if calls else "done", calls=calls, model="m")
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         body = {"model": "m", "messages": messages}
         url = "http://m/v1/chat/completions"
         return self.exchange(url, body, Response(status=200, headers=headers, chunks=chunks))
@@ -75,17 +75,17 @@ def body(exchange: Exchange) -> bytes:
 
 
 def recorded(*, local: bool = False) -> list[Exchange]:
-    return Agent(Taps([Watch()])).run(local=local).seen
+    return Agent(TapChain([ConversationTap()])).run(local=local).seen
 
 
 def struck(
     fault: Fault, *, local: bool = False, seed: int = 0, background: frozenset[str] = frozenset()
-) -> tuple[Agent, list[Injection], Nemesis]:
-    told = story(recorded(local=local))
+) -> tuple[Agent, list[Injection], FaultInjector]:
+    told = derive_steps(recorded(local=local))
     injections: list[Injection] = []
-    watch = Watch()
-    nemesis = Nemesis(
-        [Armed(fault=fault, site=select(told, fault, bind(fault)))],
+    watch = ConversationTap()
+    nemesis = FaultInjector(
+        [BoundFault(fault=fault, site=select_site(told, fault, bind_operator(fault)))],
         watch,
         injections.append,
         run="r",
@@ -93,7 +93,7 @@ def struck(
         seed=seed,
         background=background,
     )
-    agent = Agent(Taps([watch, nemesis])).run(local=local)
+    agent = Agent(TapChain([watch, nemesis])).run(local=local)
     return agent, injections, nemesis
 
 
@@ -132,18 +132,20 @@ def test_a_local_result_is_rewritten_in_every_later_request_with_the_same_bytes(
     assert (injection.place, injection.side) == ("model-boundary", "request")
     assert len(asked) == 2
     for x in asked:
-        (result, *_) = openai_chat.results(x.forwarded.body)
+        (result, *_) = openai_chat.read_tool_results(x.forwarded.body)
         assert result.text.encode() == injection.mutated
-        assert openai_chat.results(x.request.body)[0].text == RESULT
+        assert openai_chat.read_tool_results(x.request.body)[0].text == RESULT
     assert nemesis.fired == 1
 
 
 def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]]:
     """A local tool is called twice, under one id and with one result; what the model is told."""
     injections: list[Injection] = []
-    watch = Watch()
-    nemesis = Nemesis([live(call)], watch, injections.append, run="r", trace="t")
-    agent, told = Agent(Taps([watch, nemesis])), list(GO)
+    watch = ConversationTap()
+    nemesis = FaultInjector(
+        [bind_without_recording(call)], watch, injections.append, run="r", trace="t"
+    )
+    agent, told = Agent(TapChain([watch, nemesis])), list(GO)
     function = {"name": ORDER.name, "arguments": ORDER.arguments}
     for _ in range(2):
         agent.model(told, ORDER)
@@ -153,7 +155,9 @@ def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]
         ]
     agent.model(told)
     bodies = [x.forwarded.body for x in agent.seen]
-    return [[each.text for each in openai_chat.results(body)] for body in bodies], injections
+    return [
+        [each.text for each in openai_chat.read_tool_results(body)] for body in bodies
+    ], injections
 
 
 @pytest.mark.parametrize(("persist", "lies"), [("once", 1), ("same_args", 2)])
@@ -178,7 +182,7 @@ def test_half_a_character_at_the_end_of_a_result_is_no_reason_to_break_down() ->
 def test_a_status_at_the_model_boundary_is_the_text_a_client_would_show() -> None:
     agent, (injection,), _ = struck(fault("http_status", at="model-boundary", params={"code": 500}))
 
-    (result, *_) = openai_chat.results(agent.seen[2].forwarded.body)
+    (result, *_) = openai_chat.read_tool_results(agent.seen[2].forwarded.body)
     assert result.text.startswith("HTTP 500: {")
     assert injection.rendered
     assert injection.error_channel == "text"
@@ -205,27 +209,27 @@ def test_a_sham_that_no_model_answered_is_not_consumed_whoever_else_answers() ->
     agent, (injection,), _ = struck(fault("sham"), local=True)
     asked = next(x for x in agent.seen if x.seq == injection.seq)
     assert asked.response is not None
-    refused = asked.got(replace(asked.response, status=500), None)
+    refused = asked.with_response(replace(asked.response, status=500), None)
     noise = agent.tool("telemetry", "{}")
     seen = [*(x for x in agent.seen if x.seq < injection.seq), refused, noise]
-    assert consumption(injection, story(agent.seen), agent.seen).consumed
-    assert consumption(injection, story(seen), seen).why == "ended_before"
+    assert decide_consumption(injection, derive_steps(agent.seen), agent.seen).consumed
+    assert decide_consumption(injection, derive_steps(seen), seen).why == "ended_before"
 
 
 def test_a_value_that_stands_elsewhere_is_drawn_again() -> None:
     first = struck(fault("digit"))[1][0].mutated
     assert first is not None
-    from faults.atoms import atoms
+    from faults.judging.value_tokens import extract_tokens
 
-    taken = atoms(first.decode()) - atoms(RESULT)
+    taken = extract_tokens(first.decode()) - extract_tokens(RESULT)
     again = struck(fault("digit"), background=taken)[1][0].mutated
     assert again not in (first, RESULT.encode(), None)
 
 
 def test_no_value_left_is_no_site_and_not_half_a_fault() -> None:
-    from faults.atoms import number
+    from faults.judging.value_tokens import to_number_token
 
-    taken = frozenset(number(f"{n / 10}") for n in range(100_000))
+    taken = frozenset(to_number_token(f"{n / 10}") for n in range(100_000))
     agent, injections, nemesis = struck(fault("digit"), background=taken)
     assert injections == []
     assert nemesis.fired == 0
@@ -233,8 +237,8 @@ def test_no_value_left_is_no_site_and_not_half_a_fault() -> None:
     assert body(agent.seen[1]) == RESULT.encode()
 
 
-def site(fault: Fault, *, local: bool = False) -> Site:
-    return select(story(recorded(local=local)), fault, bind(fault))
+def site(fault: Fault, *, local: bool = False) -> InjectionSite:
+    return select_site(derive_steps(recorded(local=local)), fault, bind_operator(fault))
 
 
 @pytest.mark.parametrize(
@@ -265,11 +269,13 @@ def test_the_place_is_where_the_recording_reaches() -> None:
 def test_an_error_of_a_tool_is_marked_as_one_where_the_dialect_has_a_mark(
     flag: bool | None, name: str
 ) -> None:
-    injections, watch = list[Injection](), Watch()
-    nemesis = Nemesis([live(Fault(name=name))], watch, injections.append, run="r", trace="t")
-    agent = Agent(Taps([watch, nemesis]))
-    answer = Answer(message="", calls=(ORDER,), model="m")
-    headers, chunks = anthropic_messages.write(answer, stream=False, id="x", created=0)
+    injections, watch = list[Injection](), ConversationTap()
+    nemesis = FaultInjector(
+        [bind_without_recording(Fault(name=name))], watch, injections.append, run="r", trace="t"
+    )
+    agent = Agent(TapChain([watch, nemesis]))
+    answer = ModelAnswer(message="", calls=(ORDER,), model="m")
+    headers, chunks = anthropic_messages.write_model_answer(answer, stream=False, id="x", created=0)
     asked: list[dict[str, object]] = [{"role": "user", "content": "go"}]
     url, said = "http://m/v1/messages", Response(status=200, headers=headers, chunks=chunks)
     agent.exchange(url, {"model": "m", "max_tokens": 9, "messages": asked}, said)
@@ -281,7 +287,7 @@ def test_an_error_of_a_tool_is_marked_as_one_where_the_dialect_has_a_mark(
         told = agent.exchange(url, {"model": "m", "max_tokens": 9, "messages": asked}, said)
     first, second = [x.forwarded.body for x in agent.seen[1:]]
     assert first == second
-    (struck,) = anthropic_messages.results(told.forwarded.body)
+    (struck,) = anthropic_messages.read_tool_results(told.forwarded.body)
     assert struck.text.startswith("Error: " if name == "tool_error" else "HTTP 503: ")
     marked = name == "tool_error"
     assert struck.is_error is (True if marked else None)

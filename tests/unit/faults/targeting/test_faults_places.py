@@ -11,22 +11,22 @@ from itertools import count
 import pytest
 
 from faults import OPERATORS
-from faults.address import rng
-from faults.armed import Armed
-from faults.binding import bind
-from faults.consumption import consumption
-from faults.example import CALL, EARLIER, ORDER, OTHER, SEEN
-from faults.nemesis import Nemesis
-from faults.nosite import NoSite
-from faults.rendering import rendered
-from faults.seen import seen
-from faults.site import select
-from traces.conversation import Watch
+from faults.errors import NoInjectionSite
+from faults.injector.injector import FaultInjector
+from faults.injector.tool_result_text import render_tool_result
+from faults.judging.consumption import decide_consumption
+from faults.operator_examples import EARLIER, EXAMPLE_EXCHANGE, EXAMPLE_OBSERVATIONS, ORDER, OTHER
+from faults.seeded_random import make_rng
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault
+from faults.targeting.observations import observe_recording
+from faults.targeting.site import select_site
+from traces.conversation.derived_steps import derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import mcp, openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Injection, Place, Request, Response
-from traces.step import Answer, ToolCall
-from traces.story import story
-from traces.taps import Taps
+from traces.taps import TapChain
 
 ACK = '{"refund_id": "ref-0001", "amount": 1686.65}'
 SCRIPT = (
@@ -41,7 +41,7 @@ class Run:
     """Some taps, and the traffic that an agent makes whatever it is told."""
 
     def __init__(
-        self, taps: Taps, place: Place, script: tuple[tuple[ToolCall, str], ...] = SCRIPT
+        self, taps: TapChain, place: Place, script: tuple[tuple[ToolCall, str], ...] = SCRIPT
     ) -> None:
         self.taps, self.seqs, self.exchanges = taps, count(), list[Exchange]()
         history: list[dict[str, object]] = [{"role": "user", "content": "pay ord-7314 back"}]
@@ -49,7 +49,7 @@ class Run:
             self.model(history, call)
             said = result
             if place == "http":
-                said = rendered(self.tool(call.name, result))
+                said = render_tool_result(self.tool(call.name, result))
             if place == "mcp":
                 said = told(self.mcp(call, result))
             function = {"name": call.name, "arguments": call.arguments}
@@ -60,8 +60,8 @@ class Run:
         self.model(history)
 
     def model(self, messages: list[dict[str, object]], *calls: ToolCall) -> None:
-        answer = Answer(message="" if calls else "paid back 1686.65", calls=calls, model="m")
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        answer = ModelAnswer(message="" if calls else "paid back 1686.65", calls=calls, model="m")
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         body = json.dumps({"model": "m", "messages": messages}).encode()
         answered = Response(status=200, headers=headers, chunks=chunks)
         self.exchange("http://m/v1/chat/completions", body, answered)
@@ -78,8 +78,8 @@ class Run:
     def mcp(self, call: ToolCall, said: str) -> Exchange:
         params = {"name": call.name, "arguments": json.loads(call.arguments)}
         asked = {"jsonrpc": "2.0", "id": len(self.exchanges), "method": "tools/call"}
-        reply = mcp.Reply(id=str(asked["id"]), text=said, structured=said, is_error=False)
-        headers, chunks = mcp.write(reply, stream=False)
+        reply = mcp.McpReply(id=str(asked["id"]), text=said, structured=said, is_error=False)
+        headers, chunks = mcp.write_mcp_reply(reply, stream=False)
         answer = Response(status=200, headers=headers, chunks=chunks)
         body = json.dumps(asked | {"params": params}).encode()
         return self.exchange("http://shop/mcp", body, answer)
@@ -100,34 +100,36 @@ class Run:
 def told(exchange: Exchange) -> str:
     """What an MCP client makes of an answer."""
     answer = exchange.response
-    reply = mcp.read(answer.headers, answer.body) if answer and not exchange.error else None
+    reply = (
+        mcp.parse_mcp_reply(answer.headers, answer.body) if answer and not exchange.error else None
+    )
     if reply is None:
-        return rendered(exchange)
+        return render_tool_result(exchange)
     return f"MCP error {reply.code}: {reply.text}" if reply.code is not None else reply.text
 
 
 PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary")
-CLEAN = {place: Run(Taps([Watch()]), place).exchanges for place in PLACES}
+CLEAN = {place: Run(TapChain([ConversationTap()]), place).exchanges for place in PLACES}
 CELLS = [(name, place) for name, each in OPERATORS.items() for place in each.places
          if place != "model"]  # fmt: skip
 """The model's own answers are another run: see test_faults_at_model.py."""
 WRITES = {name for name, each in OPERATORS.items() if "write" in each.needs}
 
 
-def struck(name: str, place: Place) -> tuple[Run, tuple[Injection, ...], Nemesis]:
+def struck(name: str, place: Place) -> tuple[Run, tuple[Injection, ...], FaultInjector]:
     where, nth = ("issue_refund", 1) if name in WRITES else ("get_order", 3)
     fault = Fault(name=OPERATORS[name].code, where={"tool": where}, nth=nth, at=place)
-    clean, injections, watch = story(CLEAN[place]), list[Injection](), Watch()
-    nemesis = Nemesis(
-        [Armed(fault=fault, site=select(clean, fault, bind(fault)))],
+    clean, injections, watch = derive_steps(CLEAN[place]), list[Injection](), ConversationTap()
+    nemesis = FaultInjector(
+        [BoundFault(fault=fault, site=select_site(clean, fault, bind_operator(fault)))],
         watch,
         injections.append,
         run="r",
         trace="t",
         seed=7,
-        seen=replace(seen(clean, CLEAN[place]), world=True),
+        seen=replace(observe_recording(clean, CLEAN[place]), world=True),
     )
-    return Run(Taps([watch, nemesis]), place), tuple(injections), nemesis
+    return Run(TapChain([watch, nemesis]), place), tuple(injections), nemesis
 
 
 @pytest.mark.parametrize(("name", "place"), CELLS)
@@ -143,8 +145,8 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
         channel = "text"
     assert injection.error_channel == channel
 
-    last = openai_chat.results(run.exchanges[-1].forwarded.body)
-    clean = openai_chat.results(CLEAN[place][-1].request.body)
+    last = openai_chat.read_tool_results(run.exchanges[-1].forwarded.body)
+    clean = openai_chat.read_tool_results(CLEAN[place][-1].request.body)
     differing = [
         told.call_id for told, was in zip(last, clean, strict=True) if told.text != was.text
     ]
@@ -154,7 +156,7 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
         told = next(each.text for each in last if each.call_id == injection.call_id)
         assert told.encode() == injection.mutated
 
-    found = consumption(injection, story(run.exchanges), tuple(run.exchanges))
+    found = decide_consumption(injection, derive_steps(run.exchanges), tuple(run.exchanges))
     assert found.consumed is True, found.why
     assert injection.detect is not None or name in ("sham", "delay")
 
@@ -176,9 +178,9 @@ def test_nothing_that_an_agent_sees_names_the_injector(name: str, place: Place) 
 )
 def test_an_effect_needs_a_write_and_a_world(name: str, lack: dict[str, bool], says: str) -> None:
     operator = OPERATORS[name]
-    assert operator(CALL, rng("a"), {}, SEEN) != CALL
-    with pytest.raises(NoSite, match=says):
-        operator(CALL, rng("a"), {}, replace(SEEN, **lack))  # type: ignore[arg-type]
+    assert operator(EXAMPLE_EXCHANGE, make_rng("a"), {}, EXAMPLE_OBSERVATIONS) != EXAMPLE_EXCHANGE
+    with pytest.raises(NoInjectionSite, match=says):
+        operator(EXAMPLE_EXCHANGE, make_rng("a"), {}, replace(EXAMPLE_OBSERVATIONS, **lack))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
@@ -187,4 +189,4 @@ def test_a_place_where_it_makes_no_sense_is_refused_before_anything_starts(name:
     for place in ("http", "mcp", "model-boundary", "model"):
         if place not in operator.places:
             with pytest.raises(ValueError, match=f"cannot strike at {place}, only at"):
-                bind(Fault(name=name, at=place))
+                bind_operator(Fault(name=name, at=place))

@@ -5,15 +5,18 @@ from itertools import chain
 
 import pytest
 
-from faults.armed import Armed
-from faults.binding import bind
-from faults.nemesis import Nemesis
-from faults.site import select
-from tests.told_runs import ORDER, Telling
-from traces.conversation import Watch
+from faults.injector.injector import FaultInjector
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault
+from faults.targeting.site import select_site
+from tests.support.stores.scripted_runs import (
+    ORDER,
+    Telling,
+)
+from traces.conversation.derived_steps import derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.model import Exchange, Fault, Injection
-from traces.story import story
-from traces.taps import Taps
+from traces.taps import TapChain
 
 CALLS = tuple(Telling().calls(ORDER).calls(ORDER).calls(ORDER).says("DONE").exchanges)
 
@@ -23,9 +26,12 @@ def through(
 ) -> tuple[list[int], list[Injection]]:
     """Which requests of a run taps answer; no answer changes what is asked."""
     injections: list[Injection] = []
-    watch, site = Watch(), select(story(recorded), fault, bind(fault))
-    armed = [Armed(fault=fault, site=site)]
-    taps = Taps([watch, Nemesis(armed, watch, injections.append, run="r", trace="t")])
+    watch, site = (
+        ConversationTap(),
+        select_site(derive_steps(recorded), fault, bind_operator(fault)),
+    )
+    armed = [BoundFault(fault=fault, site=site)]
+    taps = TapChain([watch, FaultInjector(armed, watch, injections.append, run="r", trace="t")])
     struck = []
     for exchange in asked:
         request = Exchange(seq=exchange.seq, request=exchange.request, started=exchange.started)

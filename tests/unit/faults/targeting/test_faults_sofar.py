@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.armed import live
-from faults.example import EARLIER, ORDER, OTHER
-from faults.nemesis import Nemesis
-from faults.sofar import LATEST, Sofar
+from faults.injector.injector import FaultInjector
+from faults.operator_examples import EARLIER, ORDER, OTHER
+from faults.targeting.bound_fault import bind_without_recording
+from faults.targeting.live_observations import MAX_RESULTS, LiveObservations
 from tests.unit.faults.targeting.test_faults_places import ACK, SCRIPT, Run
-from traces.conversation import Watch
+from traces.conversation.tracker import ConversationTap
+from traces.dialects.types import ToolCall
 from traces.model import Fault, Injection, Place
-from traces.step import ToolCall
-from traces.taps import Taps
+from traces.taps import TapChain
 
 AGAIN = (
     *SCRIPT,
@@ -23,11 +23,13 @@ AGAIN = (
 PLACES: dict[bool, Place] = {False: "http", True: "model-boundary"}
 
 
-def struck(fault: Fault, *, local: bool) -> tuple[tuple[Injection, ...], Nemesis]:
-    injections, watch = list[Injection](), Watch()
-    seen = Sofar(watch, world=True)
-    nemesis = Nemesis([live(fault)], watch, injections.append, run="r", trace="", seen=seen)
-    Run(Taps([watch, seen, nemesis]), PLACES[local], script=AGAIN)
+def struck(fault: Fault, *, local: bool) -> tuple[tuple[Injection, ...], FaultInjector]:
+    injections, watch = list[Injection](), ConversationTap()
+    seen = LiveObservations(watch, world=True)
+    nemesis = FaultInjector(
+        [bind_without_recording(fault)], watch, injections.append, run="r", trace="", seen=seen
+    )
+    Run(TapChain([watch, seen, nemesis]), PLACES[local], script=AGAIN)
     return tuple(injections), nemesis
 
 
@@ -73,11 +75,11 @@ def test_a_lie_is_no_observation() -> None:
     digit = Fault(name="digit", where={"tool": "get_order"}, params={"path": "$.total"})
     stale = Fault(name="stale", where={"tool": "get_order"}, nth=3)
     for local in (False, True):
-        injections, watch = list[Injection](), Watch()
-        seen = Sofar(watch, world=True)
-        armed = [live(digit), live(stale)]
-        nemesis = Nemesis(armed, watch, injections.append, run="r", trace="", seen=seen)
-        Run(Taps([watch, seen, nemesis]), PLACES[local])
+        injections, watch = list[Injection](), ConversationTap()
+        seen = LiveObservations(watch, world=True)
+        armed = [bind_without_recording(digit), bind_without_recording(stale)]
+        nemesis = FaultInjector(armed, watch, injections.append, run="r", trace="", seen=seen)
+        Run(TapChain([watch, seen, nemesis]), PLACES[local])
         lie, *later = injections
         told = json.loads(lie.mutated or b"")["total"]
         assert told != json.loads(EARLIER)["total"]
@@ -87,11 +89,11 @@ def test_a_lie_is_no_observation() -> None:
 
 
 def test_only_the_latest_is_kept() -> None:
-    watch = Watch()
-    seen = Sofar(watch, world=False)
-    Run(Taps([watch, seen]), "http", script=tuple(_many(LATEST + 9)))
+    watch = ConversationTap()
+    seen = LiveObservations(watch, world=False)
+    Run(TapChain([watch, seen]), "http", script=tuple(_many(MAX_RESULTS + 9)))
     (call,) = watch.conversations.calls[:1]
-    assert len(seen.of(call).observations) == LATEST
+    assert len(seen.for_call(call).observations) == MAX_RESULTS
 
 
 def _many(count: int) -> Iterator[tuple[ToolCall, str]]:

@@ -7,17 +7,20 @@ from itertools import count, permutations
 
 import pytest
 
-from faults.armed import Armed, live
-from faults.binding import bind
-from faults.nemesis import Nemesis
-from faults.site import followed, part, select, settled
-from tests.told_runs import ORDER, Telling
-from traces.conversation import Watch
+from faults.injector.injector import FaultInjector
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault, bind_without_recording
+from faults.targeting.site import is_call_followed, resolve_position, select_site, select_third
+from tests.support.stores.scripted_runs import (
+    ORDER,
+    Telling,
+)
+from traces.conversation.derived_steps import DerivedSteps, derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response
-from traces.step import Answer, ToolCall
-from traces.story import Story, story
-from traces.taps import Taps
+from traces.taps import TapChain
 
 MODEL = "http://m/v1/chat/completions"
 RESULT = '{"id": "ord-7314", "total": 1250.4, "note": "fragile"}'
@@ -35,12 +38,12 @@ class Run:
 
     def __init__(self, *faults: Fault, seed: int = 0) -> None:
         self.injections: list[Injection] = []
-        self.watch = Watch({"search": "POST /search"})
-        armed = [live(fault) for fault in faults]
-        self.nemesis = Nemesis(
+        self.watch = ConversationTap({"search": "POST /search"})
+        armed = [bind_without_recording(fault) for fault in faults]
+        self.nemesis = FaultInjector(
             armed, self.watch, self.injections.append, run="r", trace="t", seed=seed
         )
-        self.taps, self.seqs, self.now = Taps([self.watch, self.nemesis]), count(), count(1)
+        self.taps, self.seqs, self.now = TapChain([self.watch, self.nemesis]), count(), count(1)
         self.told: list[dict[str, object]] = [{"role": "user", "content": "go"}]
         self.seen: list[Exchange] = []
 
@@ -57,8 +60,8 @@ class Run:
         return x
 
     def says(self, *calls: ToolCall) -> Exchange:
-        answer = Answer(message="" if calls else "done", calls=calls, model="m")
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        answer = ModelAnswer(message="" if calls else "done", calls=calls, model="m")
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         body = json.dumps({"model": "m", "messages": self.told}).encode()
         request = Request(method="POST", url=MODEL, body=body)
         return self.exchange(request, Response(status=200, headers=headers, chunks=chunks))
@@ -206,8 +209,8 @@ def test_steps_are_counted_as_a_story_counts_them() -> None:
     run = Run(Fault(name="digit", when={"step_range": 3}))
     for page in (1, 2, 3):
         run.turn(asks(page))
-    told = story(run.seen, {"search": "POST /search"})
-    assert [(use.call_id, use.step) for use in told.uses] == [("c1", 2), ("c2", 3), ("c3", 4)]
+    told = derive_steps(run.seen, {"search": "POST /search"})
+    assert [(use.call_id, use.step) for use in told.tool_uses] == [("c1", 2), ("c2", 3), ("c3", 4)]
     assert run.struck == ["c2"]
 
 
@@ -220,35 +223,43 @@ def recording(calls: int):
     told = Telling()
     for _ in range(calls):
         told = told.calls(ORDER)
-    return story(told.says("DONE").exchanges)
+    return derive_steps(told.says("DONE").exchanges)
 
 
 def test_a_position_is_drawn_evenly_from_its_third_of_the_recording() -> None:
     told = recording(9)
     for position, third in (("early", {1, 2, 3}), ("mid", {4, 5, 6}), ("late", {7, 8, 9})):
         fault = Fault(name="digit", when={"position": position})
-        drawn = [settled(told, fault, seed=seed).nth for seed in range(120)]
+        drawn = [resolve_position(told, fault, seed=seed).nth for seed in range(120)]
         assert set(drawn) == third
         assert min(drawn.count(n) for n in third) > 24
     uniform = Fault(name="digit", when={"position": "uniform"})
-    assert {settled(told, uniform, seed=seed).nth for seed in range(120)} == set(range(1, 10))
-    assert settled(told, uniform, seed=7) == settled(recording(9), uniform, seed=7)
+    assert {resolve_position(told, uniform, seed=seed).nth for seed in range(120)} == set(
+        range(1, 10)
+    )
+    assert resolve_position(told, uniform, seed=7) == resolve_position(
+        recording(9), uniform, seed=7
+    )
 
 
 def test_few_calls_have_an_early_a_mid_and_a_late_one_all_the_same() -> None:
-    assert [part((1,), position) for position in ("early", "mid", "late")] == [(1,)] * 3
-    assert [part((1, 2), position) for position in ("early", "mid", "late")] == [(1,), (1,), (2,)]
+    assert [select_third((1,), position) for position in ("early", "mid", "late")] == [(1,)] * 3
+    assert [select_third((1, 2), position) for position in ("early", "mid", "late")] == [
+        (1,),
+        (1,),
+        (2,),
+    ]
 
 
 def test_nothing_is_struck_after_which_the_agent_did_nothing() -> None:
     told = recording(3)
-    last = story(Telling().calls(ORDER).calls(ORDER).says("DONE").exchanges[:-1])
-    assert all(followed(told, use) for use in told.uses)
-    assert [followed(last, use) for use in last.uses] == [True, False]
+    last = derive_steps(Telling().calls(ORDER).calls(ORDER).says("DONE").exchanges[:-1])
+    assert all(is_call_followed(told, use) for use in told.tool_uses)
+    assert [is_call_followed(last, use) for use in last.tool_uses] == [True, False]
     with pytest.raises(LookupError, match="the agent took no step after call 2 of get_order"):
-        select(last, Fault(name="digit", nth=2), bind(Fault(name="digit")))
+        select_site(last, Fault(name="digit", nth=2), bind_operator(Fault(name="digit")))
     late = Fault(name="digit", when={"position": "uniform"})
-    assert {settled(last, late, seed=seed).nth for seed in range(20)} == {1}
+    assert {resolve_position(last, late, seed=seed).nth for seed in range(20)} == {1}
 
 
 @pytest.mark.parametrize(
@@ -264,21 +275,21 @@ def test_nothing_is_struck_after_which_the_agent_did_nothing() -> None:
 )
 def test_a_recording_says_why_it_has_no_such_call(fault: Fault, says: str) -> None:
     with pytest.raises(LookupError, match=says):
-        select(recording(3), fault, bind(fault))
+        select_site(recording(3), fault, bind_operator(fault))
 
 
 @pytest.mark.parametrize("rep", range(4))
 def test_each_repetition_begins_at_the_same_site_and_persists_from_there(rep: int) -> None:
     """Whatever its own draws would have said of the calls before."""
     calls = tuple(Telling().calls(ORDER).calls(ORDER).calls(ORDER).calls(ORDER).exchanges)
-    told = story(calls)
+    told = derive_steps(calls)
     fault = Fault(name="digit", when={"probability": 0.3}, persist="burst:n=2")
     seed = next(n for n in range(99) if _first(told, fault, n) == "c2")
-    site = select(told, fault, bind(fault), seed=seed)
-    watch, injections = Watch(), list[Injection]()
-    armed = [Armed(fault=fault, site=site, trace=told.uses[0].prefix)]
-    nemesis = Nemesis(armed, watch, injections.append, run="r", trace="t", seed=seed, rep=rep)
-    taps = Taps([watch, nemesis])
+    site = select_site(told, fault, bind_operator(fault), seed=seed)
+    watch, injections = ConversationTap(), list[Injection]()
+    armed = [BoundFault(fault=fault, site=site, trace=told.tool_uses[0].prefix)]
+    nemesis = FaultInjector(armed, watch, injections.append, run="r", trace="t", seed=seed, rep=rep)
+    taps = TapChain([watch, nemesis])
     for x in calls:
         asked = taps.request(Exchange(seq=x.seq, request=x.request, started=x.started))
         if taps.holds(asked):
@@ -287,8 +298,8 @@ def test_each_repetition_begins_at_the_same_site_and_persists_from_there(rep: in
     assert [i.call_id for i in injections][:2] == ["c2", "c3"]
 
 
-def _first(told: Story, fault: Fault, seed: int) -> str | None:
+def _first(told: DerivedSteps, fault: Fault, seed: int) -> str | None:
     try:
-        return select(told, fault, bind(fault), seed=seed).call_id
+        return select_site(told, fault, bind_operator(fault), seed=seed).call_id
     except LookupError:
         return None

@@ -8,14 +8,14 @@ from random import Random
 import pytest
 import uvloop
 
-from traces.clock import Clock
+from traces.clock import RunClock
 
 
-async def lateness(clock: Clock, times: list[float]) -> list[float]:
+async def lateness(clock: RunClock, times: list[float]) -> list[float]:
     """How late each of these waits ended, all of them begun at once."""
 
     async def wait(at: float) -> float:
-        await clock.until(at)
+        await clock.wait_until(at)
         return clock.now() - at
 
     return await asyncio.gather(*map(wait, times))
@@ -24,7 +24,7 @@ async def lateness(clock: Clock, times: list[float]) -> list[float]:
 @pytest.mark.alone
 def test_no_wait_is_early_and_on_a_quiet_machine_the_median_is_not_a_millisecond_late() -> None:
     async def main() -> list[float]:
-        clock, chance = Clock(time.monotonic()), Random(7)
+        clock, chance = RunClock(time.monotonic()), Random(7)
         try:
             return await lateness(clock, [0.02 + chance.random() / 5 for _ in range(100)])
         finally:
@@ -44,10 +44,10 @@ def test_no_wait_is_early_and_on_a_quiet_machine_the_median_is_not_a_millisecond
 
 def test_waits_end_in_the_order_of_their_times_whatever_was_waited_for_first() -> None:
     async def main() -> list[int]:
-        clock, ended = Clock(time.monotonic()), list[int]()
+        clock, ended = RunClock(time.monotonic()), list[int]()
 
         async def wait(n: int) -> None:
-            await clock.until(0.02 + n / 200)
+            await clock.wait_until(0.02 + n / 200)
             ended.append(n)
 
         await asyncio.gather(*(wait(n) for n in (5, 1, 4, 0, 3, 2)))
@@ -59,9 +59,9 @@ def test_waits_end_in_the_order_of_their_times_whatever_was_waited_for_first() -
 
 def test_who_no_longer_waits_holds_up_nobody() -> None:
     async def main() -> bool:
-        clock = Clock(time.monotonic())
-        gone = asyncio.ensure_future(clock.until(0.05))
-        stays = asyncio.ensure_future(clock.until(0.06))
+        clock = RunClock(time.monotonic())
+        gone = asyncio.ensure_future(clock.wait_until(0.05))
+        stays = asyncio.ensure_future(clock.wait_until(0.06))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait_for(stays, 20)
@@ -73,4 +73,4 @@ def test_who_no_longer_waits_holds_up_nobody() -> None:
 
 def test_what_is_over_needs_no_wait() -> None:
     with pytest.raises(StopIteration):
-        Clock(time.monotonic() - 1).until(0.5).send(None)
+        RunClock(time.monotonic() - 1).wait_until(0.5).send(None)

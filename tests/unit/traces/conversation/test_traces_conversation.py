@@ -7,12 +7,12 @@ from itertools import count
 
 import pytest
 
-from traces.conversation import Watch
+from traces.conversation.derived_steps import DerivedSteps, derive_steps
+from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Request, Response
-from traces.step import Answer, ToolCall
-from traces.story import Story, story
-from traces.taps import Taps
+from traces.taps import TapChain
 
 type Message = dict[str, object]
 
@@ -28,8 +28,8 @@ class Play:
         self, messages: list[Message], *calls: ToolCall, text: str = "", status: int = 200
     ) -> list[Message]:
         body = json.dumps({"model": "m", "messages": messages}).encode()
-        answer = Answer(message=text, calls=calls, model="m")
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        answer = ModelAnswer(message=text, calls=calls, model="m")
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         if status >= 400:
             headers, chunks = (), (Chunk(at=0, data=b'{"error":{}}'),)
         self._add(
@@ -58,8 +58,8 @@ class Play:
             Exchange(seq=next(self.seqs), request=request, response=answer, started=started)
         )
 
-    def story(self, **tools: str) -> Story:
-        return story(self.exchanges, tools)
+    def story(self, **tools: str) -> DerivedSteps:
+        return derive_steps(self.exchanges, tools)
 
 
 def result(call: str, text: str) -> Message:
@@ -77,7 +77,7 @@ def test_a_tool_request_between_a_call_and_its_result_is_that_call() -> None:
     play.tool("orders", said=b'{"total": 1250}')
     play.model([*told, result("c1", '{"total": 1250}')], text="done")
 
-    (use,) = play.story().uses
+    (use,) = play.story().tool_uses
     assert (use.tool, use.join, use.place, use.seqs) == ("get_order", "window", "http", (1,))
     assert use.result == '{"total": 1250}'
     assert use.result_seq == 2
@@ -106,10 +106,10 @@ def test_two_open_calls_are_told_apart_by_an_id_like_word() -> None:
     play.tool("anything")
     play.model([*told, result("c1", "1"), result("c2", "2")], text="done")
 
-    order, rate = play.story().uses
+    order, rate = play.story().tool_uses
     assert (order.join, order.seqs) == ("args", (1,))
     assert (rate.join, rate.place) == (None, "local")
-    assert not order.strong
+    assert not order.has_strong_join
 
 
 def test_a_map_is_stronger_than_the_window() -> None:
@@ -118,7 +118,7 @@ def test_a_map_is_stronger_than_the_window() -> None:
     play.tool("v1/rates", b"{}")
     play.model([*told, result("c1", "1"), result("c2", "2")], text="done")
 
-    rate = play.story(get_rate="POST */rates").uses[1]
+    rate = play.story(get_rate="POST */rates").tool_uses[1]
     assert (rate.join, rate.seqs) == ("map", (1,))
 
 
@@ -131,10 +131,10 @@ def test_the_same_request_after_a_failure_is_an_attempt_and_not_a_step() -> None
     play.model([*told, result("c1", "{}")], text="done")
 
     told_story = play.story()
-    assert told_story.placed[1].attempt_of == 0
-    assert told_story.placed[3].attempt_of == 2
-    assert [turn.seqs for turn in told_story.turns] == [(0, 1), (4,)]
-    assert told_story.uses[0].seqs == (2, 3)
+    assert told_story.contexts[1].attempt_of == 0
+    assert told_story.contexts[3].attempt_of == 2
+    assert [turn.seqs for turn in told_story.agent_steps] == [(0, 1), (4,)]
+    assert told_story.tool_uses[0].seqs == (2, 3)
 
 
 def test_the_same_request_after_a_success_is_asked_anew() -> None:
@@ -143,7 +143,7 @@ def test_the_same_request_after_a_success_is_asked_anew() -> None:
     play.tool("orders")
     play.tool("orders")
     play.model([*told, result("c1", "{}")], text="done")
-    assert play.story().placed[2].attempt_of is None
+    assert play.story().contexts[2].attempt_of is None
 
 
 def test_conversations_that_grow_apart_are_lanes() -> None:
@@ -153,7 +153,7 @@ def test_conversations_that_grow_apart_are_lanes() -> None:
     play.model(title, text="Title")
     play.model([*told, result("c1", "{}")], text="done")
 
-    placed = play.story().placed
+    placed = play.story().contexts
     assert [placed[seq].lane for seq in (0, 1, 2)] == [0, 1, 0]
 
 
@@ -174,7 +174,7 @@ def test_a_local_result_says_of_itself_whether_it_is_an_error(
     play = Play()
     told = play.model(GO, ORDER)
     play.model([*told, result("c1", said)], text="done")
-    assert play.story().uses[0].is_error is is_error
+    assert play.story().tool_uses[0].is_error is is_error
 
 
 def test_while_it_happens_the_same_comes_out_as_afterwards() -> None:
@@ -185,14 +185,14 @@ def test_while_it_happens_the_same_comes_out_as_afterwards() -> None:
     play.tool("orders")
     play.model([*told, result("c1", "{}")], text="done")
 
-    watch = Watch()
-    taps = Taps([watch])
+    watch = ConversationTap()
+    taps = TapChain([watch])
     after = play.story()
     for exchange in play.exchanges:
         taps.request(exchange)
-        live = watch.placed(exchange)
+        live = watch.find_context(exchange)
         taps.done(exchange)
-        told_after = after.placed[exchange.seq]
+        told_after = after.contexts[exchange.seq]
         assert (live.kind, live.lane, live.attempt_of, live.join) == (
             told_after.kind, told_after.lane, told_after.attempt_of, told_after.join,
         )  # fmt: skip
@@ -206,8 +206,8 @@ def test_a_client_may_act_before_the_stream_is_over() -> None:
     assert asked.response is not None
     head = Response(status=200, headers=asked.response.headers, at=1.0)
 
-    watch = Watch()
-    taps = Taps([watch])
+    watch = ConversationTap()
+    taps = TapChain([watch])
     taps.request(asked)
     taps.head(Exchange(seq=0, request=asked.request, response=head, started=1.0))
     for chunk in asked.response.chunks:
@@ -215,7 +215,7 @@ def test_a_client_may_act_before_the_stream_is_over() -> None:
     taps.request(tool)  # before done(asked)
     taps.done(asked)
 
-    assert watch.placed(tool).join == "window"
+    assert watch.find_context(tool).join == "window"
     assert len(watch.conversations.calls) == 1
 
 
@@ -228,8 +228,8 @@ def test_who_rewrites_what_was_said_stays_in_the_lane_by_answering_its_call() ->
     play.model([now, asked, said, result("c1", "{}")], text="done")
 
     told = play.story()
-    assert [turn.lane for turn in told.turns] == [0, 1, 1]
-    assert told.uses[0].result == "{}"
+    assert [turn.lane for turn in told.agent_steps] == [0, 1, 1]
+    assert told.tool_uses[0].result == "{}"
 
 
 def test_who_answers_what_two_lanes_wait_for_is_a_lane_of_its_own() -> None:
@@ -238,7 +238,7 @@ def test_who_answers_what_two_lanes_wait_for_is_a_lane_of_its_own() -> None:
     play.model(GO, ORDER)
     play.model([other, *GO], ORDER)
     play.model([{"role": "user", "content": "new"}, result("c1", "{}")], text="done")
-    assert [turn.lane for turn in play.story().turns] == [0, 1, 2]
+    assert [turn.lane for turn in play.story().agent_steps] == [0, 1, 2]
 
 
 def test_an_id_that_comes_again_after_its_result_is_another_call() -> None:
@@ -248,7 +248,7 @@ def test_an_id_that_comes_again_after_its_result_is_another_call() -> None:
     play.tool("orders")
     play.model([*told, result("c1", "two")], text="done")
 
-    first, second = play.story().uses
+    first, second = play.story().tool_uses
     assert (first.call_id, first.result, first.seqs) == ("c1", "one", ())
     assert (second.call_id, second.result, second.seqs) == ("c1#2", "two", (2,))
 
@@ -259,7 +259,7 @@ def test_cache_marks_that_move_leave_a_conversation_whole() -> None:
     marked: Message = {"role": "user", "content": [{"type": "text", "text": "go", **mark}]}
     play.model([GO[0], marked], text="what?")
     play.model([*GO, {"role": "user", "content": "go on"}], text="done")
-    assert [turn.lane for turn in play.story().turns] == [0, 0]
+    assert [turn.lane for turn in play.story().agent_steps] == [0, 0]
 
 
 def test_requests_that_are_compressed_make_one_conversation() -> None:
@@ -272,6 +272,6 @@ def test_requests_that_are_compressed_make_one_conversation() -> None:
         request = Request(method="POST", url=exchange.request.url, headers=headers, body=body)
         packed.append(replace(exchange, request=request))
 
-    told_story = story(packed)
-    assert [turn.lane for turn in told_story.turns] == [0, 0]
-    assert told_story.uses[0].result == "{}"
+    told_story = derive_steps(packed)
+    assert [turn.lane for turn in told_story.agent_steps] == [0, 0]
+    assert told_story.tool_uses[0].result == "{}"

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from traces.delta import Bodies, Delta, between, restore
+from traces.bodies.body_delta import BodyDelta, BodyDeltaEncoder, make_body_delta, restore_body
 
 TOOLS = b'],"tools":[{"name":"get_order"}]}'
 few = st.binary(max_size=40)
@@ -17,14 +17,14 @@ def test_a_body_comes_back_byte_for_byte_from_any_parent(
     head: bytes, was: bytes, now: bytes, tail: bytes
 ) -> None:
     parent, body = head + was + tail, head + now + tail
-    assert restore(between(body, parent, 0).pieces, parent) == body
+    assert restore_body(make_body_delta(body, parent, 0).pieces, parent) == body
 
 
 def test_a_conversation_that_grows_before_its_tools_costs_only_what_is_new() -> None:
-    bodies, parent = Bodies(), b'{"messages":[' + b'{"content":"x"},' * 400 + TOOLS
+    bodies, parent = BodyDeltaEncoder(), b'{"messages":[' + b'{"content":"x"},' * 400 + TOOLS
     body = parent.replace(TOOLS, b'{"content":"new"},' + TOOLS)
     assert bodies.encode(0, parent) == parent
     said = bodies.encode(1, body)
-    assert isinstance(said, Delta)
-    assert said.own <= len(b'{"content":"new"},')
-    assert restore(said.pieces, parent) == body
+    assert isinstance(said, BodyDelta)
+    assert said.own_size <= len(b'{"content":"new"},')
+    assert restore_body(said.pieces, parent) == body

@@ -1,14 +1,14 @@
 """What was asked about last is not looked at again; anything else is."""
 
 from traces.dialects import mcp
-from traces.latest import Latest
+from traces.identity_cache import IdentityCache
 from traces.model import Request
 
 
 def test_the_very_same_object_is_looked_at_once() -> None:
     looked = list[bytes]()
 
-    @Latest
+    @IdentityCache
     def length(of: bytes) -> int:
         looked.append(of)
         return len(of)
@@ -25,7 +25,7 @@ def test_messages_that_come_in_turns_are_told_apart() -> None:
 
     refund, order = call("refund"), call("order")
     for request, name in ((refund, "refund"), (order, "order"), (refund, "refund")):
-        said = mcp.message(request)
+        said = mcp.read_client_message(request)
         assert said is not None
         assert said.call is not None
         assert said.call.name == name

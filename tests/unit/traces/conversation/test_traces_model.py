@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from traces.model import Edit, Exchange, Request, Response
+from traces.model import BodyEdit, Exchange, Request, Response
 
 
 def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
@@ -16,7 +16,7 @@ def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
         stream=3,
         transport="stdio",
         answered_by="fault",
-        edits=(Edit(start=0, stop=0, data=b""),),
+        edits=(BodyEdit(start=0, stop=0, data=b""),),
         redacted=True,
         cascade=True,
         pinned=("a",),
@@ -26,7 +26,9 @@ def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
     ]
     assert untold == []
     response = Response(status=201)
-    assert exchange.got(response, None) == replace(exchange, response=response, error=None)
-    assert exchange.got(None, "eof", "live") == replace(
+    assert exchange.with_response(response, None) == replace(
+        exchange, response=response, error=None
+    )
+    assert exchange.with_response(None, "eof", "live") == replace(
         exchange, response=None, error="eof", answered_by="live"
     )

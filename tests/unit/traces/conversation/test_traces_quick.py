@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
+from traces.fast_dataclass import with_fast_init
 from traces.model import Chunk, Exchange, Request, Response
-from traces.quick import quick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Slow:
     three: tuple[int, ...] = ()
 
 
-@quick
+@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swift:
     one: int
@@ -62,4 +62,4 @@ def test_a_default_that_is_made_anew_is_refused() -> None:
         some: list[int] = field(default_factory=list)
 
     with pytest.raises(TypeError, match="Listed.some"):
-        quick(Listed)
+        with_fast_init(Listed)

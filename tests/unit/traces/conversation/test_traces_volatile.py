@@ -5,17 +5,24 @@ from typing import Any
 
 import pytest
 
-from replay.match import alike
-from replay.rules import Rules
+from replay.matching.index import compute_canonical_key
+from replay.matching.rules import MatchRules
 from traces.model import Request
 
 CLAUDE = "https://api.anthropic.com/v1/messages"
 CODEX = "https://api.openai.com/v1/responses"
 CHAT = "https://api.openai.com/v1/chat/completions"
+IDS = {
+    "a": "3f2b8f0e-7c1d-4a53-9a64-1f0c2d3e4b5a",
+    "b": "9d8c7b6a-5f4e-4d3c-8b2a-190817263545",
+    "1": "01a2042d-77d0-78a2-bb4f-48b993032c39",
+    "2": "01a20435-4f95-7df2-b33e-d82b148d2088",
+}
+"""Ids as clients draw them: what looks otherwise was chosen, and counts."""
 
 
 def asked(url: str, body: dict[str, Any]) -> bytes | None:
-    return alike(Request(method="POST", url=url, body=json.dumps(body).encode()))
+    return compute_canonical_key(Request(method="POST", url=url, body=json.dumps(body).encode()))
 
 
 def claude(
@@ -27,7 +34,7 @@ def claude(
     return {
         "model": "m",
         "max_tokens": 9,
-        "metadata": {"user_id": json.dumps({"session_id": session})},
+        "metadata": {"user_id": json.dumps({"session_id": IDS.get(session, session)})},
         "system": [{"type": "text", "text": billing}],
         "messages": [{"role": "user", "content": text}],
     }
@@ -44,11 +51,12 @@ def codex(
     shown = f"Chunk ID: {chunk}\nWall time: {wall} seconds\nProcess exited with code {code}\n"
     item = f"msg_{thread * 8}-b80c-5dec-ad9b-6eb62248450c"
     said = [{"type": "input_text", "text": "go"}]
-    turn = {"turn_id": thread, "create_time": 1.5}
+    id = IDS[thread]
+    turn = {"turn_id": id, "create_time": 1795366419.25 + int(thread)}
     return {
         "model": "m",
-        "prompt_cache_key": thread,
-        "client_metadata": {"thread_id": thread},
+        "prompt_cache_key": id,
+        "client_metadata": {"thread_id": id, "start": f"179536641871{thread}"},
         "input": [
             {
                 "type": "message",
@@ -178,8 +186,8 @@ def drawn(id: str, other: str, first: str = "1") -> dict[str, Any]:
 GO = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
 LATER: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (CLAUDE, opencode("Sat Nov 21 2026"), opencode("Sun Nov 22 2026")),
-    (CHAT, GO | {"prompt_cache_key": "a"}, GO | {"prompt_cache_key": "b"}),
-    (CHAT, GO | {"metadata": {"sessionId": "a"}}, GO | {"metadata": {"sessionId": "b"}}),
+    (CHAT, GO | {"prompt_cache_key": IDS["a"]}, GO | {"prompt_cache_key": IDS["b"]}),
+    (CHAT, GO | {"metadata": {"sessionId": IDS["a"]}}, GO | {"metadata": {"sessionId": IDS["b"]}}),
     (CHAT, drawn("a", "b"), drawn("d", "c")),
 ]
 
@@ -191,12 +199,45 @@ def test_what_came_onto_the_list_later_holds_for_later_tapes(
     was, now = (
         Request(method="POST", url=url, body=json.dumps(each).encode()) for each in (one, two)
     )
-    assert alike(was) == alike(now)
-    assert alike(was, Rules(volatile=1)) != alike(now, Rules(volatile=1))
+    assert compute_canonical_key(was) == compute_canonical_key(now)
+    assert compute_canonical_key(was, MatchRules(volatile=1)) != compute_canonical_key(
+        now, MatchRules(volatile=1)
+    )
+
+
+CHOSEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (CLAUDE, claude(session="customer-1"), claude(session="customer-2")),
+    (CHAT, GO | {"prompt_cache_key": "customer-1"}, GO | {"prompt_cache_key": "customer-2"}),
+    (CHAT, GO | {"metadata": {"sessionId": "1"}}, GO | {"metadata": {"sessionId": "2"}}),
+    (CODEX, codex() | {"client_metadata": {"k": "1"}}, codex() | {"client_metadata": {"k": "2"}}),
+    (CODEX, codex() | {"client_metadata": {"k": "1"}}, codex() | {"client_metadata": {"j": "1"}}),
+]
+
+
+@pytest.mark.parametrize(("url", "one", "two"), CHOSEN)
+def test_a_value_that_was_not_drawn_counts_from_the_fourth_version_on(
+    url: str, one: dict[str, Any], two: dict[str, Any]
+) -> None:
+    was, now = (
+        Request(method="POST", url=url, body=json.dumps(each).encode()) for each in (one, two)
+    )
+    assert compute_canonical_key(was) != compute_canonical_key(now)
+    assert compute_canonical_key(was, MatchRules(volatile=3)) == compute_canonical_key(
+        now, MatchRules(volatile=3)
+    )
+
+
+def test_these_clients_mark_as_many_blocks_for_the_cache() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    blocks = [in_anthropic("a", "1"), in_anthropic("b", "2")]
+    moved = [blocks[0] | mark, blocks[1]], [blocks[0], blocks[1] | mark]
+    assert anthropic(moved[0]) == anthropic(moved[1])
+    assert anthropic(moved[0]) != anthropic(blocks)
+    assert anthropic(moved[0]) != anthropic([each | mark for each in blocks])
 
 
 def test_what_these_clients_were_told_is_not_volatile() -> None:
     assert asked(CHAT, drawn("a", "b")) != asked(CHAT, drawn("a", "b", first="3"))
-    one = GO | {"metadata": {"sessionId": "a", "task": "1"}}
-    two = GO | {"metadata": {"sessionId": "a", "task": "2"}}
+    one = GO | {"metadata": {"sessionId": IDS["a"], "task": "1"}}
+    two = GO | {"metadata": {"sessionId": IDS["a"], "task": "2"}}
     assert asked(CHAT, one) != asked(CHAT, two)

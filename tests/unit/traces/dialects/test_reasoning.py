@@ -5,8 +5,8 @@ import json
 import pytest
 
 from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
+from traces.dialects.types import DialectLens
 from traces.model import Headers
-from traces.step import Lens
 
 JSON: Headers = (("content-type", "application/json"),)
 SSE: Headers = (("content-type", "text/event-stream"),)
@@ -72,9 +72,9 @@ PAID = {"type": "message", "content": [{"type": "output_text", "text": "paid"}]}
     ],
 )
 def test_reasoning_is_read_and_is_no_part_of_the_message(
-    lens: Lens, headers: Headers, body: object
+    lens: DialectLens, headers: Headers, body: object
 ) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = lens.read(headers, data)
+    answer = lens.parse_model_answer(headers, data)
     assert answer is not None
     assert (answer.reasoning, answer.message) == ("odd", "paid")

@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recorded import cassettes, flows
-from traces.dialects import anthropic_messages, lens
-from traces.kind import kind
-from traces.model import Request, edited
-from traces.step import Answer, ToolCall, Usage
-from traces.story import story
+from tests.support.stores.third_party_recordings import (
+    cassettes,
+    flows,
+)
+from traces.conversation.classify import classify_request
+from traces.conversation.derived_steps import derive_steps
+from traces.dialects import anthropic_messages, find_dialect
+from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
+from traces.model import Request, apply_body_edits
 
 texts = st.text(st.characters(codec="utf-8"), max_size=80)
 PROMPT = '{"model": "m", "max_tokens": 5, "messages": []}'
@@ -43,7 +46,7 @@ def body_with(*results: dict[str, object], ascii: bool = True, indent: int | Non
     ],
 )
 def test_the_path_and_the_body_decide(url: str, body: str) -> None:
-    assert lens(request(body, url)) is anthropic_messages
+    assert find_dialect(request(body, url)) is anthropic_messages
 
 
 @pytest.mark.parametrize(
@@ -56,11 +59,11 @@ def test_the_path_and_the_body_decide(url: str, body: str) -> None:
     ],
 )
 def test_what_only_looks_alike_is_no_model_traffic(url: str, body: str) -> None:
-    assert lens(request(body, url)) is None
+    assert find_dialect(request(body, url)) is None
 
 
 def test_counting_tokens_beforehand_is_no_tool_of_the_agent() -> None:
-    assert kind(request(PROMPT, "http://h/v1/messages/count_tokens")) == "other"
+    assert classify_request(request(PROMPT, "http://h/v1/messages/count_tokens")) == "other"
 
 
 type Part = dict[str, str]
@@ -76,8 +79,8 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
 ) -> None:
     results = [result(f"t{number}", content) for number, content in enumerate(contents)]
     body = body_with(*results, ascii=ascii, indent=None if ascii else 1)
-    for found in anthropic_messages.results(body):
-        assert anthropic_messages.replace(body, found.call_id, found.text) == ()
+    for found in anthropic_messages.read_tool_results(body):
+        assert anthropic_messages.replace_call_results(body, found.call_id, found.text) == ()
 
 
 @given(texts | parts, texts, st.booleans())
@@ -85,9 +88,9 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
     was: str | list[Part], now: str, ascii: bool
 ) -> None:
     body = body_with(result("a", was), result("b", "keep"), ascii=ascii)
-    after = edited(body, anthropic_messages.replace(body, "a", now))
+    after = apply_body_edits(body, anthropic_messages.replace_call_results(body, "a", now))
 
-    assert [found.text for found in anthropic_messages.results(after)] == [now, "keep"]
+    assert [found.text for found in anthropic_messages.read_tool_results(after)] == [now, "keep"]
     at = body.index(b'"tool_use_id": "a"')
     assert after[:at] == body[:at]
     assert after.endswith(body[body.index(b'"tool_use_id": "b"') :])
@@ -103,17 +106,21 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
 def test_a_result_without_content_can_be_given_one() -> None:
     silent: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "is_error": True}
     body = body_with(silent)
-    (found,) = anthropic_messages.results(body)
+    (found,) = anthropic_messages.read_tool_results(body)
     assert (found.text, found.is_error) == ("", True)
 
-    (now,) = anthropic_messages.results(edited(body, anthropic_messages.replace(body, "a", "x")))
+    (now,) = anthropic_messages.read_tool_results(
+        apply_body_edits(body, anthropic_messages.replace_call_results(body, "a", "x"))
+    )
     assert (now.text, now.is_error) == ("x", True)
 
 
 def test_a_list_of_blocks_keeps_its_shape_without_empty_blocks() -> None:
     blocks = [{"type": "text", "text": "one"}, {"type": "image"}, {"type": "text", "text": "two"}]
     body = body_with(result("a", blocks))
-    after = json.loads(edited(body, anthropic_messages.replace(body, "a", "three")))
+    after = json.loads(
+        apply_body_edits(body, anthropic_messages.replace_call_results(body, "a", "three"))
+    )
     assert after["messages"][1]["content"][0]["content"] == [
         {"type": "text", "text": "three"},
         {"type": "image"},
@@ -122,7 +129,7 @@ def test_a_list_of_blocks_keeps_its_shape_without_empty_blocks() -> None:
 
 @pytest.mark.parametrize(("more", "flag"), [({"is_error": True}, True), ({}, None)])
 def test_the_flag_is_what_the_client_said(more: dict[str, object], flag: bool | None) -> None:
-    (found,) = anthropic_messages.results(body_with(result("a", "no such file", **more)))
+    (found,) = anthropic_messages.read_tool_results(body_with(result("a", "no such file", **more)))
     assert found.is_error is flag
 
 
@@ -137,7 +144,7 @@ def test_a_message_says_the_same_wherever_the_cache_is_marked() -> None:
         {"role": "user", "content": [result("a", "x")]},
     ]
     one, two = (
-        anthropic_messages.messages(json.dumps({"system": "s", "messages": each}).encode())
+        anthropic_messages.read_messages(json.dumps({"system": "s", "messages": each}).encode())
         for each in (marked, plain)
     )
     assert [message.role for message in one] == ["system", "user", "tool"]
@@ -151,7 +158,7 @@ def test_thoughts_are_no_text_and_make_a_message_another() -> None:
         json.dumps({"messages": [{"role": "assistant", "content": blocks}]}).encode()
         for blocks in ([thought, said], [said])
     )
-    (with_thought,), (without,) = map(anthropic_messages.messages, bodies)
+    (with_thought,), (without,) = map(anthropic_messages.read_messages, bodies)
     assert with_thought.content == without.content == "yes"
     assert with_thought.address != without.address
 
@@ -172,25 +179,30 @@ calls = st.lists(
 def test_what_is_written_reads_back_streamed_or_whole(
     message: str, calls: tuple[ToolCall, ...], stream: bool
 ) -> None:
-    usage = Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=3)
-    answer = Answer(message=message, calls=calls, model="m", finish="end_turn", usage=usage)
-    headers, chunks = anthropic_messages.write(answer, stream=stream, id="msg_1", created=1)
-    assert anthropic_messages.read(headers, b"".join(chunk.data for chunk in chunks)) == answer
+    usage = TokenUsage(prompt_tokens=9, cached_tokens=4, completion_tokens=3)
+    answer = ModelAnswer(message=message, calls=calls, model="m", finish="end_turn", usage=usage)
+    headers, chunks = anthropic_messages.write_model_answer(
+        answer, stream=stream, id="msg_1", created=1
+    )
+    assert (
+        anthropic_messages.parse_model_answer(headers, b"".join(chunk.data for chunk in chunks))
+        == answer
+    )
 
 
 def test_a_cut_or_failed_stream_gives_what_came_and_no_finish() -> None:
     call = ToolCall(id="t", name="look", arguments='{"where": "everywhere and nowhere"}')
-    answer = Answer(message="I look.", calls=(call,), model="m")
-    headers, chunks = anthropic_messages.write(answer, stream=True, id="x", created=1)
+    answer = ModelAnswer(message="I look.", calls=(call,), model="m")
+    headers, chunks = anthropic_messages.write_model_answer(answer, stream=True, id="x", created=1)
     came = b"".join(chunk.data for chunk in chunks[:6])
     error = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n'
 
     whole = b"".join(chunk.data for chunk in chunks)
     for stream in (came, came + error, whole + error):
-        read = anthropic_messages.read(headers, stream)
+        read = anthropic_messages.parse_model_answer(headers, stream)
         assert read is not None
         assert (read.message, read.finish) == ("I look.", None)
-    assert anthropic_messages.read(headers, error) is None
+    assert anthropic_messages.parse_model_answer(headers, error) is None
 
 
 def test_the_prompt_is_what_was_fresh_and_what_the_cache_gave_and_took() -> None:
@@ -198,9 +210,11 @@ def test_the_prompt_is_what_was_fresh_and_what_the_cache_gave_and_took() -> None
     said = {"type": "message", "content": [], "usage": counted}
     for written, prompt in ((None, 103), (20, 123)):
         counted["cache_creation_input_tokens"] = written  # type: ignore[assignment]
-        answer = anthropic_messages.read((), json.dumps(said).encode())
+        answer = anthropic_messages.parse_model_answer((), json.dumps(said).encode())
         assert answer is not None
-        assert answer.usage == Usage(prompt_tokens=prompt, cached_tokens=100, completion_tokens=7)
+        assert answer.usage == TokenUsage(
+            prompt_tokens=prompt, cached_tokens=100, completion_tokens=7
+        )
 
 
 def test_tools_that_the_provider_runs_are_no_calls() -> None:
@@ -209,7 +223,7 @@ def test_tools_that_the_provider_runs_are_no_calls() -> None:
         {"type": "mcp_tool_use", "id": "m", "name": "x", "server_name": "y", "input": {}},
         {"type": "tool_use", "id": "t", "name": "look", "input": {"n": 12345678901234567890123}},
     ]
-    answer = anthropic_messages.read((), json.dumps({"content": blocks}).encode())
+    answer = anthropic_messages.parse_model_answer((), json.dumps({"content": blocks}).encode())
     assert answer is not None
     (call,) = answer.calls
     assert (call.id, call.arguments) == ("t", '{"n": 12345678901234567890123}')
@@ -221,17 +235,20 @@ def test_real_recordings_are_read(shared: Path) -> None:
     groups = ("*/anthropic_*/*.yaml", "*/openai_*/*.yaml", "langchain/*anthropic*")
     for path, exchange in cassettes(shared, *groups):
         answer = exchange.response
-        if lens(exchange.request) is not anthropic_messages or answer is None:
+        if find_dialect(exchange.request) is not anthropic_messages or answer is None:
             continue
-        said = anthropic_messages.read(answer.headers, answer.body)
+        said = anthropic_messages.parse_model_answer(answer.headers, answer.body)
         assert said is not None, path.name
         assert None not in (said.model, said.finish, said.usage), path.name
         assert said.message or said.calls or said.finish == "compaction", path.name
         seen, calls = seen + 1, calls + len(said.calls)
         streamed += answer.body.startswith(b"event:")
-        for found in anthropic_messages.results(exchange.request.body):
+        for found in anthropic_messages.read_tool_results(exchange.request.body):
             assert (
-                anthropic_messages.replace(exchange.request.body, found.call_id, found.text) == ()
+                anthropic_messages.replace_call_results(
+                    exchange.request.body, found.call_id, found.text
+                )
+                == ()
             )
             results += 1
     assert (seen, streamed, calls, results) == (135, 41, 55, 83)
@@ -240,14 +257,14 @@ def test_real_recordings_are_read(shared: Path) -> None:
 @pytest.mark.parametrize("name", ["claude-code.fwd.rest", "opencode-anthropic.fwd.rest"])
 def test_what_real_agents_did_is_told(shared: Path, name: str) -> None:
     """Their cache marks move, their `system` changes, and yet it is one conversation."""
-    told = story(flows(shared, name))
-    title, first, second, final = told.turns
-    assert [turn.lane for turn in told.turns] == [0, 1, 1, 1]
+    told = derive_steps(flows(shared, name))
+    title, first, second, final = told.agent_steps
+    assert [turn.lane for turn in told.agent_steps] == [0, 1, 1, 1]
     assert (title.message, final.message) == ("short title", "FINAL saw SECOND_REAL_42")
-    assert [use.call_id for use in told.uses] == [*first.calls, *second.calls]
-    assert [str(use.result).rpartition(" ")[2].strip() for use in told.uses] == [
+    assert [use.call_id for use in told.tool_uses] == [*first.calls, *second.calls]
+    assert [str(use.result).rpartition(" ")[2].strip() for use in told.tool_uses] == [
         "MARK_REAL_42",
         "685\nSECOND_REAL_42",
     ]
-    assert [use.place for use in told.uses] == ["local", "local"]
-    assert all(use.is_error in (False, None) for use in told.uses)
+    assert [use.place for use in told.tool_uses] == ["local", "local"]
+    assert all(use.is_error in (False, None) for use in told.tool_uses)

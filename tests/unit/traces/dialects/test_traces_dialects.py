@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from traces.dialects import (
     LENSES,
     anthropic_messages,
+    find_dialect,
     gemini,
-    lens,
-    observed_history,
+    mini_swe_agent,
     openai_chat,
     openai_responses,
-    text_history,
+    smolagents,
 )
+from traces.dialects.types import DialectLens, ModelAnswer, TokenUsage, ToolCall
 from traces.model import Request
-from traces.step import Answer, Lens, ToolCall, Usage
 
 type Path = tuple[str | int, ...]
 
@@ -93,11 +93,11 @@ BODIES: dict[str, object] = {
         ],
     },
 }
-ANSWER = Answer(
+ANSWER = ModelAnswer(
     message="x",
     calls=(ToolCall(id="a", name="n", arguments='{"a": 1}'),),
     model="m",
-    usage=Usage(prompt_tokens=3, cached_tokens=1, completion_tokens=2),
+    usage=TokenUsage(prompt_tokens=3, cached_tokens=1, completion_tokens=2),
 )
 
 
@@ -130,65 +130,71 @@ each_lens = pytest.mark.parametrize("dialect", LENSES, ids=lambda each: str(each
 
 
 @each_lens
-def test_no_lens_raises_on_an_odd_request(dialect: Lens) -> None:
+def test_no_lens_raises_on_an_odd_request(dialect: DialectLens) -> None:
     bodies = [json.dumps(value).encode() for value in oddities(BODIES[dialect.NAME])]
     whole = json.dumps(BODIES[dialect.NAME]).encode()
     for body in (*bodies, *(whole[:cut] for cut in range(len(whole)))):
-        dialect.model(body)
-        dialect.messages(body)
-        for found in dialect.results(body):
-            dialect.replace(body, found.call_id, found.text)
-            dialect.replace(body, found.call_id, "another")
+        dialect.read_model_name(body)
+        dialect.read_messages(body)
+        for found in dialect.read_tool_results(body):
+            dialect.replace_call_results(body, found.call_id, found.text)
+            dialect.replace_call_results(body, found.call_id, "another")
 
 
 @each_lens
-def test_a_request_says_the_same_however_large_it_is(dialect: Lens) -> None:
+def test_a_request_says_the_same_however_large_it_is(dialect: DialectLens) -> None:
     bodies = [json.dumps(value).encode() for value in oddities(BODIES[dialect.NAME])]
     whole = json.dumps(BODIES[dialect.NAME]).encode()
     for body in (*bodies, *(whole[:cut] for cut in range(len(whole)))):
-        assert dialect.reading()(body) == dialect.reading()(body.ljust(1 << 14)), body
+        assert dialect.make_dialect_reader()(body) == dialect.make_dialect_reader()(
+            body.ljust(1 << 14)
+        ), body
 
 
 @each_lens
-def test_a_request_says_the_same_whatever_was_read_before(dialect: Lens) -> None:
-    known = dialect.reading()
+def test_a_request_says_the_same_whatever_was_read_before(dialect: DialectLens) -> None:
+    known = dialect.make_dialect_reader()
     for value in oddities(BODIES[dialect.NAME]):
         body = json.dumps(value).encode().ljust(1 << 14)
-        assert known(body) == dialect.reading()(body), body
+        assert known(body) == dialect.make_dialect_reader()(body), body
 
 
 @each_lens
-def test_no_lens_raises_on_an_odd_answer(dialect: Lens) -> None:
-    headers, (chunk,) = dialect.write(ANSWER, stream=False, id="x", created=1)
+def test_no_lens_raises_on_an_odd_answer(dialect: DialectLens) -> None:
+    headers, (chunk,) = dialect.write_model_answer(ANSWER, stream=False, id="x", created=1)
     for value in oddities(json.loads(chunk.data)):
-        dialect.read(headers, json.dumps(value).encode())
+        dialect.parse_model_answer(headers, json.dumps(value).encode())
     for cut in range(len(chunk.data)):
-        dialect.read(headers, chunk.data[:cut])
+        dialect.parse_model_answer(headers, chunk.data[:cut])
     for coding in ("gzip", "br", "zstd", "deflate", "unknown"):
-        assert dialect.read((("content-encoding", coding),), b"{no") is None
+        assert dialect.parse_model_answer((("content-encoding", coding),), b"{no") is None
 
 
 @each_lens
-def test_no_lens_raises_on_an_odd_stream(dialect: Lens) -> None:
-    headers, chunks = dialect.write(ANSWER, stream=True, id="x", created=1)
+def test_no_lens_raises_on_an_odd_stream(dialect: DialectLens) -> None:
+    headers, chunks = dialect.write_model_answer(ANSWER, stream=True, id="x", created=1)
     events = [chunk.data for chunk in chunks]
     for number, event in enumerate(events):
         name, _, data = event.rpartition(b"data: ")
         if data.startswith(b"{"):
             for value in oddities(json.loads(data)):
                 odd = name + b"data: " + json.dumps(value).encode() + b"\n\n"
-                dialect.read(headers, b"".join([*events[:number], odd, *events[number + 1 :]]))
+                dialect.parse_model_answer(
+                    headers, b"".join([*events[:number], odd, *events[number + 1 :]])
+                )
 
 
 @each_lens
 @given(st.text(max_size=60), st.booleans())
-def test_the_texts_of_what_a_lens_writes_read_back(dialect: Lens, text: str, stream: bool) -> None:
-    assert read(dialect, Answer(message=text, model="m"), stream).message == text
+def test_the_texts_of_what_a_lens_writes_read_back(
+    dialect: DialectLens, text: str, stream: bool
+) -> None:
+    assert read(dialect, ModelAnswer(message=text, model="m"), stream).message == text
 
 
-def read(dialect: Lens, answer: Answer, stream: bool) -> Answer:
-    headers, chunks = dialect.write(answer, stream=stream, id="x", created=1)
-    found = dialect.read(headers, b"".join(chunk.data for chunk in chunks))
+def read(dialect: DialectLens, answer: ModelAnswer, stream: bool) -> ModelAnswer:
+    headers, chunks = dialect.write_model_answer(answer, stream=stream, id="x", created=1)
+    found = dialect.parse_model_answer(headers, b"".join(chunk.data for chunk in chunks))
     assert found is not None
     return found
 
@@ -198,16 +204,16 @@ def read(dialect: Lens, answer: Answer, stream: bool) -> Answer:
     [
         ("/v1/chat/completions", '{"messages": []}', openai_chat),
         ("/v1/messages", '{"messages": []}', anthropic_messages),
-        ("/v1/chat/completions", OBSERVED, observed_history),
+        ("/v1/chat/completions", OBSERVED, smolagents),
         ("/v1/responses", '{"input": []}', openai_responses),
         ("/v1beta/models/m:generateContent", '{"contents": []}', gemini),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", '{"contents": []}', gemini),
-        ("/v1/chat/completions", '{"messages":[{"role":"system","content":"%s"}]}', text_history),
+        ("/v1/chat/completions", '{"messages":[{"role":"system","content":"%s"}]}', mini_swe_agent),
     ],
 )
 def test_each_request_has_one_dialect(path: str, body: str, wanted: ModuleType) -> None:
     body = body.replace("%s", "```bash\\nls\\n```")
     request = Request(method="POST", url=f"http://h{path}", body=body.encode())
-    assert lens(request) is wanted
-    narrow = [each for each in LENSES if each.fits(request)]
-    assert narrow in ([wanted], [text_history, openai_chat], [observed_history, openai_chat])
+    assert find_dialect(request) is wanted
+    narrow = [each for each in LENSES if each.can_read_request(request)]
+    assert narrow in ([wanted], [mini_swe_agent, openai_chat], [smolagents, openai_chat])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.dialects import gemini, lens
-from traces.dialects.failing import streams
-from traces.model import Chunk, Exchange, Request, Response, edited
-from traces.step import Answer, ToolCall, Usage
-from traces.story import story
+from traces.conversation.derived_steps import derive_steps
+from traces.dialects import find_dialect, gemini
+from traces.dialects.errors import is_streaming_request
+from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
+from traces.model import Chunk, Exchange, Request, Response, apply_body_edits
 
 type Part = dict[str, object]
 type Said = dict[str, object]
@@ -45,10 +45,10 @@ def test_the_path_says_that_it_is_gemini_and_whether_it_is_a_stream() -> None:
     whole = Request(method="POST", url=f"http://h{PATH}", body=body_of([GO]))
     vertex = "/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent?alt=sse"
     streamed = Request(method="POST", url=f"http://h{vertex}", body=body_of([GO]))
-    assert lens(whole) is lens(streamed) is gemini
-    assert (streams(whole), streams(streamed)) == (False, True)
+    assert find_dialect(whole) is find_dialect(streamed) is gemini
+    assert (is_streaming_request(whole), is_streaming_request(streamed)) == (False, True)
     counted = Request(method="POST", url="http://h/v1beta/models/m:countTokens", body=whole.body)
-    assert lens(counted) is None
+    assert find_dialect(counted) is None
 
 
 def test_a_conversation_with_its_instruction_first() -> None:
@@ -56,13 +56,13 @@ def test_a_conversation_with_its_instruction_first() -> None:
         [GO, asks(("ls", {"path": "/"})), user(returns("ls", {"output": "a\nb"}))],
         systemInstruction={"parts": [{"text": "be brief"}]},
     )
-    said = [(message.role, message.content) for message in gemini.messages(body)]
+    said = [(message.role, message.content) for message in gemini.read_messages(body)]
     assert said == [("system", "be brief"), ("user", "go"), ("assistant", ""), ("tool", "a\nb")]
 
 
 def test_a_result_is_known_by_its_id() -> None:
     body = body_of([GO, asks(("ls", {}), id="c7"), user(returns("ls", {"error": "no"}, id="c7"))])
-    (result,) = gemini.results(body)
+    (result,) = gemini.read_tool_results(body)
     assert (result.call_id, result.text, result.is_error) == ("c7", "no", True)
 
 
@@ -73,21 +73,23 @@ def test_what_litellm_writes_is_read_and_replaced() -> None:
     }
     result: Part = {"function_response": {"name": "ls", "response": {"content": "a b"}}}
     body = body_of([GO, call, user(result)], system_instruction={"parts": [{"text": "be brief"}]})
-    said = [(message.role, message.content) for message in gemini.messages(body)]
+    said = [(message.role, message.content) for message in gemini.read_messages(body)]
     assert said == [("system", "be brief"), ("user", "go"), ("assistant", ""), ("tool", "a b")]
-    asked = gemini.read(
+    asked = gemini.parse_model_answer(
         (), json.dumps({"candidates": [{"content": asks(("ls", {"path": "/"}))}]}).encode()
     )
     assert asked is not None
-    (found,) = gemini.results(body)
+    (found,) = gemini.read_tool_results(body)
     assert (found.call_id, found.text, found.is_error) == (asked.calls[0].id, "a b", None)
-    bent = json.loads(edited(body, gemini.replace(body, found.call_id, "a c")))
+    bent = json.loads(
+        apply_body_edits(body, gemini.replace_call_results(body, found.call_id, "a c"))
+    )
     assert bent["contents"][2]["parts"][0]["function_response"]["response"] == {"content": "a c"}
 
 
 def test_a_result_may_have_the_role_function_and_an_error_that_is_none() -> None:
     said: Said = {"role": "function", "parts": [returns("ls", {"output": "a", "error": None})]}
-    (result,) = gemini.results(body_of([GO, asks(("ls", {})), said]))
+    (result,) = gemini.read_tool_results(body_of([GO, asks(("ls", {})), said]))
     assert (result.is_error, json.loads(result.text)["output"]) == (False, "a")
 
 
@@ -104,8 +106,8 @@ def test_without_ids_a_result_belongs_to_the_next_call_of_that_name() -> None:
             user(returns("get", {"output": "3"})),
         ]
     )
-    put, first, second, third = gemini.results(body)
-    asked = gemini.read((), json.dumps({"candidates": [{"content": again}]}).encode())
+    put, first, second, third = gemini.read_tool_results(body)
+    asked = gemini.parse_model_answer((), json.dumps({"candidates": [{"content": again}]}).encode())
     assert asked is not None
     assert asked.calls[0].id == first.call_id
     assert third.call_id == f"{first.call_id}#2"
@@ -124,7 +126,7 @@ def test_a_story_joins_calls_that_have_no_ids() -> None:
     request = Request(method="POST", url=f"http://h{PATH}", body=body_of(told))
     done = {"candidates": [{"content": {"parts": [{"text": "ok"}]}, "finishReason": "STOP"}]}
     seen.append(_heard(3, request, json.dumps(done).encode()))
-    uses = story(seen).uses
+    uses = derive_steps(seen).tool_uses
     assert [use.result for use in uses] == ["one", "two", "three"]
     assert len({use.call_id for use in uses}) == 3
 
@@ -132,31 +134,35 @@ def test_a_story_joins_calls_that_have_no_ids() -> None:
 @given(texts, texts)
 def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"output": was}), {"text": "and"})])
-    (result,) = gemini.results(body)
-    assert edited(body, gemini.replace(body, result.call_id, was)) == body
-    bent = edited(body, gemini.replace(body, result.call_id, now))
-    assert gemini.results(bent)[0].text == now
-    (back,) = gemini.results(bent)
-    assert edited(bent, gemini.replace(bent, back.call_id, was)) == body
+    (result,) = gemini.read_tool_results(body)
+    assert apply_body_edits(body, gemini.replace_call_results(body, result.call_id, was)) == body
+    bent = apply_body_edits(body, gemini.replace_call_results(body, result.call_id, now))
+    assert gemini.read_tool_results(bent)[0].text == now
+    (back,) = gemini.read_tool_results(bent)
+    assert apply_body_edits(bent, gemini.replace_call_results(bent, back.call_id, was)) == body
 
 
 def test_what_is_no_lone_text_is_replaced_as_a_whole() -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"order": "o1", "sum": 5}))])
-    (result,) = gemini.results(body)
+    (result,) = gemini.read_tool_results(body)
     assert json.loads(result.text) == {"order": "o1", "sum": 5}
-    one = edited(body, gemini.replace(body, result.call_id, '{"order": "o1", "sum": 7}'))
-    assert json.loads(gemini.results(one)[0].text) == {"order": "o1", "sum": 7}
-    two = edited(body, gemini.replace(body, result.call_id, "gone"))
-    assert gemini.results(two)[0].text == "gone"
+    one = apply_body_edits(
+        body, gemini.replace_call_results(body, result.call_id, '{"order": "o1", "sum": 7}')
+    )
+    assert json.loads(gemini.read_tool_results(one)[0].text) == {"order": "o1", "sum": 7}
+    two = apply_body_edits(body, gemini.replace_call_results(body, result.call_id, "gone"))
+    assert gemini.read_tool_results(two)[0].text == "gone"
 
 
 def test_a_result_is_marked_as_an_error() -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"output": "x"}))])
-    (result,) = gemini.results(body)
+    (result,) = gemini.read_tool_results(body)
     assert result.is_error is False
-    (failed,) = gemini.results(edited(body, gemini.fail(body, result)))
+    (failed,) = gemini.read_tool_results(
+        apply_body_edits(body, gemini.mark_result_failed(body, result))
+    )
     assert failed.is_error is True
-    assert gemini.fail(body, failed) == ()
+    assert gemini.mark_result_failed(body, failed) == ()
 
 
 def test_thinking_is_counted_once_and_is_not_what_was_said() -> None:
@@ -176,42 +182,42 @@ def test_thinking_is_counted_once_and_is_not_what_was_said() -> None:
         },
         "modelVersion": "gemini-3-flash",
     }
-    answer = gemini.read((), json.dumps(value).encode())
-    assert answer == Answer(
+    answer = gemini.parse_model_answer((), json.dumps(value).encode())
+    assert answer == ModelAnswer(
         message="yes",
         model="gemini-3-flash",
         finish="STOP",
-        usage=Usage(
+        usage=TokenUsage(
             prompt_tokens=118, cached_tokens=100, completion_tokens=86, reasoning_tokens=69
         ),
     )
 
 
 def test_a_stream_may_be_events_or_a_list_and_may_break_off() -> None:
-    answer = Answer(
+    answer = ModelAnswer(
         message="a longer text that comes in pieces",
         calls=(ToolCall(id="c1", name="get", arguments='{"a": 10000000000000000000000}'),),
         model="m",
         finish="STOP",
     )
-    headers, chunks = gemini.write(answer, stream=True, id="x", created=0)
+    headers, chunks = gemini.write_model_answer(answer, stream=True, id="x", created=0)
     whole = b"".join(chunk.data for chunk in chunks)
-    found = gemini.read(headers, whole)
+    found = gemini.parse_model_answer(headers, whole)
     assert found is not None
     assert (found.message, found.calls, found.finish) == (answer.message, answer.calls, "STOP")
     events = [chunk.data.removeprefix(b"data: ").strip() for chunk in chunks]
-    listed = gemini.read((), b"[" + b",\r\n".join(events) + b"]")
+    listed = gemini.parse_model_answer((), b"[" + b",\r\n".join(events) + b"]")
     assert listed == found
-    cut = gemini.read((), (b"[" + b",\r\n".join(events))[:-30])
+    cut = gemini.parse_model_answer((), (b"[" + b",\r\n".join(events))[:-30])
     assert cut is not None
     assert (cut.message, cut.calls, cut.finish) == (answer.message, (), None)
 
 
 def test_a_prompt_that_is_blocked_is_a_refusal() -> None:
-    answer = gemini.read((), b'{"promptFeedback": {"blockReason": "SAFETY"}}')
+    answer = gemini.parse_model_answer((), b'{"promptFeedback": {"blockReason": "SAFETY"}}')
     assert answer is not None
     assert (answer.refused, answer.finish) == (True, "SAFETY")
-    assert gemini.read((), b'{"error": {"code": 429}}') is None
+    assert gemini.parse_model_answer((), b'{"error": {"code": 429}}') is None
 
 
 def _heard(seq: int, request: Request, body: bytes) -> Exchange:

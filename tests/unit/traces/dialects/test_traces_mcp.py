@@ -6,9 +6,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traces.conversation.classify import classify_request
 from traces.dialects import mcp
-from traces.kind import kind
-from traces.model import Chunk, Edit, Exchange, Headers, Request, Response, edited, edited_chunks
+from traces.model import (
+    BodyEdit,
+    Chunk,
+    Exchange,
+    Headers,
+    Request,
+    Response,
+    apply_body_edits,
+    apply_edits_to_chunks,
+)
 
 URL = "http://shop/mcp"
 NEW: Headers = (("MCP-Protocol-Version", "2025-11-25"),)
@@ -61,8 +70,8 @@ def answers(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
     return result, body
 
 
-def read(body: bytes) -> mcp.Reply:
-    reply = mcp.read((), body)
+def read(body: bytes) -> mcp.McpReply:
+    reply = mcp.parse_mcp_reply((), body)
     assert reply is not None
     return reply
 
@@ -71,7 +80,7 @@ def read(body: bytes) -> mcp.Reply:
 def test_what_already_says_so_does_not_move(answer: tuple[dict[str, Any], bytes]) -> None:
     _, body = answer
     reply = read(body)
-    assert mcp.replace(body, reply.text, reply.structured) == ()
+    assert mcp.replace_mcp_result(body, reply.text, reply.structured) == ()
 
 
 @given(answers(), st.text(min_size=1, max_size=12), values, spaces)
@@ -79,7 +88,9 @@ def test_a_new_result_is_read_back_and_nothing_else_has_changed(
     answer: tuple[dict[str, Any], bytes], text: str, structured: object, indent: int | None
 ) -> None:
     result, body = answer
-    bent = edited(body, mcp.replace(body, text, json.dumps(structured, indent=indent)))
+    bent = apply_body_edits(
+        body, mcp.replace_mcp_result(body, text, json.dumps(structured, indent=indent))
+    )
     assert read(bent).text == text
     now = _result(bent)
     assert now.keys() == result.keys()
@@ -95,7 +106,7 @@ def test_a_new_result_is_read_back_and_nothing_else_has_changed(
 
 
 def _result(body: bytes) -> dict[str, Any]:
-    for view in mcp._views(body):
+    for view in mcp._find_message_views(body):
         said = json.loads(view.text)
         if "result" in said:
             found: dict[str, Any] = said["result"]
@@ -108,14 +119,14 @@ def test_a_result_becomes_a_failure_of_the_tool_or_of_the_protocol(
     answer: tuple[dict[str, Any], bytes], text: str
 ) -> None:
     _, body = answer
-    failed = read(edited(body, mcp.fail(body, text)))
+    failed = read(apply_body_edits(body, mcp.set_tool_error(body, text)))
     assert (failed.text, failed.is_error, failed.code, failed.structured) == (
         text,
         True,
         None,
         None,
     )
-    refused = read(edited(body, mcp.refuse(body, -32603, text)))
+    refused = read(apply_body_edits(body, mcp.set_jsonrpc_error(body, -32603, text)))
     assert (refused.text, refused.is_error, refused.code) == (text, True, -32603)
     assert failed.id == refused.id == read(body).id
 
@@ -128,11 +139,11 @@ def test_odd_bytes_are_no_answer_and_no_accident(
     start = data.draw(st.integers(0, len(body)))
     stop = data.draw(st.integers(start, len(body)))
     odd = body[:start] + data.draw(st.binary(max_size=3)) + body[stop:]
-    mcp.read((), odd)
-    edited(odd, mcp.replace(odd, "x", "{}"))
-    edited(odd, mcp.fail(odd, "x"))
-    edited(odd, mcp.refuse(odd, 1, "x"))
-    mcp.message(Request(method="POST", url=URL, body=odd))
+    mcp.parse_mcp_reply((), odd)
+    apply_body_edits(odd, mcp.replace_mcp_result(odd, "x", "{}"))
+    apply_body_edits(odd, mcp.set_tool_error(odd, "x"))
+    apply_body_edits(odd, mcp.set_jsonrpc_error(odd, 1, "x"))
+    mcp.read_client_message(Request(method="POST", url=URL, body=odd))
 
 
 @given(
@@ -147,12 +158,12 @@ def test_edited_chunks_are_the_edited_body(
     at, edits = 0, []
     for length, data in cuts:
         stop = min(at + length, len(body))
-        edits.append(Edit(start=at, stop=stop, data=data))
+        edits.append(BodyEdit(start=at, stop=stop, data=data))
         at = stop
-    bent = edited_chunks(chunks, tuple(edits))
+    bent = apply_edits_to_chunks(chunks, tuple(edits))
     assert [chunk.at for chunk in bent] == [chunk.at for chunk in chunks]
     if chunks:
-        assert b"".join(chunk.data for chunk in bent) == edited(body, tuple(edits))
+        assert b"".join(chunk.data for chunk in bent) == apply_body_edits(body, tuple(edits))
 
 
 def test_a_call_is_a_call_and_the_rest_is_talk() -> None:
@@ -161,7 +172,7 @@ def test_a_call_is_a_call_and_the_rest_is_talk() -> None:
         "arguments": {"id": "x1"},
         "_meta": {"claudecode/toolUseId": "toolu_1"},
     }
-    said = mcp.message(post("tools/call", params, id="a"))
+    said = mcp.read_client_message(post("tools/call", params, id="a"))
     assert said is not None
     assert said.call is not None
     assert (said.call.id, said.call.name, said.call.arguments) == ('"a"', "get", '{"id": "x1"}')
@@ -182,36 +193,36 @@ def test_a_call_is_a_call_and_the_rest_is_talk() -> None:
     }
     for role, requests in roles.items():
         for request in requests:
-            said = mcp.message(request)
+            said = mcp.read_client_message(request)
             assert said is not None
             assert said.role == role
-            assert kind(request) == "tool"
-    assert mcp.message(post("ping")) is None, "other services of JSON-RPC have it too"
-    assert mcp.message(post("ping", headers=NEW)) is not None
-    assert mcp.message(post("eth_call")) is None
-    assert mcp.message(Request(method="GET", url=URL)) is None
+            assert classify_request(request) == "tool"
+    assert mcp.read_client_message(post("ping")) is None, "other services of JSON-RPC have it too"
+    assert mcp.read_client_message(post("ping", headers=NEW)) is not None
+    assert mcp.read_client_message(post("eth_call")) is None
+    assert mcp.read_client_message(Request(method="GET", url=URL)) is None
 
 
 def test_an_error_of_the_tool_is_not_an_error_of_the_protocol() -> None:
     for stream in (False, True):
         for reply in (
-            mcp.Reply(id="1", text="no such order", is_error=True),
-            mcp.Reply(id='"a"', text="Unknown tool: x", is_error=True, code=-32602),
-            mcp.Reply(id="2", text="{}", structured="{}", is_error=False),
+            mcp.McpReply(id="1", text="no such order", is_error=True),
+            mcp.McpReply(id='"a"', text="Unknown tool: x", is_error=True, code=-32602),
+            mcp.McpReply(id="2", text="{}", structured="{}", is_error=False),
         ):
-            headers, chunks = mcp.write(reply, stream=stream)
-            assert mcp.read(headers, chunks[0].data) == reply
+            headers, chunks = mcp.write_mcp_reply(reply, stream=stream)
+            assert mcp.parse_mcp_reply(headers, chunks[0].data) == reply
     asks = b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}}'
     assert read(asks).is_error is None
 
 
 def test_a_name_is_known_behind_what_agents_put_before_it() -> None:
     for offered in ("mcp__my_shop__issue-refund", "shop__issue_refund", "shop.issue-refund"):
-        assert mcp.names(offered, "issue-refund")
-    assert mcp.names("issue_refund", "issue.refund")
-    assert not mcp.names("reissue_refund", "issue_refund")
-    assert not mcp.names("issue_refund", "shop_issue_refund")
-    assert not mcp.names("get_order", "")
+        assert mcp.is_name_of_tool(offered, "issue-refund")
+    assert mcp.is_name_of_tool("issue_refund", "issue.refund")
+    assert not mcp.is_name_of_tool("reissue_refund", "issue_refund")
+    assert not mcp.is_name_of_tool("issue_refund", "shop_issue_refund")
+    assert not mcp.is_name_of_tool("get_order", "")
 
 
 def test_an_answer_is_given_to_another_message_of_the_same_gist() -> None:
@@ -222,8 +233,10 @@ def test_an_answer_is_given_to_another_message_of_the_same_gist() -> None:
         {"arguments": {"a": 1}, "name": "get", "_meta": {"progressToken": "b"}},
         id="b",
     )
-    assert mcp.gist(was) == mcp.gist(now)
-    assert mcp.gist(was) != mcp.gist(post("tools/call", {"name": "get", "arguments": {"a": 2}}))
+    assert mcp.to_canonical_message(was) == mcp.to_canonical_message(now)
+    assert mcp.to_canonical_message(was) != mcp.to_canonical_message(
+        post("tools/call", {"name": "get", "arguments": {"a": 2}})
+    )
     progress = {"progressToken": 3, "progress": 1}
     said: list[dict[str, object]] = [
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": progress},
@@ -231,47 +244,53 @@ def test_an_answer_is_given_to_another_message_of_the_same_gist() -> None:
         {"jsonrpc": "2.0", "id": 3, "result": {"content": []}},
     ]
     body = b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in said)
-    given = edited(body, mcp.readdress(now, was, body)).decode()
+    given = apply_body_edits(body, mcp.readdress_mcp_answer(now, was, body)).decode()
     assert given == body.decode().replace('Token": 3', 'Token": "b"').replace(
         '"id": 3, "result"', '"id": "b", "result"'
     )
 
 
 def test_a_handshake_is_the_same_whoever_the_client_is() -> None:
-    one, other = (
+    one, newer, other = (
         post("initialize", {"protocolVersion": version, "clientInfo": {"name": name}}, id=name)
-        for version, name in (("2025-11-25", "a"), ("2025-06-18", "b"))
+        for version, name in (("2025-11-25", "a"), ("2025-11-25", "b"), ("2025-06-18", "b"))
     )
-    assert mcp.gist(one) == mcp.gist(other)
-    assert mcp.gist(one) != mcp.gist(post("ping"))
+    assert mcp.to_canonical_message(one) == mcp.to_canonical_message(newer)
+    assert mcp.to_canonical_message(one) != mcp.to_canonical_message(other)
+    assert mcp.to_canonical_message(one, any_client=True) == mcp.to_canonical_message(
+        other, any_client=True
+    )
+    assert mcp.to_canonical_message(one) != mcp.to_canonical_message(post("ping"))
 
 
 def test_long_numbers_are_told_apart() -> None:
     numbers = (10**24, 10**24 + 1)
     one, two = (post("tools/call", {"name": "get", "arguments": {"n": n}}, id=n) for n in numbers)
-    assert mcp.gist(one) != mcp.gist(two)
-    said = mcp.message(two)
+    assert mcp.to_canonical_message(one) != mcp.to_canonical_message(two)
+    said = mcp.read_client_message(two)
     assert said is not None
     assert said.call is not None
     assert (said.call.id, said.call.arguments) == (f"{numbers[1]}", f'{{"n": {numbers[1]}}}')
 
 
 def test_a_client_that_hangs_up_with_the_response_in_hand_has_it() -> None:
-    headers, chunks = mcp.write(mcp.Reply(id="1", text="x", is_error=False), stream=True)
+    headers, chunks = mcp.write_mcp_reply(
+        mcp.McpReply(id="1", text="x", is_error=False), stream=True
+    )
     answer = Response(status=200, headers=headers, chunks=chunks)
     cut = Exchange(
         seq=0, request=post("tools/call", {"name": "x"}), response=answer, error="cancelled"
     )
-    assert mcp.replied(cut)
+    assert mcp.has_mcp_response(cut)
     half = (Chunk(at=0.0, data=chunks[0].data[:-4]),)
     lost = Response(status=200, headers=headers, chunks=half)
-    assert not mcp.replied(Exchange(seq=0, request=cut.request, response=lost))
+    assert not mcp.has_mcp_response(Exchange(seq=0, request=cut.request, response=lost))
 
 
 def test_progress_is_retold_under_the_token_that_is_asked_for_now() -> None:
     said = b'{ "method":"notifications/progress", "params":{"progress":1,"progressToken": 11 } }'
     mine = said.replace(b"11", b'"mine"')
-    assert mcp.retold(said, {"11": '"mine"'}) == mine
-    assert mcp.retold(mine, {'"mine"': "12"}) == said.replace(b"11", b"12")
+    assert mcp.replace_progress_token(said, {"11": '"mine"'}) == mine
+    assert mcp.replace_progress_token(mine, {'"mine"': "12"}) == said.replace(b"11", b"12")
     for other in (said.replace(b"11", b"13"), said.replace(b'progress"', b'x"', 1), b"no JSON"):
-        assert mcp.retold(other, {"11": "12"}) == other
+        assert mcp.replace_progress_token(other, {"11": "12"}) == other

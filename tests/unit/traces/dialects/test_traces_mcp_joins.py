@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 from tests.unit.traces.conversation.test_traces_conversation import GO, ORDER, RATE, Play, result
+from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.dialects import mcp
+from traces.dialects.types import ToolCall
 from traces.model import Chunk, Headers, Request
-from traces.step import ToolCall
-from traces.story import Story, ToolUse
 
 URL = "http://shop/mcp"
 
@@ -20,15 +20,15 @@ class Session(Play):
         method: str,
         params: object = None,
         *,
-        reply: mcp.Reply | None = None,
+        reply: mcp.McpReply | None = None,
         status: int = 200,
         stream: bool = False,
     ) -> int:
         seq = next(self.seqs)
         said = {"jsonrpc": "2.0", "id": seq, "method": method, "params": params}
         request = Request(method="POST", url=URL, body=json.dumps(said).encode())
-        found = reply or mcp.Reply(id=str(seq), text="ok", is_error=False)
-        headers, chunks = mcp.write(found, stream=stream)
+        found = reply or mcp.McpReply(id=str(seq), text="ok", is_error=False)
+        headers, chunks = mcp.write_mcp_reply(found, stream=stream)
         return self.says(request, status, headers, chunks)
 
     def says(
@@ -43,21 +43,21 @@ class Session(Play):
         arguments: str,
         *,
         meta: object = None,
-        reply: mcp.Reply | None = None,
+        reply: mcp.McpReply | None = None,
         status: int = 200,
     ) -> int:
         params = {"name": name, "arguments": json.loads(arguments), "_meta": meta}
         return self.asks("tools/call", params, reply=reply, status=status)
 
 
-def told(session: Session, *calls: ToolCall) -> Story:
+def told(session: Session, *calls: ToolCall) -> DerivedSteps:
     """The story once the model has the results of these calls."""
     session.model([*GO, *(result(call.id, "ok") for call in calls)], text="done")
     return session.story()
 
 
-def use(story: Story, call: ToolCall) -> ToolUse:
-    found = story.use(call.id)
+def use(story: DerivedSteps, call: ToolCall) -> ToolUse:
+    found = story.find_use(call.id)
     assert found is not None
     return found
 
@@ -73,7 +73,9 @@ def test_parallel_calls_are_told_apart_by_name_and_arguments() -> None:
     second = session.calls("get_rate", '{ "pair" : "EURUSD-2026" }')
     first = session.calls("get_order", '{"id": "ord-7314"}')
     story = told(session, order, rate)
-    assert [(x.place, x.join, x.strong, x.seqs) for x in (use(story, order), use(story, rate))] == [
+    assert [
+        (x.place, x.join, x.has_strong_join, x.seqs) for x in (use(story, order), use(story, rate))
+    ] == [
         ("mcp", "map", True, (first,)),
         ("mcp", "map", True, (second,)),
     ]
@@ -102,7 +104,7 @@ def test_a_client_that_has_its_answer_may_hang_up() -> None:
     session.exchanges[-1] = left
     again = session.calls("get_order", ORDER.arguments)
     story = told(session, ORDER)
-    assert story.placed[again].attempt_of is None
+    assert story.contexts[again].attempt_of is None
     assert use(story, ORDER).is_error is False
 
 
@@ -124,7 +126,7 @@ def test_calls_that_say_the_same_are_joined_but_not_relied_upon() -> None:
     seqs = [session.calls("get_order", ORDER.arguments) for _ in range(2)]
     story = told(session, ORDER, twin)
     assert [use(story, call).seqs for call in (ORDER, twin)] == [(seqs[0],), (seqs[1],)]
-    assert not use(story, ORDER).strong
+    assert not use(story, ORDER).has_strong_join
 
 
 def test_code_that_calls_a_tool_does_so_in_the_only_call_there_is() -> None:
@@ -150,15 +152,15 @@ def test_what_is_no_call_has_no_call_no_lane_and_no_attempts() -> None:
     story = told(session, ORDER)
     assert use(story, ORDER).seqs == (seq,)
     for each in talk:
-        placed = story.placed[each]
+        placed = story.contexts[each]
         assert (placed.kind, placed.lane, placed.call, placed.attempt_of) == (
             "tool",
             None,
             None,
             None,
         )
-    assert {placed.lane for placed in story.placed.values()} == {0, None}
-    assert len(story.uses) == 1
+    assert {placed.lane for placed in story.contexts.values()} == {0, None}
+    assert len(story.tool_uses) == 1
 
 
 def test_the_same_call_under_another_id_is_another_attempt() -> None:
@@ -167,14 +169,14 @@ def test_the_same_call_under_another_id_is_another_attempt() -> None:
     lost = session.calls("get_order", ORDER.arguments, status=503)
     again = session.calls("get_order", ORDER.arguments)
     story = told(session, ORDER)
-    assert story.placed[again].attempt_of == lost
+    assert story.contexts[again].attempt_of == lost
     assert (use(story, ORDER).seqs, use(story, ORDER).is_error) == ((lost, again), False)
 
 
 def test_each_way_to_say_error_is_one() -> None:
-    good = mcp.Reply(id="1", text="error", is_error=False)
-    bad = mcp.Reply(id="1", text="no such order", is_error=True)
-    none = mcp.Reply(id="1", text="Unknown tool", is_error=True, code=-32602)
+    good = mcp.McpReply(id="1", text="error", is_error=False)
+    bad = mcp.McpReply(id="1", text="no such order", is_error=True)
+    none = mcp.McpReply(id="1", text="Unknown tool", is_error=True, code=-32602)
     for reply, status, error in (
         (good, 200, False),
         (bad, 200, True),

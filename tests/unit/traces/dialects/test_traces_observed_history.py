@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.dialects import lens, observed_history, openai_chat
-from traces.model import Request, edited
+from traces.dialects import find_dialect, openai_chat, smolagents
+from traces.model import Request, apply_body_edits
 
 texts = st.text(st.characters(codec="utf-8"), max_size=80)
 
@@ -28,25 +28,25 @@ def request(body: bytes) -> Request:
 
 def test_until_something_is_observed_it_is_any_chat() -> None:
     first = json.dumps({"messages": [{"role": "user", "content": "go"}]}).encode()
-    assert lens(request(first)) is openai_chat
-    assert lens(request(body_of("c1", observed="x"))) is observed_history
+    assert find_dialect(request(first)) is openai_chat
+    assert find_dialect(request(body_of("c1", observed="x"))) is smolagents
 
 
 def test_a_result_has_the_id_that_the_model_gave_its_call() -> None:
-    (result,) = observed_history.results(body_of("c1", observed="a\nb"))
+    (result,) = smolagents.read_tool_results(body_of("c1", observed="a\nb"))
     assert (result.call_id, result.text) == ("c1", "a\nb")
-    roles = [message.role for message in observed_history.messages(body_of("c1", observed="a"))]
+    roles = [message.role for message in smolagents.read_messages(body_of("c1", observed="a"))]
     assert roles == ["user", "assistant", "tool"]
 
 
 def test_of_calls_made_together_nobodys_result_is_known() -> None:
-    assert observed_history.results(body_of("c1", "c2", observed="a\nb")) == ()
+    assert smolagents.read_tool_results(body_of("c1", "c2", observed="a\nb")) == ()
 
 
 @given(texts, texts)
 def test_a_replaced_result_touches_no_other_byte(was: str, now: str) -> None:
     body = body_of("c1", observed=was)
-    assert edited(body, observed_history.replace(body, "c1", was)) == body
-    bent = edited(body, observed_history.replace(body, "c1", now))
-    assert observed_history.results(bent)[0].text == now
-    assert edited(bent, observed_history.replace(bent, "c1", was)) == body
+    assert apply_body_edits(body, smolagents.replace_call_results(body, "c1", was)) == body
+    bent = apply_body_edits(body, smolagents.replace_call_results(body, "c1", now))
+    assert smolagents.read_tool_results(bent)[0].text == now
+    assert apply_body_edits(bent, smolagents.replace_call_results(bent, "c1", was)) == body

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.dialects import lens, openai_chat
-from traces.model import Headers, Request, edited
-from traces.step import Answer, ToolCall, Usage
+from traces.dialects import find_dialect, openai_chat
+from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
+from traces.model import Headers, Request, apply_body_edits
 
 texts = st.text(st.characters(codec="utf-8"), max_size=80)
 
@@ -38,9 +38,9 @@ def body_with(
     ],
 )
 def test_the_path_and_the_body_decide_never_the_host(url: str) -> None:
-    assert lens(request(b'{"messages":[]}', url)) is openai_chat
-    assert lens(request(b'{"other":1}', url)) is None
-    assert lens(Request(method="GET", url=url)) is None
+    assert find_dialect(request(b'{"messages":[]}', url)) is openai_chat
+    assert find_dialect(request(b'{"other":1}', url)) is None
+    assert find_dialect(Request(method="GET", url=url)) is None
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), texts), max_size=4), st.booleans())
@@ -48,10 +48,10 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
     results: list[tuple[str, object]], ascii: bool
 ) -> None:
     body = body_with(results, ascii=ascii, indent=None if ascii else 1)
-    for found in openai_chat.results(body):
-        same = [r.text for r in openai_chat.results(body) if r.call_id == found.call_id]
+    for found in openai_chat.read_tool_results(body):
+        same = [r.text for r in openai_chat.read_tool_results(body) if r.call_id == found.call_id]
         if len(set(same)) == 1:
-            assert openai_chat.replace(body, found.call_id, found.text) == ()
+            assert openai_chat.replace_call_results(body, found.call_id, found.text) == ()
 
 
 @given(texts, texts, st.booleans())
@@ -59,9 +59,9 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
     was: str, now: str, ascii: bool
 ) -> None:
     body = body_with([("a", was), ("b", "keep")], ascii=ascii)
-    after = edited(body, openai_chat.replace(body, "a", now))
+    after = apply_body_edits(body, openai_chat.replace_call_results(body, "a", now))
 
-    assert [r.text for r in openai_chat.results(after)] == [now, "keep"]
+    assert [r.text for r in openai_chat.read_tool_results(after)] == [now, "keep"]
     assert b"12345678901234567890123" in after
     assert b"0.1" in after
     at = body.index(b'"tool_call_id": "a"')
@@ -71,7 +71,7 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
 
 def test_a_list_of_parts_keeps_its_shape() -> None:
     body = body_with([("a", [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}])])
-    after = edited(body, openai_chat.replace(body, "a", "three"))
+    after = apply_body_edits(body, openai_chat.replace_call_results(body, "a", "three"))
 
     assert json.loads(after)["messages"][1]["content"] == [
         {"type": "text", "text": "three"},
@@ -81,7 +81,7 @@ def test_a_list_of_parts_keeps_its_shape() -> None:
 
 def test_offsets_point_at_the_message() -> None:
     body = body_with([("a", 'say "hi"')])
-    (found,) = openai_chat.results(body)
+    (found,) = openai_chat.read_tool_results(body)
     assert json.loads(body[found.start : found.stop])["content"] == 'say "hi"'
 
 
@@ -100,17 +100,19 @@ calls = st.lists(
 def test_what_is_written_reads_back_streamed_or_whole(
     message: str, calls: tuple[ToolCall, ...], stream: bool
 ) -> None:
-    usage = Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=3, reasoning_tokens=1)
-    answer = Answer(message=message, calls=calls, model="m", finish="stop", usage=usage)
-    headers, chunks = openai_chat.write(answer, stream=stream, id="x", created=1)
+    usage = TokenUsage(prompt_tokens=9, cached_tokens=4, completion_tokens=3, reasoning_tokens=1)
+    answer = ModelAnswer(message=message, calls=calls, model="m", finish="stop", usage=usage)
+    headers, chunks = openai_chat.write_model_answer(answer, stream=stream, id="x", created=1)
 
-    assert openai_chat.read(headers, b"".join(chunk.data for chunk in chunks)) == answer
+    assert (
+        openai_chat.parse_model_answer(headers, b"".join(chunk.data for chunk in chunks)) == answer
+    )
 
 
 def test_a_cut_stream_gives_what_came_and_no_finish() -> None:
-    answer = Answer(message="a long answer in several pieces " * 4, model="m", finish="stop")
-    headers, chunks = openai_chat.write(answer, stream=True, id="x", created=1)
-    cut = openai_chat.read(headers, b"".join(chunk.data for chunk in chunks[:3]))
+    answer = ModelAnswer(message="a long answer in several pieces " * 4, model="m", finish="stop")
+    headers, chunks = openai_chat.write_model_answer(answer, stream=True, id="x", created=1)
+    cut = openai_chat.parse_model_answer(headers, b"".join(chunk.data for chunk in chunks[:3]))
 
     assert cut is not None
     assert cut.finish is None
@@ -118,14 +120,16 @@ def test_a_cut_stream_gives_what_came_and_no_finish() -> None:
 
 
 def test_a_gzipped_answer_is_read_and_an_error_is_no_answer() -> None:
-    headers, (chunk,) = openai_chat.write(Answer(message="hi"), stream=False, id="x", created=1)
+    headers, (chunk,) = openai_chat.write_model_answer(
+        ModelAnswer(message="hi"), stream=False, id="x", created=1
+    )
     packed = (*headers, ("Content-Encoding", "gzip"))
 
-    read = openai_chat.read(packed, gzip.compress(chunk.data))
+    read = openai_chat.parse_model_answer(packed, gzip.compress(chunk.data))
     assert read is not None
     assert read.message == "hi"
-    assert openai_chat.read(headers, b'{"error":{"message":"overloaded"}}') is None
-    assert openai_chat.read(headers, b"<html>") is None
+    assert openai_chat.parse_model_answer(headers, b'{"error":{"message":"overloaded"}}') is None
+    assert openai_chat.parse_model_answer(headers, b"<html>") is None
 
 
 def test_real_recordings_of_chat_completions_are_read(shared: Path) -> None:
@@ -137,7 +141,7 @@ def test_real_recordings_of_chat_completions_are_read(shared: Path) -> None:
             if "/chat/completions" not in asked["uri"] or said["status"]["code"] != 200:
                 continue
             headers, body = _recorded(said)
-            answer = openai_chat.read(headers, body)
+            answer = openai_chat.parse_model_answer(headers, body)
             assert answer is not None, path.name
             assert answer.finish is not None, path.name
             assert answer.model, path.name

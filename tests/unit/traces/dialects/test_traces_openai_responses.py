@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recorded import cassettes, flows
-from traces.dialects import lens, openai_responses
-from traces.model import Headers, Request, edited
-from traces.step import Answer, ToolCall, Usage
-from traces.story import story
+from tests.support.stores.third_party_recordings import (
+    cassettes,
+    flows,
+)
+from traces.conversation.derived_steps import derive_steps
+from traces.dialects import find_dialect, openai_responses
+from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
+from traces.model import Headers, Request, apply_body_edits
 
 type Item = dict[str, object]
 
@@ -35,22 +38,22 @@ def body_with(*items: Item, ascii: bool = True, indent: int | None = None) -> by
     "url", ["http://h/v1/responses", "https://h/openai/responses?api-version=2026"]
 )
 def test_the_path_and_the_body_decide(url: str) -> None:
-    assert lens(request(b'{"model": "m", "input": "hi"}', url)) is openai_responses
-    assert lens(request(b'{"answers": 3}', url)) is None
-    assert lens(Request(method="GET", url=url)) is None
-    assert lens(request(b'{"input": "hi"}', "http://h/v1/responses/resp_1/cancel")) is None
+    assert find_dialect(request(b'{"model": "m", "input": "hi"}', url)) is openai_responses
+    assert find_dialect(request(b'{"answers": 3}', url)) is None
+    assert find_dialect(Request(method="GET", url=url)) is None
+    assert find_dialect(request(b'{"input": "hi"}', "http://h/v1/responses/resp_1/cancel")) is None
 
 
 def test_instructions_and_a_plain_text_are_messages() -> None:
     body = b'{"instructions": "be brief", "input": "hi"}'
-    said = [(message.role, message.content) for message in openai_responses.messages(body)]
+    said = [(message.role, message.content) for message in openai_responses.read_messages(body)]
     assert said == [("system", "be brief"), ("user", "hi")]
 
 
 def test_items_are_messages() -> None:
     call: Item = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
     body = body_with({"type": "reasoning", "id": "r"}, call, output("a", "seen"))
-    said = [(message.role, message.content) for message in openai_responses.messages(body)]
+    said = [(message.role, message.content) for message in openai_responses.read_messages(body)]
     assert said == [("user", "go"), ("assistant", ""), ("assistant", ""), ("tool", "seen")]
 
 
@@ -70,10 +73,10 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
 ) -> None:
     items = [output(f"c{number}", content, kind) for number, (content, kind) in enumerate(said)]
     body = body_with(*items, ascii=ascii, indent=None if ascii else 1)
-    found = openai_responses.results(body)
+    found = openai_responses.read_tool_results(body)
     assert len(found) == len(items)
     for each in found:
-        assert openai_responses.replace(body, each.call_id, each.text) == ()
+        assert openai_responses.replace_call_results(body, each.call_id, each.text) == ()
 
 
 @given(texts | parts, texts, kinds, st.booleans())
@@ -81,9 +84,9 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
     was: object, now: str, kind: str, ascii: bool
 ) -> None:
     body = body_with(output("a", was, kind), output("b", "keep"), ascii=ascii)
-    after = edited(body, openai_responses.replace(body, "a", now))
+    after = apply_body_edits(body, openai_responses.replace_call_results(body, "a", now))
 
-    assert [found.text for found in openai_responses.results(after)] == [now, "keep"]
+    assert [found.text for found in openai_responses.read_tool_results(after)] == [now, "keep"]
     at = body.index(b'"call_id": "a"')
     assert after[:at] == body[:at]
     assert after.endswith(body[body.index(b'"call_id": "b"') :])
@@ -93,9 +96,11 @@ def test_a_replaced_result_reads_back_and_the_rest_stands_as_it_stood(
 def test_the_output_of_a_shell_is_what_it_printed_and_complained() -> None:
     ran: Item = {"stdout": "one\n", "stderr": "oh\n", "outcome": {"type": "exit", "exit_code": 0}}
     body = body_with(output("a", [ran], "shell_call"))
-    assert openai_responses.results(body)[0].text == "one\noh\n"
+    assert openai_responses.read_tool_results(body)[0].text == "one\noh\n"
 
-    after = json.loads(edited(body, openai_responses.replace(body, "a", "two\n")))
+    after = json.loads(
+        apply_body_edits(body, openai_responses.replace_call_results(body, "a", "two\n"))
+    )
     assert after["input"][1]["output"] == [{**ran, "stdout": "two\n", "stderr": ""}]
 
 
@@ -103,7 +108,9 @@ def test_the_output_of_a_shell_is_what_it_printed_and_complained() -> None:
 def test_only_a_patch_has_a_flag_for_errors(status: str, flag: bool) -> None:
     patch = output("a", "no", "apply_patch_call") | {"status": status}
     plain = output("b", "no") | {"status": status}
-    flags = [found.is_error for found in openai_responses.results(body_with(patch, plain))]
+    flags = [
+        found.is_error for found in openai_responses.read_tool_results(body_with(patch, plain))
+    ]
     assert flags == [flag, None]
 
 
@@ -122,31 +129,33 @@ calls = st.lists(
 def test_what_is_written_reads_back_streamed_or_whole(
     message: str, calls: tuple[ToolCall, ...], stream: bool, finish: str
 ) -> None:
-    usage = Usage(prompt_tokens=9, cached_tokens=4, completion_tokens=3, reasoning_tokens=1)
-    answer = Answer(message=message, calls=calls, model="m", finish=finish, usage=usage)
+    usage = TokenUsage(prompt_tokens=9, cached_tokens=4, completion_tokens=3, reasoning_tokens=1)
+    answer = ModelAnswer(message=message, calls=calls, model="m", finish=finish, usage=usage)
     assert read(*written(answer, stream=stream)) == answer
 
 
-def written(answer: Answer, *, stream: bool) -> tuple[Headers, bytes]:
-    headers, chunks = openai_responses.write(answer, stream=stream, id="resp_1", created=1)
+def written(answer: ModelAnswer, *, stream: bool) -> tuple[Headers, bytes]:
+    headers, chunks = openai_responses.write_model_answer(
+        answer, stream=stream, id="resp_1", created=1
+    )
     return headers, b"".join(chunk.data for chunk in chunks)
 
 
-def read(headers: Headers, body: bytes) -> Answer | None:
-    return openai_responses.read(headers, body)
+def read(headers: Headers, body: bytes) -> ModelAnswer | None:
+    return openai_responses.parse_model_answer(headers, body)
 
 
 def test_a_cut_or_failed_stream_gives_what_came_and_no_finish() -> None:
     call = ToolCall(id="t", name="look", arguments='{"where": "everywhere and nowhere"}')
-    headers, whole = written(Answer(message="I look.", calls=(call,), model="m"), stream=True)
+    headers, whole = written(ModelAnswer(message="I look.", calls=(call,), model="m"), stream=True)
     cut = whole[: whole.index(b"event: response.function_call_arguments.done")]
     began = cut[: cut.index(b"event: response.output_text.done")]
     failed = b'data: {"type":"response.failed","response":{"status":"failed","model":"m"}}\n\n'
     error = b'data: {"type":"error","code":"server_error"}\n\n'
 
     for stream in (cut, cut + failed, cut + error):
-        assert read(headers, stream) == Answer(message="I look.", calls=(call,), model="m")
-    assert read(headers, began) == Answer(message="I look.", model="m")
+        assert read(headers, stream) == ModelAnswer(message="I look.", calls=(call,), model="m")
+    assert read(headers, began) == ModelAnswer(message="I look.", model="m")
     assert read(headers, failed) is None
     assert read(headers, error) is None
 
@@ -186,8 +195,8 @@ def test_real_recordings_are_read(shared: Path) -> None:
         seen, calls = seen + 1, calls + len(said.calls)
         streamed += answer.body.startswith(b"event:")
         body = exchange.request.body
-        for found in openai_responses.results(body):
-            assert openai_responses.replace(body, found.call_id, found.text) == ()
+        for found in openai_responses.read_tool_results(body):
+            assert openai_responses.replace_call_results(body, found.call_id, found.text) == ()
             results += 1
     assert (seen, streamed, calls, results) == (176, 83, 56, 56)
 
@@ -195,17 +204,20 @@ def test_real_recordings_are_read(shared: Path) -> None:
 def is_response(request: Request, body: bytes) -> bool:
     """Some recorders took the URL away; then the answer says what it is."""
     if request.url.startswith("http"):
-        return lens(request) is openai_responses
+        return find_dialect(request) is openai_responses
     return body.startswith(b"event: response.") or b'"object": "response"' in body[:200]
 
 
 def test_what_codex_did_is_told(shared: Path) -> None:
     """What it asks of the network for itself is not taken for what its tool did."""
-    told = story(flows(shared, "codex.fwd.rest"))
-    first, second, final = told.turns
+    told = derive_steps(flows(shared, "codex.fwd.rest"))
+    first, second, final = told.agent_steps
     assert {step.lane for step in told.steps} == {0}
     assert [step.source for step in told.steps[:4]] == ["system", "system", "user", "user"]
     assert final.message == "FINAL saw SECOND_REAL_42"
-    assert [use.call_id for use in told.uses] == [*first.calls, *second.calls]
-    assert [str(use.result).split()[-1] for use in told.uses] == ["MARK_REAL_42", "SECOND_REAL_42"]
-    assert [(use.tool, use.place) for use in told.uses] == [("exec_command", "local")] * 2
+    assert [use.call_id for use in told.tool_uses] == [*first.calls, *second.calls]
+    assert [str(use.result).split()[-1] for use in told.tool_uses] == [
+        "MARK_REAL_42",
+        "SECOND_REAL_42",
+    ]
+    assert [(use.tool, use.place) for use in told.tool_uses] == [("exec_command", "local")] * 2

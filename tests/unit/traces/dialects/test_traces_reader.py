@@ -6,16 +6,16 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from traces.reader import Read, Reader
+from traces.bodies.incremental_json import IncrementalListReader, ParsedListBody
 
-type Said = Read[object, object]
-
-
-def reader(most: int = 1 << 20) -> Reader[object, object]:
-    return Reader("messages", json.loads, json.loads, most)
+type Said = ParsedListBody[object, object]
 
 
-def read(body: bytes, by: Reader[object, object] | None = None) -> Said | None:
+def reader(most: int = 1 << 20) -> IncrementalListReader[object, object]:
+    return IncrementalListReader("messages", json.loads, json.loads, most)
+
+
+def read(body: bytes, by: IncrementalListReader[object, object] | None = None) -> Said | None:
     try:
         return (by or reader()).read(body)
     except ValueError:
@@ -101,7 +101,7 @@ def test_only_what_is_new_is_read() -> None:
 
     said = [{"role": "user", "content": f"{number}"} for number in range(50)]
     grown = [{"role": "system", "content": "be brief"}, *said[:48], said[48] | {"mark": 1}, {}]
-    known = Reader("messages", item, json.loads)
+    known = IncrementalListReader("messages", item, json.loads)
     for messages in (said, grown, grown):
         known.read(json.dumps({"messages": messages}).encode())
     assert [json.loads(text) for text in parsed] == [*said, grown[0], grown[-2], {}]
@@ -122,7 +122,7 @@ def test_no_more_than_the_last_few_bodies_are_looked_into() -> None:
         parsed.append(text)
         return json.loads(text)
 
-    known, first = Reader("messages", item, json.loads), b'{"messages": ["first"]}'
+    known, first = IncrementalListReader("messages", item, json.loads), b'{"messages": ["first"]}'
     for number in range(16):
         known.read(first)
         known.read(b'{"messages": [%d]}' % number)

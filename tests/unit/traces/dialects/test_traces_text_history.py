@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.dialects import lens, openai_chat, text_history
-from traces.model import Exchange, Request, Response, edited
-from traces.step import Answer, ToolCall
-from traces.story import Story, story
+from traces.conversation.derived_steps import DerivedSteps, derive_steps
+from traces.dialects import find_dialect, mini_swe_agent, openai_chat
+from traces.dialects.types import ModelAnswer, ToolCall
+from traces.model import Exchange, Request, Response, apply_body_edits
 
 type Said = dict[str, object]
 
@@ -41,14 +41,14 @@ def request(body: bytes) -> Request:
 
 def test_a_form_that_is_shown_or_was_followed_makes_a_text_history() -> None:
     followed = [GO, asks("ls"), saw("<returncode>0</returncode>\n<output>\n</output>")]
-    assert lens(request(body_of([FORM, GO]))) is text_history
-    assert lens(request(body_of(followed))) is text_history
+    assert find_dialect(request(body_of([FORM, GO]))) is mini_swe_agent
+    assert find_dialect(request(body_of(followed))) is mini_swe_agent
 
 
 def test_a_chat_about_bash_and_an_agent_with_tools_are_none() -> None:
     chat = [GO, asks("ls"), saw("thank you")]
-    assert lens(request(body_of(chat))) is openai_chat
-    assert lens(request(body_of([FORM, GO], tools=[{"type": "function"}]))) is openai_chat
+    assert find_dialect(request(body_of(chat))) is openai_chat
+    assert find_dialect(request(body_of([FORM, GO], tools=[{"type": "function"}]))) is openai_chat
 
 
 @pytest.mark.parametrize("tag", ["bash", "mswea_bash_command"])
@@ -60,9 +60,11 @@ def test_an_answer_with_one_block_is_a_call(tag: str) -> None:
     assert (call.name, json.loads(call.arguments)) == ("bash", {"command": "ls && pwd"})
 
 
-def said(text: str) -> Answer:
-    written = openai_chat.write(Answer(message=text), stream=False, id="x", created=1)
-    answer = text_history.read(written[0], written[1][0].data)
+def said(text: str) -> ModelAnswer:
+    written = openai_chat.write_model_answer(
+        ModelAnswer(message=text), stream=False, id="x", created=1
+    )
+    answer = mini_swe_agent.parse_model_answer(written[0], written[1][0].data)
     assert answer is not None
     return answer
 
@@ -71,8 +73,8 @@ def said(text: str) -> Answer:
 def test_an_answer_with_no_block_or_two_is_none(text: str) -> None:
     assert said(text).calls == ()
     refused = body_of([FORM, GO, {"role": "assistant", "content": text}, saw("ONE action!")])
-    assert text_history.results(refused) == ()
-    assert [message.role for message in text_history.messages(refused)][-1] == "user"
+    assert mini_swe_agent.read_tool_results(refused) == ()
+    assert [message.role for message in mini_swe_agent.read_messages(refused)][-1] == "user"
 
 
 @pytest.mark.parametrize(
@@ -85,11 +87,11 @@ def test_an_answer_with_no_block_or_two_is_none(text: str) -> None:
 )
 def test_what_follows_a_call_is_its_result(text: str, flag: bool | None) -> None:
     body = body_of([FORM, GO, asks("ls"), saw(text)])
-    (found,) = text_history.results(body)
+    (found,) = mini_swe_agent.read_tool_results(body)
     assert found.call_id == said(str(asks("ls")["content"])).calls[0].id
     assert (found.text, found.is_error) == (text, flag)
     assert json.loads(body[found.start : found.stop])["content"] == text
-    assert [message.role for message in text_history.messages(body)][-1] == "tool"
+    assert [message.role for message in mini_swe_agent.read_messages(body)][-1] == "tool"
 
 
 turns = st.lists(st.tuples(st.sampled_from(["ls", "pwd"]), texts), max_size=4)
@@ -101,10 +103,10 @@ def test_law_a_result_replaced_by_its_own_text_changes_no_byte(
 ) -> None:
     history = [each for command, text in turns for each in (asks(command), saw(text))]
     body = body_of([FORM, GO, *history], ascii=ascii)
-    found = text_history.results(body)
+    found = mini_swe_agent.read_tool_results(body)
     assert [each.text for each in found] == [text for _, text in turns]
     for each in found:
-        assert text_history.replace(body, each.call_id, each.text) == ()
+        assert mini_swe_agent.replace_call_results(body, each.call_id, each.text) == ()
 
 
 @given(turns.filter(bool), texts, st.booleans())
@@ -113,11 +115,11 @@ def test_a_replaced_result_reads_back_and_no_other_changes(
 ) -> None:
     history = [each for command, text in turns for each in (asks(command), saw(text))]
     body = body_of([FORM, GO, *history], ascii=ascii)
-    last = text_history.results(body)[-1]
-    after = edited(body, text_history.replace(body, last.call_id, now))
+    last = mini_swe_agent.read_tool_results(body)[-1]
+    after = apply_body_edits(body, mini_swe_agent.replace_call_results(body, last.call_id, now))
 
     wanted = [text for _, text in turns[:-1]] + [now]
-    assert [each.text for each in text_history.results(after)] == wanted
+    assert [each.text for each in mini_swe_agent.read_tool_results(after)] == wanted
     assert after[: last.start] == body[: last.start]
     assert after.endswith(body[last.stop :])
 
@@ -125,48 +127,50 @@ def test_a_replaced_result_reads_back_and_no_other_changes(
 def test_a_call_is_written_as_a_block_and_reads_back() -> None:
     call = ToolCall(id="any", name="bash", arguments='{"command": "ls"}')
     for stream in (True, False):
-        headers, chunks = text_history.write(
-            Answer(message="I look.", calls=(call,)), stream=stream, id="x", created=1
+        headers, chunks = mini_swe_agent.write_model_answer(
+            ModelAnswer(message="I look.", calls=(call,)), stream=stream, id="x", created=1
         )
-        answer = text_history.read(headers, b"".join(chunk.data for chunk in chunks))
+        answer = mini_swe_agent.parse_model_answer(
+            headers, b"".join(chunk.data for chunk in chunks)
+        )
         assert answer is not None
         assert answer.message == "I look.\n\n```bash\nls\n```"
         assert [json.loads(made.arguments) for made in answer.calls] == [{"command": "ls"}]
 
 
 def test_an_answer_cut_off_is_no_call_yet() -> None:
-    whole = Answer(message=str(asks("ls")["content"]) + "\nand then some more text follows")
-    headers, chunks = text_history.write(whole, stream=True, id="x", created=1)
-    cut = text_history.read(headers, b"".join(chunk.data for chunk in chunks[:-2]))
+    whole = ModelAnswer(message=str(asks("ls")["content"]) + "\nand then some more text follows")
+    headers, chunks = mini_swe_agent.write_model_answer(whole, stream=True, id="x", created=1)
+    cut = mini_swe_agent.parse_model_answer(headers, b"".join(chunk.data for chunk in chunks[:-2]))
     assert cut is not None
     assert (cut.calls, cut.finish) == ((), None)
 
 
-def performed(messages: Sequence[Said]) -> Story:
+def performed(messages: Sequence[Said]) -> DerivedSteps:
     """The story of an agent whose whole history is this."""
     seqs, exchanges = count(), []
     for end, message in enumerate(messages):
         if message["role"] != "assistant":
             continue
         seq = next(seqs)
-        answer = Answer(message=str(message["content"]))
-        headers, chunks = openai_chat.write(answer, stream=False, id="x", created=0)
+        answer = ModelAnswer(message=str(message["content"]))
+        headers, chunks = openai_chat.write_model_answer(answer, stream=False, id="x", created=0)
         response = Response(status=200, headers=headers, chunks=chunks, at=seq, ended=seq)
         asked = [{key: each[key] for key in ("role", "content")} for each in messages[:end]]
         exchanges.append(
             Exchange(seq=seq, request=request(body_of(asked)), response=response, started=seq)
         )
-    return story(exchanges)
+    return derive_steps(exchanges)
 
 
 def test_the_same_text_again_is_another_call() -> None:
     told = performed(
         [FORM, GO, asks("ls"), saw("one"), asks("ls"), saw("two"), asks("ls"), saw("three")]
     )
-    first, second, third = told.uses
+    first, second, third = told.tool_uses
     assert (second.call_id, third.call_id) == (f"{first.call_id}#2", f"{first.call_id}#3")
-    assert [use.result for use in told.uses] == ["one", "two", None]
-    assert [use.ordinal for use in told.uses] == [0, 1, 2]
+    assert [use.result for use in told.tool_uses] == ["one", "two", None]
+    assert [use.ordinal for use in told.tool_uses] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["django__django-16560", "sympy__sympy-13091"])
@@ -178,13 +182,13 @@ def test_real_histories_are_told(shared: Path, name: str) -> None:
         history = history[:-1]  # The patch, which no model was shown.
     told = performed(history)
 
-    *run, submitted = told.uses
-    assert len(told.turns) == sum(message["role"] == "assistant" for message in history)
+    *run, submitted = told.tool_uses
+    assert len(told.agent_steps) == sum(message["role"] == "assistant" for message in history)
     assert {step.lane for step in told.steps} == {0}
     assert all(use.result for use in run)
     assert (submitted.result, "COMPLETE_TASK" in submitted.arguments) == (None, True)
     refused = [step for step in told.steps[2:] if step.source == "user"]
-    assert len(told.uses) + len(refused) == len(told.turns)
+    assert len(told.tool_uses) + len(refused) == len(told.agent_steps)
 
 
 def test_five_hundred_real_histories_are_read(shared: Path) -> None:
@@ -192,11 +196,11 @@ def test_five_hundred_real_histories_are_read(shared: Path) -> None:
     path = shared / "coding" / "mini_swe_gemini3pro_500.jsonl.gz"
     for line in gzip.decompress(path.read_bytes()).splitlines():
         body = body_of(json.loads(line)["messages"])
-        assert lens(request(body)) is text_history
-        found = text_history.results(body)
+        assert find_dialect(request(body)) is mini_swe_agent
+        found = mini_swe_agent.read_tool_results(body)
         assert len({each.call_id for each in found}) == len(found)
         last = found[-1]
-        assert text_history.replace(body, last.call_id, last.text) == ()
+        assert mini_swe_agent.replace_call_results(body, last.call_id, last.text) == ()
         calls, repeated = calls + len(found), repeated + sum("#" in f.call_id for f in found)
         failed += sum(each.is_error is True for each in found)
     assert calls == 19_479

@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recorder import flow_files
-from stumble.imports.documents import dump
-from traces.exports import atif, cassette, otel, parquet, told
-from traces.exports import har as written
-from traces.formats import bring, har, read
-from traces.formats.traffic import Remark, Traffic
+from stumble.imports.safe_yaml import dump_yaml
+from traces.exporters import atif, otel, parquet, run_model
+from traces.exporters import har as written
+from traces.exporters import vcr as vcr_exporter
+from traces.importers import har, import_to_store, read_run_tables
+from traces.importers.shared.http_traffic import ImportedTraffic, ImportRemark
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.store import Store
+from traces.store.trace_store import TraceStore
 from traces.tape import Tape
 
 AT = 1700000000.25
@@ -31,17 +32,17 @@ def tape(*exchanges: Exchange, recorded_at: float | None = AT, timed: bool = Tru
     return Tape(path=Path("t.tape"), trajectory=run, exchanges=exchanges, spans={})
 
 
-def back(folder: Path, found: Tape) -> Traffic:
-    document, _ = written.document(found)
+def back(folder: Path, found: Tape) -> ImportedTraffic:
+    document, _ = written.to_har_document(found)
     path = folder / "some.har"
     path.write_text(json.dumps(document))
-    return har.traffic(path)
+    return har.read_har_traffic(path)
 
 
 def same(folder: Path, found: Tape) -> None:
     again = back(folder, found)
     pieces = list(again.pieces)
-    assert [each for each in pieces if isinstance(each, Remark)] == []
+    assert [each for each in pieces if isinstance(each, ImportRemark)] == []
     exchanges = [each for each in pieces if isinstance(each, Exchange)]
     assert sorted(exchanges, key=lambda x: x.seq) == list(found.exchanges)
     assert (again.recorded_at, again.timed) == (
@@ -51,7 +52,7 @@ def same(folder: Path, found: Tape) -> None:
 
 
 def flows(path: Path) -> Tape:
-    traffic = flow_files.traffic(path)
+    traffic = flow_files.read_mitm_flow_file(path)
     exchanges = [each for each in traffic.pieces if isinstance(each, Exchange)]
     found = sorted(exchanges, key=lambda x: x.seq)
     return tape(*found, recorded_at=traffic.recorded_at, timed=traffic.timed)
@@ -129,10 +130,10 @@ def test_vcrpy_plays_what_was_recorded(tmp_path: Path) -> None:
 
     bodies = {"/text": "grün\r\n".encode(), "/bytes": b"\xff\0\x85", "/none": b""}
     found = tape(*(asked(n, path, body) for n, (path, body) in enumerate(bodies.items())))
-    document, left = cassette.document(found)
+    document, left = vcr_exporter.to_vcr_document(found)
     assert left == ()
     path = tmp_path / "some.yaml"
-    path.write_text(dump(document))
+    path.write_text(dump_yaml(document))
     with vcr.use_cassette(str(path), record_mode="none") as played:
         for name, body in bodies.items():
             answer: http.client.HTTPResponse
@@ -148,7 +149,7 @@ def test_what_a_cassette_cannot_say_is_left_out_by_name() -> None:
     cut = Exchange(seq=1, request=request, response=Response(status=200), error="reset")
     none = Exchange(seq=2, request=request, error="dns")
     spoken = Exchange(seq=3, request=request, transport="stdio")
-    document, left = cassette.document(tape(whole, cut, none, spoken))
+    document, left = vcr_exporter.to_vcr_document(tape(whole, cut, none, spoken))
     assert len(document["interactions"]) == 1  # type: ignore[arg-type]
     assert [(each.what, each.why) for each in left] == [
         ("exchange 1", "its answer was cut, and a cassette of vcrpy cannot say so"),
@@ -156,12 +157,12 @@ def test_what_a_cassette_cannot_say_is_left_out_by_name() -> None:
         ("exchange 3", "a cassette of vcrpy holds no stdio"),
     ]
     with pytest.raises(ValueError, match="no answer"):
-        cassette.document(tape(none))
+        vcr_exporter.to_vcr_document(tape(none))
 
 
 def test_spans_of_a_real_run_are_read_back_as_the_same_run(tmp_path: Path, shared: Path) -> None:
-    run = told.of_tape(flows(shared / "flows" / "opencode-anthropic.fwd.rest.mitm.gz"))
-    spans = list(otel.spans(run))
+    run = run_model.to_exported_run(flows(shared / "flows" / "opencode-anthropic.fwd.rest.mitm.gz"))
+    spans = list(otel.to_otel_spans(run))
     assert {span["resource"]["schema_url"] for span in spans} == {otel.SCHEMA}  # type: ignore[index]
     names = [str(span["name"]).split()[0] for span in spans]
     asked = [call for step in run.steps for call in step.calls]
@@ -169,23 +170,25 @@ def test_spans_of_a_real_run_are_read_back_as_the_same_run(tmp_path: Path, share
     assert names.count("chat") == sum(step.source == "agent" for step in run.steps)
     path = tmp_path / "spans.jsonl"
     path.write_text("".join(json.dumps(span) + "\n" for span in spans))
-    calls = read(path)["tool_calls"].to_pylist()
+    calls = read_run_tables(path)["tool_calls"].to_pylist()
     assert {(each["call_id"], each["arguments"], each["result"]) for each in calls} == {
         (call.id, call.arguments, call.result) for call in asked
     }
 
 
 def test_a_run_without_times_has_no_spans(shared: Path) -> None:
-    run = told.of_tape(flows(shared / "flows" / "codex.fwd.rest.mitm.gz"))
-    timeless = tuple(replace(step, over=None) for step in run.steps)
+    run = run_model.to_exported_run(flows(shared / "flows" / "codex.fwd.rest.mitm.gz"))
+    timeless = tuple(replace(step, ended=None) for step in run.steps)
     with pytest.raises(ValueError, match="it has no times"):
-        list(otel.spans(replace(run, steps=timeless)))
+        list(otel.to_otel_spans(replace(run, steps=timeless)))
 
 
 def test_a_text_that_is_no_object_stands_in_one() -> None:
-    call = told.Call(id="c", tool="f", arguments="[1", result="r\ud800", cut={"result": 9000})
-    step = told.Step(source="agent", message="", calls=(call,))
-    document: dict[str, Any] = atif.document(told.Told(id="t", steps=(step,)))
+    call = run_model.ExportedCall(
+        id="c", tool="f", arguments="[1", result="r\ud800", cut={"result": 9000}
+    )
+    step = run_model.ExportedStep(source="agent", message="", calls=(call,))
+    document: dict[str, Any] = atif.to_atif_document(run_model.ExportedRun(id="t", steps=(step,)))
     [found] = document["steps"]
     [asked] = found["tool_calls"]
     assert asked["arguments"] == {"text": "[1"}
@@ -194,17 +197,17 @@ def test_a_text_that_is_no_object_stands_in_one() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, shared: Path) -> Store:
-    store = Store(tmp_path / ".stumble")
-    bring(store, shared / "tau" / "gpt-4o-airline.json.gz")
-    bring(store, shared / "ramp" / "engineer-500-score.json")
+def store(tmp_path: Path, shared: Path) -> TraceStore:
+    store = TraceStore(tmp_path / ".stumble")
+    import_to_store(store, shared / "tau" / "gpt-4o-airline.json.gz")
+    import_to_store(store, shared / "ramp" / "engineer-500-score.json")
     return store
 
 
-def test_parquet_is_a_folder_that_others_read(store: Store, tmp_path: Path) -> None:
+def test_parquet_is_a_folder_that_others_read(store: TraceStore, tmp_path: Path) -> None:
     folder = tmp_path / "warehouse"
     with store.connect() as connection:
-        counts = parquet.write(connection, folder)
+        counts = parquet.write_relations(connection, folder)
     assert (counts["trajectories"], counts["tool_calls"], counts["stages"]) == (215, 1164, 90)
     read_ = f"read_parquet('{folder}/trajectories/**/*.parquet', hive_partitioning = true)"
     with duckdb.connect() as other:

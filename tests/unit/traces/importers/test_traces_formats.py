@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.stored import Sql, answers, near, one
-from traces.failures import PASSED
-from traces.formats import bring, read, restore
-from traces.relations import SCHEMAS
-from traces.sql import ask
-from traces.store import Store
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    near,
+    one,
+)
+from traces.importers import import_to_store, read_run_tables, restore_imports
+from traces.pipeline.failure_causes import PASSING_SCORE
+from traces.store.schema import SCHEMAS
+from traces.store.sql import run_question
+from traces.store.trace_store import TraceStore
 
 HELLO = {"role": "user", "content": "hello"}
 
@@ -35,16 +40,16 @@ def tau(folder: Path, *said: Mapping[str, object], name: str = "gpt-9-retail.jso
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / ".stumble")
+def store(tmp_path: Path) -> TraceStore:
+    return TraceStore(tmp_path / ".stumble")
 
 
 @pytest.fixture(scope="module")
 def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """A store of all tau-bench and RAMP files."""
-    store = Store(tmp_path_factory.mktemp("real") / ".stumble")
+    store = TraceStore(tmp_path_factory.mktemp("real") / ".stumble")
     for path in (*(shared / "tau").iterdir(), *(shared / "ramp").iterdir()):
-        bring(store, path)
+        import_to_store(store, path)
     with store.connect() as connection:
         yield connection
 
@@ -65,7 +70,7 @@ def test_the_published_counts_of_tau_bench_come_out(real: Sql) -> None:
 
 
 def test_runs_with_an_error_pass_less_often(real: Sql) -> None:
-    found = ask(real, "error_effect").fetchall()
+    found = run_question(real, "error_effect").fetchall()
     assert [each[2:5] for each in found] == [(False, 164, 75), (True, 36, 9)]
     for _, _, _, _, _, _, rate, low, high, reason in found:
         assert low < rate < high
@@ -95,9 +100,9 @@ def test_a_cost_that_is_a_sum_or_zero_is_unknown(real: Sql) -> None:
     assert one(real, sums) == {"cost_usd": None}
 
 
-def test_a_run_of_tau_bench_in_rows(store: Store, tmp_path: Path) -> None:
+def test_a_run_of_tau_bench_in_rows(store: TraceStore, tmp_path: Path) -> None:
     over = {"role": "user", "content": "###STOP###"}
-    bring(store, tau(tmp_path, call(1), result(1, "Error: no such user"), over))
+    import_to_store(store, tau(tmp_path, call(1), result(1, "Error: no such user"), over))
     with store.connect() as sql:
         run = one(sql, "FROM trajectories")
         said = [run[name] for name in ("model", "scenario", "task", "trial", "passed", "ended")]
@@ -115,40 +120,44 @@ def test_a_run_of_tau_bench_in_rows(store: Store, tmp_path: Path) -> None:
 def test_a_call_failed_if_its_result_begins_with_error(
     tmp_path: Path, text: str, is_error: bool
 ) -> None:
-    calls = read(tau(tmp_path, call(1), result(1, text)))["tool_calls"]
+    calls = read_run_tables(tau(tmp_path, call(1), result(1, text)))["tool_calls"]
     assert calls["is_error"].to_pylist() == [is_error]
 
 
 def test_an_id_used_twice_belongs_to_the_nearer_result(tmp_path: Path) -> None:
     said = (call(1), result(1, "first"), call(1), result(1, "Error: second"), call(1))
-    calls = read(tau(tmp_path, *said))["tool_calls"]
+    calls = read_run_tables(tau(tmp_path, *said))["tool_calls"]
     assert calls["result"].to_pylist() == ["first", "Error: second", None]
     assert calls["is_error"].to_pylist() == [False, True, None]
 
 
 def test_a_run_that_nobody_ended_met_its_cap(tmp_path: Path) -> None:
-    runs = read(tau(tmp_path, call(1), result(1, "ok")))["trajectories"]
+    runs = read_run_tables(tau(tmp_path, call(1), result(1, "ok")))["trajectories"]
     assert runs["ended"].to_pylist() == ["budget"]
 
 
-def test_importing_twice_stores_once(store: Store, tmp_path: Path) -> None:
+def test_importing_twice_stores_once(store: TraceStore, tmp_path: Path) -> None:
     plain = tau(tmp_path, call(1), result(1, "ok"))
     (tmp_path / "elsewhere").mkdir()
     copied = tau(tmp_path / "elsewhere", call(1), result(1, "ok"), name="renamed.json")
-    assert bring(store, plain) == bring(store, plain) == bring(store, copied)
+    assert (
+        import_to_store(store, plain)
+        == import_to_store(store, plain)
+        == import_to_store(store, copied)
+    )
     assert len(store.segments()) == len(store.imports()) == 1
     with store.connect() as sql:
         assert one(sql, "SELECT count(*) AS n FROM tool_calls") == {"n": 1}
 
 
-def test_what_was_imported_outlives_the_index(store: Store, tmp_path: Path) -> None:
+def test_what_was_imported_outlives_the_index(store: TraceStore, tmp_path: Path) -> None:
     path = tau(tmp_path, call(1), result(1, "ok"))
-    segment = bring(store, path)
+    segment = import_to_store(store, path)
     path.unlink()
     store.drop(segment)
     assert store.segments() == ()
-    assert restore(store) == (segment,)
-    assert restore(store) == ()
+    assert restore_imports(store) == (segment,)
+    assert restore_imports(store) == ()
     with store.connect() as sql:
         assert one(sql, "SELECT model FROM trajectories") == {"model": "gpt-9"}
 
@@ -157,7 +166,7 @@ def test_a_file_is_read_by_what_it_holds(tmp_path: Path) -> None:
     plain = tau(tmp_path, call(1), result(1, "ok"))
     packed = tmp_path / "something"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read(packed)["tool_calls"].equals(read(plain)["tool_calls"])
+    assert read_run_tables(packed)["tool_calls"].equals(read_run_tables(plain)["tool_calls"])
 
 
 @pytest.mark.parametrize(
@@ -167,7 +176,7 @@ def test_a_file_of_no_known_format_is_refused(tmp_path: Path, text: str) -> None
     path = tmp_path / "some.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match="tau-bench runs .*; RAMP score files"):
-        read(path)
+        read_run_tables(path)
 
 
 def board(folder: Path, **told: object) -> Path:
@@ -179,24 +188,29 @@ def board(folder: Path, **told: object) -> Path:
 
 @pytest.mark.parametrize(
     ("told", "passed"),
-    [({}, True), ({"task4": PASSED - 0.1}, False), ({"task0": 0}, False), ({"task5": None}, None)],
+    [
+        ({}, True),
+        ({"task4": PASSING_SCORE - 0.1}, False),
+        ({"task0": 0}, False),
+        ({"task5": None}, None),
+    ],
 )
 def test_a_pipeline_passed_if_every_stage_did(
     tmp_path: Path, told: dict[str, object], passed: bool | None
 ) -> None:
-    tables = read(board(tmp_path, **told))
+    tables = read_run_tables(board(tmp_path, **told))
     assert tables["trajectories"]["passed"].to_pylist() == [passed]
     assert tables["stages"].num_rows == (5 if passed is None else 6)
 
 
 def test_flags_of_resurrection_are_kept_where_a_board_has_them(tmp_path: Path) -> None:
     flags = [False, False, True, True, True, True]
-    stages = read(board(tmp_path, resurrected=flags))["stages"]
+    stages = read_run_tables(board(tmp_path, resurrected=flags))["stages"]
     assert stages["resurrected"].to_pylist() == flags
-    assert read(board(tmp_path))["stages"]["resurrected"].to_pylist() == [None] * 6
+    assert read_run_tables(board(tmp_path))["stages"]["resurrected"].to_pylist() == [None] * 6
 
 
 def test_every_table_has_the_columns_of_its_relation(tmp_path: Path) -> None:
     for path in (tau(tmp_path, call(1), result(1, "ok")), board(tmp_path)):
-        for name, rows in read(path).items():
+        for name, rows in read_run_tables(path).items():
             assert rows.schema == SCHEMAS[name]

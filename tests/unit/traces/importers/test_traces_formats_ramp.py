@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.stored import Sql, answers, near, one
-from traces.formats import bring, read
-from traces.sql import ask
-from traces.store import Store
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    near,
+    one,
+)
+from traces.importers import import_to_store, read_run_tables
+from traces.store.sql import run_question
+from traces.store.trace_store import TraceStore
 
-COHORT = Path(__file__).parents[4] / "scenarios" / "compiler" / "cohort.csv"
+COHORT = Path(__file__).parents[4] / "scenarios" / "pipeline" / "compiler" / "cohort.csv"
 
 PAPER = {
     # model: pipeline score, MR, tier and AEI as published
@@ -39,8 +44,8 @@ type Published = Mapping[str, object]
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """A store of the figures that come with stumble."""
-    store = Store(tmp_path_factory.mktemp("paper") / ".stumble")
-    bring(store, COHORT)
+    store = TraceStore(tmp_path_factory.mktemp("paper") / ".stumble")
+    import_to_store(store, COHORT)
     with store.connect() as connection:
         yield connection
 
@@ -48,9 +53,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
 @pytest.fixture(scope="module")
 def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """A store of all published score files."""
-    store = Store(tmp_path_factory.mktemp("real") / ".stumble")
+    store = TraceStore(tmp_path_factory.mktemp("real") / ".stumble")
     for path in (shared / "ramp").iterdir():
-        bring(store, path)
+        import_to_store(store, path)
     with store.connect() as connection:
         yield connection
 
@@ -203,10 +208,10 @@ def test_the_autonomous_board_17_of_17_without_any_bonus(real: Sql, shared: Path
 
 
 def test_the_board_of_a_cohort_is_a_named_question(ours: Sql) -> None:
-    best = ask(ours, "leaderboard", cohort="paper").fetchone()
+    best = run_question(ours, "leaderboard", cohort="paper").fetchone()
     assert best is not None
     assert best[:4] == ("paper", "openhands", "claude-opus-4-7", 1)
-    assert ask(ours, "leaderboard", cohort="another").fetchall() == []
+    assert run_question(ours, "leaderboard", cohort="another").fetchall() == []
 
 
 def table_of(folder: Path, *lines: str) -> Path:
@@ -216,7 +221,7 @@ def table_of(folder: Path, *lines: str) -> Path:
 
 
 def test_a_table_of_ones_own_is_a_cohort_named_after_its_file(tmp_path: Path) -> None:
-    found = read(table_of(tmp_path, "a,100,100,70,0,0,0,", "b,100,60,,0,0,0,1.5"))
+    found = read_run_tables(table_of(tmp_path, "a,100,100,70,0,0,0,", "b,100,60,,0,0,0,1.5"))
     runs = found["trajectories"]
     assert runs["cohort"].to_pylist() == ["mine", "mine"]
     assert runs["cost_usd"].to_pylist() == [None, 1.5]
@@ -236,14 +241,14 @@ def test_a_table_that_cannot_be_read_says_where(
     tmp_path: Path, lines: list[str], said: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
-        read(table_of(tmp_path, *lines))
+        read_run_tables(table_of(tmp_path, *lines))
 
 
 def test_a_column_that_nobody_knows_is_named(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_text("model,t0,t1,t2,t3,t4,t5,price\na,1,1,1,1,1,1,2\n")
     with pytest.raises(ValueError, match="no column 'price'; there are agent, cached_tokens, "):
-        read(path)
+        read_run_tables(path)
 
 
 def test_who_ran_out_of_context_is_known_from_how_the_run_ended(ours: Sql) -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.formats import har
-from traces.formats.elements import elements
-from traces.formats.traffic import Remark
-from traces.model import Exchange, header
+from traces.importers import har
+from traces.importers.shared.http_traffic import ImportRemark
+from traces.importers.shared.json_stream import read_list_objects
+from traces.model import Exchange, find_header
 
 
 def entry(at: str = "2024-01-01T00:00:00.500Z", **other: Any) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def file(folder: Path, *entries: object) -> Path:
     return path
 
 
-def read(path: Path) -> list[Exchange | Remark]:
-    return list(har.traffic(path).pieces)
+def read(path: Path) -> list[Exchange | ImportRemark]:
+    return list(har.read_har_traffic(path).pieces)
 
 
 def only(path: Path) -> Exchange:
@@ -49,7 +49,7 @@ def only(path: Path) -> Exchange:
 def test_an_entry_is_an_exchange_with_its_times(tmp_path: Path) -> None:
     late, early = entry("2024-01-01T00:00:02Z"), entry()
     path = file(tmp_path, late, early)
-    assert har.traffic(path).recorded_at == 1704067200.5
+    assert har.read_har_traffic(path).recorded_at == 1704067200.5
     second, first = read(path)
     assert isinstance(first, Exchange)
     assert isinstance(second, Exchange)
@@ -105,7 +105,7 @@ def test_why_no_answer_came(tmp_path: Path, said: str, code: str) -> None:
 def test_what_is_no_entry_is_named_and_the_rest_comes_in(tmp_path: Path) -> None:
     odd = entry(response=answered(text="!", encoding="base64"))
     found = read(file(tmp_path, {"startedDateTime": 5}, odd, entry()))
-    why = [each.where for each in found if isinstance(each, Remark)]
+    why = [each.where for each in found if isinstance(each, ImportRemark)]
     assert why == ["entry 1", "entry 2"]
     assert sum(isinstance(each, Exchange) for each in found) == 1
 
@@ -116,7 +116,7 @@ def test_a_file_that_was_cut_gives_what_is_whole(tmp_path: Path, gone: int) -> N
     path.write_bytes(path.read_bytes()[:-gone])
     found = read(path)
     assert isinstance(found[0], Exchange)
-    assert isinstance(found[-1], Remark)
+    assert isinstance(found[-1], ImportRemark)
     assert found[-1].why == "it ends in the middle"
 
 
@@ -125,7 +125,7 @@ def test_gzip_that_does_not_inflate_gives_what_is_whole(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(path.read_bytes(), 0)[:-900])
     found = read(path)
     assert isinstance(found[0], Exchange)
-    assert isinstance(found[-1], Remark)
+    assert isinstance(found[-1], ImportRemark)
     assert "gzip" in found[-1].why
 
 
@@ -134,7 +134,7 @@ def test_an_entry_that_is_too_large_is_left_out_by_name(tmp_path: Path) -> None:
     first, remark, last = read(file(tmp_path, entry(), large, entry()))
     assert isinstance(first, Exchange)
     assert isinstance(last, Exchange)
-    assert remark == Remark(where="entry 2", why="it has 32 MB; at most 32 are read")
+    assert remark == ImportRemark(where="entry 2", why="it has 32 MB; at most 32 are read")
 
 
 def test_files_of_others_come_in_with_all_their_entries(shared: Path) -> None:
@@ -148,12 +148,12 @@ def test_files_of_others_come_in_with_all_their_entries(shared: Path) -> None:
             entries = json.loads(text)["log"]["entries"]
         except (ValueError, KeyError):
             continue
-        exchanges = [x for x in har.traffic(path).pieces if isinstance(x, Exchange)]
+        exchanges = [x for x in har.read_har_traffic(path).pieces if isinstance(x, Exchange)]
         sent = [x for x in exchanges if x.request.method == "TEXT"]
         found[path.name] = (len(exchanges) - len(sent), len(sent))
         assert found[path.name][0] == len(entries)
         for each in exchanges:
-            length = header(each.response.headers, "content-length") if each.response else None
+            length = find_header(each.response.headers, "content-length") if each.response else None
             bodiless = (
                 each.request.method == "HEAD" or each.response and each.response.status == 304
             )
@@ -194,5 +194,5 @@ def test_a_list_is_read_element_by_element(
     text = json.dumps(
         {"log": before | {"entries": said, "z": 1}}, indent=1 if spaced else None
     ).encode()
-    found = list(elements(Pieces(text, size), "entries", 3, 1 << 20))
+    found = list(read_list_objects(Pieces(text, size), "entries", 3, 1 << 20))
     assert [json.loads(each) for each in found if isinstance(each, bytes)] == said

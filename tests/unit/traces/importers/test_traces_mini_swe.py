@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.stored import Sql, answers, one
-from traces.formats import bring, read
-from traces.store import Store
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    one,
+)
+from traces.importers import import_to_store, read_run_tables
+from traces.store.trace_store import TraceStore
 
 ASK = {"role": "user", "content": "fix it"}
 
@@ -31,15 +35,15 @@ def line(*said: dict[str, object], **more: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / ".stumble")
+def store(tmp_path: Path) -> TraceStore:
+    return TraceStore(tmp_path / ".stumble")
 
 
 @pytest.fixture(scope="module")
 def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """A store of all runs on SWE-bench."""
-    store = Store(tmp_path_factory.mktemp("coding") / ".stumble")
-    bring(store, shared / "coding" / "mini_swe_gemini3pro_500.jsonl.gz")
+    store = TraceStore(tmp_path_factory.mktemp("coding") / ".stumble")
+    import_to_store(store, shared / "coding" / "mini_swe_gemini3pro_500.jsonl.gz")
     with store.connect() as connection:
         yield connection
 
@@ -72,9 +76,9 @@ def test_what_the_provider_charged_is_kept_and_is_unknown_where_it_did_not_say(r
 
 
 def test_a_trajectory_file_knows_its_model_and_not_whether_it_was_resolved(
-    store: Store, shared: Path
+    store: TraceStore, shared: Path
 ) -> None:
-    bring(store, shared / "coding" / "django__django-16560.traj.json.gz")
+    import_to_store(store, shared / "coding" / "django__django-16560.traj.json.gz")
     with store.connect() as sql:
         assert one(sql, "SELECT model, task, n_steps, passed, ended FROM trajectories") == {
             "model": "google/gemini-3-pro-preview",
@@ -85,13 +89,13 @@ def test_a_trajectory_file_knows_its_model_and_not_whether_it_was_resolved(
         }
 
 
-def test_an_answer_without_exactly_one_block_is_no_call(store: Store, tmp_path: Path) -> None:
+def test_an_answer_without_exactly_one_block_is_no_call(store: TraceStore, tmp_path: Path) -> None:
     both = says("```bash\nls\n```\n```bash\npwd\n```")
     refused = heard("Please always provide EXACTLY ONE action")
     said = (both, refused, runs("ls"), heard("<returncode>2</returncode>\n"), runs("submit"))
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(line(*said)) + "\n\n" + json.dumps(line(resolved=False)) + "\n")
-    bring(store, path)
+    import_to_store(store, path)
     with store.connect() as sql:
         calls = answers(sql, "SELECT step, arguments, is_error, result FROM tool_calls")
         steps = answers(sql, "SELECT step, source FROM steps WHERE step > 1 ORDER BY step")
@@ -107,11 +111,11 @@ def test_an_answer_without_exactly_one_block_is_no_call(store: Store, tmp_path: 
     assert [each["source"] for each in steps] == ["agent", "user", "agent", "agent"]
 
 
-def test_a_status_that_is_no_end_is_a_crash(store: Store, tmp_path: Path) -> None:
+def test_a_status_that_is_no_end_is_a_crash(store: TraceStore, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     ends = ("Submitted", "LimitsExceeded", "RetryError")
     path.write_text("\n".join(json.dumps(line(exit_status=end)) for end in ends))
-    bring(store, path)
+    import_to_store(store, path)
     with store.connect() as sql:
         found = answers(sql, "SELECT ended FROM trajectories ORDER BY ended")
     assert [each["ended"] for each in found] == ["budget", "crash", "final"]
@@ -121,4 +125,4 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(line()) + "\n{half")
     with pytest.raises(ValueError, match="line 2"):
-        read(path)
+        read_run_tables(path)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from traces.formats import read
-from traces.formats.inspect_log import MOST
+from traces.importers import read_run_tables
+from traces.importers.inspect_ai import MAX_UNPACKED_LOG
 
 
 def rows(path: Path, relation: str) -> list[dict[str, Any]]:
-    found = read(path)
+    found = read_run_tables(path)
     return found[relation].to_pylist() if relation in found else []
 
 
@@ -112,14 +112,14 @@ def test_a_log_that_was_cut_or_unfolds_too_far_is_refused(tmp_path: Path) -> Non
     path = archive(tmp_path / "a.eval", _journal__start={}, samples__1=SAMPLE)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(ValueError, match="its zip cannot be read"):
-        read(path)
+        read_run_tables(path)
     bomb = archive(tmp_path / "b.eval", header={}, samples__1=b" " * (65 << 20))
     with pytest.raises(ValueError, match=r"samples/1\.json unpacks to more than 64 MB"):
-        read(bomb)
+        read_run_tables(bomb)
     lying = archive(tmp_path / "c.eval", header={}, samples__1=b"[" * 100)
     with pytest.raises(ValueError, match="it is no JSON"):
-        read(lying)
-    assert MOST > 65 << 20
+        read_run_tables(lying)
+    assert MAX_UNPACKED_LOG > 65 << 20
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_line_that_is_cut_is_named(tmp_path: Path) -> None:
     path = written(tmp_path / "spans.jsonl", span, span)
     path.write_text(path.read_text()[:-9])
     with pytest.raises(ValueError, match="line 2: "):
-        read(path)
+        read_run_tables(path)
 
 
 def test_an_id_that_is_used_twice_has_two_results(tmp_path: Path) -> None:

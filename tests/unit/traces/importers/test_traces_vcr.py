@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from vcr.request import Request as Recorded
 from vcr.serializers import yamlserializer
 
-from stumble.imports.documents import load
-from traces.dialects import lens
-from traces.formats import vcr as cassettes
-from traces.formats.traffic import Remark
-from traces.model import Exchange, header
-from traces.websocket import binary
+from stumble.imports.safe_yaml import parse_safe_yaml
+from traces.bodies.websocket import read_binary_flags
+from traces.dialects import find_dialect
+from traces.importers import vcr as cassettes
+from traces.importers.shared.http_traffic import ImportRemark
+from traces.model import Exchange, find_header
 
 ASKED = {
     "method": "POST",
@@ -33,8 +33,8 @@ SAID = {
 }
 
 
-def pieces(*interactions: object) -> list[Exchange | Remark]:
-    return list(cassettes.traffic({"interactions": list(interactions)}).pieces)
+def pieces(*interactions: object) -> list[Exchange | ImportRemark]:
+    return list(cassettes.read_vcr_traffic({"interactions": list(interactions)}).pieces)
 
 
 def only(*interactions: object) -> Exchange:
@@ -61,12 +61,12 @@ def test_an_interaction_is_an_exchange() -> None:
 
 def test_two_lists_are_pairs_and_what_lacks_its_half_is_named() -> None:
     document = {"requests": [ASKED, ASKED], "responses": [SAID]}
-    first, second, remark = cassettes.traffic(document).pieces
+    first, second, remark = cassettes.read_vcr_traffic(document).pieces
     assert isinstance(first, Exchange)
     assert isinstance(second, Exchange)
     assert first.response is not None
     assert second.response is None
-    assert remark == Remark(where="interaction 2", why="it has no response")
+    assert remark == ImportRemark(where="interaction 2", why="it has no response")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_parsed_body_is_the_json_that_an_sdk_sends() -> None:
     asked = {name: ASKED[name] for name in ("method", "uri", "headers")}
     found = only(pair(SAID, asked | {"parsed_body": {"text": "grün", "n": 2**70}}))
     assert found.request.body == b'{"text":"gr\xc3\xbcn","n":1180591620717411303424}'
-    assert header(found.request.headers, "content-length") == str(len(found.request.body))
+    assert find_header(found.request.headers, "content-length") == str(len(found.request.body))
 
 
 def test_fields_that_are_not_true_of_the_body_are_set_right() -> None:
@@ -106,7 +106,7 @@ def test_fields_that_are_not_true_of_the_body_are_set_right() -> None:
     packed = gzip.compress(b"{}")
     kept = only(pair(SAID | {"headers": fields, "body": {"string": packed}}))
     assert kept.response is not None
-    assert header(kept.response.headers, "content-encoding") == "gzip"
+    assert find_header(kept.response.headers, "content-encoding") == "gzip"
     assert kept.response.body == packed
 
 
@@ -121,7 +121,7 @@ def test_an_answer_to_head_keeps_the_length_it_names() -> None:
     said = {"status": {"code": 200}, "headers": {"Content-Length": "7"}, "body": {"string": ""}}
     found = only(pair(said, ASKED | {"method": "HEAD"}))
     assert found.response is not None
-    assert header(found.response.headers, "content-length") == "7"
+    assert find_header(found.response.headers, "content-length") == "7"
 
 
 def test_gzip_that_does_not_inflate_stays_as_it_is() -> None:
@@ -136,7 +136,7 @@ def test_an_address_that_was_redacted_is_told_by_the_answer() -> None:
     asked = ASKED | {"uri": "**REDACTED**"}
     found = only(pair(SAID | {"body": {"string": '{"object": "chat.completion"}'}}, asked))
     assert found.request.url == "https://unknown.invalid/v1/chat/completions"
-    assert lens(found.request) is not None
+    assert find_dialect(found.request) is not None
     assert only(pair(SAID, asked)).request.url == "https://unknown.invalid/"
 
 
@@ -151,18 +151,20 @@ def test_the_messages_of_a_websocket_are_turns() -> None:
     assert [chunk.data for chunk in upgrade.response.chunks] == [b'{"hello":1}']
     assert (turn.request.method, turn.request.body) == ("TEXT", b"a")
     assert [chunk.data for chunk in turn.response.chunks] == [b"\0", b"b"]
-    assert binary(turn.response) == (True, False)
+    assert read_binary_flags(turn.response) == (True, False)
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_comes_in() -> None:
     odd = SAID | {"body": {"string": 5}}
     nothing = {"status": {"code": 204}, "headers": {}}
     found = pieces({"response": SAID}, pair(odd), pair(SAID | {"status": {}}), pair(nothing))
-    assert [each for each in found if isinstance(each, Remark)] == [
-        Remark(where="interaction 1", why="it has no request"),
-        Remark(where="interaction 2", why="the body of its response is a int, not text or bytes"),
-        Remark(where="interaction 3", why="its response has no status but None"),
-        Remark(where="interaction 4", why="the body of its response was not kept"),
+    assert [each for each in found if isinstance(each, ImportRemark)] == [
+        ImportRemark(where="interaction 1", why="it has no request"),
+        ImportRemark(
+            where="interaction 2", why="the body of its response is a int, not text or bytes"
+        ),
+        ImportRemark(where="interaction 3", why="its response has no status but None"),
+        ImportRemark(where="interaction 4", why="the body of its response was not kept"),
     ]
     assert sum(isinstance(each, Exchange) for each in found) == 1
 
@@ -170,14 +172,14 @@ def test_what_cannot_be_read_is_named_and_the_rest_comes_in() -> None:
 @pytest.mark.parametrize("document", [None, [], {}, "text", {"interactions": {}}])
 def test_what_is_no_cassette_is_refused(document: object) -> None:
     with pytest.raises(ValueError, match="no list of interactions"):
-        cassettes.traffic(document)
+        cassettes.read_vcr_traffic(document)
 
 
 def test_the_date_of_an_answer_is_all_that_is_known_of_the_time() -> None:
     dated = SAID | {"headers": {"Date": ["Sat, 01 Jan 2000 00:00:10 GMT"]}}
-    found = cassettes.traffic({"interactions": [pair(), pair(dated)]})
+    found = cassettes.read_vcr_traffic({"interactions": [pair(), pair(dated)]})
     assert (found.timed, found.recorded_at) == (False, 946684810.0)
-    assert cassettes.traffic({"interactions": [pair()]}).recorded_at is None
+    assert cassettes.read_vcr_traffic({"interactions": [pair()]}).recorded_at is None
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -212,7 +214,7 @@ def test_what_vcrpy_writes_comes_out_byte_for_byte(said: list[tuple[Any, ...]]) 
         ],
     }
     written = vcr.serialize.serialize(cassette, yamlserializer)
-    found = list(cassettes.traffic(load(written.encode())).pieces)
+    found = list(cassettes.read_vcr_traffic(parse_safe_yaml(written.encode())).pieces)
     assert len(found) == len(said)
     for (method, body, headers, status, answer), each in zip(said, found, strict=True):
         assert isinstance(each, Exchange)
@@ -226,7 +228,7 @@ def test_what_vcrpy_writes_comes_out_byte_for_byte(said: list[tuple[Any, ...]]) 
 
 def refused(text: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        load(text)
+        parse_safe_yaml(text)
 
 
 def test_yaml_runs_nothing_and_unfolds_nothing() -> None:
@@ -257,5 +259,5 @@ def test_what_is_no_yaml_says_where(text: bytes, why: str) -> None:
 
 def test_aliases_of_what_is_small_are_what_they_stand_for() -> None:
     text = b"a: &a [1]\nb: *a\nc: {<<: {d: *a}}"
-    assert load(text) == {"a": [1], "b": [1], "c": {"d": [1]}}
-    assert load(json.dumps({"interactions": []}).encode()) == {"interactions": []}
+    assert parse_safe_yaml(text) == {"a": [1], "b": [1], "c": {"d": [1]}}
+    assert parse_safe_yaml(json.dumps({"interactions": []}).encode()) == {"interactions": []}

@@ -20,16 +20,19 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.leaks import copies, leaks
-from tests.spellings import SPELLINGS
-from tests.support.examples import examples
-from traces import index
-from traces.encoding import plain
-from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory, header
-from traces.redact import PLACEHOLDER, Redactor
-from traces.relations import table
-from traces.store import Store
-from traces.tape import Writer, read
+from tests.support.example_counts import examples
+from tests.support.leak_search import (
+    copies,
+    leaks,
+)
+from tests.support.secret_spellings import SPELLINGS
+from traces.bodies.content_encoding import decode_content
+from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory, find_header
+from traces.redaction.redactor import PLACEHOLDER, Redactor
+from traces.store import rows as store_rows
+from traces.store.schema import make_relation_table
+from traces.store.trace_store import TraceStore
+from traces.tape import TapeWriter, read_tape
 
 KEY = "sk-live-0123/56789+bcdef"
 RUN = Trajectory(id="r", recorded_at=0.0)
@@ -44,7 +47,7 @@ def answered(pieces: list[bytes], headers: Headers = ()) -> Exchange:
 
 
 def streamed(pieces: list[bytes], *secrets: str, headers: Headers = ()) -> list[Chunk]:
-    seen = Redactor(secrets).exchange(answered(pieces, headers))
+    seen = Redactor(secrets).redact_exchange(answered(pieces, headers))
     assert seen.response is not None
     return list(seen.response.chunks)
 
@@ -78,28 +81,28 @@ def test_an_answer_in_one_piece_is_written_as_one_that_came_in_pieces(
     begun = replace(one, response=replace(one.response, chunks=(), ended=None))
     with TemporaryDirectory() as folder:
         whole, pieces = Path(folder, "whole.tape"), Path(folder, "pieces.tape")
-        with Writer(whole, RUN, secrets=[KEY]) as tape:
+        with TapeWriter(whole, RUN, secrets=[KEY]) as tape:
             tape.request(one)
             tape.whole(one)
-        with Writer(pieces, RUN, secrets=[KEY]) as tape:
+        with TapeWriter(pieces, RUN, secrets=[KEY]) as tape:
             tape.request(one)
             tape.head(begun)
             for chunk in one.response.chunks:
                 tape.chunk(begun, chunk)
             tape.done(one)
-        assert read(whole).exchanges == read(pieces).exchanges
+        assert read_tape(whole).exchanges == read_tape(pieces).exchanges
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_split_over_two_chunks_at_every_offset(spelling: str, tmp_path: Path) -> None:
     body = b'{"a": "b ' + SPELLINGS[spelling](KEY).encode() + b' c"}'
     path = tmp_path / "all.tape"
-    with Writer(path, RUN, secrets=[KEY]) as tape:
+    with TapeWriter(path, RUN, secrets=[KEY]) as tape:
         for seq, place in enumerate(range(len(body) + 1)):
             one = answered(cut(body, place))
-            tape.exchange(Exchange(seq=seq, request=REQUEST, response=one.response))
+            tape.write_exchange(Exchange(seq=seq, request=REQUEST, response=one.response))
 
-    for place, exchange in enumerate(read(path).exchanges):
+    for place, exchange in enumerate(read_tape(path).exchanges):
         assert exchange.response is not None
         assert [len(chunk.data) for chunk in exchange.response.chunks] == [place, len(body) - place]
         assert [chunk.at for chunk in exchange.response.chunks] == [0.5, 1.5]
@@ -184,7 +187,7 @@ def test_events_that_are_cut_by_chunks_too() -> None:
 
 
 def test_only_what_may_be_a_beginning_waits() -> None:
-    stream = Redactor([KEY]).stream(())
+    stream = Redactor([KEY]).open_stream(())
     pieces = (b"hello ", b"world s", b"ome sk-live", b" or so", b"sk-live-0123/5")
     free = [len(stream.chunk(Chunk(at=0.0, data=data))) for data in pieces]
     assert free == [1, 0, 1, 2, 0]
@@ -229,14 +232,14 @@ def test_an_encoded_stream_begins_anew_once_a_secret_turns_up(
         pieces = encoded(name, cut(body, 100, place, 500))
         heads = (("Content-Encoding", coding), ("Content-Length", str(sum(map(len, pieces)))))
         path = tmp_path / f"{place}.tape"
-        with Writer(path, RUN, secrets=[KEY]) as tape:
-            tape.exchange(answered(pieces, heads))
+        with TapeWriter(path, RUN, secrets=[KEY]) as tape:
+            tape.write_exchange(answered(pieces, heads))
 
-        (seen,) = read(path).exchanges
+        (seen,) = read_tape(path).exchanges
         assert seen.response is not None
         assert [chunk.at for chunk in seen.response.chunks] == [0.5, 1.5, 2.5, 3.5]
-        assert header(seen.response.headers, "content-length") == str(len(seen.response.body))
-        text = plain(seen.response.headers, seen.response.body)
+        assert find_header(seen.response.headers, "content-length") == str(len(seen.response.body))
+        text = decode_content(seen.response.headers, seen.response.body)
         assert text is not None
         assert len(text) == len(body)
         assert text.endswith(b" dolor sit amet" * 20)
@@ -265,7 +268,7 @@ def test_what_the_messages_of_a_websocket_say_bit_by_bit_is_found() -> None:
     turn = Exchange(
         seq=0, request=REQUEST, response=Response(status=101, chunks=chunks), transport="websocket"
     )
-    seen = Redactor([KEY]).exchange(turn).response
+    seen = Redactor([KEY]).redact_exchange(turn).response
     assert seen is not None
     assert [(chunk.at, len(chunk.data)) for chunk in seen.chunks] == [
         (chunk.at, len(chunk.data)) for chunk in chunks
@@ -276,15 +279,15 @@ def test_what_the_messages_of_a_websocket_say_bit_by_bit_is_found() -> None:
 
 
 def test_a_secret_is_found_late_in_a_long_websocket() -> None:
-    stream = Redactor([KEY]).stream((), messages=True)
+    stream = Redactor([KEY]).open_stream((), messages=True)
     given = [
         chunk
         for n in range(3000)
         for chunk in stream.chunk(Chunk(at=n, data=b'{"delta":"word %d"}' % n))
     ]
     assert len(given) == 3000
-    stream.chunk(Chunk(at=0, data=b'{"delta":"' + KEY.encode() + b'"}'))
-    (last,) = stream.done()
+    given = stream.chunk(Chunk(at=0, data=b'{"delta":"' + KEY.encode() + b'"}'))
+    (last,) = [*given, *stream.done()]
     assert b"REDACTED" in last.data
 
 
@@ -292,8 +295,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Writer
-tape = Writer(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0), secrets=[sys.argv[2]])
+from traces.tape import TapeWriter
+tape = TapeWriter(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0), secrets=[sys.argv[2]])
 exchange = Exchange(seq=0, request=Request(method="GET", url="u"), response=Response(status=200))
 tape.request(exchange)
 tape.head(exchange)
@@ -314,7 +317,7 @@ def test_a_killed_run_lacks_only_the_half_that_waited(tmp_path: Path) -> None:
         writer.send_signal(signal.SIGKILL)
         writer.wait(timeout=30)
 
-    answer = read(path).exchanges[0].response
+    answer = read_tape(path).exchanges[0].response
     assert answer is not None
     assert [len(chunk.data) for chunk in answer.chunks] == [4, 4 + len(KEY) + 1, 6]
     assert leaks(KEY[:15], path) == 0
@@ -323,13 +326,13 @@ def test_a_killed_run_lacks_only_the_half_that_waited(tmp_path: Path) -> None:
 def test_a_tape_that_is_closed_early_has_the_half_redacted(tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
     exchange = answered([b"one ", b"two " + KEY[:15].encode()])
-    with Writer(path, RUN, secrets=[KEY]) as tape:
+    with TapeWriter(path, RUN, secrets=[KEY]) as tape:
         tape.request(exchange)
         tape.head(exchange)
         assert exchange.response is not None
         for chunk in exchange.response.chunks:
             tape.chunk(exchange, chunk)
-    (seen,) = read(path).exchanges
+    (seen,) = read_tape(path).exchanges
     assert seen.response is not None
     assert [len(chunk.data) for chunk in seen.response.chunks] == [4, 19]
     assert leaks(KEY[:15], path) == 0
@@ -347,12 +350,14 @@ def test_nothing_reaches_the_index(tmp_path: Path) -> None:
     message = {"role": "assistant", "content": f"say {KEY}", "tool_calls": calls}
     answer = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
     run = Trajectory(id="r", recorded_at=0.0, command=("agent", "--key", KEY))
-    with Writer(path, run, secrets=[KEY]) as tape:
+    with TapeWriter(path, run, secrets=[KEY]) as tape:
         one = answered(cut(answer, len(answer) // 2))
-        tape.exchange(Exchange(seq=0, request=asked, response=one.response))
+        tape.write_exchange(Exchange(seq=0, request=asked, response=one.response))
 
-    store, rows = Store(tmp_path / "store"), index.rows(read(path))
-    store.write("r", {name: table(name, found) for name, found in rows.items() if found})
+    store, rows = TraceStore(tmp_path / "store"), store_rows.build_tape_rows(read_tape(path))
+    store.write(
+        "r", {name: make_relation_table(name, found) for name, found in rows.items() if found}
+    )
     store.compact()
     assert rows["tool_calls"]
     assert rows["messages"]
@@ -369,7 +374,10 @@ def test_nothing_reaches_the_index(tmp_path: Path) -> None:
 
 
 def test_a_long_run_of_base64_goes_through_as_it_comes() -> None:
-    stream, data = Redactor([KEY]).stream(()), base64.b64encode(random.Random(1).randbytes(27_000))
+    stream, data = (
+        Redactor([KEY]).open_stream(()),
+        base64.b64encode(random.Random(1).randbytes(27_000)),
+    )
     given = [
         stream.chunk(Chunk(at=0.0, data=data[at : at + 500])) for at in range(0, len(data), 500)
     ]

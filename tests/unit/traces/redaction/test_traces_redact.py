@@ -12,11 +12,16 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.leaks import copies
-from tests.spellings import SPELLINGS
-from traces.encoding import plain
-from traces.model import Chunk, Edit, Exchange, Request, Response, header
-from traces.redact import PLACEHOLDER, Redactor, placeholder, secrets
+from tests.support.leak_search import copies
+from tests.support.secret_spellings import SPELLINGS
+from traces.bodies.content_encoding import decode_content
+from traces.model import BodyEdit, Chunk, Exchange, Request, Response, find_header
+from traces.redaction.redactor import (
+    PLACEHOLDER,
+    Redactor,
+    find_environment_secrets,
+    make_placeholder,
+)
 
 KEY = "sk-live-0123456789abcdef"
 ODD = 'p/ä"ss w+rd\\7?>~'
@@ -29,7 +34,7 @@ def asked(body: bytes = b"", *headers: tuple[str, str], url: str = "http://h/") 
 
 def test_auth_headers_go_by_name_and_keep_their_scheme_and_length() -> None:
     value = f"Bearer {KEY}"
-    ((name, said),) = Redactor().headers((("Authorization", value),))
+    ((name, said),) = Redactor().redact_headers((("Authorization", value),))
     assert name == "Authorization"
     assert said.startswith("Bearer REDACTED")
     assert len(said) == len(value)
@@ -39,7 +44,7 @@ def test_auth_headers_go_by_name_and_keep_their_scheme_and_length() -> None:
 def test_a_key_seen_in_a_header_is_known_in_the_body_and_the_url() -> None:
     redactor = Redactor()
     exchange = asked(f'{{"key": "{KEY}"}}'.encode(), ("x-api-key", KEY), url=f"http://h/?key={KEY}")
-    seen = redactor.exchange(exchange)
+    seen = redactor.redact_exchange(exchange)
 
     assert KEY not in repr(seen)
     assert len(seen.request.body) == len(exchange.request.body)
@@ -47,11 +52,13 @@ def test_a_key_seen_in_a_header_is_known_in_the_body_and_the_url() -> None:
 
 
 def test_keys_of_the_environment_are_found_in_answers() -> None:
-    known = secrets({"OPENAI_API_KEY": KEY, "MAX_TOKENS": "4096", "KEY_FILE": "/etc/keys/a.pem"})
+    known = find_environment_secrets(
+        {"OPENAI_API_KEY": KEY, "MAX_TOKENS": "4096", "KEY_FILE": "/etc/keys/a.pem"}
+    )
     answer = Response(status=200, chunks=(Chunk(at=0.0, data=b"your key is " + KEY.encode()),))
     exchange = Exchange(seq=0, request=Request(method="GET", url="http://h/"), response=answer)
 
-    seen = Redactor(known).exchange(exchange)
+    seen = Redactor(known).redact_exchange(exchange)
 
     assert known == (KEY,)
     assert seen.response is not None
@@ -60,18 +67,18 @@ def test_keys_of_the_environment_are_found_in_answers() -> None:
 
 def test_what_holds_no_secret_is_the_same_object() -> None:
     chunk = Chunk(at=0.0, data=b"plain")
-    assert Redactor([KEY]).chunk(chunk) is chunk
-    assert not Redactor([KEY]).exchange(asked(b"plain")).redacted
+    assert Redactor([KEY]).redact_chunk(chunk) is chunk
+    assert not Redactor([KEY]).redact_exchange(asked(b"plain")).redacted
 
 
 @given(st.binary(max_size=300))
 def test_redaction_keeps_every_length_and_is_done_after_one_pass(data: bytes) -> None:
     redactor = Redactor([KEY])
     mixed = data + KEY.encode() + data
-    once = redactor.bytes(mixed)
+    once = redactor.redact_bytes(mixed)
     assert len(once) == len(mixed)
     assert KEY.encode() not in once
-    assert redactor.bytes(once) == once
+    assert redactor.redact_bytes(once) == once
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -81,7 +88,7 @@ def test_every_spelling_is_found_and_keeps_its_length(secret: str, spelling: str
     data = b'{"a": [1, "' + text + b'"], "b": "' + b"lorem ipsum " * 300 + b'"}'
     assert copies(secret.encode(), data)
 
-    said = Redactor([secret]).bytes(data)
+    said = Redactor([secret]).redact_bytes(data)
 
     assert len(said) == len(data)
     assert copies(secret.encode(), said) == 0
@@ -108,7 +115,7 @@ def test_json_stays_json_of_the_same_length(
     body = f'{{"rest": {json.dumps(rest)}, "in": "{json.dumps(before)[1:-1]} {inside} "}}'.encode()
     json.loads(body)
 
-    said = Redactor([secret]).request(asked(body).request).body
+    said = Redactor([secret]).redact_request(asked(body).request).body
 
     assert len(said) == len(body)
     assert copies(secret.encode(), said) == 0
@@ -121,7 +128,7 @@ def test_base64_decodes_to_the_same_text_with_a_placeholder(
     secret: str, before: bytes, after: bytes
 ) -> None:
     raw = before + secret.encode() + after
-    said = Redactor([secret]).bytes(b'"' + base64.b64encode(raw) + b'"')
+    said = Redactor([secret]).redact_bytes(b'"' + base64.b64encode(raw) + b'"')
 
     decoded = base64.b64decode(said.strip(b'"'), validate=True)
     assert len(decoded) == len(raw)
@@ -151,7 +158,7 @@ KNOWN_BY_LOOK = {
 def test_what_looks_like_a_secret_is_one(name: str, around: str) -> None:
     secret = KNOWN_BY_LOOK[name]
     data = b"lorem ipsum " * 400 + (around % secret).encode() + b" dolor sit amet" * 100
-    said = Redactor().bytes(data)
+    said = Redactor().redact_bytes(data)
     assert secret.encode() not in said
     assert secret.encode()[12:] not in said
     assert len(said) == len(data)
@@ -173,7 +180,7 @@ def test_what_looks_like_a_secret_is_one(name: str, around: str) -> None:
     ],
 )
 def test_what_is_named_like_a_secret_is_one(text: str, secret: str) -> None:
-    said = Redactor().bytes((text % secret).encode() + b" " * 3000).decode()
+    said = Redactor().redact_bytes((text % secret).encode() + b" " * 3000).decode()
     assert secret.strip() not in said
     assert said.startswith(text.partition("%s")[0])
 
@@ -192,7 +199,7 @@ def test_what_is_named_like_a_secret_is_one(text: str, secret: str) -> None:
     ],
 )
 def test_what_only_resembles_a_secret_is_left_alone(text: str) -> None:
-    assert Redactor().bytes(text.encode()) == text.encode()
+    assert Redactor().redact_bytes(text.encode()) == text.encode()
 
 
 @pytest.mark.parametrize(
@@ -211,11 +218,11 @@ def test_what_only_resembles_a_secret_is_left_alone(text: str) -> None:
 )
 def test_a_credential_of_a_header_is_known_from_then_on(name: str, value: str, secret: str) -> None:
     redactor = Redactor()
-    ((_, said),) = redactor.headers(((name, value),))
+    ((_, said),) = redactor.redact_headers(((name, value),))
     assert secret not in said
     assert len(said) == len(value)
-    assert secret.encode() not in redactor.bytes(b"it is " + secret.encode() + b"!")
-    assert redactor.headers(((name, said),)) == ((name, said),)
+    assert secret.encode() not in redactor.redact_bytes(b"it is " + secret.encode() + b"!")
+    assert redactor.redact_headers(((name, said),)) == ((name, said),)
 
 
 TAUGHT = ("Referer", "https://h/?api_key=hunter-2000-x")
@@ -228,9 +235,9 @@ def test_what_one_header_teaches_is_hidden_in_those_before_and_behind(
 ) -> None:
     redactor, echo = Redactor(), ("X-Echo", "hunter-2000-x")
     if seen:
-        redactor.headers((echo,))
+        redactor.redact_headers((echo,))
     for _ in range(2):
-        assert "hunter" not in str(redactor.headers((echo, TAUGHT)[::turn]))
+        assert "hunter" not in str(redactor.redact_headers((echo, TAUGHT)[::turn]))
 
 
 def test_what_a_url_or_form_teaches_is_hidden_in_the_same_request() -> None:
@@ -241,11 +248,11 @@ def test_what_a_url_or_form_teaches_is_hidden_in_the_same_request() -> None:
         Request(method="POST", url="http://h/", headers=(echo, form), body=said),
         Request(method="POST", url="http://h/hunter-2000-x", headers=(form,), body=said),
     ):
-        assert "hunter" not in str(Redactor().request(request))
+        assert "hunter" not in str(Redactor().redact_request(request))
 
 
 def test_a_cookie_keeps_its_name_and_attributes() -> None:
-    ((_, said),) = Redactor().headers((("set-cookie", "sid=abcdefghij; Path=/; HttpOnly"),))
+    ((_, said),) = Redactor().redact_headers((("set-cookie", "sid=abcdefghij; Path=/; HttpOnly"),))
     assert re.fullmatch(r"sid=[A-Za-z0-9]{10}; Path=/; HttpOnly", said)
 
 
@@ -256,7 +263,7 @@ def test_headers_that_are_no_credentials_stay() -> None:
         ("x-ratelimit-remaining-tokens", "149984"),
         ("referer", "http://h/?page=2"),
     )
-    assert Redactor([KEY]).headers(headers) == headers
+    assert Redactor([KEY]).redact_headers(headers) == headers
 
 
 @pytest.mark.parametrize(
@@ -271,31 +278,33 @@ def test_headers_that_are_no_credentials_stay() -> None:
 )
 def test_a_credential_of_a_url_is_known_from_then_on(url: str, kept: str) -> None:
     redactor = Redactor()
-    said = redactor.request(Request(method="GET", url=url)).url
+    said = redactor.redact_request(Request(method="GET", url=url)).url
     assert said.startswith(kept)
     assert len(said) == len(url)
     assert "hunter" not in said
     assert "b=c" in said
-    assert redactor.bytes(b"hunter2000") == placeholder("k1", 10)
+    assert redactor.redact_bytes(b"hunter2000") == make_placeholder("k1", 10)
 
 
 def test_plain_words_of_urls_are_not_looked_for_everywhere() -> None:
     redactor = Redactor()
-    said = redactor.request(Request(method="GET", url="postgres://joe:postgres@db/?key=ABC-1234"))
+    said = redactor.redact_request(
+        Request(method="GET", url="postgres://joe:postgres@db/?key=ABC-1234")
+    )
     assert said.url == "postgres://joe:RDk1xxxZ@db/?key=ABC-1234"
-    assert redactor.bytes(b"about postgres") == b"about postgres"
+    assert redactor.redact_bytes(b"about postgres") == b"about postgres"
 
 
 def test_a_form_hides_its_fields_by_name() -> None:
     form = ("content-type", "application/x-www-form-urlencoded")
     body = b"grant_type=client_credentials&client_secret=hunter%2F2000&scope=a"
-    said = Redactor().request(asked(body, form).request).body
+    said = Redactor().redact_request(asked(body, form).request).body
     assert re.fullmatch(rb"grant_type=client_credentials&client_secret=\w{13}&scope=a", said)
 
 
 def test_equal_secrets_stay_equal_and_different_ones_different() -> None:
     one, two = KEY, KEY[::-1]
-    said = Redactor([one, two]).bytes(f"{two} {one} {two}".encode()).split()
+    said = Redactor([one, two]).redact_bytes(f"{two} {one} {two}".encode()).split()
     assert said[0] == said[2] != said[1]
     assert said[1].startswith(b"REDACTEDo1")
     assert said[0].startswith(b"REDACTEDk1")
@@ -303,9 +312,9 @@ def test_equal_secrets_stay_equal_and_different_ones_different() -> None:
 
 def test_an_answer_that_comes_back_redacted_stays_as_it_is() -> None:
     redactor = Redactor([KEY])
-    once = redactor.bytes(f"Bearer {KEY} api_key={KEY}".encode())
-    assert redactor.bytes(once) == once
-    assert Redactor().bytes(once) == once
+    once = redactor.redact_bytes(f"Bearer {KEY} api_key={KEY}".encode())
+    assert redactor.redact_bytes(once) == once
+    assert Redactor().redact_bytes(once) == once
 
 
 ENCODERS = {
@@ -322,23 +331,23 @@ def test_an_encoded_request_is_encoded_again_only_if_it_held_one(name: str) -> N
     for text, changes in ((b"nothing " * 99, False), (KEY.encode() + b" in here " * 99, True)):
         body = ENCODERS[name](text)
         heads = (("content-encoding", name), ("content-length", str(len(body))))
-        seen = redactor.exchange(asked(body, *heads))
-        said = plain(seen.request.headers, seen.request.body)
+        seen = redactor.redact_exchange(asked(body, *heads))
+        said = decode_content(seen.request.headers, seen.request.body)
 
         assert seen.redacted is changes
         assert said is not None
         assert len(said) == len(text)
         assert KEY.encode() not in said
-        assert header(seen.request.headers, "content-length") == str(len(seen.request.body))
+        assert find_header(seen.request.headers, "content-length") == str(len(seen.request.body))
         assert changes or seen.request.body == body
 
 
 def test_edits_of_an_encoded_request_still_say_what_went_on() -> None:
     body, other = gzip.compress(KEY.encode() * 9), gzip.compress(b"it was " + KEY.encode())
     exchange = asked(body, ("content-encoding", "gzip"))
-    edit = Edit(start=0, stop=len(body), data=other)
-    seen = Redactor([KEY]).exchange(Exchange(seq=0, request=exchange.request, edits=(edit,)))
-    said = plain(seen.request.headers, seen.forwarded.body)
+    edit = BodyEdit(start=0, stop=len(body), data=other)
+    seen = Redactor([KEY]).redact_exchange(Exchange(seq=0, request=exchange.request, edits=(edit,)))
+    said = decode_content(seen.request.headers, seen.forwarded.body)
     assert said is not None
     assert said.startswith(b"it was REDACTED")
 
@@ -358,13 +367,13 @@ def test_a_growing_conversation_is_redacted_as_if_each_request_stood_alone(
         for _ in range(data.draw(st.integers(1, 3))):
             at = data.draw(st.integers(0, len(body)))
             body = body[:at] + data.draw(turn) + body[at + data.draw(st.integers(0, 30)) :]
-        said = redactor.request(asked(body).request).body
-        assert _unnumbered(said) == _unnumbered(_first(Redactor([KEY])).bytes(body))
+        said = redactor.redact_request(asked(body).request).body
+        assert _unnumbered(said) == _unnumbered(_first(Redactor([KEY])).redact_bytes(body))
 
 
 def _first(redactor: Redactor) -> Redactor:
     """With the key as the first secret it meets, whose number is inside base64, too."""
-    redactor.bytes(KEY.encode())
+    redactor.redact_bytes(KEY.encode())
     return redactor
 
 
@@ -374,16 +383,22 @@ def _unnumbered(data: bytes) -> bytes:
 
 def test_a_key_that_becomes_known_late_is_found_in_what_was_said_before() -> None:
     redactor, body = Redactor(), b"lorem ipsum " * 600 + b"hunter-2000-x"
-    assert redactor.request(asked(body).request).body == body
-    again = redactor.request(asked(body + b"!", ("x-api-key", "hunter-2000-x")).request)
+    assert redactor.redact_request(asked(body).request).body == body
+    again = redactor.redact_request(asked(body + b"!", ("x-api-key", "hunter-2000-x")).request)
     assert b"hunter" not in again.body
 
 
 def test_what_was_said_before_its_secret_was_known_is_looked_at_again() -> None:
     redactor, field = Redactor(), ("X-Echo", "hunter-2000-x")
     for _ in range(2):
-        assert redactor.headers((field,)) == (field,)
-        assert redactor.request(Request(method="GET", url="http://h/hunter-2000-x")).url[-1] == "x"
-    redactor.headers((("x-api-key", "hunter-2000-x"),))
-    assert "hunter" not in redactor.headers((field,))[0][1]
-    assert "hunter" not in redactor.request(Request(method="GET", url="http://h/hunter-2000-x")).url
+        assert redactor.redact_headers((field,)) == (field,)
+        assert (
+            redactor.redact_request(Request(method="GET", url="http://h/hunter-2000-x")).url[-1]
+            == "x"
+        )
+    redactor.redact_headers((("x-api-key", "hunter-2000-x"),))
+    assert "hunter" not in redactor.redact_headers((field,))[0][1]
+    assert (
+        "hunter"
+        not in redactor.redact_request(Request(method="GET", url="http://h/hunter-2000-x")).url
+    )

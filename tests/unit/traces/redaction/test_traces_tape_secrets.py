@@ -2,8 +2,17 @@
 
 from pathlib import Path
 
-from traces.model import Chunk, Edit, Ending, Exchange, Injection, Request, Response, Trajectory
-from traces.tape import Writer, read
+from traces.model import (
+    BodyEdit,
+    Chunk,
+    Exchange,
+    Injection,
+    Request,
+    Response,
+    RunEnding,
+    Trajectory,
+)
+from traces.tape import TapeWriter, read_tape
 from traces.tape.writer import STATE_KEPT
 
 KEY, SEEN = "sk-live-0123456789abcdef", "tok-fedcba9876543210"
@@ -20,20 +29,20 @@ def test_secrets_that_are_known_or_were_seen_are_not_in_the_file(tmp_path: Path)
         ended=0.2,
     )
     asked = Request(method="POST", url=f"http://h/?key={KEY}", headers=headers, body=both)
-    edits = (Edit(start=0, stop=1, data=both),)
+    edits = (BodyEdit(start=0, stop=1, data=both),)
     struck = Injection(
         id="r/1", seq=0, side="response", op="digit", place="http", address="",
         original=both, mutated=both, edits=edits,
     )  # fmt: skip
     path = tmp_path / "a.tape"
-    with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
-        tape.exchange(Exchange(seq=0, request=asked, response=answer, edits=edits))
-        tape.injection(struck)
+    with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.write_exchange(Exchange(seq=0, request=asked, response=answer, edits=edits))
+        tape.write_injection(struck)
 
     data = path.read_bytes()
     assert KEY.encode() not in data
     assert SEEN.encode() not in data
-    (exchange,) = read(path).exchanges
+    (exchange,) = read_tape(path).exchanges
     assert len(exchange.request.body) == len(both)
     assert exchange.redacted
 
@@ -44,21 +53,23 @@ def test_the_id_of_a_pinned_call_is_said_as_it_stands_in_the_request(tmp_path: P
         seq=0, request=Request(method="POST", url="http://h/", body=body), pinned=(f"call-{KEY}",)
     )
     path = tmp_path / "a.tape"
-    with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
-        tape.exchange(asked)
+    with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.write_exchange(asked)
 
     assert KEY.encode() not in path.read_bytes()
-    (exchange,) = read(path).exchanges
+    (exchange,) = read_tape(path).exchanges
     assert exchange.pinned[0].encode() in exchange.request.body
 
 
 def test_an_end_state_is_cut_when_it_is_clean(tmp_path: Path) -> None:
     said = "x" * (STATE_KEPT - 12) + KEY
     path = tmp_path / "a.tape"
-    with Writer(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
-        tape.ending(Ending(ended="final", state="1" * 32, state_text=said, state_of="2" * 32))
+    with TapeWriter(path, Trajectory(id="r", recorded_at=0.0), secrets=[KEY]) as tape:
+        tape.write_ending(
+            RunEnding(ended="final", state="1" * 32, state_text=said, state_of="2" * 32)
+        )
 
-    ending = read(path).ending
+    ending = read_tape(path).ending
     assert ending is not None
     assert (ending.state, ending.state_of, len(ending.state_text)) == ("1" * 32, "2" * 32, 8192)
     assert KEY[:7] not in ending.state_text

@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.stored import Sql, answers, empty
-from tests.struck import Strike, absorbed, store, strike
-from traces.sql import VIEWS, ask, questions
+from tests.support.stores.faulted_runs import (
+    Strike,
+    absorbed,
+    store,
+    strike,
+)
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+)
+from traces.store.sql import VIEWS, list_questions, run_question
 
 pytestmark = pytest.mark.many
 
@@ -54,10 +63,10 @@ def test_a_view_makes_up_no_number(told: tuple[str, Sql], view: str) -> None:
         assert all(row["reason"] for row in found)
 
 
-@pytest.mark.parametrize("question", [each.name for each in questions()])
+@pytest.mark.parametrize("question", [each.name for each in list_questions()])
 def test_a_question_makes_up_no_number(told: tuple[str, Sql], question: str) -> None:
     _, sql = told
-    rows = ask(sql, question).fetchall()
+    rows = run_question(sql, question).fetchall()
     assert not [each for row in rows for each in numbers(row) if not math.isfinite(each)]
 
 

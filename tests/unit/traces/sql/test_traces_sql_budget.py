@@ -4,9 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.stored import Sql, empty, near, one
-from tests.struck import store, strike
-from traces.sql import ask
+from tests.support.stores.faulted_runs import (
+    store,
+    strike,
+)
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+    near,
+    one,
+)
+from traces.store.sql import run_question
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +30,7 @@ def sql() -> Iterator[Sql]:
 
 
 def asked(sql: Sql, **given: str) -> dict[str, dict[str, object]]:
-    answer = ask(sql, "gate", **given)
+    answer = run_question(sql, "gate", **given)
     names = [column[0] for column in answer.description or ()]
     rows = [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
     return {str(row["measure"]): row for row in rows}

@@ -13,8 +13,12 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import power_proportions_2indep, proportion_confint
 
-from tests.stored import Sql, empty, near
-from tests.support.examples import examples
+from tests.support.example_counts import examples
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+    near,
+)
 
 DRAWN = 3000
 

@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.stored import Sql, empty, fill, near
-from tests.support.examples import examples
-from traces.sql import ask
+from tests.support.example_counts import examples
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+    fill,
+    near,
+)
+from traces.store.sql import run_question
 
 RUN: dict[str, object] = {"model": "m", "world": "fresh", "source": "fork", "ended": "final"}
 VERDICT: dict[str, object] = {"judge_version": 1, "baseline_valid": True, "twins": ["c1", "c2"]}
@@ -23,7 +28,7 @@ def macros() -> Iterator[Sql]:
 
 
 def asked(sql: Sql, name: str) -> list[dict[str, object]]:
-    answer = ask(sql, name)
+    answer = run_question(sql, name)
     names = [column[0] for column in answer.description or ()]
     return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
 
@@ -108,7 +113,7 @@ def test_each_fault_is_counted_once_under_the_first_reason_that_fits() -> None:
             "outcomes",
             [VERDICT | {"injection_id": id} | said for id, (_, said, _) in FATES.items()],
         )
-        found = ask(sql, "exclusions").fetchall()
+        found = run_question(sql, "exclusions").fetchall()
     assert {(op, fate, count) for *_, op, fate, count in found} == {(id, id, 1) for id in FATES}
 
 

@@ -1,5 +1,6 @@
 """Named questions whose answers are estimates, against scipy, statsmodels and lifelines."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -8,14 +9,25 @@ import statsmodels.api as sm
 from lifelines import AalenJohansenFitter
 from scipy import stats
 from scipy.special import comb
-from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.contingency_tables import StratifiedTable, mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 
-from tests.stored import Sql, answers, empty, fill, near
-from tests.struck import Strike, absorbed, store, strike
-from traces.relations import SCHEMAS
-from traces.sql import Value, ask
+from tests.support.stores.faulted_runs import (
+    Strike,
+    absorbed,
+    store,
+    strike,
+)
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+)
+from traces.store.schema import SCHEMAS
+from traces.store.sql import SqlValue, run_question
 
 type Known = dict[str, object]
 
@@ -35,15 +47,18 @@ def sql(filled: Sql) -> Sql:
     return filled
 
 
-def asked(sql: Sql, name: str, **params: Value) -> list[Known]:
-    answer = ask(sql, name, **params)
+def asked(sql: Sql, name: str, **params: SqlValue) -> list[Known]:
+    answer = run_question(sql, name, **params)
     names = [column[0] for column in answer.description or ()]
     return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
 
 
-def only(sql: Sql, name: str, **params: Value) -> Known:
+def only(sql: Sql, name: str, **params: SqlValue) -> Known:
     [found] = asked(sql, name, **params)
     return found
+
+
+CRASHED: Known = {"passed": False, "ended": "crash"}
 
 
 def clean(number: int, **told: object) -> Known:
@@ -108,7 +123,7 @@ def test_the_bootstrap_of_traces_that_agree_is_nothing(sql: Sql) -> None:
 def test_a_constant_hazard_is_tested(sql: Sql) -> None:
     rng = np.random.default_rng(5)
     told = [
-        {"n_steps": int(n), "passed": bool(p)}
+        {"n_steps": int(n), "passed": bool(p), "ended": "final" if p else "crash"}
         for n, p in zip(rng.integers(1, 70, 200), rng.random(200) < 0.3, strict=True)
     ]
     runs(sql, told)
@@ -128,9 +143,10 @@ def test_a_constant_hazard_is_tested(sql: Sql) -> None:
     ("told", "reason"),
     [
         ([{"n_steps": 9, "passed": True}] * 9, "no_deaths"),
-        ([{"n_steps": 2, "passed": False}] * 9, "one_bin"),
-        ([{"n_steps": 1, "passed": False}] * 9, "nobody_lived"),
-        ([{"n_steps": 9, "passed": False}] * 9, "few_deaths"),
+        ([{"n_steps": 2, **CRASHED}] * 9, "one_bin"),
+        ([{"n_steps": 1, **CRASHED}] * 9, "nobody_lived"),
+        ([{"n_steps": 9, **CRASHED}] * 9, "few_deaths"),
+        ([{"n_steps": 9, "passed": False}] * 9, "interval_censored"),
     ],
 )
 def test_a_hazard_that_cannot_be_tested_says_why(sql: Sql, told: list[Known], reason: str) -> None:
@@ -141,12 +157,28 @@ def test_a_hazard_that_cannot_be_tested_says_why(sql: Sql, told: list[Known], re
 
 
 def test_the_half_life(sql: Sql) -> None:
-    runs(sql, [{"passed": k % 4 > 0} for k in range(40)])
+    runs(sql, [{} if k % 4 else CRASHED for k in range(40)])
     found = only(sql, "half_life")
     assert (found["deaths"], found["steps"], found["p"]) == (10, 400, near(0.975))
+    assert (found["undated"], found["bound"]) == (0, "at_least")
     assert found["half_life"] == near(np.log(0.5) / np.log(0.975))
     assert found["p_20"] == near(0.975**20)
     assert found["p_lo"] < 0.975 < found["p_hi"]  # type: ignore[operator]
+
+
+def test_a_budget_is_a_failure_unless_it_is_censored(sql: Sql) -> None:
+    runs(sql, [{"ended": "budget", "passed": None} if k % 2 else {} for k in range(40)])
+    failed, censored = only(sql, "half_life"), only(sql, "half_life", budget="censored")
+    assert (failed["p"], failed["other_p"], failed["by_budget"]) == (near(0.95), 1, 20)
+    assert (censored["p"], censored["other_p"]) == (1, near(0.95))
+    assert failed["p_lo"] == near(1 - undated_hazard(sql, 20, 200 + 20))
+
+
+def undated_hazard(sql: Sql, deaths: int, steps: int) -> float:
+    """The upper end of a hazard of so many runs that failed at the first of their steps."""
+    each = f"repeat([0.0, 1.0], {deaths})::DOUBLE[], repeat([{steps / deaths - 1}, 1.0], {deaths})"
+    [found] = answers(sql, f"SELECT unnest(clustered({each}::DOUBLE[]))")
+    return float(str(found["hi"]))
 
 
 def test_no_death_has_no_half_life(sql: Sql) -> None:
@@ -157,28 +189,34 @@ def test_no_death_has_no_half_life(sql: Sql) -> None:
 
 
 def test_what_a_step_costs(sql: Sql) -> None:
-    store(sql, [strike(trace=t) | (SILENT if t in "ab" else {}) for t in "abcdefghij"])
+    told = [strike(trace=t, detect="D0") | (SILENT if t in "ab" else {}) for t in "abcdefghij"]
+    store(sql, told)
     forks = answers(sql, "SELECT * EXCLUDE (recorded_at) FROM trajectories")
     fill(sql, "trajectories", [*forks, *(clean(k, passed=k > 0) for k in range(10))])
-    found = only(sql, "p_eff", e=0.05)
+    [found] = [
+        each
+        for each in asked(sql, "p_eff", e=0.05)
+        if (each["curve"], each["class"]) == ("ends_right", "loud")
+    ]
     assert (found["h"], found["u"]) == (near(0.8), near(0.01))
     assert found["p_eff"] == near(1 - 0.05 * 0.2 - 0.01)
     assert (found["lost_to_errors"], found["naive"]) == (near(0.01), near(0.95))
 
 
-def pairs(sql: Sql, told: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-    """Per operator and trace: of four clean and four faulted runs, the share that passed."""
+def pairs(sql: Sql, told: Mapping[str, Sequence[tuple[float, float]]], runs: int = 4) -> None:
+    """Per operator and trace: of so many clean and faulted runs, the share that passed."""
     rows, struck = list[Known](), list[Known]()
     for op, traces in told.items():
         for trace, (ok, hit) in enumerate(traces):
-            for k in range(4):
+            for k in range(runs):
                 base = {"parent_id": f"{trace}", "model": "m", "ended": "final", "source": "fork"}
                 name = f"{op}-{trace}-{k}"
                 rows.append(
-                    {"trajectory_id": f"c{name}", "condition": "clean", "passed": k < 4 * ok} | base
+                    {"trajectory_id": f"c{name}", "condition": "clean", "passed": k < runs * ok}
+                    | base
                 )
                 rows.append(
-                    {"trajectory_id": f"f{name}", "condition": "fault", "passed": k < 4 * hit}
+                    {"trajectory_id": f"f{name}", "condition": "fault", "passed": k < runs * hit}
                     | base
                 )
                 struck.append({"injection_id": name, "trajectory_id": f"f{name}", "op": op})
@@ -194,33 +232,60 @@ def test_clean_and_faulted_are_compared_trace_by_trace(sql: Sql) -> None:
     pairs(sql, {"e1": told})
     whole, by_op = asked(sql, "paired")
     assert (whole["op"], by_op["op"]) == (None, "e1")
-    d = np.array([a - b for a, b in told])
-    expected = stats.ttest_1samp(d, 0)
-    low, high = expected.confidence_interval()
-    assert (whole["delta"], whole["p_t"]) == (near(d.mean()), near(expected.pvalue))
-    assert (whole["lo"], whole["hi"]) == (near(low), near(high))
+    tables = [np.array([[4 * c, 4 - 4 * c], [4 * f, 4 - 4 * f]]) for c, f in told]
+    expected = StratifiedTable([table for table in tables if table.sum(axis=0).all()])
+    assert whole["p"] == near(float(expected.test_null_odds(correction=True).pvalue))
+    assert (whole["clean_rate"], whole["faulted_rate"]) == tuple(map(near, np.mean(told, axis=0)))
+    assert whole["delta"] == near(np.mean([c - f for c, f in told]))
+    assert whole["lo"] < whole["delta"] < whole["hi"]  # type: ignore[operator]
     c, f = (np.array([each[k] >= 0.5 for each in told]) for k in (0, 1))
     b, both = int((c & ~f).sum()), int((c & f).sum())
     assert (whole["b"], whole["c"], whole["both_passed"]) == (b, 0, both)
-    assert by_op["p_exact"] == near(mcnemar([[both, b], [0, 0]], exact=True).pvalue)
-    assert by_op["p_mid"] == near(stats.binom.pmf(0, b, 0.5))
+    assert (by_op["p_exact"], by_op["p_mid"]) == (None, None)
     assert whole["retention"] == near(both / (both + b))
 
 
-def test_a_majority_that_hides_an_operator_is_not_tested(sql: Sql) -> None:
+def test_one_clean_against_one_faulted_run_is_mcnemars(sql: Sql) -> None:
+    told = [(1.0, 0.0)] * 7 + [(0.0, 1.0)] * 2 + [(1.0, 1.0)] * 5
+    pairs(sql, {"e1": told}, runs=1)
+    by_op = asked(sql, "paired")[1]
+    exact = mcnemar([[5, 7], [2, 0]], exact=True).pvalue
+    assert by_op["p_exact"] == near(exact)
+    assert by_op["p_mid"] == near(exact - stats.binom.pmf(2, 9, 0.5))
+    assert by_op["p"] == near(mcnemar([[5, 7], [2, 0]], exact=False, correction=True).pvalue)
+
+
+def test_the_difference_of_paired_rates_is_newcombes(sql: Sql) -> None:
+    told = [(1, 1)] * 24 + [(1, 0)] * 10 + [(0, 1)] * 2 + [(0, 0)] * 4
+    pairs(sql, {"e1": told}, runs=1)
+    found = asked(sql, "paired")[1]
+    asking = "SELECT unnest(clustered($1::DOUBLE[], repeat([1.0], 40)::DOUBLE[]))"
+    names = ("rate", "lo", "hi")
+    (one, l1, u1), (two, l2, u2) = (
+        sql.execute(f"SELECT {', '.join(names)} FROM ({asking})", [list(each)]).fetchall()[0]
+        for each in zip(*told, strict=True)
+    )
+    phi = np.corrcoef(np.array(told).T)[0, 1]
+    low = np.sqrt((one - l1) ** 2 + (u2 - two) ** 2 - 2 * phi * (one - l1) * (u2 - two))
+    high = np.sqrt((u1 - one) ** 2 + (two - l2) ** 2 - 2 * phi * (u1 - one) * (two - l2))
+    assert found["delta"] == near(one - two)
+    assert (found["lo"], found["hi"]) == (near(one - two - low), near(one - two + high))
+
+
+def test_an_operator_is_tested_that_a_majority_of_all_hides(sql: Sql) -> None:
     """One operator of four always fails: 25 points, and not one pair that differs."""
     pairs(sql, {"e1": [(1, 0)] * 6} | {op: [(1, 1)] * 6 for op in ("v4", "s1", "t2")})
     whole, harmful = asked(sql, "paired")[:2]
-    assert (whole["delta"], whole["b"], whole["reason"]) == (0.25, 0, "all_traces_agree")
-    assert (whole["p_exact"], whole["p_mid"], whole["p_holm"]) == (None, None, None)
-    assert (harmful["op"], harmful["b"], harmful["p_exact"]) == ("e1", 6, near(2 / 2**6))
+    assert (whole["delta"], whole["b"], whole["p_holm"]) == (0.25, 0, None)
+    assert (harmful["op"], harmful["delta"]) == ("e1", 1)
+    assert harmful["p"] < 1e-9  # type: ignore[operator]
 
 
 def test_a_family_of_operators_is_adjusted(sql: Sql) -> None:
     harm = {"e1": 9, "v4": 6, "s1": 5, "t2": 1}
     pairs(sql, {op: [(1, 0)] * n + [(1, 1)] * (12 - n) for op, n in harm.items()})
     found = {each["op"]: each for each in asked(sql, "paired") if each["op"]}
-    ps = [found[op]["p_mid"] for op in sorted(harm)]
+    ps = [found[op]["p"] for op in sorted(harm)]
     adjusted = multipletests(np.array(ps, float), method="holm")[1]
     assert [found[op]["p_holm"] for op in sorted(harm)] == [near(p) for p in adjusted]
 
@@ -228,7 +293,7 @@ def test_a_family_of_operators_is_adjusted(sql: Sql) -> None:
 def test_one_trace_is_no_evidence(sql: Sql) -> None:
     pairs(sql, {"e1": [(1, 0)]})
     found = asked(sql, "paired")[0]
-    assert (found["delta"], found["lo"], found["p_t"]) == (1, None, None)
+    assert (found["delta"], found["lo"], found["p"]) == (1, None, None)
     assert found["reason"] == "few_traces"
 
 
@@ -308,7 +373,38 @@ def test_reliability_over_the_grid(sql: Sql) -> None:
     assert (found["plain", 5]["r"], found["plain", 5]["reason"]) == (None, "fewer_trials_than_k")
 
 
-def lied_to(sql: Sql, fates: list[tuple[str, int | None]]) -> None:
+def test_continuations_of_one_prefix_are_no_trials_of_the_task(sql: Sql) -> None:
+    """Half of eight recordings pass; one of them is continued twelve times."""
+    told = [clean(k, task="t", passed=k < 4) for k in range(8)]
+    told += [clean(k, task="t", parent_id="r0", passed=False) for k in range(8, 20)]
+    fill(sql, "trajectories", told)
+    [*_, four] = asked(sql, "pass_hat_k", k=4)
+    assert (four["tasks"], four["pass_hat_k"]) == (1, near(1 / comb(8, 4)))
+    [*_, r] = asked(sql, "reliability", k=4)
+    assert (r["runs"], r["r"]) == (8, near(1 / comb(8, 4)))
+
+
+def test_faulted_runs_are_one_trial_for_each_recording(sql: Sql) -> None:
+    shares = {"a": [True], "b": [True, False], "c": [False, False, True, False], "d": [True]}
+    fill(
+        sql,
+        "trajectories",
+        [
+            clean(0, trajectory_id=f"{root}{k}", task="t", condition="fault", parent_id=root)
+            | {"passed": passed}
+            for root, each in shares.items()
+            for k, passed in enumerate(each)
+        ],
+    )
+    means = [float(np.mean(each)) for each in shares.values()]
+    for found in asked(sql, "pass_hat_k", k=4):
+        sets = list(itertools.combinations(means, int(str(found["k"]))))
+        assert found["pass_hat_k"] == near(np.mean([np.prod(each) for each in sets]))
+        none = np.mean([np.prod(1 - np.array(each)) for each in sets])
+        assert found["pass_at_k"] == near(1 - none)
+
+
+def lied_to(sql: Sql, fates: Sequence[tuple[str, int | None]]) -> None:
     """Forks struck at step 1, by what became of them and after how many steps."""
     told = [
         strike(trace=f"{k}", step=1, first_use_step=1 + t if t and said == "silent_wrong" else None)
@@ -324,24 +420,29 @@ def lied_to(sql: Sql, fates: list[tuple[str, int | None]]) -> None:
     fill(sql, "steps", steps)
 
 
-def test_silent_use_competes_with_crashes_and_honesty(sql: Sql) -> None:
+def test_silent_use_competes_with_every_other_end(sql: Sql) -> None:
     rng = np.random.default_rng(8)
     times = rng.permutation(np.arange(1, 41))
-    kinds = ["recovered", "silent_wrong", "crashed", "honest_fail"]
+    kinds = ["silent_wrong", "crashed", "honest_fail", "recovered"]
     said = rng.integers(0, 4, 40)
     lied_to(sql, [(kinds[kind], int(t)) for kind, t in zip(said, times, strict=True)])
     found = asked(sql, "silent_by_n")
     for kind, name in ((1, "silent_by_n"), (2, "crashed_by_n"), (3, "honest_by_n")):
-        fitter = AalenJohansenFitter(calculate_variance=False).fit(times, said, kind)
+        fitter = AalenJohansenFitter(calculate_variance=False).fit(times, said + 1, kind)
         curve = fitter.cumulative_density_.iloc[:, 0]
         assert [each[name] for each in found] == [near(curve.loc[each["n"]]) for each in found]
+
+
+def test_who_ends_right_early_will_not_use_it_later(sql: Sql) -> None:
+    lied_to(sql, [("masked", 2)] * 10 + [("silent_wrong", 6)] * 10)
+    assert [each["silent_by_n"] for each in asked(sql, "silent_by_n")] == [0, near(0.5)]
 
 
 def test_ties_are_shared(sql: Sql) -> None:
     lied_to(sql, [("silent_wrong", 2), ("crashed", 2), ("recovered", 2), ("silent_wrong", 4)])
     first, last = asked(sql, "silent_by_n")
-    assert (first["n"], first["at_risk"], first["silent_by_n"]) == (2, 4, near(1 / 4))
-    assert (last["n"], last["silent_by_n"]) == (4, near(1 / 4 + 1 / 2 * 1))
+    assert (first["n"], first["at_risk"], first["ended_right"]) == (2, 4, 1)
+    assert (first["silent_by_n"], last["silent_by_n"]) == (near(1 / 4), near(1 / 2))
 
 
 def test_a_strike_that_has_no_step_makes_the_curve_unknown(sql: Sql) -> None:
@@ -378,14 +479,22 @@ def test_one_mix_of_operators_for_all(sql: Sql) -> None:
     trace = np.array([int(str(each["trace"])) for each in told])
     fit = sm.OLS(y, op).fit(cov_type="cluster", cov_kwds={"groups": trace, "use_correction": False})
     weights = np.array([0.25, 0.75])
-    rate, variance = weights @ fit.params, weights @ fit.cov_params() @ weights * 12 / 11
-    silent = found["silent_wrong"]
+    rate, silent = weights @ fit.params, found["silent_wrong"]
     assert silent["standardised"] == near(rate)
-    assert silent["n_eff"] == near(min(96 / 0.8, rate * (1 - rate) / variance))
+    kish = 1 / float((weights**2 / op.sum(axis=0)).sum())
+    assert 12 <= silent["n_eff"] <= kish + 1e-9  # type: ignore[operator]
     assert silent["lo"] < rate < silent["hi"]
     assert found["recovered"]["standardised"] == near(1 - rate)
     [missing, *_] = asked(sql, "standardised", weights='{"e1": 1, "t9": 1}')
     assert (missing["standardised"], missing["reason"]) == (None, "an_operator_has_no_injections")
+
+
+def test_a_standardised_rate_of_traces_that_agree_is_bounded_by_them(sql: Sql) -> None:
+    """Ten injections in each of five traces are no fifty cases; recovery gives the same bound."""
+    store(sql, [strike(trace=trace, op=op) for trace in "abcde" for op in ("e1", "v4") * 5])
+    [recovered] = [r for r in asked(sql, "standardised") if r["rate"] == "recovered"]
+    assert (recovered["lo"], recovered["hi"]) == (near(0.05 ** (1 / 5)), 1)
+    assert recovered["reason"] == "conservative"
 
 
 def test_intention_to_treat_is_of_the_planned(sql: Sql) -> None:
@@ -407,7 +516,7 @@ def test_what_never_happened_has_a_bound(sql: Sql) -> None:
 
 
 def test_the_compounding_table(sql: Sql) -> None:
-    runs(sql, [{"passed": k % 10 > 0, "n_steps": 60} for k in range(20)])
+    runs(sql, [{"n_steps": 60} | ({} if k % 10 else CRASHED) for k in range(20)])
     calls = [
         {"trajectory_id": f"r{k}", "step": step, "is_error": step == 0}
         for k in range(20)
@@ -422,7 +531,7 @@ def test_the_compounding_table(sql: Sql) -> None:
     assert [each["sound_n"] for each in found] == [
         near((1 - 2 / 1200) ** n) for n in (3, 10, 20, 50, 100)
     ]
-    assert [each["km"] for each in found] == [1, 1, 1, 1, None]
+    assert [each["kaplan_meier"] for each in found] == [1, 1, 1, 1, None]
 
 
 def test_episodes_of_errors(sql: Sql) -> None:

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.stored import Sql, answers, empty, fill, near, one
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+    one,
+)
 
 OPS = {"delay": (3, 3), "digit": (5, 3)}
 """Of five faulted runs with a fault so many end wrong, and of fifteen twins so many."""

@@ -5,10 +5,16 @@ from collections.abc import Iterator
 import pytest
 from scipy import stats
 
-from tests.stored import Sql, answers, empty, fill, near
-from traces.sql import statement
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+)
+from traces.store.sql import bind_question
 
-GAIN, _ = statement("evolutionary_gain")
+GAIN, _ = bind_question("evolutionary_gain")
 SCORES = {
     "resurrect": ([100, 40, 90], [100, 55, 80], [100, 35, 95]),
     "no-resurrection": ([100, 40, 10], [100, 30, 0], [100, 50, 20]),

@@ -4,8 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.pipelines import Known, board
-from tests.stored import Sql, answers, empty, fill, near, one
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+    one,
+)
+from tests.support.stores.pipeline_runs import (
+    Known,
+    board,
+)
 
 
 @pytest.fixture
@@ -77,7 +87,7 @@ def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
     fill(sql, "injections", [*struck, missed])
     found = one(sql, "FROM leaderboard")
     assert (found["mr"], found["runs"]) == (near(100), 1)
-    assert (found["mr_struck"], found["runs_struck"]) == (0, 1), "no miss, and nothing twice"
+    assert (found["mr_faulted"], found["runs_faulted"]) == (0, 1), "no miss, and nothing twice"
 
 
 def test_the_index_is_against_the_own_cohort_with_its_maxima(sql: Sql) -> None:
@@ -113,7 +123,8 @@ def strike(sql: Sql, agents: str, worlds: str = "f") -> None:
         runs.append({"trajectory_id": name, "agent": agent, "model": "m0", "world": world})
     fill(sql, "trajectories", runs)
     injected = [
-        {"injection_id": i, "trajectory_id": i, "op": "e1", "consumed": True} for i, *_ in faults
+        {"injection_id": i, "trajectory_id": i, "op": "e1", "detect": "D0", "consumed": True}
+        for i, *_ in faults
     ]
     fill(sql, "injections", injected)
     classes = ("recovered", "crashed")
@@ -130,7 +141,7 @@ def test_recovery_of_the_same_agent_and_model_stands_beside_its_scores(sql: Sql)
     found = answers(sql, "FROM leaderboard ORDER BY model")
     assert [each["recovery_rate"] for each in found] == [0.5, None]
     assert [each["silent_rate"] for each in found] == [0, None]
-    assert [each["recovery_rate_reason"] for each in found] == ["few_traces", "not_struck"]
+    assert [each["recovery_rate_reason"] for each in found] == ["few_traces", "not_faulted"]
     assert [each["measured_in"] for each in found] == [["a in f"], None]
     assert found[0]["survival_20_reason"] == "no_clean_runs"
 

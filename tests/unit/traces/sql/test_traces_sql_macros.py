@@ -4,19 +4,20 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import comb
-from scipy.stats import binom, binomtest, t
-from statsmodels.formula.api import ols
-from statsmodels.stats.anova import anova_lm
+from scipy.stats import binom, binomtest, f_oneway, t
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from tests.stored import Sql, empty, near
-from tests.support.examples import examples
+from tests.support.example_counts import examples
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+    near,
+)
 
 CLUSTERED = "SELECT unnest(clustered($hits::DOUBLE[], $cases::DOUBLE[]))"
 AT = "SELECT unnest(clustered_at($hits::DOUBLE[], $cases::DOUBLE[], $confidence::DOUBLE))"
@@ -98,12 +99,10 @@ def test_the_binomial_distribution(sql: Sql, k: int, p: float) -> None:
 
 
 def anova_rho(hits: np.ndarray, each: int) -> float:
-    """The intraclass correlation of equal clusters, from statsmodels' analysis of variance."""
-    outcome = np.concatenate([np.repeat([1.0, 0.0], [h, each - h]) for h in hits])
-    told = pd.DataFrame({"y": outcome, "cluster": np.repeat(np.arange(len(hits)), each)})
-    squares = anova_lm(ols("y ~ C(cluster)", told).fit())["mean_sq"]
-    between, within = float(squares.iloc[0]), float(squares.iloc[1])
-    return (between - within) / (between + (each - 1) * within)
+    """The intraclass correlation of equal clusters, from scipy's analysis of variance."""
+    outcomes = [np.repeat([1.0, 0.0], [h, each - h]) for h in hits]
+    ratio = float(f_oneway(*outcomes).statistic)
+    return (ratio - 1) / (ratio + each - 1)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])

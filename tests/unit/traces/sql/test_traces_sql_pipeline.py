@@ -4,8 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.pipelines import Known, board
-from tests.stored import Sql, answers, empty, fill, near, one
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+    one,
+)
+from tests.support.stores.pipeline_runs import (
+    Known,
+    board,
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,27 @@ from pathlib import Path
 
 import pytest
 
-import traces.sql
-from tests.stored import Sql, answers, empty, fill, near
-from traces.relations import SCHEMAS
-from traces.sql import VIEWS, Question, Value, ask, questions, views
+import traces.store.sql
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+)
+from traces.store.schema import SCHEMAS
+from traces.store.sql import (
+    VIEWS,
+    SqlQuestion,
+    SqlValue,
+    describe_views,
+    list_questions,
+    run_question,
+)
 
 CALCULATORS = ("power", "sample_size")
 """These need no store."""
-FILES = sorted(Path(traces.sql.__file__).parent.glob("*/*.sql"))
+FILES = sorted(Path(traces.store.sql.__file__).parent.glob("*/*.sql"))
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +35,7 @@ def sql() -> Iterator[Sql]:
         yield connection
 
 
-def names(question: Question) -> str:
+def names(question: SqlQuestion) -> str:
     return question.name
 
 
@@ -32,30 +45,30 @@ def test_a_file_begins_with_its_help(path: Path) -> None:
     assert re.fullmatch(r"-- .{20,}[.?]", first)
 
 
-@pytest.mark.parametrize("question", questions(), ids=names)
-def test_a_question_has_an_answer_without_parameters(sql: Sql, question: Question) -> None:
-    answer = ask(sql, question.name)
+@pytest.mark.parametrize("question", list_questions(), ids=names)
+def test_a_question_has_an_answer_without_parameters(sql: Sql, question: SqlQuestion) -> None:
+    answer = run_question(sql, question.name)
     assert [column[0] for column in answer.description or ()]
     assert len(answer.fetchall()) == (question.name in CALCULATORS)
 
 
-@pytest.mark.parametrize("question", questions(), ids=names)
-def test_a_question_declares_what_it_uses(question: Question) -> None:
+@pytest.mark.parametrize("question", list_questions(), ids=names)
+def test_a_question_declares_what_it_uses(question: SqlQuestion) -> None:
     assert set(re.findall(r"\$(\w+)", question.sql)) == set(question.defaults)
     assert set(question.ranges) <= set(question.defaults)
 
 
 def test_there_is_a_view_for_every_name_and_none_besides(sql: Sql) -> None:
     rows = sql.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-    assert {name for (name,) in rows} == set(VIEWS) == set(views())
+    assert {name for (name,) in rows} == set(VIEWS) == set(describe_views())
     assert not set(VIEWS) & set(SCHEMAS)
 
 
 def test_text_is_read_as_what_the_default_is(sql: Sql) -> None:
     calls = [{"trajectory_id": "r", "tool": tool, "is_error": False} for tool in "aab"]
     fill(sql, "tool_calls", calls)
-    assert len(ask(sql, "tool_errors", n="1").fetchall()) == 1
-    assert len(ask(sql, "tool_errors", n=5).fetchall()) == 2
+    assert len(run_question(sql, "tool_errors", n="1").fetchall()) == 1
+    assert len(run_question(sql, "tool_errors", n=5).fetchall()) == 2
     fill(sql, "tool_calls", ())
 
 
@@ -74,10 +87,10 @@ def test_text_is_read_as_what_the_default_is(sql: Sql) -> None:
     ],
 )
 def test_a_wrong_question_is_told_what_there_is(
-    sql: Sql, name: str, params: dict[str, Value], reason: str
+    sql: Sql, name: str, params: dict[str, SqlValue], reason: str
 ) -> None:
     with pytest.raises(ValueError, match=reason):
-        ask(sql, name, **params)
+        run_question(sql, name, **params)
 
 
 def test_pass_hat_k_is_a_mean_over_tasks_that_have_enough_trials(sql: Sql) -> None:
@@ -88,7 +101,7 @@ def test_pass_hat_k_is_a_mean_over_tasks_that_have_enough_trials(sql: Sql) -> No
         for k, passed in enumerate(trials)
     ]
     fill(sql, "trajectories", rows)
-    ask(sql, "pass_hat_k", k=2)
+    run_question(sql, "pass_hat_k", k=2)
     found = {each[5]: each[6:] for each in sql.fetchall()}
     assert found[1] == (3, near((2 / 3 + 1 + 1 / 3) / 3), near((2 / 3 + 1 + 1 / 3) / 3))
     assert found[2] == (2, near((1 / 3 + 0) / 2), near((1 + 2 / 3) / 2))

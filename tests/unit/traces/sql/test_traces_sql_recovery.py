@@ -9,9 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.stored import Sql, answers, empty, fill, near, one
-from tests.struck import Strike, absorbed, store, strike
-from tests.support.examples import examples
+from tests.support.example_counts import examples
+from tests.support.stores.faulted_runs import (
+    Strike,
+    absorbed,
+    store,
+    strike,
+)
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+    one,
+)
 
 SIX = ("recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed")
 RATES = ("recovery_rate", "recovery_given_notice", "silent_rate", "handled_rate")
@@ -151,16 +163,34 @@ def test_the_latest_judge_has_the_last_word(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize("view", ["recovery", "recovery_by_site"])
-def test_judges_and_verifiers_that_are_pooled_are_listed(sql: Sql, view: str) -> None:
-    told = [strike(verifier=by) for by in ("tests", "sums", None)]
-    store(sql, told)
+def test_another_judge_or_verifier_of_one_recording_is_another_row(sql: Sql, view: str) -> None:
+    store(sql, [strike(verifier=by) for by in ("tests", "sums", None)])
     verdicts = [
         {"injection_id": f"i{n}", "judge_version": version, "class": "masked"}
         for n, version in ((0, 1), (1, 1), (1, 2))
     ]
     fill(sql, "outcomes", verdicts)
-    found = one(sql, f"SELECT fired, judge_versions, verifiers FROM {view}")
-    assert found == {"fired": 3, "judge_versions": [1, 2], "verifiers": ["sums", "tests"]}
+    found = answers(sql, f"SELECT fired, judge_versions, verifiers FROM {view} ORDER BY ALL")
+    assert found == [
+        {"fired": 1, "judge_versions": [1], "verifiers": ["tests"]},
+        {"fired": 2, "judge_versions": [2], "verifiers": ["sums"]},
+    ]
+
+
+def test_what_nobody_could_notice_is_not_missed_recovery(sql: Sql) -> None:
+    """What the judge holds for not noticeable counts if it was noticed all the same."""
+    store(sql, [strike(trace=trace) for trace in "abcd"])
+    told = {"i0": (True, False), "i1": (False, False), "i2": (False, None), "i3": (False, True)}
+    verdicts = [
+        {
+            "injection_id": id, "judge_version": 1, "baseline_valid": True, "noticed": noticed,
+            "class": "recovered" if noticed else "masked", "noticeable": noticeable,
+        }
+        for id, (noticed, noticeable) in told.items()
+    ]  # fmt: skip
+    fill(sql, "outcomes", verdicts)
+    found = one(sql, "SELECT judged, noticeable, recovery_rate FROM recovery")
+    assert found == {"judged": 4, "noticeable": 3, "recovery_rate": near(1 / 3)}
 
 
 def test_forks_of_forks_of_one_recording_are_one_trace(sql: Sql) -> None:
@@ -175,7 +205,7 @@ def test_forks_of_forks_of_one_recording_are_one_trace(sql: Sql) -> None:
     fill(sql, "trajectories", [*had, *forks])
     found = one(sql, "FROM recovery")
     assert (found["traces"], found["lo"], found["reason"]) == (1, None, "few_traces")
-    assert one(sql, "SELECT DISTINCT trace FROM strikes") == {"trace": "a"}
+    assert one(sql, "SELECT DISTINCT trace FROM judged_injections") == {"trace": "a"}
 
 
 def test_who_is_its_own_ancestor_does_not_hang_a_store(sql: Sql) -> None:
@@ -183,7 +213,7 @@ def test_who_is_its_own_ancestor_does_not_hang_a_store(sql: Sql) -> None:
     had = answers(sql, "SELECT * EXCLUDE (recorded_at) FROM trajectories")
     ring = [{"trajectory_id": "a", "parent_id": "b"}, {"trajectory_id": "b", "parent_id": "a"}]
     fill(sql, "trajectories", [*had, *ring])
-    assert one(sql, "SELECT trace FROM strikes") == {"trace": "a"}
+    assert one(sql, "SELECT trace FROM judged_injections") == {"trace": "a"}
 
 
 CLASS = st.sampled_from([*SIX, "unreached", None])

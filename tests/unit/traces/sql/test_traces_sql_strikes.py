@@ -2,8 +2,13 @@
 
 import pytest
 
-from tests.stored import answers, empty, fill, one
-from traces.sql import ask
+from tests.support.stores.in_memory_relations import (
+    answers,
+    empty,
+    fill,
+    one,
+)
+from traces.store.sql import run_question
 
 RUN = {"trajectory_id": "t", "parent_id": "a", "model": "m", "ended": "final", "source": "fork"}
 STRUCK = {"trajectory_id": "t", "op": "http_status", "consumed": True, "sham": False}
@@ -21,7 +26,9 @@ def test_a_fault_of_a_fork_counts_once(source: str, repeats: int, fired: int) ->
         struck = zip(ids, firsts, strict=True)
         fill(sql, "injections", [STRUCK | {"injection_id": i, "repeat_of": r} for i, r in struck])
         fill(sql, "outcomes", [VERDICT | {"injection_id": id} for id in ids])
-        found = one(sql, "SELECT count(*) AS n, count(*) FILTER (judged) AS judged FROM strikes")
+        found = one(
+            sql, "SELECT count(*) AS n, count(*) FILTER (judged) AS judged FROM judged_injections"
+        )
         assert found == {"n": fired, "judged": fired}
         assert one(sql, "SELECT sum(fired) AS n FROM recovery")["n"] == (fired or None)
 
@@ -33,7 +40,7 @@ def test_a_run_that_was_cut_off_is_censored_and_not_a_failure(ended: str) -> Non
         fill(sql, "trajectories", [RUN | {"ended": ended, "world": "recorded"}])
         fill(sql, "injections", [STRUCK | {"injection_id": "t/1"}])
         fill(sql, "outcomes", [VERDICT | {"injection_id": "t/1", "class": "crashed"}])
-        facts = one(sql, "SELECT state, judged, settled FROM strikes")
+        facts = one(sql, "SELECT state, judged, settled FROM judged_injections")
         assert facts == {"state": "consumed", "judged": False, "settled": False}
         rates = one(sql, "SELECT fired, judged, excluded, handled_rate FROM recovery")
         assert rates == {"fired": 1, "judged": 0, "excluded": 1, "handled_rate": None}
@@ -59,7 +66,9 @@ def test_the_outcome_of_several_faults_in_one_run_is_charged_to_none_of_them() -
         found = answers(
             sql, "SELECT op, fired, judged, silent_rate, several_faults FROM recovery ORDER BY op"
         )
-        reasons = answers(sql, "SELECT DISTINCT excluded FROM strikes WHERE several_faults")
+        reasons = answers(
+            sql, "SELECT DISTINCT excluded FROM judged_injections WHERE several_faults"
+        )
     assert found == [
         {"op": "delay", "fired": 1, "judged": 0, "silent_rate": None, "several_faults": 1},
         {"op": "digit", "fired": 2, "judged": 1, "silent_rate": 1.0, "several_faults": 1},
@@ -80,7 +89,7 @@ def test_several_faults_have_one_outcome_together() -> None:
                 VERDICT | {"injection_id": "t/2", "class": "silent_wrong", "noticed": False},
             ],
         )
-        answer = ask(sql, "fault_sets")
+        answer = run_question(sql, "fault_sets")
         names = [column[0] for column in answer.description or ()]
         [row] = [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
     assert (row["faults"], row["class"], row["runs"]) == (["delay", "digit"], "silent_wrong", 1)
@@ -102,7 +111,9 @@ def test_tries_of_shrink_enter_no_rate() -> None:
             [STRUCK | {"trajectory_id": id, "injection_id": ids[id]} for id in runs],
         )
         fill(sql, "outcomes", [VERDICT | {"injection_id": id} for id in ids.values()])
-        assert answers(sql, "SELECT trajectory_id FROM strikes") == [{"trajectory_id": "t"}]
+        assert answers(sql, "SELECT trajectory_id FROM judged_injections") == [
+            {"trajectory_id": "t"}
+        ]
         assert one(sql, "SELECT fired, judged FROM recovery") == {"fired": 1, "judged": 1}
 
 
@@ -138,7 +149,7 @@ def test_what_no_rate_counts_has_its_reason(told: dict[str, object], reason: str
         fill(sql, "trajectories", [RUN])
         fill(sql, "injections", [STRUCK | {"injection_id": "t/1"}])
         fill(sql, "outcomes", [VERDICT | {"injection_id": "t/1", "twins": [*"abc"]} | told])
-        assert one(sql, "SELECT excluded FROM strikes") == {"excluded": reason}
+        assert one(sql, "SELECT excluded FROM judged_injections") == {"excluded": reason}
 
 
 def test_worlds_are_never_pooled() -> None:

@@ -1,5 +1,6 @@
 """`unforced_runs`, `km` and `survival`: what is observed, and what is only implied."""
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -9,13 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 
-from tests.stored import Sql, answers, empty, fill, near, one
-from tests.support.examples import examples
-from traces.sql import ask
+from tests.support.example_counts import examples
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    answers,
+    empty,
+    fill,
+    near,
+    one,
+)
+from traces.store.sql import run_question
 
 type Known = dict[str, object]
-
-UNKNOWN = ("survival", "lo", "hi")
 
 
 @pytest.fixture
@@ -43,31 +49,106 @@ def runs(sql: Sql, told: list[Known]) -> None:
     fill(sql, "trajectories", [run(number, **each) for number, each in enumerate(told)])
 
 
-RUN = st.fixed_dictionaries(
-    {"n_steps": st.integers(1, 30), "passed": st.booleans(), "ended": st.just("final")}
+CRASHED: Known = {"passed": False, "ended": "crash"}
+RUN = st.builds(
+    lambda steps, died: {"n_steps": steps} | (CRASHED if died else {}),
+    st.integers(1, 30),
+    st.booleans(),
 )
+RIGHT = "FROM kaplan_meier WHERE curve = 'ends_right' ORDER BY step"
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(RUN, min_size=1, max_size=40))
 def test_the_curve_is_kaplan_and_meiers(filled: Sql, told: list[Known]) -> None:
     runs(filled, told)
-    rows = answers(filled, "FROM km ORDER BY step")
+    rows = answers(filled, RIGHT)
     fitter = KaplanMeierFitter().fit(
         np.array([each["n_steps"] for each in told]),
-        np.array([not each["passed"] for each in told]),
+        np.array([not each.get("passed", True) for each in told]),
     )
-    interval = fitter.confidence_interval_
     for each in rows:
-        step = each["step"]
-        expected = float(fitter.survival_function_.loc[step].iloc[0])
-        assert each["survival"] == near(expected)
-        if 0 < expected < 1:
-            low, high = interval.loc[step]
-            assert (each["lo"], each["hi"]) == (near(low), near(high))
-        else:
-            assert (each["lo"], each["hi"]) == (None, None)
+        assert each["survival"] == near(float(fitter.predict(each["step"])))
+        assert each["survival"] == near(each["at_least"]) == near(each["at_most"])
+        assert len(told) >= 5 or each["lo"] is None
+        if each["lo"] is not None:
+            assert each["lo"] <= each["survival"] + 1e-9  # type: ignore[operator]
+            assert each["survival"] <= each["hi"] + 1e-9  # type: ignore[operator]
     assert max(each["n_steps"] for each in told) == rows[-1]["step"]  # type: ignore[type-var]
+
+
+def curve(died_at: dict[int, int], alive_until: list[int], step: int) -> float:
+    """Kaplan and Meier's product by hand: steps of deaths by run, last steps of all others."""
+    ends = [*died_at.values(), *alive_until]
+    share = 1.0
+    for each in sorted({end for end in died_at.values() if end <= step}):
+        share *= 1 - list(died_at.values()).count(each) / sum(end >= each for end in ends)
+    return share
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    failed=st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    passed=st.lists(st.integers(1, 5), min_size=1, max_size=4),
+)
+def test_the_bounds_are_those_of_every_step_at_which_a_run_may_have_failed(
+    filled: Sql, failed: list[int], passed: list[int]
+) -> None:
+    told: list[Known] = [{"n_steps": n, "passed": False} for n in failed]
+    runs(filled, told + [{"n_steps": n} for n in passed])
+    for each in answers(filled, RIGHT):
+        step = int(str(each["step"]))
+        shares = [
+            curve(dict(enumerate(dates)), passed, step)
+            for dates in itertools.product(*(range(1, n + 1) for n in failed))
+        ]
+        assert each["at_least"] == near(min(shares))
+        assert each["at_most"] == near(max(shares))
+
+
+def test_runs_that_all_fail_at_an_unknown_step_are_not_known_to_live(sql: Sql) -> None:
+    runs(sql, [{"n_steps": 12, "passed": False} for _ in range(8)])
+    at = {each["step"]: each for each in answers(sql, RIGHT)}
+    assert (at[10]["survival"], at[10]["at_least"], at[10]["at_most"]) == (None, 0, 1)
+    assert (at[10]["lo"], at[10]["hi"], at[10]["reason"]) == (0, 1, "interval_censored")
+    assert (at[12]["survival"], at[12]["lo"]) == (0, 0)
+
+
+@pytest.mark.parametrize("told", [{"passed": None}, {"passed": False, "ended": "diverged"}])
+def test_what_nobody_graded_is_no_evidence_of_survival(sql: Sql, told: Known) -> None:
+    runs(sql, [told for _ in range(45)])
+    assert answers(sql, "FROM kaplan_meier") == []
+    [found] = answers(sql, "SELECT count(*) AS n, count(died) AS k FROM clean_runs")
+    assert found == {"n": 45, "k": 0}
+    names = [each[0] for each in run_question(sql, "half_life").description or ()]
+    found = dict(zip(names, run_question(sql, "half_life").fetchall()[0], strict=True))
+    assert (found["p"], found["p_lo"], found["p_20"]) == (None, None, None)
+    assert (found["ungraded"], found["reason"]) == (45, "ungraded")
+
+
+def test_runs_of_one_task_are_no_further_evidence(sql: Sql) -> None:
+    """Half of the tasks always fail: twenty runs of each say no more than one."""
+    ends = [
+        (CRASHED if task % 2 else {}) | {"task": f"{task}", "n_steps": 9}
+        for task in range(8)
+        for _ in range(20)
+    ]
+    runs(sql, ends[::20])
+    [*_, one_each] = answers(sql, RIGHT)
+    runs(sql, ends)
+    [*_, found] = answers(sql, RIGHT)
+    assert (found["tasks"], found["survival"], found["at_risk"]) == (8, near(0.5), 160)
+    width = [float(str(each["hi"])) - float(str(each["lo"])) for each in (one_each, found)]
+    assert width[1] > 0.7 * width[0]
+
+
+def test_who_says_that_it_failed_is_not_silently_wrong(sql: Sql) -> None:
+    runs(sql, [{"passed": False, "ended": "abstain"}, {"passed": False}, {}, {}])
+    found = answers(sql, "FROM kaplan_meier WHERE step = 10 ORDER BY curve")
+    assert [(each["curve"], each["survival"]) for each in found] == [
+        ("ends_right", near(0.5)),
+        ("not_silently_wrong", near(0.75)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -75,16 +156,18 @@ def test_the_curve_is_kaplan_and_meiers(filled: Sql, told: list[Known]) -> None:
     [
         ({"passed": False}, True),
         ({"passed": True}, False),
-        ({"passed": None}, False),
-        ({"passed": False, "ended": "budget"}, False),
-        ({"passed": False, "ended": "harness"}, False),
-        ({"passed": False, "ended": "diverged"}, False),
+        ({"passed": None}, None),
+        ({"passed": False, "ended": "budget"}, True),
+        ({"passed": None, "ended": "budget"}, True),
+        ({"passed": False, "ended": "harness"}, None),
+        ({"passed": False, "ended": "diverged"}, None),
+        ({"passed": False, "ended": "abstain"}, True),
         ({"passed": None, "ended": "crash"}, True),
         ({"passed": True, "ended": "crash"}, False),
         ({"passed": False, "ended": None}, True),
     ],
 )
-def test_who_died_and_who_was_only_stopped(sql: Sql, told: Known, died: bool) -> None:
+def test_who_died_and_who_was_only_stopped(sql: Sql, told: Known, died: bool | None) -> None:
     runs(sql, [told])
     assert one(sql, "SELECT died FROM unforced_runs") == {"died": died}
 
@@ -106,7 +189,10 @@ def test_errors_are_known_only_where_every_call_says(sql: Sql) -> None:
 
 
 def struck(sql: Sql, classes: dict[str, list[str]], traces: int = 6) -> None:
-    """Faulted forks of the first runs: per op one strike of each class, in every trace."""
+    """Faulted forks of the first runs: per op one strike of each class, in every trace.
+
+    The first letter of an operator is its family.
+    """
     faults = [
         (f"{op}{k}{trace}", op, trace, said)
         for op, saids in classes.items()
@@ -127,7 +213,13 @@ def struck(sql: Sql, classes: dict[str, list[str]], traces: int = 6) -> None:
         sql,
         "injections",
         [
-            {"injection_id": name, "trajectory_id": name, "op": op, "consumed": True}
+            {
+                "injection_id": name,
+                "trajectory_id": name,
+                "op": op,
+                "family": op[0].upper(),
+                "consumed": True,
+            }
             for name, op, _, _ in faults
         ],
     )
@@ -141,39 +233,104 @@ def struck(sql: Sql, classes: dict[str, list[str]], traces: int = 6) -> None:
     )
 
 
+def model(sql: Sql, **told: object) -> Known:
+    """The row of `survival` that is implied, of the errors and the curve that are asked for."""
+    usual = {"curve": "ends_right", "class": "loud", "e_from": "assumed", "basis": "model"}
+    wanted = " AND ".join(f"{name} = '{value}'" for name, value in (usual | told).items())
+    return one(sql, f"FROM survival WHERE {wanted}")
+
+
 def test_the_implied_chance_is_the_published_formula(sql: Sql) -> None:
-    runs(sql, [{"passed": k % 4 > 0} for k in range(20)])
-    struck(sql, {"e1": ["recovered", "crashed"], "v4": ["silent_wrong"] * 3 + ["masked"]})
+    runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
+    struck(sql, {"e1": ["recovered", "crashed"], "e2": ["silent_wrong"] * 3 + ["masked"]})
     h, u, e = (0.5 + 0.25) / 2, 5 / 200, 0.05
-    found = one(sql, "FROM survival WHERE basis = 'model' AND n = 20 AND e = 0.05")
+    found = model(sql, n=20, e=e)
     assert (found["h"], found["u"], found["ops"]) == (near(h), near(u), 2)
     assert found["survival"] == near((1 - e * (1 - h) - u) ** 20)
     assert found["naive"] == near(0.95**20)
-    assert found["reason"] is None
+    assert found["reason"] == "extrapolated"
+    assert model(sql, n=10, e=e)["reason"] == "conservative"
+
+
+def test_an_honest_failure_ends_wrong_but_not_silently(sql: Sql) -> None:
+    runs(sql, [{} for _ in range(10)])
+    struck(sql, {"e1": ["honest_fail"]})
+    found = {
+        curve: model(sql, curve=curve, n=20, e=0.05)["survival"]
+        for curve in ("ends_right", "not_silently_wrong")
+    }
+    assert found == {"ends_right": near(0.95**20), "not_silently_wrong": 1}
+
+
+def test_errors_are_charged_with_faults_of_their_own_class(sql: Sql) -> None:
+    """Up from every error, taken in by every lie."""
+    runs(sql, [{} for _ in range(10)])
+    struck(sql, {"e1": ["recovered"], **{op: ["silent_wrong"] for op in ("v1", "v2", "v3")}})
+    assert model(sql, n=20, e=0.05)["survival"] == 1
+    assert model(sql, **{"class": "quiet"}, n=20, e=0.05)["survival"] == near(0.95**20)
+    assert answers(sql, "FROM survival WHERE class = 'quiet' AND e_from != 'assumed'") == []
+    both = [
+        each for each in run_question(sql, "survival_table", e=0.05, e_quiet=0.01).fetchall()
+        if each[4] == "loud and quiet" and each[3] == "ends_right" and each[5] == 20
+    ]  # fmt: skip
+    assert [each[10] for each in both] == [near(0.99**20)]
+
+
+def test_a_label_goes_before_the_family(sql: Sql) -> None:
+    runs(sql, [{} for _ in range(10)])
+    struck(sql, {"e1": ["silent_wrong"], "t1": ["masked"]})
+    sql.execute("UPDATE injections SET detect = 'D1' WHERE op = 'e1'")
+    sql.execute("UPDATE injections SET op = 'delay' WHERE op = 't1'")
+    found = answers(
+        sql, "SELECT DISTINCT class, h FROM survival WHERE h IS NOT NULL ORDER BY class, h"
+    )
+    assert found == [{"class": "other", "h": 1}, {"class": "quiet", "h": 0}]
 
 
 def test_its_interval_takes_the_worst_and_the_best_of_all_three(sql: Sql) -> None:
-    runs(sql, [{"passed": k % 4 > 0} for k in range(20)])
+    runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
     struck(sql, {"e1": ["recovered", "crashed"]})
-    low = one(sql, "SELECT handled_rate_lo AS lo, handled_rate_hi AS hi FROM recovery")
+    low = one(sql, "SELECT ends_right_rate_lo AS lo, ends_right_rate_hi AS hi FROM recovery")
     death = one(
         sql,
         """SELECT unnest(clustered(list((died::INT)::DOUBLE), list(n_steps::DOUBLE)))
         FROM unforced_runs""",
     )
-    found = one(sql, "FROM survival WHERE basis = 'model' AND n = 10 AND e = 0.02")
-    assert found["lo"] == near(max(0, 1 - 0.02 * (1 - low["lo"]) - death["hi"]) ** 10)  # type: ignore
-    assert found["hi"] == near((1 - 0.02 * (1 - low["hi"]) - death["lo"]) ** 10)  # type: ignore
+    seen = one(sql, "FROM kaplan_meier WHERE curve = 'ends_right' AND step = 10")
+    found = model(sql, n=10, e=0.02)
+    worst, best = (1 - 0.02 * (1 - low[side]) for side in ("lo", "hi"))  # type: ignore[operator]
+    implied = (worst - death["hi"]) ** 10, (best - death["lo"]) ** 10
+    assert found["lo"] == near(min(implied[0], seen["lo"] * worst**10))
+    assert found["hi"] == near(max(implied[1], seen["hi"] * best**10))
 
 
-def test_no_death_yet_is_bounded_by_the_steps_seen(sql: Sql) -> None:
+def test_no_death_yet_is_bounded_by_the_steps_and_the_runs_seen(sql: Sql) -> None:
     runs(sql, [{"n_steps": 50} for _ in range(10)])
     struck(sql, {"e1": ["recovered"]})
-    found = one(sql, "FROM survival WHERE basis = 'model' AND n = 10 AND e = 0.01")
+    found = model(sql, n=10, e=0.01)
     assert (found["u"], found["survival"], found["hi"]) == (0, 1, 1)
-    hazard = 1 - 0.05 ** (1 / 500)
+    assert found["u_hi"] == near(1 - 0.05 ** (1 / 500))
     handled = 0.05 ** (1 / 6)
-    assert found["lo"] == near((1 - 0.01 * (1 - handled) - hazard) ** 10)
+    assert found["lo"] == near(0.05 ** (1 / 10) * (1 - 0.01 * (1 - handled)) ** 10)
+
+
+def test_the_hazard_of_undated_failures_is_bounded_by_the_first_step(sql: Sql) -> None:
+    runs(sql, [{"passed": k % 2 > 0} for k in range(40)])
+    struck(sql, {"e1": ["recovered"]})
+    found = model(sql, n=10, e=0.01)
+    assert (found["u"], found["undated"], found["bound"]) == (near(20 / 400), 20, "at_most")
+    assert found["u_hi"] > 20 / (200 + 20)  # type: ignore[operator]
+
+
+def test_beyond_the_mean_length_the_figure_is_another_bound(sql: Sql) -> None:
+    steps = [10, 10, 10, 20]
+    runs(sql, [{"n_steps": n} | (CRASHED if k == 0 else {}) for k, n in enumerate(steps * 3)])
+    struck(sql, {"e1": ["recovered"]})
+    assert [model(sql, n=n, e=0.01)["bound"] for n in (10, 20, 50)] == [
+        "at_most",
+        "at_least",
+        "at_least",
+    ]
 
 
 def test_the_error_rate_in_the_store_is_used_beside_the_assumed(sql: Sql) -> None:
@@ -181,7 +338,10 @@ def test_the_error_rate_in_the_store_is_used_beside_the_assumed(sql: Sql) -> Non
     struck(sql, {"e1": ["recovered"]})
     calls = [{"trajectory_id": f"r{k}", "step": 1, "is_error": k < 3} for k in range(10)]
     fill(sql, "tool_calls", calls)
-    found = answers(sql, "FROM survival WHERE basis = 'model' AND n = 10 ORDER BY e")
+    found = answers(
+        sql,
+        "FROM survival WHERE curve = 'ends_right' AND class = 'loud' AND n = 10 ORDER BY e",
+    )
     assert [each["e"] for each in found] == [0.01, 0.02, near(0.03), 0.05]
     assert found[2]["e_from"] == "store"
 
@@ -199,34 +359,35 @@ def test_what_is_missing_is_named(
 ) -> None:
     runs(sql, [{} for _ in range(clean)])
     struck(sql, faults)
-    for found in answers(sql, "FROM survival WHERE basis = 'model' AND e_from = 'assumed'"):
+    for found in answers(sql, "FROM survival WHERE class = 'loud' AND e_from = 'assumed'"):
         assert found["reason"] == reason
         assert (found["lo"], found["hi"]) == (None, None)
         assert (found["survival"] is None) == (reason != "few_traces")
 
 
 def test_nothing_is_observed_beyond_the_longest_run(sql: Sql) -> None:
-    runs(sql, [{"n_steps": 8, "passed": False}, {"n_steps": 12}, {"n_steps": 22}])
-    found = answers(sql, "FROM survival WHERE basis = 'km' ORDER BY n")
+    runs(sql, [{"n_steps": 8} | CRASHED, {"n_steps": 12}, {"n_steps": 22}])
+    found = answers(
+        sql, "FROM survival WHERE basis = 'kaplan_meier' AND curve = 'ends_right' ORDER BY n"
+    )
     assert [(each["n"], each["survival"]) for each in found] == [
         (10, near(2 / 3)),
         (20, near(2 / 3)),
     ]
 
 
-def test_a_curve_that_has_not_begun_to_fall_is_at_one(sql: Sql) -> None:
-    runs(sql, [{"n_steps": 12}])
-    found = one(sql, "FROM survival WHERE basis = 'km'")
-    assert (found["survival"], found["lo"], found["hi"]) == (1, None, None)
+@pytest.mark.parametrize(("told", "survival"), [({}, 1), (CRASHED, 0)])
+def test_a_curve_at_an_end_is_bounded_by_the_tasks_seen(
+    sql: Sql, told: Known, survival: int
+) -> None:
+    runs(sql, [told for _ in range(6)])
+    found = one(sql, "FROM survival WHERE basis = 'kaplan_meier' AND curve = 'ends_right'")
+    bound = 0.05 ** (1 / 6)
+    expected = (bound, 1) if survival else (0, 1 - bound)
+    assert (found["survival"], found["lo"], found["hi"]) == (survival, *map(near, expected))
 
 
-def test_a_curve_at_zero_takes_no_interval_from_before(sql: Sql) -> None:
-    runs(sql, [{"n_steps": step, "passed": False} for step in (3, 5, 10)])
-    found = one(sql, "FROM survival WHERE basis = 'km' AND n = 10")
-    assert (found["survival"], found["lo"], found["hi"]) == (0, None, None)
-
-
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(told=st.lists(RUN, max_size=12), said=st.lists(st.sampled_from(["masked", "crashed"])))
 def test_no_figure_is_not_a_number(filled: Sql, told: list[Known], said: list[str]) -> None:
     runs(filled, told)
@@ -240,10 +401,15 @@ def test_no_figure_is_not_a_number(filled: Sql, told: list[Known], said: list[st
 
 
 def test_an_error_rate_may_be_given(sql: Sql) -> None:
-    runs(sql, [{"passed": k % 4 > 0} for k in range(20)])
+    runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
     struck(sql, {"e1": ["recovered", "crashed"]})
-    known = one(sql, "FROM survival WHERE e_from = 'assumed' AND e = 0.05 AND n = 20")
-    given = [each for each in ask(sql, "survival_table", e=0.05).fetchall() if each[3] == 20]
-    assert [each[4:11] for each in given] == [
-        ("model", "given", 0.05, *(near(known[name]) for name in ("survival", "lo", "hi", "naive")))
-    ]
+    known = model(sql, n=10, e=0.05)
+    answer = run_question(sql, "survival_table", e=0.05)
+    names = [column[0] for column in answer.description or ()]
+    rows = [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
+    asked = {"curve": "ends_right", "class": "loud", "n": 10, "basis": "model"}
+    [given] = [each for each in rows if {name: each[name] for name in asked} == asked]
+    assert (given["e_from"], given["e"]) == ("given", 0.05)
+    for name in ("survival", "lo", "hi", "naive"):
+        assert given[name] == near(known[name])
+    assert given["bound"] == known["bound"] == "at_most"

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.stored import Sql, empty, fill, near, one
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+    fill,
+    near,
+    one,
+)
 
 type Known = dict[str, object]
 

@@ -12,45 +12,50 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.stored import Sql
-from traces.relations import SCHEMAS, row, table
-from traces.store import Store
+from tests.support.example_counts import THOROUGH
+from tests.support.stores.in_memory_relations import Sql
+from traces.store.schema import SCHEMAS, make_relation_row, make_relation_table
+from traces.store.trace_store import TraceStore
 
 COUNTED = "SELECT count(*), count(DISTINCT trajectory_id) FROM tool_calls"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / ".stumble")
+def store(tmp_path: Path) -> TraceStore:
+    return TraceStore(tmp_path / ".stumble")
 
 
 def run(name: str, calls: int = 3) -> Mapping[str, pa.Table]:
     """A trajectory of that name with some calls."""
     steps = ({"trajectory_id": name, "step": step, "tool": "t"} for step in range(calls))
     return {
-        "trajectories": table("trajectories", [row("trajectories", {"trajectory_id": name})]),
-        "tool_calls": table("tool_calls", [row("tool_calls", each) for each in steps]),
+        "trajectories": make_relation_table(
+            "trajectories", [make_relation_row("trajectories", {"trajectory_id": name})]
+        ),
+        "tool_calls": make_relation_table(
+            "tool_calls", [make_relation_row("tool_calls", each) for each in steps]
+        ),
     }
 
 
-def ask(store: Store, sql: str) -> list[tuple[object, ...]]:
+def ask(store: TraceStore, sql: str) -> list[tuple[object, ...]]:
     with store.connect() as connection:
         return connection.execute(sql).fetchall()
 
 
-def test_an_empty_store_has_every_relation(store: Store) -> None:
+def test_an_empty_store_has_every_relation(store: TraceStore) -> None:
     with store.connect() as sql:
         for name, schema in SCHEMAS.items():
             assert sql.execute(f"FROM {name}").fetchall() == []
             assert [column[0] for column in sql.description or ()] == schema.names
 
 
-def test_only_its_owner_may_look_into_it_and_git_does_not(store: Store) -> None:
+def test_only_its_owner_may_look_into_it_and_git_does_not(store: TraceStore) -> None:
     assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
     assert (store.root / ".gitignore").read_text() == "*\n"
 
 
-def test_a_segment_is_one_file_per_relation_with_rows(store: Store) -> None:
+def test_a_segment_is_one_file_per_relation_with_rows(store: TraceStore) -> None:
     store.write("a", run("a"))
     files = {str(path.relative_to(store.root)) for path in store.root.glob("index/*/a.parquet")}
     assert files == {"index/trajectories/a.parquet", "index/tool_calls/a.parquet"}
@@ -58,14 +63,14 @@ def test_a_segment_is_one_file_per_relation_with_rows(store: Store) -> None:
     assert ask(store, COUNTED) == [(3, 1)]
 
 
-def test_a_segment_is_replaced_whole(store: Store) -> None:
+def test_a_segment_is_replaced_whole(store: TraceStore) -> None:
     store.write("a", run("a", calls=5))
     store.write("a", {"trajectories": run("a")["trajectories"]})
     assert ask(store, COUNTED) == [(0, 0)]
     assert ask(store, "SELECT count(*) FROM trajectories") == [(1,)]
 
 
-def test_an_open_connection_sees_what_is_written_later(store: Store) -> None:
+def test_an_open_connection_sees_what_is_written_later(store: TraceStore) -> None:
     with store.connect() as sql:
         assert sql.execute(COUNTED).fetchall() == [(0, 0)]
         store.write("a", run("a"))
@@ -74,13 +79,13 @@ def test_an_open_connection_sees_what_is_written_later(store: Store) -> None:
         assert sql.execute(COUNTED).fetchall() == [(4, 1)]
 
 
-def test_a_segment_without_its_trajectories_is_not_complete(store: Store) -> None:
+def test_a_segment_without_its_trajectories_is_not_complete(store: TraceStore) -> None:
     store.write("a", run("a"))
     (store.root / "index" / "trajectories" / "a.parquet").unlink()
     assert store.segments() == ()
 
 
-def test_a_dropped_segment_is_gone(store: Store) -> None:
+def test_a_dropped_segment_is_gone(store: TraceStore) -> None:
     for name in "abc":
         store.write(name, run(name))
     store.drop("b")
@@ -90,20 +95,20 @@ def test_a_dropped_segment_is_gone(store: Store) -> None:
 
 
 @pytest.mark.parametrize("segment", ["", "../a", "a/b", ".a", "_empty", "a b", "*"])
-def test_a_segment_is_named_plainly(store: Store, segment: str) -> None:
+def test_a_segment_is_named_plainly(store: TraceStore, segment: str) -> None:
     with pytest.raises(ValueError, match="a segment's name is"):
         store.write(segment, run("a"))
 
 
-def test_a_table_must_be_the_relations(store: Store) -> None:
+def test_a_table_must_be_the_relations(store: TraceStore) -> None:
     with pytest.raises(ValueError, match="no relation things; there are trajectories"):
-        store.write("a", {"things": table("usage", ())})
+        store.write("a", {"things": make_relation_table("usage", ())})
     with pytest.raises(ValueError, match="usage: these columns are not the relation's"):
-        store.write("a", {"usage": table("steps", ())})
+        store.write("a", {"usage": make_relation_table("steps", ())})
     assert store.segments() == ()
 
 
-def test_packing_changes_no_row(store: Store) -> None:
+def test_packing_changes_no_row(store: TraceStore) -> None:
     for number in range(9):
         store.write(f"s.{number}", run(f"s.{number}", calls=number))
     before = ask(store, "FROM tool_calls ORDER BY ALL")
@@ -115,7 +120,7 @@ def test_packing_changes_no_row(store: Store) -> None:
     assert store.compact(limit=0) == 0
 
 
-def test_packs_of_packs(store: Store) -> None:
+def test_packs_of_packs(store: TraceStore) -> None:
     for number in range(12):
         store.write(f"s{number}", run(f"s{number}"))
         if number % 3 == 2:
@@ -123,7 +128,7 @@ def test_packs_of_packs(store: Store) -> None:
             assert ask(store, COUNTED) == [(3 * (number + 1), number + 1)]
 
 
-def test_a_packed_segment_is_replaced_and_dropped_like_any_other(store: Store) -> None:
+def test_a_packed_segment_is_replaced_and_dropped_like_any_other(store: TraceStore) -> None:
     for name in "abc":
         store.write(name, run(name))
     store.compact(limit=1)
@@ -136,7 +141,7 @@ def test_a_packed_segment_is_replaced_and_dropped_like_any_other(store: Store) -
     assert ask(store, COUNTED) == [(8, 2)]
 
 
-def test_a_connection_from_before_a_packing_fails_and_does_not_lie(store: Store) -> None:
+def test_a_connection_from_before_a_packing_fails_and_does_not_lie(store: TraceStore) -> None:
     store.write("a", run("a"))
     with store.connect() as sql:
         store.compact(limit=1)
@@ -145,7 +150,7 @@ def test_a_connection_from_before_a_packing_fails_and_does_not_lie(store: Store)
     assert ask(store, COUNTED) == [(3, 1)]
 
 
-def test_a_packing_that_was_killed_is_finished_by_the_next_who_connects(store: Store) -> None:
+def test_a_packing_that_was_killed_is_finished_by_the_next_who_connects(store: TraceStore) -> None:
     for name in "abc":
         store.write(name, run(name))
     ask(store, COUNTED)
@@ -163,7 +168,7 @@ def test_a_packing_that_was_killed_is_finished_by_the_next_who_connects(store: S
     assert store.segments() == ("a", "b", "c")
 
 
-def test_a_packing_that_was_killed_half_way_is_forgotten(store: Store) -> None:
+def test_a_packing_that_was_killed_half_way_is_forgotten(store: TraceStore) -> None:
     store.write("a", run("a"))
     ask(store, COUNTED)
     shutil.copytree(store.root / "index" / "packs" / "1", store.root / "index" / "packs" / ".2")
@@ -172,7 +177,7 @@ def test_a_packing_that_was_killed_half_way_is_forgotten(store: Store) -> None:
     assert ask(store, COUNTED) == [(3, 1)]
 
 
-def test_a_store_that_was_moved_still_answers(store: Store, tmp_path: Path) -> None:
+def test_a_store_that_was_moved_still_answers(store: TraceStore, tmp_path: Path) -> None:
     for name in "ab":
         store.write(name, run(name))
     store.compact(limit=1)
@@ -181,13 +186,13 @@ def test_a_store_that_was_moved_still_answers(store: Store, tmp_path: Path) -> N
     moved = tmp_path / "it's [moved]" / "here"
     moved.parent.mkdir()
     store.root.rename(moved)
-    again = Store(moved)
+    again = TraceStore(moved)
     assert ask(again, COUNTED) == [(9, 3)]
     again.drop("a")
     assert ask(again, COUNTED) == [(6, 2)]
 
 
-def test_views_of_another_version_are_replaced(store: Store) -> None:
+def test_views_of_another_version_are_replaced(store: TraceStore) -> None:
     store.write("a", run("a"))
     ask(store, COUNTED)
     link = store.root / "store.duckdb"
@@ -200,7 +205,7 @@ def test_views_of_another_version_are_replaced(store: Store) -> None:
     assert link.resolve() == current
 
 
-def test_older_files_lack_newer_columns(store: Store) -> None:
+def test_older_files_lack_newer_columns(store: TraceStore) -> None:
     store.write("a", run("a"))
     path = store.root / "index" / "trajectories" / "a.parquet"
     older = pa.parquet.read_table(path).drop_columns(["cohort", "verifier", "campaign", "cell"])
@@ -211,24 +216,24 @@ def test_older_files_lack_newer_columns(store: Store) -> None:
     assert ask(store, new) == [("a", None, None, None)]
 
 
-def test_the_index_can_be_thrown_away(store: Store) -> None:
+def test_the_index_can_be_thrown_away(store: TraceStore) -> None:
     store.write("a", run("a"))
     ask(store, COUNTED)
     shutil.rmtree(store.root / "index")
-    again = Store(store.root)
+    again = TraceStore(store.root)
     assert again.segments() == ()
     assert ask(again, COUNTED) == [(0, 0)]
 
 
-def test_a_variable_named_like_a_table_is_not_one(store: Store) -> None:
+def test_a_variable_named_like_a_table_is_not_one(store: TraceStore) -> None:
     with store.connect() as sql:
-        nonesuch = table("usage", ())
+        nonesuch = make_relation_table("usage", ())
         with pytest.raises(duckdb.CatalogException, match="nonesuch does not exist"):
             sql.execute("FROM nonesuch")
         assert nonesuch.num_rows == 0
 
 
-def test_nobody_can_write_through_the_views(store: Store) -> None:
+def test_nobody_can_write_through_the_views(store: TraceStore) -> None:
     with store.connect() as sql, pytest.raises(duckdb.InvalidInputException, match="read-only"):
         sql.execute("CREATE TABLE mine (x INT)")
 
@@ -242,7 +247,7 @@ with duckdb.connect(sys.argv[1], read_only=True) as sql:
 """
 
 
-def test_another_process_holds_it_open_while_segments_are_written(store: Store) -> None:
+def test_another_process_holds_it_open_while_segments_are_written(store: TraceStore) -> None:
     store.write("a", run("a"))
     ask(store, COUNTED)
     command = [sys.executable, "-c", OTHER, str(store.root / "store.duckdb"), COUNTED]
@@ -264,9 +269,9 @@ BUSY = """
 import sys
 from pathlib import Path
 from tests.unit.traces.store.test_traces_store import run
-from traces.store import Store
-store = Store(Path(sys.argv[1]))
-for number in range(12):
+from traces.store.trace_store import TraceStore
+store = TraceStore(Path(sys.argv[1]))
+for number in range(int(sys.argv[2])):
     store.write(f"new{number}", run(f"new{number}"))
     store.write(f"old{number % 20}", run(f"old{number % 20}"))
     if number % 4 == 3:
@@ -274,8 +279,10 @@ for number in range(12):
 """
 
 
-def test_readers_are_right_or_fail_while_others_write_and_pack(store: Store) -> None:
+@pytest.mark.many
+def test_readers_are_right_or_fail_while_others_write_and_pack(store: TraceStore) -> None:
     """The twenty old runs are always there, once; what is added is there whole or not at all."""
+    rounds = 12 if THOROUGH else 4
     for number in range(20):
         store.write(f"old{number}", run(f"old{number}"))
     old = (
@@ -284,7 +291,8 @@ def test_readers_are_right_or_fail_while_others_write_and_pack(store: Store) -> 
     every = "SELECT count(*), count(DISTINCT trajectory_id) FROM trajectories"
     root = Path(__file__).resolve().parents[4]
     with subprocess.Popen(
-        [sys.executable, "-c", BUSY, str(store.root)], env=os.environ | {"PYTHONPATH": str(root)}
+        [sys.executable, "-c", BUSY, str(store.root), str(rounds)],
+        env=os.environ | {"PYTHONPATH": str(root)},
     ) as busy:
         try:
             answered = 0
@@ -295,7 +303,7 @@ def test_readers_are_right_or_fail_while_others_write_and_pack(store: Store) -> 
         finally:
             busy.kill()
     assert answered > 20
-    assert ask(store, every) == [(32, 32)]
+    assert ask(store, every) == [(20 + rounds, 20 + rounds)]
 
 
 def watch(sql: Sql, old: str, every: str, times: int = 20) -> int:
@@ -312,19 +320,19 @@ def watch(sql: Sql, old: str, every: str, times: int = 20) -> int:
     return times
 
 
-def test_a_kept_source_is_named_by_its_content(store: Store, tmp_path: Path) -> None:
+def test_a_kept_source_is_named_by_its_content(store: TraceStore, tmp_path: Path) -> None:
     source = tmp_path / "some runs.json"
     source.write_text("[1]")
-    kept = store.keep(source)
+    kept = store.keep_import(source)
     assert (kept.name, kept.read_text()) == ("some runs.json", "[1]")
     renamed = source.rename(tmp_path / "other.json")
-    assert store.keep(renamed) == kept
+    assert store.keep_import(renamed) == kept
     renamed.write_text("[2]")
-    assert store.keep(renamed).parent != kept.parent
+    assert store.keep_import(renamed).parent != kept.parent
     assert len(store.imports()) == 2
 
 
-def test_many_packed_segments_are_replaced_at_once(store: Store) -> None:
+def test_many_packed_segments_are_replaced_at_once(store: TraceStore) -> None:
     names = [f"s{n}" for n in range(4)]
     for name in names:
         store.write(name, run(name))

@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traces.model import (
+    BodyEdit,
     Chunk,
-    Edit,
-    Ending,
     Exchange,
     Injection,
     Request,
     Response,
+    RunEnding,
     Trajectory,
 )
-from traces.tape import Writer, read
+from traces.tape import TapeWriter, read_tape
 
 RUN = Trajectory(id="run-1", recorded_at=1.5, command=("python", "agent.py"), task="t", seed=7)
 
@@ -41,10 +41,10 @@ def exchange(seq: int, body: bytes = b"{}", answer: bytes = b"ok") -> Exchange:
 
 
 def written(path: Path, *exchanges: Exchange, redact: bool = True) -> Path:
-    with Writer(path, RUN, redact=redact) as tape:
+    with TapeWriter(path, RUN, redact=redact) as tape:
         for each in exchanges:
-            tape.exchange(each)
-        tape.ending(Ending(ended="final", exit_code=0, passed=True, at=9.0))
+            tape.write_exchange(each)
+        tape.write_ending(RunEnding(ended="final", exit_code=0, passed=True, at=9.0))
     return path
 
 
@@ -76,7 +76,7 @@ def exchanges(draw: st.DrawFn) -> list[Exchange]:
                 at=draw(times),
                 ended=draw(st.none() | times),
             )
-        edits = draw(st.sampled_from([(), (Edit(start=0, stop=0, data=b"x"),)]))
+        edits = draw(st.sampled_from([(), (BodyEdit(start=0, stop=0, data=b"x"),)]))
         out.append(
             Exchange(
                 seq=seq,
@@ -103,17 +103,17 @@ def test_what_is_read_is_what_was_written(
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "a.tape"
     # What hypothesis makes up may look like a key.
-    tape = read(written(path, *given_exchanges, redact=False))
+    tape = read_tape(written(path, *given_exchanges, redact=False))
 
     assert list(tape.exchanges) == given_exchanges
     assert tape.trajectory == RUN
-    assert tape.ending == Ending(ended="final", exit_code=0, passed=True, at=9.0)
+    assert tape.ending == RunEnding(ended="final", exit_code=0, passed=True, at=9.0)
     assert tape.damage == ()
 
 
 def test_a_tape_of_an_older_format_opens() -> None:
     """Format 1 held in each chunk whether the agent sent it; the answer was never true."""
-    tape = read(Path(__file__).parents[3] / "data" / "format-1.tape")
+    tape = read_tape(Path(__file__).parents[3] / "data" / "format-1.tape")
     model, socket = tape.exchanges
     assert model.response is not None
     assert model.response.chunks == (
@@ -136,22 +136,22 @@ def test_an_injection_comes_back_whole(tmp_path: Path) -> None:
         params={"min_digits": 3},
         original=b"1250",
         mutated=b"1259",
-        edits=(Edit(start=1, stop=2, data=b"9"),),
+        edits=(BodyEdit(start=1, stop=2, data=b"9"),),
     )
-    with Writer(tmp_path / "a.tape", RUN) as tape:
-        tape.injection(injection)
+    with TapeWriter(tmp_path / "a.tape", RUN) as tape:
+        tape.write_injection(injection)
 
-    assert read(tmp_path / "a.tape").injections == (injection,)
+    assert read_tape(tmp_path / "a.tape").injections == (injection,)
 
 
 def test_a_tape_cut_anywhere_gives_a_prefix_and_says_how_much_it_lost(tmp_path: Path) -> None:
     whole = written(tmp_path / "a.tape", *(exchange(seq, b"x" * 400) for seq in range(6)))
-    data, full = whole.read_bytes(), read(whole).exchanges
+    data, full = whole.read_bytes(), read_tape(whole).exchanges
 
     for cut in random.Random(1).sample(range(120, len(data)), 60):
         part = tmp_path / "cut.tape"
         part.write_bytes(data[:cut])
-        tape = read(part)
+        tape = read_tape(part)
         asked = [x.request for x in tape.exchanges]
         assert asked == [x.request for x in full][: len(asked)]
         assert len(data[:cut]) - tape.dropped >= 0
@@ -164,7 +164,7 @@ def test_a_flipped_bit_costs_one_frame_and_is_named(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 0x40
     whole.write_bytes(data)
 
-    tape = read(whole)
+    tape = read_tape(whole)
 
     assert len(tape.damage) == 1
     assert 0 < tape.dropped < 400
@@ -183,7 +183,7 @@ def test_flipped_bits_anywhere_never_crash_the_reader(tmp_path: Path) -> None:
             bent[chance.randrange(9, len(bent))] ^= 1 << chance.randrange(8)
         (tmp_path / "b.tape").write_bytes(bent)
         try:
-            tape = read(tmp_path / "b.tape")
+            tape = read_tape(tmp_path / "b.tape")
         except ValueError as error:
             assert "first frame" in str(error)  # noqa: PT017
             continue
@@ -194,7 +194,7 @@ def test_flipped_bits_anywhere_never_crash_the_reader(tmp_path: Path) -> None:
 def test_what_is_no_tape_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.tape").write_bytes(data)
     with pytest.raises(ValueError, match="not a tape"):
-        read(tmp_path / "x.tape")
+        read_tape(tmp_path / "x.tape")
 
 
 def test_a_newer_format_is_refused_with_the_next_step(tmp_path: Path) -> None:
@@ -202,13 +202,13 @@ def test_a_newer_format_is_refused_with_the_next_step(tmp_path: Path) -> None:
     data[7] = 99
     (tmp_path / "new.tape").write_bytes(data)
     with pytest.raises(ValueError, match="format 99.*update stumble"):
-        read(tmp_path / "new.tape")
+        read_tape(tmp_path / "new.tape")
 
 
 def test_a_tape_is_never_written_over(tmp_path: Path) -> None:
     written(tmp_path / "a.tape")
     with pytest.raises(FileExistsError):
-        Writer(tmp_path / "a.tape", RUN)
+        TapeWriter(tmp_path / "a.tape", RUN)
 
 
 def test_a_tape_is_for_its_owner_only(tmp_path: Path) -> None:
@@ -219,15 +219,15 @@ FILL_UP = """
 import resource, signal, sys
 from pathlib import Path
 from traces.model import Exchange, Request, Trajectory
-from traces.tape import Unrecordable, Writer
+from traces.tape import TapeWriteError, TapeWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-tape = Writer(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0))
+tape = TapeWriter(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0))
 try:
     for seq in range(1_000):
         body = b"%d" % seq * 500
         tape.request(Exchange(seq=seq, request=Request(method="POST", url="u", body=body)))
-except Unrecordable as error:
+except TapeWriteError as error:
     print(error)
     tape.close()
 """
@@ -240,7 +240,7 @@ def test_a_file_that_takes_no_more_stops_loudly_and_stays_readable(tmp_path: Pat
     )
 
     assert "File too large" in said.stdout, said.stderr
-    assert len(read(path).exchanges) > 20
+    assert len(read_tape(path).exchanges) > 20
 
 
 def test_sixty_turns_of_a_growing_conversation_cost_a_fraction(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_sixty_turns_of_a_growing_conversation_cost_a_fraction(tmp_path: Path) -
         turns.append(exchange(seq, body))
     path = written(tmp_path / "a.tape", *turns)
 
-    assert [x.request.body for x in read(path).exchanges] == [x.request.body for x in turns]
+    assert [x.request.body for x in read_tape(path).exchanges] == [x.request.body for x in turns]
     assert path.stat().st_size < sum(len(x.request.body) for x in turns) / 20
 
 
@@ -261,7 +261,7 @@ def test_a_reminder_at_the_front_does_not_undo_that(tmp_path: Path) -> None:
         turns.append(exchange(seq, b"reminder %d " % (seq % 7) + body))
     path = written(tmp_path / "a.tape", *turns)
 
-    assert [x.request.body for x in read(path).exchanges] == [x.request.body for x in turns]
+    assert [x.request.body for x in read_tape(path).exchanges] == [x.request.body for x in turns]
     assert path.stat().st_size < sum(len(x.request.body) for x in turns) / 15
 
 
@@ -269,13 +269,13 @@ WRITE_UNTIL_KILLED = """
 import sys
 from pathlib import Path
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
-from traces.tape import Writer
-tape = Writer(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0))
+from traces.tape import TapeWriter
+tape = TapeWriter(Path(sys.argv[1]), Trajectory(id="r", recorded_at=0.0))
 for seq in range(1_000_000):
     body = b"%d " % seq * 200
     answer = Response(status=200, chunks=(Chunk(at=0.0, data=body),), ended=1.0)
     request = Request(method="POST", url="http://h/", body=body)
-    tape.exchange(Exchange(seq=seq, request=request, response=answer))
+    tape.write_exchange(Exchange(seq=seq, request=request, response=answer))
     print(seq, flush=True)
 """
 
@@ -294,7 +294,7 @@ def test_killed_at_fifty_moments_nothing_acknowledged_is_missing(tmp_path: Path)
         rest, _ = writer.communicate(timeout=30)
         acknowledged = int((first + rest).split()[-1])
 
-        tape = read(path)
+        tape = read_tape(path)
 
         over = [x.seq for x in tape.exchanges if x.response is not None and x.response.ended]
         assert over[: acknowledged + 1] == list(range(acknowledged + 1))
@@ -303,12 +303,12 @@ def test_killed_at_fifty_moments_nothing_acknowledged_is_missing(tmp_path: Path)
 
 def test_what_was_under_way_when_it_was_killed_keeps_its_chunks(tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
-    tape, under_way = Writer(path, RUN), exchange(0)
+    tape, under_way = TapeWriter(path, RUN), exchange(0)
     tape.request(under_way)
     tape.head(under_way)
     tape.chunk(under_way, Chunk(at=0.3, data=b"par"))
     tape.chunk(under_way, Chunk(at=0.4, data=b"tial"))
-    seen = read(path).exchanges[0]
+    seen = read_tape(path).exchanges[0]
     tape.close()
 
     assert seen.response is not None
@@ -319,9 +319,9 @@ def test_what_was_under_way_when_it_was_killed_keeps_its_chunks(tmp_path: Path) 
 
 def test_edits_are_kept_beside_what_was_asked(tmp_path: Path) -> None:
     asked = replace(
-        exchange(0, b'{"content":"1250"}'), edits=(Edit(start=12, stop=16, data=b"1259"),)
+        exchange(0, b'{"content":"1250"}'), edits=(BodyEdit(start=12, stop=16, data=b"1259"),)
     )
-    seen = read(written(tmp_path / "a.tape", asked)).exchanges[0]
+    seen = read_tape(written(tmp_path / "a.tape", asked)).exchanges[0]
 
     assert seen.request.body == b'{"content":"1250"}'
     assert seen.forwarded.body == b'{"content":"1259"}'
@@ -335,7 +335,7 @@ def test_an_answer_that_lost_a_frame_is_named_damaged_and_not_taken_for_whole(
     data[data.index(b"forty-two")] ^= 1
     whole.write_bytes(data)
 
-    first, second = read(whole).exchanges
+    first, second = read_tape(whole).exchanges
 
     assert first.error == "damaged: 0 of 9 bytes of the answer are on the tape"
     assert second.error is None

@@ -12,12 +12,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.bench.conversation import conversation
-from tests.conformance import TAPES
+from tests.support.stores.conformance_tapes import TAPES
 from tests.unit.traces.tape.test_traces_tape import RUN, exchange, exchanges, written
-from traces.model import Ending, Exchange, Injection
-from traces.tape import Shelf, Tape, Writer, browse, frames, read, seal
-from traces.tape.contents import CONTENTS
+from traces.model import Exchange, Injection, RunEnding
+from traces.tape import (
+    LazyExchanges,
+    Tape,
+    TapeWriter,
+    frames,
+    read_tape,
+    read_tape_lazily,
+    seal_tape,
+)
 from traces.tape.payload import pack, unpack
+from traces.tape.table_of_contents import CONTENTS
 from traces.tape.writer import REQUEST, TRAJECTORY
 
 FEW = [HealthCheck.function_scoped_fixture]
@@ -35,7 +43,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Exchange], list[int]]:
 
 def spoken(path: Path, crowd: list[Exchange], order: list[int]) -> Path:
     """A sealed tape on which these talk at once; requests come in their order."""
-    with Writer(path, RUN, redact=False) as tape:
+    with TapeWriter(path, RUN, redact=False) as tape:
         for each in crowd:
             tape.request(each)
         left = {each.seq: list(words(tape, each)) for each in crowd}
@@ -50,13 +58,13 @@ def spoken(path: Path, crowd: list[Exchange], order: list[int]) -> Path:
             injection = Injection(
                 id="i", seq=each.seq, side="response", op="o", place="http", address="a"
             )
-            tape.injection(injection)
-        tape.ending(Ending(ended="final"))
-    assert seal(path)
+            tape.write_injection(injection)
+        tape.write_ending(RunEnding(ended="final"))
+    assert seal_tape(path)
     return path
 
 
-def words(tape: Writer, exchange: Exchange):
+def words(tape: TapeWriter, exchange: Exchange):
     """What the tape is told of an exchange after its request, one thing after the other."""
     if exchange.response is not None:
         yield tape.head, exchange
@@ -78,9 +86,9 @@ def test_what_is_browsed_is_what_is_read(
     data: st.DataObject,
 ) -> None:
     path = spoken(tmp_path_factory.mktemp("t") / "a.tape", *crowd)
-    whole, tape = read(path), browse(path)
+    whole, tape = read_tape(path), read_tape_lazily(path)
 
-    assert isinstance(tape.exchanges, Shelf)
+    assert isinstance(tape.exchanges, LazyExchanges)
     for place in data.draw(st.permutations(range(len(whole.exchanges)))):
         assert tape.exchanges[place] == whole.exchanges[place] == crowd[0][place]
     assert same(tape, whole)
@@ -90,18 +98,18 @@ def test_what_is_browsed_is_what_is_read(
 def test_tapes_of_any_shape_can_be_browsed_sealed_or_not(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "a.tape"
     shutil.copy(path, copy)
-    assert same(browse(copy), read(copy))
-    if seal(copy):
-        assert isinstance(browse(copy).exchanges, Shelf)
-        assert same(browse(copy), read(copy))
+    assert same(read_tape_lazily(copy), read_tape(copy))
+    if seal_tape(copy):
+        assert isinstance(read_tape_lazily(copy).exchanges, LazyExchanges)
+        assert same(read_tape_lazily(copy), read_tape(copy))
 
 
 @pytest.mark.parametrize("first", [299, 150, 65, 0])
 def test_the_end_of_a_conversation_is_read_without_its_middle(first: int, tmp_path: Path) -> None:
     said = list(conversation(300))
     path = written(tmp_path / "a.tape", *said)
-    seal(path)
-    tape = browse(path)
+    seal_tape(path)
+    tape = read_tape_lazily(path)
     assert tape.exchanges[first] == said[first]
     assert list(tape.exchanges) == said
 
@@ -109,32 +117,34 @@ def test_the_end_of_a_conversation_is_read_without_its_middle(first: int, tmp_pa
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.97, 0.995])
 def test_a_damaged_tape_is_read_as_far_as_it_goes(share: float, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", *conversation(12))
-    seal(path)
+    seal_tape(path)
     data = bytearray(path.read_bytes())
     data[max(120, int(len(data) * share))] ^= 8
     path.write_bytes(bytes(data))
 
-    tape = browse(path)
+    tape = read_tape_lazily(path)
 
     assert tape.damage
-    assert same(tape, read(path))
+    assert same(tape, read_tape(path))
 
 
 def test_a_tape_that_goes_on_behind_its_contents_is_read_whole(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", exchange(0))
-    seal(path)
+    seal_tape(path)
     other = written(tmp_path / "b.tape", exchange(0), exchange(1))
-    more = [f for f in frames.read(other.read_bytes()) if isinstance(f, frames.Frame)][5:9]
+    more = [f for f in frames.read_frames(other.read_bytes()) if isinstance(f, frames.TapeFrame)][
+        5:9
+    ]
     with path.open("ab") as file:
-        file.writelines(frames.frame(each.kind, bytes(each.payload)) for each in more)
-    assert [each.seq for each in browse(path).exchanges] == [0, 1]
+        file.writelines(frames.encode_frame(each.kind, bytes(each.payload)) for each in more)
+    assert [each.seq for each in read_tape_lazily(path).exchanges] == [0, 1]
 
 
 def test_who_asked_first_has_the_lower_number_or_there_are_no_contents(tmp_path: Path) -> None:
     late, early = exchange(0), replace(exchange(1), started=-1.0)
     path = written(tmp_path / "a.tape", late, early)
-    seal(path)
-    tape = browse(path)
+    seal_tape(path)
+    tape = read_tape_lazily(path)
     assert tape.exchanges == (late, early)
 
 
@@ -164,45 +174,47 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
 def lied(path: Path, lie: str) -> None:
     """Put other contents, with a checksum that fits, at the end of a sealed tape."""
     data = path.read_bytes()
-    last = list(frames.outer(data))[-1]
-    assert isinstance(last, frames.Frame)
+    last = list(frames.read_outer_frames(data))[-1]
+    assert isinstance(last, frames.TapeFrame)
     assert last.kind == CONTENTS
     said = LIES[lie](unpack(last.payload))
-    path.write_bytes(data[: last.offset] + frames.frame(CONTENTS, pack(said)))
+    path.write_bytes(data[: last.offset] + frames.encode_frame(CONTENTS, pack(said)))
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_contents_that_lie_are_an_error_and_no_other_exchange(lie: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", exchange(0), exchange(1))
-    seal(path)
+    seal_tape(path)
     lied(path, lie)
 
     with pytest.raises(ValueError, match=f"^{path}: "):
-        list(browse(path).exchanges)
+        list(read_tape_lazily(path).exchanges)
 
-    assert list(read(path).exchanges) == [exchange(0), exchange(1)]
+    assert list(read_tape(path).exchanges) == [exchange(0), exchange(1)]
 
 
 def test_bodies_that_are_said_by_way_of_one_another_are_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tape", exchange(0), exchange(1))
-    seal(path)
-    first, _, last = [f for f in frames.outer(path.read_bytes()) if isinstance(f, frames.Frame)]
+    seal_tape(path)
+    first, _, last = [
+        f for f in frames.read_outer_frames(path.read_bytes()) if isinstance(f, frames.TapeFrame)
+    ]
     said, turned = unpack(last.payload), b""
     sizes: list[int] = []
-    for each in frames.read(path.read_bytes()):
-        assert isinstance(each, frames.Frame)
+    for each in frames.read_frames(path.read_bytes()):
+        assert isinstance(each, frames.TapeFrame)
         value = unpack(each.payload)
         if each.kind == REQUEST:
             value |= {"body": {"parent": 1 - value["seq"], "pieces": [(0, 2)]}}
         if each.kind not in (TRAJECTORY, CONTENTS):
-            sizes.append(len(frame := frames.frame(each.kind, pack(value))))
+            sizes.append(len(frame := frames.encode_frame(each.kind, pack(value))))
             turned += frame
     edges = list(accumulate(sizes, initial=first.length))
     whole = [edges[0], edges[4], edges[4], edges[8]]
     said |= {"runs": [b - a for a, b in pairwise([0, *whole])], "counts": [1, 1]}
     said |= {"rest": [0, first.length, edges[8] - first.length, sizes[8]]}
     start = path.read_bytes()[: first.offset + first.length]
-    path.write_bytes(start + turned + frames.frame(CONTENTS, pack(said)))
+    path.write_bytes(start + turned + frames.encode_frame(CONTENTS, pack(said)))
 
     with pytest.raises(ValueError, match="do not fit exchange 0"):
-        list(browse(path).exchanges)
+        list(read_tape_lazily(path).exchanges)

@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests import tape_reader
-from tests.conformance import MAKERS, TAPES, held, make, plainly
+from tests.support.stores import independent_tape_reader
+from tests.support.stores.conformance_tapes import (
+    MAKERS,
+    TAPES,
+    held,
+    make,
+    plainly,
+)
 from traces import tape as tape_format
-from traces.model import Edit, Exchange, Request, Trajectory
-from traces.tape import Writer, read, seal
+from traces.model import BodyEdit, Exchange, Request, Trajectory
+from traces.tape import TapeWriter, read_tape, seal_tape
 
 NAMES = [maker.__name__ for maker in MAKERS]
 HOLDS = json.loads((TAPES / "tapes.json").read_text())
@@ -21,7 +27,7 @@ HOLDS = json.loads((TAPES / "tapes.json").read_text())
 
 def by_the_other(data: bytes) -> object:
     """What the second reader finds, in the words of tapes.json."""
-    tape = tape_reader.read(data)
+    tape = independent_tape_reader.read(data)
     exchanges = [exchange(tape["exchanges"][seq]) for seq in sorted(tape["exchanges"])]
     return plainly(tape | {"exchanges": exchanges})
 
@@ -54,7 +60,7 @@ def test_every_tape_is_there_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_house_reads_what_the_tape_holds(name: str) -> None:
-    assert json.loads(json.dumps(held(read(TAPES / f"{name}.tape")))) == HOLDS[name]["holds"]
+    assert json.loads(json.dumps(held(read_tape(TAPES / f"{name}.tape")))) == HOLDS[name]["holds"]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "unknown"])
@@ -67,17 +73,17 @@ def test_the_second_reader_agrees(name: str) -> None:
 def test_the_second_reader_finds_each_exchange_by_the_contents(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
     shutil.copy(TAPES / f"{name}.tape", path)
-    seal(path)
+    seal_tape(path)
     data = path.read_bytes()
 
-    found = tape_reader.by_contents(data)
+    found = independent_tape_reader.by_contents(data)
 
-    assert list(found.values()) == list(tape_reader.read(data)["exchanges"].values())
-    assert list(found) == [tape_reader.key(asked) for asked in found.values()]
+    assert list(found.values()) == list(independent_tape_reader.read(data)["exchanges"].values())
+    assert list(found) == [independent_tape_reader.key(asked) for asked in found.values()]
 
 
 def test_the_second_reader_sees_what_a_later_version_may_say() -> None:
-    seen = tape_reader.read((TAPES / "unknown.tape").read_bytes())
+    seen = independent_tape_reader.read((TAPES / "unknown.tape").read_bytes())
     assert seen["trajectory"]["mood"] == "good"
     assert len(seen["exchanges"]) == 1
     assert seen["lost"] == 0
@@ -90,13 +96,13 @@ def test_the_tapes_come_out_byte_for_byte_the_same(tmp_path: Path) -> None:
 
 
 def test_a_sealed_tape_holds_what_it_held_before() -> None:
-    before, after = read(TAPES / "deltas.tape"), read(TAPES / "sealed.tape")
+    before, after = read_tape(TAPES / "deltas.tape"), read_tape(TAPES / "sealed.tape")
     assert replace(after, path=before.path, spans=before.spans) == before
     assert after.path.stat().st_size < before.path.stat().st_size / 4
 
 
 def test_a_damaged_block_costs_what_is_in_it_and_no_more() -> None:
-    seen = read(TAPES / "blocks.tape")
+    seen = read_tape(TAPES / "blocks.tape")
     assert [x.seq for x in seen.exchanges] == [0, 1, 3]
     assert [damage.why for damage in seen.damage] == ["checksum does not fit"]
 
@@ -105,16 +111,16 @@ def test_all_that_is_written_of_a_request_stands_in_the_text(tmp_path: Path) -> 
     full = Exchange(
         seq=0,
         request=Request(method="POST", url="http://h/"),
-        edits=(Edit(start=0, stop=0, data=b"x"),),
+        edits=(BodyEdit(start=0, stop=0, data=b"x"),),
         redacted=True,
         cascade=True,
         pinned=("c1",),
     )
-    with Writer(tmp_path / "a.tape", Trajectory(id="r", recorded_at=0.0)) as tape:
-        tape.exchange(full)
+    with TapeWriter(tmp_path / "a.tape", Trajectory(id="r", recorded_at=0.0)) as tape:
+        tape.write_exchange(full)
     data = (tmp_path / "a.tape").read_bytes()
-    (asked,) = (found for kind, found in tape_reader.frames(data, 8, []) if kind == 2)
-    written = tape_reader.Msgpack(asked).value()
+    (asked,) = (found for kind, found in independent_tape_reader.frames(data, 8, []) if kind == 2)
+    written = independent_tape_reader.Msgpack(asked).value()
     assert written.keys() >= {"edits", "redacted", "cascade", "pinned"}
     text = tape_format.__doc__ or ""
     kind = text[text.index("2 request") : text.index("3 head")]

@@ -1,0 +1,78 @@
+"""Published formats of keys and tokens, as in `traces/redaction/detection/token_formats.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Format = tuple[bytes, str, bytes]
+"""Literal prefix, class, and pattern of the complete token; a group in it is the secret."""
+
+_TOKEN_START = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"
+_TOKEN_END = rb"(?![\w-])"
+_ALNUM = rb"(?=[a-z]{0,48}[A-Z0-9])[A-Za-z0-9]{20,2048}(?![\w-])"
+_MIXED = rb"(?=[\w-]{0,64}\d)[\w-]{20,2048}"
+_HEX_TOKEN = rb"[0-9a-fA-F]{24,2048}"
+_DOTTED = rb"(?=[\w.-]{0,64}\d)[\w.-]{20,2048}"
+
+
+def _formats(kind: str, rest: bytes, *beginnings: bytes) -> Iterator[Format]:
+    for begin in beginnings:
+        yield begin, kind, re.escape(begin) + rest
+
+
+FORMATS: tuple[Format, ...] = (
+    # Model providers.
+    *_formats("a", rb"[\w-]{16,2048}", b"sk-ant-"),
+    *_formats("o", rb"(?=[\w-]{0,64}?(?=\w{0,24}\d)\w{12})[\w-]{17,2048}", b"sk-"),
+    *_formats("i", rb"[\w-]{35}", b"AIza"),
+    *_formats("t", _ALNUM, b"hf_", b"gsk_", b"r8_", b"xai-", b"pplx-", b"fw_", b"cpk_", b"jina_"),
+    *_formats("t", _MIXED, b"nvapi-", b"tgp_v1_", b"tvly-", b"lsv2_pt_", b"lsv2_sk_"),
+    *_formats("t", _ALNUM, b"csk-", b"api_org_"),
+    *_formats("t", _MIXED, b"pcsk_"),
+    # Code hosts and package registries.
+    *_formats("g", rb"[A-Za-z0-9]{20,255}", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"),
+    *_formats("g", rb"\w{20,255}", b"github_pat_"),
+    *_formats("t", _DOTTED, b"glpat-", b"gldt-", b"glrt-", b"glptt-", b"glcbt-", b"glsoat-"),
+    *_formats("t", _DOTTED, b"glft-", b"glimt-", b"glagent-", b"gloas-", b"glffct-"),
+    *_formats("t", _MIXED, b"GR1348941", b"ATBB", b"ATATT3xFfGF0", b"ATCTT3xFfGF0"),
+    *_formats("t", _ALNUM, b"npm_", b"rubygems_", b"CLOJARS_", b"dckr_pat_", b"dckr_oat_"),
+    *_formats("t", rb"(?=[\w-]{0,512}[A-Z])" + _MIXED, b"pypi-"),
+    *_formats("t", rb"[a-z0-9]{43}" + _TOKEN_END, b"oy2"),
+    # Clouds and infrastructure.
+    *_formats("w", rb"[A-Z0-9]{16}(?![A-Za-z0-9])", b"AKIA", b"ASIA", b"ABIA", b"ACCA"),
+    *_formats("t", rb"[\w.-]{20,2048}", b"ya29."),
+    *_formats("t", rb"[\w-]{20,2048}", b"GOCSPX-"),
+    *_formats("t", rb"[\w-]{30,2048}", b"1//0"),
+    *_formats("t", rb"([A-Za-z0-9+/]{30,2048}={0,2})", b"AccountKey=", b"SharedAccessKey="),
+    *_formats("t", _HEX_TOKEN, b"dop_v1_", b"doo_v1_", b"dor_v1_"),
+    *_formats("t", rb"[0-9a-f]{32}(?:-\d)?" + _TOKEN_END, b"dapi"),
+    *_formats("t", rb"(?=[a-z]{0,20}[A-Z0-9])[A-Za-z0-9]{20}" + _TOKEN_END, b"LTAI"),
+    *_formats("t", rb"(?=[A-Za-z]{0,32}\d)[A-Za-z0-9]{32}" + _TOKEN_END, b"AKID"),
+    *_formats("t", _MIXED, b"hvs.", b"hvb.", b"hvr.", b"sb_secret_", b"fo1_"),
+    *_formats("t", rb"[0-9a-f]{40}" + _TOKEN_END, b"pul-", b"sbp_", b"e2b_"),
+    *_formats("t", _DOTTED, b"pscale_tkn_", b"pscale_pw_", b"pscale_oauth_", b"dt0c01."),
+    *_formats("t", _DOTTED, b"dp.pt.", b"dp.st.", b"dp.ct.", b"dp.sa.", b"dp.scim.", b"dp.audit."),
+    *_formats("t", _ALNUM, b"pnu_", b"AGE-SECRET-KEY-1", b"tskey-auth-", b"tskey-api-"),
+    *_formats("t", rb"[\w=+/-]{40,2048}", b"ops_eyJ", b"fm2_", b"fm1r_", b"fm1a_"),
+    # Payments, mail, chat and others.
+    *_formats("t", rb"[A-Za-z0-9]{16,255}", b"sk_live_", b"sk_test_", b"rk_live_", b"rk_test_"),
+    *_formats("t", rb"[A-Za-z0-9+/=]{24,255}", b"whsec_"),
+    *_formats("t", rb"[0-9a-f]{32,255}", b"sk_"),
+    *_formats("t", rb"[\w-]{22,255}", b"sq0csp-", b"sq0atp-", b"sq0idp-"),
+    *_formats("t", _HEX_TOKEN, b"shpat_", b"shpca_", b"shppa_", b"shpss_", b"shippo_live_"),
+    *_formats("t", rb"[\w-]{16,255}\.[\w-]{16,255}", b"SG."),
+    *_formats("t", rb"[0-9a-f]{64}-[A-Za-z0-9]{16}", b"xkeysib-", b"xsmtpsib-"),
+    *_formats("t", rb"[0-9a-f]{32}" + _TOKEN_END, b"SK", b"key-"),
+    *_formats("s", rb"[a-z]-(?=[A-Za-z-]{0,64}\d)[A-Za-z0-9-]{15,2048}", b"xox"),
+    *_formats("s", rb"\d-[A-Za-z0-9-]{15,2048}", b"xapp-"),
+    *_formats("s", rb"T\w{6,16}/B\w{6,16}/([A-Za-z0-9]{16,64})", b"hooks.slack.com/services/"),
+    *_formats("t", rb"\d{15,22}/([\w-]{40,90})", b"discord.com/api/webhooks/"),
+    *_formats("t", rb"\d{15,22}/([\w-]{40,90})", b"discordapp.com/api/webhooks/"),
+    *_formats("t", _MIXED, b"PMAK-", b"CFPAT-", b"NRAK-", b"NRJS-", b"figd_"),
+    *_formats("t", rb"(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{40,60}" + _TOKEN_END, b"ntn_", b"secret_"),
+    *_formats("t", _ALNUM, b"lin_api_", b"lin_oauth_", b"phx_", b"phs_", b"rnd_"),
+    *_formats("t", rb"[A-Za-z0-9]{32}_[0-9a-f]{8}", b"glsa_"),
+    *_formats("t", _DOTTED, b"sntrys_", b"sntryu_", b"EZAK", b"EZTK", b"rdme_", b"pat-na1-"),
+    *_formats("j", rb"[\w-]{8,8192}\.eyJ[\w-]{2,8192}\.[\w-]{0,8192}", b"eyJ"),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Inject faults into responses during a replay: HTTP, WebSocket and MCP."""

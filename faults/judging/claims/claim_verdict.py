@@ -1,0 +1,289 @@
+"""Judge an agent's claim of its own result: by comparison with clean runs first, by words last.
+
+The facts are checked in this order:
+
+1.  how the run ended: a crash, an exit status that no twin has, silence;
+2.  the form of the end compared with the twins, values masked: an agent that ends as in clean
+    runs claims the same as in clean runs, whatever the text;
+3.  the writes that all twins make: made, made otherwise, failed, not made;
+4.  the values that all twins' answers give: the same, others, none;
+5.  a question, a hand-over, a structured final, words: only in statements that no twin makes, and
+    only if the same words do not read as a failure in the twins, which did deliver.
+
+All other claims are `unknown`; `success` is then decided by the facts, or None.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from faults.judging.claims.answer_form import (
+    FinalStatement,
+    FormComparison,
+    compare_form,
+    is_json_message,
+)
+from faults.judging.claims.answer_values import ValueComparison, compare_values
+from faults.judging.claims.closing_turns import find_closing_turns, find_last_turns
+from faults.judging.claims.final_claim import read_message_claim
+from faults.judging.claims.final_turns import FinalToolCall
+from faults.judging.claims.polarity import is_about_speaker, is_polar
+from faults.judging.claims.required_writes import WriteComparison, compare_writes
+from faults.judging.claims.structured_claim import read_structured_call
+from faults.judging.claims.types import MAX_EVIDENCE_CHARS, MessageReading
+from faults.judging.post_injection import RunContinuation
+from faults.judging.trouble_words import find_named_anchor
+from traces.conversation.derived_steps import DerivedSteps
+from traces.model import Claim, RunEnding
+
+type ClaimBasis = Literal["end", "form", "writes", "values", "structure", "words"]
+
+_NOT_DELIVERED: tuple[Claim, ...] = ("abstained", "asks", "admits_failure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimVerdict:
+    """A claim, whether it amounts to success, and the basis of the decision."""
+
+    claim: Claim
+    success: bool | None
+    basis: ClaimBasis
+    evidence: str = ""
+    differs: bool = False
+    """Whether the run ends differently from its twins."""
+    said: tuple[str, ...] = ()
+    """The statements at its end that no twin makes."""
+    writes: WriteComparison = WriteComparison()
+    values: ValueComparison | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClaimEvidence:
+    """The inputs of a claim verdict."""
+
+    own: RunContinuation
+    twins: Sequence[RunContinuation]
+    form: FormComparison
+    writes: WriteComparison
+    values: ValueComparison | None
+    exit_differs: int | None
+    """The exit status, if no twin has it."""
+
+    def make_verdict(
+        self, claim: Claim, success: bool | None, basis: ClaimBasis, evidence: str
+    ) -> ClaimVerdict:
+        return ClaimVerdict(
+            claim=claim,
+            success=success,
+            basis=basis,
+            evidence=evidence[:MAX_EVIDENCE_CHARS],
+            differs=self.form.form != "same" or self.exit_differs is not None,
+            said=tuple(each.text for each in self.form.new),
+            writes=self.writes,
+            values=self.values,
+        )
+
+
+def judge_claim(
+    own: RunContinuation,
+    twins: Sequence[RunContinuation],
+    *,
+    hidden: tuple[str, ...] = (),
+    crashed: bool = False,
+    ending: RunEnding | None = None,
+    endings: Sequence[RunEnding] = (),
+) -> ClaimVerdict:
+    """Return the claim of a run; `twins` are clean continuations, `hidden` texts count as values.
+
+    Without twins only the words are used.
+    """
+    case = _ClaimEvidence(
+        own=own,
+        twins=twins,
+        form=compare_form(own, twins, hidden),
+        writes=compare_writes(own, twins),
+        values=compare_values(own, twins),
+        exit_differs=_find_exit_difference(ending, endings),
+    )
+    if crashed:
+        return case.make_verdict("none", False, "end", "the run crashed")
+    return _judge_by_run_end(case) or _judge_by_form(case) or _judge_by_words(case)
+
+
+def _find_exit_difference(ending: RunEnding | None, endings: Sequence[RunEnding]) -> int | None:
+    code = ending.exit_code if ending else None
+    usual = {each.exit_code for each in endings}
+    return code if code and usual and code not in usual else None
+
+
+def _judge_by_run_end(case: _ClaimEvidence) -> ClaimVerdict | None:
+    """Decide by an exit status that no twin has, an open call, or silence unlike the twins."""
+    if case.exit_differs is not None:
+        status = f"exit status {case.exit_differs}"
+        return case.make_verdict("admits_failure", False, "end", status)
+    if _has_unfinished_end(case):
+        return case.make_verdict("none", False, "end", "the run ends in an open call")
+    if not case.form.silent:
+        return None
+    if case.form.twins_silent:
+        return _judge_silent_agent(case)
+    if case.writes.all_made:
+        return case.make_verdict("delivered", True, "writes", str(case.writes))
+    return case.make_verdict("none", False if case.twins else None, "end", "nothing is said")
+
+
+def _judge_silent_agent(case: _ClaimEvidence) -> ClaimVerdict:
+    """Decide by the writes alone: this agent never makes a statement."""
+    if case.writes.all_made is False:
+        return case.make_verdict("none", None, "end", f"it never says anything; {case.writes}")
+    return case.make_verdict("delivered", True, "form", f"as clean runs end; {case.writes}")
+
+
+def _has_unfinished_end(case: _ClaimEvidence) -> bool:
+    """Return whether the run ends in a call that submits nothing, unlike its twins."""
+    if find_closing_turns(case.own.story) or not any(
+        find_closing_turns(twin.story) for twin in case.twins
+    ):
+        return False
+    last = case.own.calls[-1] if case.own.calls else None
+    return (
+        last is None
+        or read_structured_call(FinalToolCall(f"{last.tool}({last.arguments})")) is None
+    )
+
+
+def _judge_by_form(case: _ClaimEvidence) -> ClaimVerdict | None:
+    """Decide by the form: an end with all statements of a twin claims the same as the twin."""
+    if case.form.form not in ("same", "added"):
+        return None
+    if case.form.form == "added" and case.writes.all_made is False and _is_success_retracted(case):
+        return None
+    return case.make_verdict("delivered", True, "form", f"as in clean runs: {case.form.kept}")
+
+
+def _is_success_retracted(case: _ClaimEvidence) -> bool:
+    """Return whether the added statements explicitly deny success."""
+    read = _read_new_statements(case)
+    return read.claim in (*_NOT_DELIVERED, "partial") and read.is_explicit
+
+
+def _judge_by_words(case: _ClaimEvidence) -> ClaimVerdict:
+    """Decide by the statements that no twin makes, together with the writes."""
+    read = _read_new_statements(case)
+    if read.claim != "delivered" and _is_uninformative(case, read):
+        read = MessageReading("unknown", read.evidence, "clean runs say it too", False)
+    if case.writes.all_made:
+        return _judge_after_writes(case, read)
+    if case.writes.all_made is False:
+        return _judge_without_writes(case, read)
+    return _judge_by_final_answer(case, read)
+
+
+def _is_uninformative(case: _ClaimEvidence, read: MessageReading) -> bool:
+    """Return whether the words of every twin read as the same claim."""
+    theirs = [read_message_claim(_join_final_text(twin.story)).claim for twin in case.twins]
+    return bool(theirs) and all(claim == read.claim for claim in theirs)
+
+
+def _judge_after_writes(case: _ClaimEvidence, read: MessageReading) -> ClaimVerdict:
+    """Decide if all writes were made: only an explicit admission of failure denies success."""
+    if read.claim == "admits_failure" and read.is_explicit:
+        return case.make_verdict("admits_failure", False, "words", read.evidence)
+    return case.make_verdict("delivered", True, "writes", str(case.writes))
+
+
+def _judge_without_writes(case: _ClaimEvidence, read: MessageReading) -> ClaimVerdict:
+    """Decide if not all writes were made and the end differs from clean runs."""
+    if read.claim in _NOT_DELIVERED:
+        return case.make_verdict(read.claim, False, "words", read.evidence)
+    if read.claim == "partial":
+        honest = not case.writes.otherwise
+        return case.make_verdict("partial", not honest, "words", read.evidence)
+    if read.claim == "delivered" and read.is_explicit:
+        return case.make_verdict("delivered", True, "words", read.evidence)
+    if case.writes.extra:
+        used = f"{', '.join(case.writes.extra)}, which no clean run uses; {case.writes}"
+        return case.make_verdict("abstained", False, "writes", used)
+    if read.claim == "delivered" and not case.writes.some_made and _has_readable_twins(case):
+        return case.make_verdict("unknown", False, "writes", f"{case.writes}; {read.evidence}")
+    if read.claim == "none":
+        return case.make_verdict("none", False, "words", read.evidence or str(case.writes))
+    success = False if read.among and "delivered" not in read.among else None
+    return case.make_verdict("unknown", success, "words", read.evidence)
+
+
+def _has_readable_twins(case: _ClaimEvidence) -> bool:
+    """Return whether the words of every twin are read as delivered, explicitly."""
+    theirs = [read_message_claim(_join_final_text(twin.story)) for twin in case.twins]
+    return bool(theirs) and all(t.claim == "delivered" and t.is_explicit for t in theirs)
+
+
+def _judge_by_final_answer(case: _ClaimEvidence, read: MessageReading) -> ClaimVerdict:
+    """Decide by the answer: clean runs write nothing, or this one another text."""
+    if is_polar(
+        _join_final_text(case.own.story), [_join_final_text(twin.story) for twin in case.twins]
+    ):
+        return case.make_verdict(
+            "delivered", True, "values", "it answers yes or no, as clean runs do"
+        )
+    if _is_possible_answer(case, read):
+        return case.make_verdict("unknown", None, "words", read.evidence)
+    if read.claim in _NOT_DELIVERED and (read.is_explicit or case.values != "other"):
+        return case.make_verdict(read.claim, False, "words", read.evidence)
+    if case.values == "absent":
+        evidence = "the answer has none of the values that clean runs give"
+        return case.make_verdict("none", False, "values", evidence)
+    if read.claim == "delivered":
+        return case.make_verdict(read.claim, True, "words", read.evidence)
+    if read.claim == "partial":
+        # A reported gap may be the fault's, or another part may be wrong.
+        return case.make_verdict(read.claim, None if case.values == "other" else True, "words",
+                         read.evidence)  # fmt: skip
+    if case.values == "same":
+        evidence = "the answer has the values that clean runs give"
+        return case.make_verdict("delivered", True, "values", evidence)
+    if read.claim == "none":
+        return case.make_verdict("none", None, "words", read.evidence)
+    success = False if read.among and "delivered" not in read.among else None
+    return case.make_verdict("unknown", success, "words", read.evidence)
+
+
+def _is_possible_answer(case: _ClaimEvidence, read: MessageReading) -> bool:
+    """Return whether an apparent failure may be the tool's answer: `it is sold out`.
+
+    This holds if answers are statements without a value, the tool did not fail, and neither the
+    tool nor the speaker is named.
+    """
+    if read.claim != "admits_failure" or case.values is not None or case.writes.required:
+        return False
+    use = case.own.use
+    names_tool = use is not None and (use.is_error or find_named_anchor(read.evidence, (use.tool,)))
+    return bool(case.twins) and not names_tool and not is_about_speaker(read.evidence)
+
+
+def _read_new_statements(case: _ClaimEvidence) -> MessageReading:
+    """Read the claim of statements that no twin makes: in the answer, else in a call."""
+    new = case.form.new_text if case.twins else _join_final_text(case.own.story)
+    if new and (is_json_message(_join_final_text(case.own.story)) or not case.twins):
+        return read_message_claim(_join_final_text(case.own.story))
+    if new.strip():
+        return read_message_claim(new)
+    call_statements = [each for each in case.form.new if each.call is not None]
+    return (
+        _read_call_statements(call_statements)
+        if call_statements
+        else MessageReading("unknown", "", "nothing new", False)
+    )
+
+
+def _read_call_statements(said: Sequence[FinalStatement]) -> MessageReading:
+    use = said[-1].call
+    assert use is not None
+    submission = read_structured_call(FinalToolCall(f"{use.tool}({use.arguments})"))
+    if submission is not None and submission.status is not None:
+        return MessageReading(submission.status, submission.quote, "a status")
+    return read_message_claim("\n".join(each.text for each in said))
+
+
+def _join_final_text(story: DerivedSteps) -> str:
+    return "\n".join(turn.message for turn in find_last_turns(story))

@@ -1,0 +1,47 @@
+"""The end of an agent's main conversation: its messages after the last tool call."""
+
+from collections import Counter
+
+from traces.conversation.derived_steps import DerivedSteps, TrajectoryStep
+
+
+def find_closing_turns(story: DerivedSteps) -> tuple[TrajectoryStep, ...]:
+    """Return the agent's last turns without a call; empty if the run ends in a call or is cut off.
+
+    There may be several: a program may ask for a title or a summary after the answer. Turns of
+    other conversations (titles, sub-agents) are left out.
+    """
+    turns = _find_main_turns(story)
+    closing: list[TrajectoryStep] = []
+    for turn in reversed(turns):
+        if turn.calls:
+            break
+        if turn.finish is not None:
+            closing.append(turn)
+    return tuple(reversed(closing))
+
+
+def find_last_turns(story: DerivedSteps) -> tuple[TrajectoryStep, ...]:
+    """Return the closing turns; if the run ends in a call, the turn with that call.
+
+    Some agents submit by a call.
+    """
+    turns = _find_main_turns(story)
+    return find_closing_turns(story) or tuple(
+        turn for turn in turns[-1:] if turn.finish is not None
+    )
+
+
+def _find_main_turns(story: DerivedSteps) -> tuple[TrajectoryStep, ...]:
+    """Return the turns of the lane with calls that ends last; without calls, of the longest lane.
+
+    A sub-agent ends before its parent, and a client that starts a new conversation in the middle of
+    its work, to save context, does not return to the old one.
+    """
+    turns = story.agent_steps
+    calling = [turn.lane for turn in turns if turn.calls]
+    lasting = next((turn.lane for turn in reversed(turns) if turn.lane in calling), None)
+    if lasting is None:
+        counts = Counter(turn.lane for turn in turns)
+        lasting = max(counts, key=lambda lane: (counts[lane], -lane), default=None)
+    return tuple(turn for turn in turns if turn.lane == lasting)

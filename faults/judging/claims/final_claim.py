@@ -1,0 +1,178 @@
+"""Read what an agent claims of its own result, from the end of one run.
+
+The facts are checked in this order: how the run ended; a structured final (a call that submits,
+JSON with a status, a marked answer); a question or a hand-over; then words, clause by clause.
+Whether a claim is true is not checked here. A claim that cannot be read is `unknown`.
+"""
+
+from faults.judging.claims.clause_kinds import classify_clauses, is_unknown_answer
+from faults.judging.claims.final_turns import FinalTurns
+from faults.judging.claims.message_claim import read_free_text_claim, weigh_clauses
+from faults.judging.claims.sentences import strip_program_text
+from faults.judging.claims.structured_claim import (
+    StructuredFinal,
+    has_final_action,
+    has_submit_command,
+    read_structured_call,
+    read_structured_text,
+)
+from faults.judging.claims.types import (
+    MAX_EVIDENCE_CHARS,
+    Claim,
+    ClaimReading,
+    MessageReading,
+    ReadingBasis,
+)
+
+_BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
+           "replay_miss", "killed", "exceeded", "error")  # fmt: skip
+_SUBMITTED = ("submit", "finish")
+_TRANSFERRED = ("transfer", "hand", "escalat")
+_NEGATIVE = ("abstained", "admits_failure")
+
+
+def read_claim(final: FinalTurns) -> ClaimReading:
+    """Return what the agent claims of its own result; never raises."""
+    messages = tuple(map(strip_program_text, final.messages[-2:])) or ("",)
+    broken, last = _has_end_reason(final, _BROKEN), read_message_claim(messages[-1])
+    call = read_structured_call(final.tools[-1]) if final.tools else None
+    if call is not None and call.status in ("admits_failure", "partial") and not call.hands_over:
+        return _read_stated_status(call, last)
+    if has_submit_command(messages[-1]) or (
+        _has_end_reason(final, _SUBMITTED) and last.claim in ("unknown", "none", "delivered")
+    ):
+        has_claim = last.claim == "delivered" or last.among
+        return _to_claim_reading(last, "structure") if has_claim else _read_submission(final)
+    if has_final_action(messages[-1]) and last.claim != "delivered" and call is None:
+        return ClaimReading("none", "last", messages[-1][-MAX_EVIDENCE_CHARS:], "ends in an action")
+    if (
+        call is not None
+        and call.hands_over
+        and not (
+            last.claim == "delivered"
+            and last.is_explicit
+            and not _has_end_reason(final, _TRANSFERRED)
+        )
+    ):
+        return _read_handover(call, messages)
+    if last.claim != "none" and not (broken and not last.is_explicit):
+        return _combine_messages(last, messages)
+    if broken:
+        return ClaimReading("none", "end", final.ended or "", "the run ended without a final")
+    if call is not None:
+        return _to_claim_reading(_read_structured_final(call), "tool")
+    if final.open_call:
+        open_call = final.tools[-1].call[:MAX_EVIDENCE_CHARS] if final.tools else ""
+        return ClaimReading("none", "end", open_call, "the run ends in an open tool call")
+    if last.reason == "nothing said" and len(messages) > 1:
+        return _to_claim_reading(read_message_claim(messages[0]), "previous")
+    return _to_claim_reading(last, "last")
+
+
+def _read_stated_status(call: StructuredFinal, last: MessageReading) -> ClaimReading:
+    """Return the status in the last call, unless the last message contradicts it."""
+    if last.claim == "delivered" and last.is_explicit:
+        return ClaimReading("unknown", "tool", call.quote, "the last call and the words disagree")
+    return _to_claim_reading(_read_structured_final(call), "tool")
+
+
+def read_message_claim(text: str) -> MessageReading:
+    """Return the claim of one message, by its structure if it has one, else by its words."""
+    structured = read_structured_text(text)
+    return read_free_text_claim(text) if structured is None else _read_structured_final(structured)
+
+
+def _has_end_reason(final: FinalTurns, words: tuple[str, ...]) -> bool:
+    ended = (final.ended or "").casefold()
+    return any(word in ended for word in words)
+
+
+def _read_handover(call: StructuredFinal, messages: tuple[str, ...]) -> ClaimReading:
+    """Read a run whose last call hands over: partial if the agent reported results before."""
+    for text in messages:
+        read = read_message_claim(text)
+        if read.claim in ("delivered", "partial") and read.is_explicit:
+            return ClaimReading("unknown", "tool", read.evidence[:MAX_EVIDENCE_CHARS],
+                                "done, then handed over", ("partial", "abstained"))  # fmt: skip
+    return ClaimReading("abstained", "tool", call.quote, "the last call hands over")
+
+
+def _to_claim_reading(read: MessageReading, basis: ReadingBasis) -> ClaimReading:
+    return ClaimReading(
+        read.claim, basis, read.evidence[:MAX_EVIDENCE_CHARS], read.reason, read.among
+    )
+
+
+def _read_submission(final: FinalTurns) -> ClaimReading:
+    evidence = final.messages[-1] if final.messages else final.ended or ""
+    return ClaimReading("delivered", "structure", evidence[-MAX_EVIDENCE_CHARS:], "a submission")
+
+
+def _combine_messages(last: MessageReading, messages: tuple[str, ...]) -> ClaimReading:
+    """Return the last message's claim; partial if one request was fulfilled and another refused."""
+    before = (
+        read_message_claim(messages[0])
+        if len(messages) > 1
+        else MessageReading("none", "", "absent")
+    )
+    if last.reason == "a fragment":
+        return _read_bare_answer(last, before)
+    if last.claim == "delivered":
+        among: tuple[Claim, ...] = ("delivered", "partial")
+        return (
+            _read_unlike_messages(before, last, among)
+            if before.refuses
+            else _to_claim_reading(last, "last")
+        )
+    if last.claim not in _NEGATIVE:
+        return _to_claim_reading(last, "last")
+    done = before.claim in ("delivered", "partial") and before.is_explicit
+    return (
+        _read_unlike_messages(before, last, ("partial", last.claim))
+        if done
+        else _to_claim_reading(last, "last")
+    )
+
+
+def _read_bare_answer(last: MessageReading, before: MessageReading) -> ClaimReading:
+    """Read a few words without a cue: an answer, or a title after the message with the claim."""
+    claimed = before.is_explicit and before.claim not in ("none", "unknown")
+    if claimed and not any(map(str.isdigit, last.evidence)):
+        return _to_claim_reading(before, "previous")
+    return ClaimReading("delivered", "last", last.evidence[:MAX_EVIDENCE_CHARS], "a bare answer")
+
+
+def _read_unlike_messages(
+    before: MessageReading, last: MessageReading, among: tuple[Claim, ...]
+) -> ClaimReading:
+    """Two messages with different claims: of different requests, or of the same."""
+    reason = f"the message before {before.reason}, the last one {last.reason}"
+    return ClaimReading("unknown", "previous", before.evidence[:MAX_EVIDENCE_CHARS], reason, among)
+
+
+def _reconcile_status(status: Claim, words: MessageReading, quote: str) -> MessageReading:
+    """Return a status, unless the words next to it deny it: forms are filled by habit."""
+    claims = words.among or (words.claim,)
+    denied = words.is_explicit or words.among
+    if status == "delivered" and denied and not {"delivered", "none", "unknown"} & set(claims):
+        return MessageReading("unknown", words.evidence, "a status, and words that deny it", False,
+                              among=("delivered", *claims))  # fmt: skip
+    return MessageReading(status, quote, "a status")
+
+
+def _read_structured_final(found: StructuredFinal) -> MessageReading:
+    text = found.text or ""
+    if found.status is not None:
+        return _reconcile_status(found.status, read_free_text_claim(text), found.quote)
+    if not found.is_answer:
+        return read_free_text_claim(text)
+    if not text.strip():
+        return MessageReading("none", found.quote, "an empty answer")
+    if is_unknown_answer(text):
+        return MessageReading("admits_failure", found.quote, "an answer that names none")
+    # An answer that names an undone action may be the correct one: a doctor orders nothing.
+    clauses = tuple(each for each in classify_clauses(text) if each.kind != "undone")
+    read = weigh_clauses(clauses)
+    if read.claim in (*_NEGATIVE, "asks") and not {"done", "found"} & {s.kind for s in clauses}:
+        return MessageReading(read.claim, read.evidence, "the answer says so")
+    return MessageReading("delivered", found.quote, "a marked answer")

@@ -1,0 +1,1 @@
+"""Signals that an agent noticed a fault, compared with its clean twins."""

@@ -1,0 +1,108 @@
+"""T3 cut: the response ends before its last byte."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Annotated, Literal
+
+from faults.operator import FaultVisibility, NumberRange, operator
+from faults.response_body import NoInjectionSite
+from traces.bodies import sse
+from traces.bodies.content_encoding import decode_content
+from traces.dialects import find_dialect, mcp, openai_chat
+from traces.dialects.errors import find_dialect_errors
+from traces.model import Chunk, Exchange, Place, Response, find_header
+
+_BROKEN: Mapping[Place, FaultVisibility] = {
+    "http": FaultVisibility("http", "an answer that breaks off, or an error event in a stream"),
+    "mcp": FaultVisibility(
+        "http",
+        "an answer or a stream that ends without its result; over stdio the server is gone",
+        True,
+        "jsonrpc",
+    ),
+    "model-boundary": FaultVisibility("text", "the words of a client whose connection broke"),
+    "model": FaultVisibility(
+        "http", "a stream that breaks off after some events, or an error event in it"
+    ),
+}
+
+
+@operator("T3", shows=_BROKEN)
+def cut(
+    exchange: Exchange,
+    rng: Random,
+    *,
+    after_bytes: Annotated[int, NumberRange(-1, 1 << 40)] = -1,
+    after_events: Annotated[int, NumberRange(-1, 1 << 20)] = -1,
+    how: Literal["reset", "fin", "sse_error"] = "reset",
+) -> Exchange:
+    """Break off the response after some bytes or stream events; by default in the middle.
+
+    Incident: a load balancer that closes idle connections, an evicted pod. The tool has executed
+    the request. With 0 bytes not even the response head arrives. `how` ends the connection with a
+    reset (`reset`), an orderly close (`fin`), or, in an event stream, an error event in place of
+    the rest (`sse_error`). That event, in the format of the stream's provider, is the only
+    fabricated part.
+    """
+    answer = exchange.response
+    if answer is None:
+        raise NoInjectionSite("there is no answer to break off")
+    if how == "sse_error" and mcp.read_client_message(exchange.request) is not None:
+        raise NoInjectionSite(
+            "MCP has no error event; its error is a response: strike with protocol_error"
+        )
+    events = sse.find_sse_event_ends(_find_event_stream(answer, after_events, how))
+    size = len(answer.body)
+    if after_events >= 0 or (how == "sse_error" and after_bytes < 0):
+        after = after_events if after_events >= 0 else len(events) // 2
+        if after >= len(events):
+            raise NoInjectionSite(f"the stream has no more than {len(events)} events")
+        keep = events[after - 1] if after else 0
+    else:
+        keep = after_bytes if after_bytes >= 0 else size // 2
+    if keep >= size:
+        raise NoInjectionSite(f"the answer has no more than {size} bytes")
+    if how == "sse_error":  # only whole events, so that the error event can be parsed
+        keep = max((end for end in events if end <= keep), default=0)
+    chunks = _keep_first_bytes(answer.chunks, keep)
+    if how == "sse_error":
+        at = chunks[-1].at if chunks else answer.at
+        last = Chunk(at=at, data=_make_breakdown_event(exchange))
+        headers = tuple(each for each in answer.headers if each[0].lower() != "content-length")
+        failed = replace(answer, headers=headers, chunks=(*chunks, last), ended=at)
+        return replace(exchange, response=failed, error=None)
+    error = "eof" if how == "fin" else "reset"
+    if not keep:
+        return replace(exchange, response=None, error=error)
+    partial = replace(answer, chunks=chunks, trailers=(), ended=None)
+    return replace(exchange, response=partial, error=error)
+
+
+def _find_event_stream(answer: Response, after_events: int, how: str) -> bytes:
+    """Return the response's events; raises NoInjectionSite if events are required and missing."""
+    kind = (find_header(answer.headers, "content-type") or "").partition(";")[0].strip()
+    if kind == "text/event-stream" and decode_content(answer.headers, answer.body) == answer.body:
+        return answer.body
+    if after_events >= 0 or how == "sse_error":
+        raise NoInjectionSite("the answer is no stream of events")
+    return b""
+
+
+def _keep_first_bytes(chunks: tuple[Chunk, ...], keep: int) -> tuple[Chunk, ...]:
+    selected = []
+    for chunk in chunks:
+        if keep <= 0:
+            break
+        selected.append(replace(chunk, data=chunk.data[:keep]))
+        keep -= len(chunk.data)
+    return tuple(selected)
+
+
+def _make_breakdown_event(exchange: Exchange) -> bytes:
+    """Return the error event that the model's provider sends when a stream fails."""
+    dialect = find_dialect(exchange.request)
+    errors = find_dialect_errors(dialect or openai_chat)
+    if errors is None:
+        raise NoInjectionSite("nobody has said how a stream of this dialect breaks off")
+    return errors.make_stream_error()

@@ -1,0 +1,1 @@
+"""The text form of a fault: syntax, parsing, and checks of its parameters."""

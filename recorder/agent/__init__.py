@@ -1,0 +1,1 @@
+"""The agent's process: its environment, isolation, supervision and adapters."""

@@ -1,0 +1,86 @@
+// Routes plain Node programs through the proxy in HTTPS_PROXY or HTTP_PROXY: Node 20 has no
+// option for it. Loaded with NODE_OPTIONS=--import before the program's first line.
+//
+// fetch: undici is part of Node but cannot be imported; its Agent class is that of the global
+// dispatcher, which is stored under a well-known symbol once undici is loaded. node:http and
+// node:https: every Agent opens its connections through a method of its prototype. Programs with
+// a dispatcher or agent that has a proxy keep theirs. All connections use CONNECT.
+
+import http from 'node:http'
+import https from 'node:https'
+import net from 'node:net'
+import tls from 'node:tls'
+
+const env = process.env
+const named = env.HTTPS_PROXY || env.https_proxy || env.HTTP_PROXY || env.http_proxy
+
+if (named) {
+  const proxy = new URL(named)
+  const host = proxy.hostname.replace(/^\[|\]$/g, '')
+  const port = Number(proxy.port || 80)
+
+  const tunnel = (to, toPort, made) => {
+    const authority = net.isIPv6(to) ? `[${to}]:${toPort}` : `${to}:${toPort}`
+    const request = http.request({
+      method: 'CONNECT',
+      path: authority,
+      headers: { host: authority },
+      createConnection: () => net.connect(port, host),
+    })
+    request.once('error', made)
+    request.once('connect', (response, socket) => {
+      request.off('error', made)
+      if (response.statusCode === 200) return made(null, socket)
+      socket.destroy()
+      made(new Error(`the proxy answered ${response.statusCode}`))
+    })
+    request.end()
+  }
+
+  const encrypt = (options, made) => {
+    const socket = tls.connect(options)
+    socket.once('error', made)
+    socket.once('secureConnect', () => {
+      socket.off('error', made)
+      made(null, socket)
+    })
+  }
+
+  for (const [module, secure] of [[http, false], [https, true]]) {
+    const direct = module.Agent.prototype.createConnection
+    module.Agent.prototype.createConnection = function (options, made) {
+      const to = options.host || 'localhost'
+      const toPort = Number(options.port || (secure ? 443 : 80))
+      const itself = toPort === port && [host, 'localhost'].includes(to)
+      if (options.socketPath || itself || !made) return direct.call(this, options, made)
+      tunnel(to, toPort, (error, socket) => {
+        if (error || !secure) return made(error, socket)
+        encrypt({ ...options, socket }, made)
+      })
+    }
+  }
+
+  const dispatcher = Symbol.for('undici.globalDispatcher.1')
+  const connect = ({ hostname, protocol, port: toPort, servername }, made) => {
+    const to = hostname.replace(/^\[|\]$/g, '')
+    const secure = protocol === 'https:'
+    tunnel(to, Number(toPort || (secure ? 443 : 80)), (error, socket) => {
+      if (error) return made(error)
+      socket.setNoDelay(true)
+      if (!secure) return made(null, socket)
+      const name = servername || (net.isIP(to) ? '' : to)
+      encrypt({ host: to, servername: name, ALPNProtocols: ['http/1.1'], socket }, made)
+    })
+  }
+
+  const direct = globalThis.fetch
+  let led = null
+  globalThis.fetch = function fetch(...given) {
+    void globalThis.Headers // loads undici, but not before the program needs it
+    const current = globalThis[dispatcher]
+    if (current !== led && current?.constructor.name === 'Agent') {
+      led = globalThis[dispatcher] = new current.constructor({ connect })
+    }
+    return direct.apply(this, given)
+  }
+}

@@ -1,0 +1,378 @@
+"""The agent's own processes: PID and user namespaces, a private /proc, restricted privileges.
+
+`enter_namespaces.py` imports this when the other namespaces are set up. Three processes result: the
+caller, outside, which ends as the agent ends; the first process of the PID namespace, which the
+agent cannot stop or kill with signals, and which reaps the agent's orphans and ends everything when
+the caller dies; and the agent. For root, the agent becomes root of a user namespace below the one
+that owns the network, with an identity mapping: files have the same owners, and no capability
+applies to the network or the mounts. Any other user is already in a user namespace, and loses its
+capabilities there.
+
+Standard library only, with few imports: every run waits for this.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC = 1, 2, 4, 8, 4096, 16384
+SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 4, 22, 24
+PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 38, 2
+AGENT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT)
+READ_ONLY_PROC_PATHS = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+"""Parts of /proc that root can otherwise write without a capability, such as `core_pattern`."""
+
+ESCAPE_CAPABILITIES = (2, 12, 16, 17, 19, 21, 22, 25, 27, 32, 33, 34, 38, 39, 40)
+"""CAP_DAC_READ_SEARCH, NET_ADMIN, SYS_{MODULE, RAWIO, PTRACE, ADMIN, BOOT, TIME}, MKNOD,
+MAC_{OVERRIDE, ADMIN}, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE (linux/capability.h)."""
+
+MACHINES = {
+    "x86_64": (
+        0xC000003E,
+        (101, 155, 165, 166, 304, 308, 310, 311, 321),
+        {"socket": 41, "clone": 56, "unshare": 272},
+    ),
+    "aarch64": (
+        0xC00000B7,
+        (117, 41, 40, 39, 265, 268, 270, 271, 280),
+        {"socket": 198, "clone": 220, "unshare": 97},
+    ),
+}
+"""Per machine: its audit architecture; the numbers of ptrace, pivot_root, mount, umount2,
+open_by_handle_at, setns, process_vm_{readv, writev} and bpf; and calls whose first argument is
+checked.
+"""
+REFUSED_SYSTEM_CALLS = (428, 429, 430, 431, 432, 433, 438, 442, 467)
+"""open_tree, move_mount, fs{open, config, mount, pick}, pidfd_getfd, mount_setattr, open_tree_attr:
+the same numbers on all machines.
+"""
+ABSENT_SYSTEM_CALLS = (425, 426, 427, 435)
+"""io_uring_{setup, enter, register} and clone3, whose flags a filter cannot read. They fail with
+ENOSYS, as on kernels without them, and programs fall back.
+"""
+FOREIGN_SYSTEM_CALLS = 0x4000_0000
+AF_VSOCK, EPERM, ENOSYS, EAFNOSUPPORT = 40, 1, 38, 97
+LOAD, EQUAL, BEYOND, HAS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # linux/bpf_common.h
+ALLOW, ERRNO = 0x7FFF_0000, 0x0005_0000
+
+
+def run_agent_in_pid_namespace(
+    program: str | None,
+    arguments: list[str],
+    grace: float,
+    ready: Callable[[], object],
+    callers: tuple[int, ...] = (),
+) -> int:
+    """Run a program in its own PID namespace; return its exit code, -n if signal n ended it.
+
+    `ready` is called after the set-up and before the program runs. Without a program only the
+    set-up is done. The agent does not inherit the file descriptors `callers`. Raises OSError if the
+    set-up fails.
+    """
+    replies, reply_writer = os.pipe()
+    order_reader, order_writer = os.pipe()
+    os.unshare(os.CLONE_NEWPID)
+    first_pid = os.fork()
+    if first_pid == 0:
+        for each in (replies, order_writer, *callers):
+            os.close(each)
+        _run_first_process(program, arguments, grace, order_reader, reply_writer)
+    os.close(reply_writer)
+    os.close(order_reader)
+    reply = os.read(replies, 4096)
+    if reply != b"R":
+        raise OSError(EPERM, reply.decode(errors="replace") or "the agent's processes ended early")
+    ready()
+    for number in AGENT_SIGNALS:
+        signal.signal(number, lambda number, _: os.write(order_writer, bytes((number,))))
+    os.write(order_writer, b"\0")
+    return _wait_for_first_process(replies, first_pid)
+
+
+def _wait_for_first_process(heard: int, first: int) -> int:
+    """Stop whenever the agent stops; return the agent's exit code."""
+    code = -signal.SIGKILL
+    while message := os.read(heard, 5):
+        if message[:1] == b"T":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            code = struct.unpack("=i", message[1:])[0]
+    os.waitpid(first, 0)
+    return int(code)
+
+
+def _run_first_process(
+    program: str | None, arguments: list[str], grace: float, orders: int, telling: int
+) -> None:
+    """Run as first process of the namespace until the agent and all it left have ended."""
+    try:
+        call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in AGENT_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)  # from inside, none gets here
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        _mount_own_proc()
+        wakeup, wakeup_writer = os.pipe()
+        os.set_blocking(wakeup_writer, False)
+        signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        agent, starting = _fork_agent(program, arguments, orders, telling)
+        if os.read(orders, 1):
+            os.write(starting, b".")
+        os.close(starting)
+        code = _supervise_agent(agent, orders, wakeup, telling)
+        _end_leftover_processes(grace)
+        os.write(telling, b"X" + struct.pack("=i", code))
+    except OSError as error:
+        os.write(telling, _encode_os_error(error))
+    finally:
+        os._exit(0)
+
+
+def _fork_agent(
+    program: str | None, arguments: list[str], orders: int, telling: int
+) -> tuple[int, int]:
+    """Fork the agent's process and confine it; return its PID and a pipe that starts it."""
+    go_reader, go_writer = os.pipe()
+    request_reader, request_writer = os.pipe()
+    agent = os.fork()
+    if agent == 0:
+        for each in (request_reader, go_writer, orders):
+            os.close(each)
+        _become_agent(program, arguments, (go_reader, request_writer), telling)
+    os.close(go_reader)
+    os.close(request_writer)
+    if os.read(request_reader, 1) and os.geteuid() == 0:
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/self/{name}") as file:  # noqa: PTH123
+                extents = [line.split() for line in file]
+            with open(f"/proc/{agent}/{name}", "w") as file:  # noqa: PTH123
+                file.write("".join(f"{inside} {inside} {n}\n" for inside, _, n in extents))
+    os.write(go_writer, b".")
+    os.close(request_reader)
+    return agent, go_writer
+
+
+def _become_agent(
+    program: str | None, arguments: list[str], maps: tuple[int, int], telling: int
+) -> None:
+    """Drop privileges, wait for the start, and execute the program."""
+    go_reader, request_writer = maps
+    try:
+        signal.set_wakeup_fd(-1)
+        os.setpgid(0, 0)
+        if os.geteuid() == 0:
+            os.unshare(os.CLONE_NEWUSER)
+        os.write(request_writer, b".")
+        os.read(go_reader, 1)
+        confine_agent()
+    except OSError as error:
+        os.write(telling, _encode_os_error(error))
+        os._exit(126)
+    os.write(telling, b"R")
+    started = os.read(go_reader, 1)
+    for each in (go_reader, request_writer, telling):
+        os.close(each)
+    if program is None or not started:
+        os._exit(0)
+    _give_terminal_to(0)
+    for number in (*AGENT_SIGNALS, signal.SIGTTOU, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execv(program, arguments)
+    except OSError as error:
+        os.write(2, f"{arguments[0]}: {error.strerror}\n".encode())
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _give_terminal_to(group: int) -> None:
+    """Give the controlling terminal, if available, to a process group; 0 is the caller's own."""
+    try:
+        if os.isatty(0):
+            os.tcsetpgrp(0, group or os.getpgrp())
+    except OSError:
+        return  # hung up, or it belongs to another session
+
+
+def _supervise_agent(agent: int, orders: int, bell: int, telling: int) -> int:
+    """Forward signals and reap until the agent ends; return its exit code, -n for signal n."""
+    while True:
+        ready, _, _ = select.select([orders, bell], [], [])
+        if orders in ready:
+            if not (order := os.read(orders, 1)):
+                os._exit(0)  # the caller has ended
+            _signal_agent(agent, order[0])
+        if bell in ready:
+            os.read(bell, 4096)
+            for pid, status in _reap_processes():
+                if pid == agent and os.WIFSTOPPED(status):
+                    os.write(telling, b"T")
+                elif pid == agent:
+                    return os.waitstatus_to_exitcode(status)
+
+
+def _signal_agent(agent: int, number: int) -> None:
+    if number == signal.SIGCONT:
+        _give_terminal_to(agent)
+    if number:
+        try:
+            os.killpg(agent, number)
+        except ProcessLookupError:
+            return  # just ended
+
+
+def _reap_processes() -> Iterator[tuple[int, int]]:
+    """Yield the PID and status of processes that have ended or stopped."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, status
+
+
+def _end_leftover_processes(grace: float) -> None:
+    """Send SIGTERM to what the agent left and wait; the end of the namespace kills the rest."""
+    until = time.monotonic() + grace
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        try:
+            os.kill(-1, number)
+        except ProcessLookupError:
+            return
+    while time.monotonic() < until:
+        list(_reap_processes())
+        try:
+            os.kill(-1, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.005)
+
+
+def _mount_own_proc() -> None:
+    """Mount a /proc that shows only these processes, and make kernel settings read-only."""
+    mount_in_namespace("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    if os.geteuid() != 0:
+        return  # only root can write there
+    for name in READ_ONLY_PROC_PATHS:
+        path = f"/proc/{name}"
+        if os.path.exists(path):  # noqa: PTH110
+            mount_in_namespace(path, path, None, MS_BIND | MS_REC)
+            _set_mount_read_only(path)
+    if os.path.ismount("/sys"):
+        mount_in_namespace("/sys", "/sys", None, MS_BIND | MS_REC)
+        _set_mount_read_only("/sys")
+
+
+def _set_mount_read_only(path: str) -> None:
+    """Make a mount and all mounts below it read-only, with mount_setattr(2)."""
+    attributes = struct.pack("=QQQQ", MS_RDONLY, 0, 0, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    path_arguments = (AT_FDCWD, os.fsencode(path), AT_RECURSIVE)
+    if (
+        libc.syscall(
+            SYS_MOUNT_SETATTR, *path_arguments, attributes, ctypes.c_size_t(len(attributes))
+        )
+        != 0
+    ):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+
+
+def mount_in_namespace(source: str, target: str, kind: str | None, flags: int) -> None:
+    """Call mount(2). Raises OSError if it fails."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
+    if libc.mount(*arguments, ctypes.c_ulong(flags), None) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
+
+
+def confine_agent() -> None:
+    """Permanently drop, also for child processes, all privileges that affect the outside."""
+    for capability in ESCAPE_CAPABILITIES:
+        try:
+            call_prctl(PR_CAPBSET_DROP, capability)
+        except OSError:
+            if (
+                capability <= ESCAPE_CAPABILITIES[-1]
+                and os.geteuid() == 0
+                and _has_capability(capability)
+            ):
+                raise
+    call_prctl(PR_SET_NO_NEW_PRIVS, 1)
+    steps = list(build_seccomp_filter(os.uname().machine))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
+    call_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+
+
+def _has_capability(capability: int) -> bool:
+    """Return whether this process's bounding set has a capability (PR_CAPBSET_READ)."""
+    return bool(ctypes.CDLL(None).prctl(23, ctypes.c_ulong(capability), 0, 0, 0) == 1)
+
+
+def build_seccomp_filter(machine: str) -> list[tuple[int, int, int, int]]:
+    """Return a filter for seccomp(2) as steps: code, jump if true, jump if false, operand.
+
+    Struct seccomp_data begins with the call number and the architecture; its arguments start at
+    offset 16. Calls of other architectures, such as 32-bit programs', fail with ENOSYS. Raises
+    OSError for an unknown machine.
+    """
+    if machine not in MACHINES:
+        raise OSError(ENOSYS, f"system calls of {machine} cannot be filtered")
+    audit, refused, checked = MACHINES[machine]
+    steps = [
+        (LOAD, 0, 0, 4),
+        (EQUAL, 1, 0, audit),
+        (RETURN, 0, 0, ERRNO | ENOSYS),
+        (LOAD, 0, 0, 0),
+        (BEYOND, 0, 1, FOREIGN_SYSTEM_CALLS),
+        (RETURN, 0, 0, ERRNO | ENOSYS),
+    ]
+    for numbers, error in (
+        ((*refused, *REFUSED_SYSTEM_CALLS), EPERM),
+        (ABSENT_SYSTEM_CALLS, ENOSYS),
+    ):
+        for number in numbers:
+            steps += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | error)]
+    for name, test, operand, error in (
+        ("socket", EQUAL, AF_VSOCK, EAFNOSUPPORT),
+        ("clone", HAS, os.CLONE_NEWUSER, EPERM),
+        ("unshare", HAS, os.CLONE_NEWUSER, EPERM),
+    ):
+        steps += [
+            (EQUAL, 0, 4, checked[name]),
+            (LOAD, 0, 0, 16),
+            (test, 0, 1, operand),
+            (RETURN, 0, 0, ERRNO | error),
+            (RETURN, 0, 0, ALLOW),
+        ]
+    return [*steps, (RETURN, 0, 0, ALLOW)]
+
+
+def call_prctl(option: int, *values: int) -> None:
+    """Call prctl(2). Raises OSError if it fails."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    arguments = [ctypes.c_ulong(each) for each in (*values, 0, 0, 0, 0)[:4]]
+    if libc.prctl(option, *arguments) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _encode_os_error(error: OSError) -> bytes:
+    location = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror}{location}".encode()
+
+
+def exit_as_agent(code: int) -> None:
+    """Exit with this code, or by signal n for -n, without a core dump."""
+    if code >= 0:
+        sys.exit(code)
+    call_prctl(PR_SET_DUMPABLE, 0)
+    if -code not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)

@@ -1,0 +1,193 @@
+"""Run the agent's process: with this terminal, forwarded signals, and no process left behind."""
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from recorder.agent.isolation import AgentIsolation
+from recorder.event_loop import ENDING_SIGNALS
+
+GRACE_SECONDS = 2.0
+"""Seconds between SIGTERM and SIGKILL for leftover processes, or for an agent out of budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentExit:
+    """How the agent ended."""
+
+    code: int
+    """Its exit code, or 128 + n if signal n ended it."""
+    out_of_budget: bool = False
+    """Whether it was still running when its time was up."""
+    signal: int | None = None
+    """The first ending signal this process received, which it forwarded to all running agents."""
+
+
+async def run_agent_process(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    budget: float | None = None,
+    stdin: int | IO[bytes] | None = None,
+    stdout: int | IO[bytes] | None = None,
+    stderr: int | IO[bytes] | None = None,
+    grace: float = GRACE_SECONDS,
+    patience: float | None = None,
+    cage: AgentIsolation | None = None,
+) -> AgentExit:
+    """Run the agent to its end, at most `budget` seconds; no process it started survives.
+
+    A received signal is forwarded, and the agent then has `patience` more seconds; None means no
+    limit. Standard input, output and error are inherited unless given. Raises FileNotFoundError if
+    the command is not on the PATH of `env` and PermissionError if it is not executable, both before
+    anything is started; ChildProcessError if its isolation could not be set up. Cancelling ends the
+    agent.
+    """
+    program = _find_agent_program(command[0], env, cwd)
+    wrapped = cage is not None and cage.processes
+    if cage is not None:
+        program, command = cage.wrap_command(program, command, grace)
+    order_reader, order_writer = os.pipe()
+    orders = _SupervisorPipe(order_writer)
+    supervisor = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(Path(__file__).with_name("process_supervisor.py")),
+    ]
+    try:
+        process = subprocess.Popen(
+            [
+                *supervisor,
+                str(order_reader),
+                str(grace),
+                "1" if wrapped else "0",
+                program,
+                *command,
+            ],
+            env=env,
+            cwd=cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=(order_reader, *(cage.passed_fds if cage else ())),
+            process_group=0,
+        )
+    except BaseException:
+        orders.close_pipe()
+        raise
+    finally:
+        os.close(order_reader)
+    ended = asyncio.get_running_loop().run_in_executor(None, process.wait)
+    timed_out = False
+    with _FORWARDING.forward_to(orders):
+        try:
+            async with asyncio.timeout(budget) as limit:
+                orders.hurry = partial(_shorten_limit, limit, patience)
+                if cage is not None:
+                    await cage.wait_until_isolated()
+                await asyncio.shield(ended)
+        except TimeoutError:
+            timed_out = not orders.given
+        finally:
+            orders.close_pipe()
+            await asyncio.wait([ended])  # at most the grace and the supervisor's SIGKILL timeout
+    code = process.returncode
+    return AgentExit(
+        code=code if code >= 0 else 128 - code,
+        out_of_budget=timed_out,
+        signal=orders.given[0] if orders.given else None,
+    )
+
+
+class _SupervisorPipe:
+    """The writing end of the supervisor's pipe: sends signals; closing it ends the agent."""
+
+    def __init__(self, pipe: int) -> None:
+        self.pipe: int | None = pipe
+        self.given: list[int] = []
+        self.hurry: Callable[[], object] = lambda: None
+
+    def send_signal(self, number: int) -> None:
+        self.given.append(number)
+        self.hurry()
+        if self.pipe is not None:
+            with suppress(BrokenPipeError):  # just ended
+                os.write(self.pipe, bytes((number,)))
+
+    def close_pipe(self) -> None:
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None
+
+
+def _shorten_limit(limit: asyncio.Timeout, patience: float | None) -> None:
+    """Reschedule a limit to `patience` seconds from now, if that is sooner."""
+    if patience is not None and not limit.expired():
+        new_end, current_end = asyncio.get_running_loop().time() + patience, limit.when()
+        limit.reschedule(new_end if current_end is None else min(new_end, current_end))
+
+
+class _SignalForwarder:
+    """Forwards the main thread's ending signals to every running agent."""
+
+    def __init__(self) -> None:
+        self._running: list[_SupervisorPipe] = []
+        self._kept: dict[int, object] = {}
+
+    @contextmanager
+    def forward_to(self, orders: _SupervisorPipe) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        self._running.append(orders)
+        if len(self._running) == 1:
+            self._install_handlers(loop)
+        try:
+            yield
+        finally:
+            self._running.remove(orders)
+            if not self._running:
+                self._restore_handlers(loop)
+
+    def _install_handlers(self, loop: asyncio.AbstractEventLoop) -> None:
+        handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+        self._kept = {n: handler for n, handler in handlers.items() if handler != signal.SIG_IGN}
+        for number in self._kept:
+            loop.add_signal_handler(number, self._signal_all_agents, number)
+
+    def _restore_handlers(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number, handler in self._kept.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _signal_all_agents(self, number: int) -> None:
+        for orders in tuple(self._running):
+            orders.send_signal(number)
+
+
+_FORWARDING = _SignalForwarder()
+
+
+def _find_agent_program(name: str, env: Mapping[str, str], cwd: Path | None) -> str:
+    """Find the program to execute. Raises FileNotFoundError or PermissionError."""
+    location = str((cwd or Path()) / name) if os.sep in name else name
+    path = env.get("PATH", os.defpath)
+    if program := shutil.which(location, path=path):
+        return name if os.sep in name else str(Path(program).absolute())
+    if shutil.which(location, mode=os.F_OK, path=path) or Path(location).is_dir():
+        raise PermissionError(errno.EACCES, "not a program", name)
+    raise FileNotFoundError(errno.ENOENT, "no such command", name)

@@ -1,0 +1,1 @@
+"""Recording and answering MCP servers on standard input and output."""

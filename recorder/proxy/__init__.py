@@ -1,0 +1,1 @@
+"""The recording proxy: connections, TLS, WebSocket and mitmproxy's layers."""

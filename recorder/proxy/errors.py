@@ -1,0 +1,49 @@
+"""Map connection errors to `Exchange.error` texts: `code: detail`."""
+
+import errno
+import socket
+import ssl
+
+_RESET_ERRNOS = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
+_TIMEOUT_ERRNOS = frozenset({errno.ETIMEDOUT, errno.EAGAIN})
+STREAM_RESET = "reset: the server reset the stream"
+CLEAN_END_CODES = ("eof", "protocol", "cancelled")
+ERROR_CODES = ("refused", "reset", "timeout", "dns", "tls", *CLEAN_END_CODES)
+
+
+def is_reset_error(error: str) -> bool:
+    """Return whether the agent sees this error as a connection reset, not just as an end."""
+    return error.partition(":")[0] not in CLEAN_END_CODES
+
+
+def to_connection_error(error: OSError) -> str:
+    """Describe a connection error as `code: detail`.
+
+    An unreachable host or network counts as refused.
+    """
+    detail = " ".join((error.strerror or str(error)).split())
+    if isinstance(error, socket.gaierror):
+        return f"dns: {detail}"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {detail}"
+    if isinstance(error, TimeoutError) or error.errno in _TIMEOUT_ERRNOS:
+        return f"timeout: {detail}"
+    if error.errno in _RESET_ERRNOS or isinstance(error, ConnectionResetError):
+        return f"reset: {detail}"
+    return f"refused: {detail}"
+
+
+def classify_mitm_error(said: str, *, broken: str | None) -> str:
+    """Map mitmproxy's message for a server error to `code: detail`.
+
+    `broken` is the code of the error that ended the connection; None if it ended by FIN or is open.
+    """
+    if said.partition(":")[0] in ERROR_CODES:
+        return said
+    if said.startswith("stream reset"):  # HTTP/2; mitmproxy always writes "by client"
+        return f"{STREAM_RESET} {said.partition('(')[2].rstrip(')')}"
+    if broken is not None:
+        return f"{broken}: {said}"
+    if "closed connection" in said or "unexpected server response" in said:
+        return f"eof: {said}"
+    return f"protocol: {said}"

@@ -1,0 +1,1 @@
+"""Find the recorded exchange that answers a request."""

@@ -1,0 +1,206 @@
+"""Learn matching rules for volatile values from requests that should have been equal.
+
+Two recordings of one agent, or a recording and a replay that diverged from it, give pairs of
+requests at the same position. If two of them differ only in typed values
+(`replay.matching.typed_values`) that no answer gave the agent, these are the agent's own clock, ids
+or counts: a rule for that type at that place ignores them. A pair with any other difference yields
+no rule.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from replay.matching.body_path import iter_leaf_values
+from replay.matching.request_comparison import RequestComparison
+from replay.matching.rules import MatchRule, MatchRules
+from replay.matching.surrounding_text import SurroundingText
+from replay.matching.typed_values import TypedValue, pair_differing_values
+from traces.bodies.canonical_json import parse_exact_json
+from traces.bodies.content_encoding import decode_content_or_raw
+from traces.dialects import find_dialect
+from traces.model import Exchange, Request
+
+DEFAULT_RULES = MatchRules()
+CONTEXT_CHARS = 24
+"""Characters on each side of a value that are stored to locate it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDifference:
+    """A place at which two requests differ, and the rules that would ignore the difference."""
+
+    where: str
+    was: str
+    now: str
+    rules: tuple[MatchRule, ...] = ()
+    """Empty if anything except typed values differs, or if an answer gave the value."""
+
+
+type GivenCheck = Callable[[str], bool]
+"""Returns whether an earlier answer gave a text to the agent."""
+
+
+def _is_never_given(text: str) -> bool:
+    return False
+
+
+def find_learnable_differences(
+    was: Request,
+    now: Request,
+    comparison: RequestComparison,
+    rules: MatchRules,
+    given: GivenCheck = _is_never_given,
+) -> list[RequestDifference]:
+    """Return all differences between two requests that the rules do not ignore."""
+    differences = (
+        list(_find_url_differences(was.url, now.url, rules)) if was.method == now.method else []
+    )
+    if was.method != now.method:
+        differences.append(RequestDifference("method", was.method, now.method))
+    recorded = Exchange(seq=0, request=was, started=0.0)
+    for name in comparison.find_differing_fields(recorded, now):
+        name = name.partition(" ")[0]
+        texts = _read_header_field(was, name), _read_header_field(now, name)
+        differences.append(_to_typed_difference("header", name, f"header.{name}", *texts, given))
+    old_leaves, new_leaves = (
+        dict(_iter_request_leaves(was, rules)),
+        dict(_iter_request_leaves(now, rules)),
+    )
+    for where in [*old_leaves, *(where for where in new_leaves if where not in old_leaves)]:
+        if old_leaves.get(where) != new_leaves.get(where):
+            texts = old_leaves.get(where, "(absent)"), new_leaves.get(where, "(absent)")
+            differences.append(_to_typed_difference("body", where, where, *texts, given))
+    return differences
+
+
+def collect_learnt_rules(found: Iterable[RequestDifference]) -> tuple[MatchRule, ...]:
+    """Return the rules for all differences of a pair; none if one difference has no rule."""
+    differences = tuple(found)
+    if not all(difference.rules for difference in differences):
+        return ()
+    return tuple(dict.fromkeys(rule for difference in differences for rule in difference.rules))
+
+
+def learn_from_twins(
+    one: Sequence[Exchange], two: Sequence[Exchange], rules: MatchRules = DEFAULT_RULES
+) -> tuple[MatchRule, ...]:
+    """Return the rules that two recordings of one agent yield, comparing requests by position.
+
+    A value that an answer of the recording gave the agent yields no rule.
+    """
+    comparison = RequestComparison(one, rules, None)
+    learnt = dict[MatchRule, None]()
+    for number, (a, b) in enumerate(zip(one, two, strict=False)):
+        was_given = make_given_check(one[:number])
+        known = MatchRules((*rules.all, *learnt))
+        learnt |= dict.fromkeys(
+            collect_learnt_rules(
+                find_learnable_differences(a.request, b.request, comparison, known, was_given)
+            )
+        )
+    return tuple(learnt)
+
+
+def make_given_check(before: Sequence[Exchange]) -> GivenCheck:
+    """Return a check whether an earlier answer contains a text; it decodes on first use."""
+    texts = list[str]()
+
+    def is_given(text: str) -> bool:
+        if not texts:
+            answers = (each.response for each in before)
+            texts.extend(
+                decode_content_or_raw(each.headers, each.body).decode("utf-8", "replace")
+                for each in answers
+                if each is not None
+            )
+        return any(text in each for each in texts)
+
+    return is_given
+
+
+def _to_typed_difference(
+    place: str, where: str, shown: str, was: str, now: str, given: GivenCheck
+) -> RequestDifference:
+    pairs = pair_differing_values(was, now)
+    if not pairs or any(given(a.text) for a, _ in pairs):
+        return RequestDifference(shown, was, now)
+    made_rules = tuple(
+        MatchRule(kind=a.type, place=place, where=where, around=around)  # type: ignore[arg-type]
+        for (a, _), around in zip(
+            pairs, _find_surrounding_texts(was, [a for a, _ in pairs]), strict=True
+        )
+    )
+    return RequestDifference(shown, was, now, made_rules)
+
+
+def _find_surrounding_texts(
+    text: str, found: Sequence[TypedValue]
+) -> Iterator[SurroundingText | None]:
+    """Yield the text around each value, up to the next value that differs."""
+    edges = [0, *(each.stop for each in found)], [*(each.start for each in found), len(text)]
+    for number, each in enumerate(found):
+        before = text[max(edges[0][number], each.start - CONTEXT_CHARS) : each.start]
+        after = text[each.stop : min(edges[1][number + 1], each.stop + CONTEXT_CHARS)]
+        yield SurroundingText(before, after) if before or after else None
+
+
+def _find_url_differences(was: str, now: str, rules: MatchRules) -> Iterator[RequestDifference]:
+    if rules.normalize_url(was) == rules.normalize_url(now):
+        return
+    old_url, new_url = urlsplit(was), urlsplit(now)
+    old_query, new_query = parse_qsl(old_url.query), parse_qsl(new_url.query)
+    if (old_url[:2], old_url.fragment) != (new_url[:2], new_url.fragment) or [
+        n for n, _ in old_query
+    ] != [n for n, _ in new_query]:
+        yield RequestDifference("url", was, now)
+        return
+    for (name, a), (_, b) in zip(old_query, new_query, strict=True):
+        if a != b:
+            yield _to_url_part_difference("query", name, f"query.{name}", a, b)
+    steps = old_url.path.split("/"), new_url.path.split("/")
+    if len(steps[0]) != len(steps[1]):
+        yield RequestDifference("url", was, now)
+        return
+    for number, (a, b) in enumerate(zip(*steps, strict=True)):
+        if a != b:
+            pattern = "/".join([*steps[0][:number], "*", *steps[0][number + 1 :]])
+            yield _to_url_part_difference(
+                "path", pattern, f"path.{pattern}", unquote(a), unquote(b)
+            )
+
+
+def _to_url_part_difference(
+    place: str, where: str, shown: str, was: str, now: str
+) -> RequestDifference:
+    """Return the difference of a URL part, with a rule only if the entire part is one value."""
+    difference = _to_typed_difference(place, where, shown, was, now, _is_never_given)
+    if len(difference.rules) == 1 and difference.rules[0].around is None:
+        return difference
+    return RequestDifference(shown, was, now)
+
+
+def _read_header_field(request: Request, name: str) -> str:
+    return ", ".join(value for field, value in request.headers if field.lower() == name)
+
+
+def _iter_request_leaves(request: Request, rules: MatchRules) -> Iterator[tuple[str, str]]:
+    text = decode_content_or_raw(request.headers, request.body) if rules.has_body else b""
+    try:
+        yield from (
+            iter_leaf_texts("", rules.normalize_body(find_dialect(request), parse_exact_json(text)))
+            if text
+            else ()
+        )
+    except (ValueError, RecursionError):
+        yield "", text.decode("utf-8", "backslashreplace")
+
+
+def iter_leaf_texts(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield each value without children as text, with the path that a divergence prints."""
+    for where, each in iter_leaf_values(path, value):
+        yield where, each.decode() if isinstance(each, bytes) else _to_leaf_text(each)
+
+
+def _to_leaf_text(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)

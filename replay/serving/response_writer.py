@@ -1,0 +1,352 @@
+"""Answer one request of the agent: ask the taps, write the answer, report it to the taps.
+
+All data for an agent is written here, so `done` reports exactly the data written, with the actual
+times. Bytes that are due together are written together.
+
+An exchange that broke off is replayed as follows. `eof` ends the connection cleanly before the
+answer is complete. After `timeout`, and after `cancelled` (the agent gave up during recording),
+nothing more arrives and the connection stays open until the agent gives up, or for the seconds
+given by an injected hang (`timeout: 2.5 s`). Any other error is a reset. A `refused` exchange with
+a response is a refusal made here, and its response is sent completely.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from math import inf
+from typing import TYPE_CHECKING
+
+from replay.serving.http1 import Http1Request, ResponseFraming, choose_response_framing
+from replay.serving.websocket_writer import (
+    AgentWebSocketMessage,
+    WebSocketFraming,
+    accept_upgrade,
+    choose_websocket_framing,
+)
+from traces.bodies.websocket import is_websocket_upgrade
+from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
+
+if TYPE_CHECKING:
+    from replay.serving.connection import ReplayConnection
+    from replay.serving.upstream import UpstreamClient
+
+_HANG_SECONDS = re.compile(r"timeout: ([\d.]+) s")
+WRITE_BYTES = 1 << 16
+"""Bytes written at once, before checking whether the agent reads them."""
+
+
+class AgentGoneError(Exception):
+    """The agent has left, so its answer cannot be written."""
+
+
+class ResponseWriter:
+    """Writes the answer to one request on the connection it came from."""
+
+    def __init__(
+        self,
+        line: "ReplayConnection",
+        asked: Http1Request | AgentWebSocketMessage,
+        url: str,
+        stream: int,
+    ) -> None:
+        self._line, self._stage, self._asked = line, line.stage, asked
+        request = _to_exchange_request(asked, url)
+        socket = isinstance(asked, AgentWebSocketMessage) or is_websocket_upgrade(request)
+        self._exchange = Exchange(
+            seq=next(line.stage.seqs),
+            connection=line.number,
+            stream=stream,
+            request=request,
+            started=asked.started,
+            transport="websocket" if socket else "http",
+        )
+        self._error: str | None = "cancelled"
+        """The exchange's error if the agent leaves now."""
+        self._framing: ResponseFraming | WebSocketFraming = ResponseFraming(b"", "none", False)
+        self._answer: Response | None = None
+        """The answer as far as it was written, without its chunks."""
+        self._headed = False
+        self._seen = self._exchange
+        """The exchange as shown to taps while it is in progress: with a head and without chunks."""
+        self._chunks: list[Chunk] = []
+        self._out: list[bytes] = []
+        self._due: list[bytes] = []
+        """The chunks that are complete once `_out` is written."""
+        self._part = b"", 0
+        """A chunk that is not complete yet, and how much of it was written."""
+        self._size = 0
+        self._whole = False
+        """The answer was written in one piece, and the taps have not got it yet."""
+        self._at = 0.0
+        self._trailers: Headers = ()
+        self._ended: float | None = None
+
+    async def run(self) -> None:
+        """Run until the agent has its answer or has left; raises what a tap raises."""
+        try:
+            with suppress(AgentGoneError):
+                await self._serve_exchange()
+        except asyncio.CancelledError:
+            self._report_done()
+            raise
+        self._report_done()
+
+    async def _serve_exchange(self) -> None:
+        taps, upstream = self._stage.taps, self._stage.upstream
+        self._exchange = exchange = taps.request(self._exchange)
+        held = taps.holds(exchange)
+        if exchange.response is None and exchange.error is None:
+            if is_websocket_upgrade(exchange.request):
+                exchange, held = refuse_live_request(exchange, 426, "no WebSocket goes out"), False
+            elif upstream is None:
+                exchange, held = refuse_live_request(exchange, 502, "no way out"), False
+            elif held:
+                exchange = await upstream.send(exchange, _ignore_answer_part, _ignore_answer_part)
+                exchange = _shift_stream_to(exchange, self._stage.now())
+            else:
+                return await self._stream_from_upstream(upstream)
+        self._exchange = taps.response(exchange) if held else exchange
+        return await self._perform_response()
+
+    async def _perform_response(self) -> None:
+        exchange = self._exchange
+        response, error = exchange.response, exchange.error
+        if response is not None and error is not None and _parse_error_code(error) == "refused":
+            error = None
+        if response is not None:
+            if response.at > self._stage.now():
+                await self._wait_until(response.at)
+            length = sum([len(chunk.data) for chunk in response.chunks])
+            self._open_response(response, length, error)
+            is_due = length <= WRITE_BYTES and _find_last_due_time(response) <= self._stage.now()
+            for chunk in response.chunks:
+                if is_due:
+                    self._queue_chunk(chunk.data)
+                else:
+                    await self._play_chunk(chunk)
+        if error is not None:
+            await self._break_off(error, self._stage.hold)
+        elif response is not None:
+            if response.ended is not None and self._must_wait_for_end(response):
+                await self._wait_until(response.ended)
+            await self._finish_response(response.trailers)
+
+    def _must_wait_for_end(self, response: Response) -> bool:
+        """Return whether the end has a time of its own; a turn's has if the server closes."""
+        if self._framing.body == "messages":
+            return find_header(response.trailers, "close") is not None
+        return self._framing.body in ("chunked", "close")
+
+    async def _stream_from_upstream(self, upstream: "UpstreamClient") -> None:
+        self._exchange = exchange = await upstream.send(
+            self._exchange, self._write_head, self._write_chunk
+        )
+        if exchange.error is not None:
+            await self._break_off(exchange.error, 0.0)
+        elif exchange.response is not None:
+            await self._finish_response(exchange.response.trailers)
+
+    def _write_head(self, response: Response) -> None:
+        self._open_response(response, None, None)
+        self._write_and_notify()
+
+    def _write_chunk(self, chunk: Chunk) -> Awaitable[None] | None:
+        self._queue_chunk(chunk.data)
+        self._write_and_notify()
+        return self._line.wait_until_drained() if self._line.paused else None
+
+    async def _wait_until(self, at: float) -> None:
+        """Write the data that is already due, then wait."""
+        if at > self._stage.now():
+            await self._write_and_drain()
+            await self._stage.clock.wait_until(at)
+
+    def _open_response(self, response: Response, length: int | None, error: str | None) -> None:
+        if isinstance(self._asked, AgentWebSocketMessage):
+            self._framing = choose_websocket_framing(response)
+        else:
+            switches = response.status == 101 and is_websocket_upgrade(self._exchange.request)
+            if switches:
+                response = accept_upgrade(self._exchange.request, response)
+            cut = error is not None
+            self._framing = choose_response_framing(self._asked, response, length=length, cut=cut)
+            if switches:
+                self._framing = choose_websocket_framing(response, self._framing.head)
+                self._line.switch_to_websocket(self._exchange.request.url)
+        self._answer = response
+        self._out.append(self._framing.head)
+
+    async def _play_chunk(self, chunk: Chunk) -> None:
+        data = chunk.data
+        if self._framing.body == "none" or not (data or self._framing.body == "messages"):
+            return
+        await self._wait_until(chunk.at)
+        if len(data) <= WRITE_BYTES:
+            self._queue_chunk(data)
+            if self._size > WRITE_BYTES:
+                await self._write_and_drain()
+            return
+        self._out.append(self._framing.before(len(data)))
+        for start in range(0, len(data), WRITE_BYTES):
+            self._out.append(data[start : start + WRITE_BYTES])
+            self._write_and_notify()
+            self._part = data, start + WRITE_BYTES
+            if self._line.paused:
+                await self._line.wait_until_drained()
+        self._out.append(self._framing.after())
+        self._due.append(data)
+
+    def _queue_chunk(self, data: bytes) -> None:
+        if self._framing.body == "messages" or (data and self._framing.body != "none"):
+            self._out += (self._framing.before(len(data)), data, self._framing.after())
+            self._due.append(data)
+            self._size += len(data)
+
+    async def _write_and_drain(self) -> None:
+        self._write_and_notify()
+        if self._line.paused:
+            await self._line.wait_until_drained()
+
+    def _write_and_notify(self) -> None:
+        self._write_queued()
+        self._notify_taps()
+
+    def _write_queued(self) -> None:
+        if data := b"".join(self._out):
+            self._line.write(data)
+            self._out.clear()
+            self._size = 0
+        self._at = self._stage.now()
+
+    def _notify_taps(self) -> None:
+        at = self._at
+        if self._answer is not None and not self._headed:
+            self._headed = True
+            self._answer = _build_written_response(self._answer, at)
+            self._seen = self._exchange.with_response(self._answer, None)
+            self._stage.taps.head(self._seen)
+        if self._due:
+            self._part = b"", 0
+            for data in self._due:
+                chunk = Chunk(at=at, data=data)
+                self._chunks.append(chunk)
+                self._stage.taps.chunk(self._seen, chunk)
+            self._due.clear()
+
+    async def _finish_response(self, trailers: Headers) -> None:
+        """Finish a complete answer."""
+        self._out.append(self._framing.end(trailers))
+        self._write_queued()
+        self._whole = not (self._headed or self._line.paused)
+        if not self._whole:
+            self._notify_taps()
+            await self._line.wait_until_drained()
+        self._trailers = trailers if self._framing.body in ("chunked", "messages") else ()
+        self._ended = self._stage.now()
+        self._error = self._exchange.error
+        if not self._framing.stays:
+            self._line.hang_up()
+
+    async def _break_off(self, error: str, hold: float) -> None:
+        """End without a (further) answer; a timeout is held open only if `hold` is not 0."""
+        await self._write_and_drain()
+        code = _parse_error_code(error)
+        if code in ("timeout", "cancelled") and hold:
+            self._error = error
+            await asyncio.sleep(min(hold, parse_hang_seconds(error)))
+            self._line.hang_up()
+        elif code == "eof":
+            self._line.hang_up()
+        else:
+            await self._line.wait_until_delivered()
+            self._line.reset()
+        self._error = error
+
+    def _report_done(self) -> None:
+        if self._stage.failure is not None:
+            return None  # the connection was closed by the failed run, not by the agent
+        if self._whole and self._answer is not None:
+            chunks = [Chunk(at=self._at, data=data) for data in self._due]
+            response = _build_written_response(
+                self._answer, self._at, chunks, self._trailers, self._ended
+            )
+            return self._stage.taps.whole(self._exchange.with_response(response, self._error))
+        answer = self._answer if self._headed else None
+        if answer is not None:
+            data, written = self._part
+            if written:
+                self._chunks.append(Chunk(at=self._at, data=data[:written]))
+            answer = _build_written_response(
+                answer, answer.at, self._chunks, self._trailers, self._ended
+            )
+        return self._stage.taps.done(self._exchange.with_response(answer, self._error))
+
+
+def parse_hang_seconds(error: str) -> float:
+    """Return how long `timeout: 2.5 s` holds a connection open; infinite without a number."""
+    match = _HANG_SECONDS.fullmatch(error)
+    return float(match[1]) if match else inf
+
+
+def _to_exchange_request(asked: Http1Request | AgentWebSocketMessage, url: str) -> Request:
+    if isinstance(asked, AgentWebSocketMessage):
+        return Request(method=asked.method, url=url, body=asked.data)
+    return Request(method=asked.method, url=url, headers=asked.headers, body=asked.body)
+
+
+def refuse_live_request(exchange: Exchange, status: int, why: str) -> Exchange:
+    """Answer the exchange with a refusal; no server is contacted."""
+    body = f"refused: {why}\n".encode()
+    headers = (("content-type", "text/plain"), ("content-length", str(len(body))))
+    response = Response(
+        status=status,
+        reason=HTTPStatus(status).phrase,
+        headers=headers,
+        chunks=(Chunk(at=0.0, data=body),),
+    )
+    return replace(exchange, response=response, error=f"refused: {why}", answered_by="refused")
+
+
+def _find_last_due_time(response: Response) -> float:
+    """Return the time at which the last bytes of an answer are due."""
+    return max([response.at, *[chunk.at for chunk in response.chunks]])
+
+
+def _parse_error_code(error: str) -> str:
+    return error.partition(":")[0]
+
+
+def _build_written_response(
+    planned: Response,
+    at: float,
+    chunks: Iterable[Chunk] = (),
+    trailers: Headers = (),
+    ended: float | None = None,
+) -> Response:
+    return Response(
+        status=planned.status,
+        headers=planned.headers,
+        chunks=tuple(chunks),
+        trailers=trailers,
+        reason=planned.reason,
+        version=planned.version,
+        at=at,
+        ended=ended,
+    )
+
+
+def _shift_stream_to(exchange: Exchange, now: float) -> Exchange:
+    """Shift a held stream to begin now, with the gaps between its chunks unchanged."""
+    answer = exchange.response
+    kind = find_header(answer.headers, "content-type") if answer is not None else None
+    streams = exchange.transport == "websocket" or (kind or "").startswith("text/event-stream")
+    if answer is None or not streams:
+        return exchange
+    return exchange.with_delay(max(0.0, now - answer.at))
+
+
+def _ignore_answer_part(part: Response | Chunk) -> None:
+    """Ignore a part of a held answer, which is not sent to the agent yet."""

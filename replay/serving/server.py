@@ -1,0 +1,170 @@
+"""The replay server: an HTTP proxy that sends the answers the taps give.
+
+    server = ReplayServer(confdir=Path("~/.stumble/ca").expanduser())
+    watch = ConversationTap()
+    taps = TapChain([watch, TapePlayer(recording, watch)])
+    async with server.create_listener(taps, began=time.monotonic(), seqs=count(1)) as listener:
+        await run_the_agent(proxy=listener.url)
+
+Agents reach it as an HTTP proxy (`GET http://host/path`), directly (`GET /path` with a Host), or
+with CONNECT and TLS, with HTTP/1.1 in all cases. The taps answer; requests they leave unanswered go
+to the upstream, and are refused without one: there is no other way out. The code that can connect
+to other hosts is in `upstream.py`, which nothing here imports at run time.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from replay.serving.connection import ReplayConnection
+from replay.serving.tls import CertificateAuthority
+from traces.clock import RunClock
+from traces.taps import TapChain
+
+if TYPE_CHECKING:
+    from replay.serving.upstream import UpstreamClient
+
+HOLD_SECONDS = 600.0
+"""Seconds for which a timed-out exchange is kept open if the agent never gives up."""
+
+_CLOSING_TIMEOUT = 5.0
+
+
+class ReplayServer:
+    """Loads the certificate authority once and creates any number of listeners."""
+
+    def __init__(self, *, confdir: Path) -> None:
+        self._authority = CertificateAuthority(confdir)
+
+    def create_listener(
+        self,
+        taps: TapChain,
+        *,
+        began: float,
+        seqs: Iterator[int],
+        upstream: "UpstreamClient | None" = None,
+        port: int = 0,
+        hold: float = HOLD_SECONDS,
+        origins: Mapping[str, int] = {},
+    ) -> "RunListener":
+        """Create a run's listener; enter it to listen on 127.0.0.1, exit it to close everything.
+
+        `began` is the `time.monotonic` reading that is time 0 of the run. `origins` maps each
+        origin that gets a port of its own to that port (0 for any); clients reach it there without
+        a proxy.
+        """
+        return RunListener(self._authority, taps, began, seqs, upstream, port, hold, origins)
+
+
+class RunListener:
+    """The listening server of one run.
+
+    An exception from a tap ends the run: it is stored in `failure`, `failed` is set, every
+    connection is reset, no tap is called any more, and exiting the listener raises it.
+    """
+
+    def __init__(
+        self,
+        authority: CertificateAuthority,
+        taps: TapChain,
+        began: float,
+        seqs: Iterator[int],
+        upstream: "UpstreamClient | None",
+        port: int,
+        hold: float,
+        origins: Mapping[str, int],
+    ) -> None:
+        self.authority, self.taps, self.seqs, self.upstream = authority, taps, seqs, upstream
+        self.port, self.hold = port, hold
+        self.origins = dict(origins)
+        """Each origin's local port."""
+        self.bases: dict[str, str] = {}
+        """Local base URL to the origin it represents."""
+        self.loop: asyncio.AbstractEventLoop
+        self.connections: set[ReplayConnection] = set()
+        self.failure: BaseException | None = None
+        self.failed = asyncio.Event()
+        self.over = False
+        """No more connections are served."""
+        self.untrusted: dict[str, str] = {}
+        """Per authority, why TLS failed: the agent distrusts the CA, or supports only HTTP/2."""
+        self.clock = RunClock(began)
+        self.now = self.clock.now
+        """Seconds since the run began."""
+        self._empty = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._numbers = count(1)
+
+    @property
+    def url(self) -> str:
+        """The value of the agent's proxy variables."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def fail_run(self, error: BaseException) -> None:
+        """End the run with an error."""
+        if self.failure is None:
+            self.failure, self.over = error, True
+            self.failed.set()
+        for connection in tuple(self.connections):
+            connection.reset()
+
+    def remove_connection(self, connection: ReplayConnection) -> None:
+        """Remove a connection that has ended, with its response."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
+
+    async def __aenter__(self) -> Self:
+        self.loop = asyncio.get_running_loop()
+        try:
+            self.port = await self._listen(self.port)
+            for origin, requested_port in self.origins.items():
+                self.origins[origin] = port = await self._listen(requested_port)
+                for host in ("127.0.0.1", "localhost"):
+                    self.bases[f"http://{host}:{port}"] = origin
+        except OSError:
+            for server in self._servers:
+                server.close()
+            raise
+        return self
+
+    async def _listen(self, port: int) -> int:
+        server = await self.loop.create_server(
+            self._new_connection, "127.0.0.1", port, backlog=1024
+        )
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def serve_socket(self, listening: socket.socket) -> None:
+        """Serve one more socket, such as one that listens in another network namespace."""
+        self._servers.append(await self.loop.create_server(self._new_connection, sock=listening))
+
+    def _new_connection(self) -> ReplayConnection:
+        return ReplayConnection(self, next(self._numbers))
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.over = True
+        for server in self._servers:
+            server.close()
+        try:
+            async with asyncio.timeout(_CLOSING_TIMEOUT):
+                while self.connections:
+                    self._empty.clear()
+                    for connection in tuple(self.connections):
+                        connection.drop()
+                    await self._empty.wait()
+                for server in self._servers:
+                    await server.wait_closed()
+        finally:
+            self.clock.close()
+        if self.failure is not None and (error is None or isinstance(error, Exception)):
+            raise self.failure from error

@@ -1,0 +1,540 @@
+"""Run one untrusted command and end all it started: `python -I -S supervisor.py ORDER`.
+
+ORDER is a dictionary, encoded with `marshal`, in hexadecimal:
+
+    command   program and arguments; `cwd`: where it starts
+    scratch   a private folder, limited in size; its file `left` is returned
+    env       the complete environment; None is the supervisor's own, which is harder to read
+              than ORDER
+    writes    further writable folders; hidden: folders that appear empty
+    shown     [(FOLDER, PATH), ...]: mount FOLDER at PATH, if that is a folder
+    limits    cpu, memory, file, disk, processes, files
+    hold      number of a pipe: when its other end is closed, everything is ended; `report`: a
+              pipe that gets another such dictionary and then the content of `left`
+    door      number of a Unix socket that gets a socket listening at `port` of the loopback of
+              the command's own network, if it has one
+
+If the kernel allows, it first enters new namespaces: a network without interfaces, a file system
+that is read-only except for these folders, and processes of which none outlives this one. A process
+with the supervisor's privileges monitors the command's processes from inside. As root, it switches
+the command to another user, who can read everything and write what it is given; otherwise it enters
+a user namespace. Unavailable protections are reported.
+
+Standard library only, with few imports, because every run waits for this to start: json and
+contextlib alone would double the time. Both sides are the same Python, so marshal is safe.
+"""
+
+import ctypes
+import fcntl
+import marshal
+import os
+import resource
+import select
+import signal
+import stat
+import struct
+import sys
+import time
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
+PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_CHILD_SUBREAPER = 1, 8, 36  # linux/prctl.h
+PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 38, 47, 2
+CAP_DAC_READ_SEARCH, CAPABILITY_VERSION_3 = 2, 0x20080522
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+BY_HANDLE = {"x86_64": (0xC000003E, 304), "aarch64": (0xC00000B7, 265)}
+"""Audit's architecture of each machine, and its number of open_by_handle_at."""
+FOREIGN = 0x4000_0000
+"""Call numbers from here on belong to other ABIs of the same machine, such as x32."""
+IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # linux/if.h, linux/sockios.h
+ADDR_NO_RANDOMIZE = 0x0040000
+FIRST_UNUSED_UID = 0x4000_0000
+"""User ids from here on are unused: so each command's processes are counted separately."""
+NOBODY_UID = 65534
+CHECK_INTERVAL = 0.05
+"""Seconds between two checks of the usage of the command and its descendants."""
+KILL_TIMEOUT = 5.0
+"""Seconds after which processes that survive SIGKILL (stuck in the kernel) are abandoned."""
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+
+class SupervisorOrder:
+    """The command to run and its limits."""
+
+    def __init__(self, text: str) -> None:
+        order = marshal.loads(bytes.fromhex(text))
+        self.command: list[str] = order["command"]
+        self.env: dict[str, str] = dict(os.environ) if order["env"] is None else order["env"]
+        self.cwd, self.scratch, self.left = str(order["cwd"]), str(order["scratch"]), order["left"]
+        self.writes: list[str] = order["writes"]
+        self.hidden: list[str] = order["hidden"]
+        self.shown: list[tuple[str, str]] = order.get("shown", [])
+        self.limits: dict[str, float] = order["limits"]
+        self.hold, self.report = int(order["hold"]), int(order["report"])
+        self.door, self.port = order.get("door"), int(order.get("port", 0))
+        for each in (self.hold, self.report, self.door):
+            if each is not None:
+                os.set_inheritable(each, False)  # or the command could report on itself
+
+    def limit(self, name: str) -> int:
+        return int(self.limits[name])
+
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call_libc(name: str, *arguments: object) -> None:
+    """Call a C library function that returns 0 on success. Raises OSError if it fails."""
+    if getattr(libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def mount_filesystem(
+    source: str, target: str, kind: str | None, flags: int, data: str = ""
+) -> None:
+    """Call mount(2)."""
+    encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
+    call_libc("mount", *encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
+
+
+def set_read_only(path: str, *, on: bool, deep: bool = False) -> None:
+    """Set whether a mount, and with `deep` those below it, is read-only, with mount_setattr(2)."""
+    attributes = struct.pack("=QQQQ", on, not on, 0, 0)
+    flags = AT_RECURSIVE if deep else 0
+    call_libc(
+        "syscall",
+        SYS_MOUNT_SETATTR,
+        AT_FDCWD,
+        os.fsencode(path),
+        flags,
+        attributes,
+        len(attributes),
+    )
+
+
+def unshare_namespaces() -> bool:
+    """Enter new namespaces; return whether one is a user namespace. Raises OSError if refused."""
+    uid, gid = os.getuid(), os.getgid()
+    flags = os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWPID | os.CLONE_NEWIPC
+    try:
+        os.unshare(flags)
+        return False
+    except PermissionError:
+        os.unshare(flags | os.CLONE_NEWUSER)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{uid} {uid} 1"),
+            ("gid_map", f"{gid} {gid} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+                file.write(text)
+        return True
+
+
+def send_listening_socket(order: SupervisorOrder) -> None:
+    """Send a socket that listens in this network, after setting up its loopback."""
+    if order.door is None:
+        return
+    import socket  # takes half as long to import as all the others
+
+    with socket.socket(fileno=order.door) as door, socket.socket() as control:
+        request = struct.pack("16sh14x", b"lo", IFF_UP)
+        fcntl.ioctl(control, SIOCSIFFLAGS, request)
+        with socket.create_server(("127.0.0.1", order.port), backlog=512) as listener:
+            socket.send_fds(door, [b"."], [listener.fileno()])
+
+
+def restrict_folders(order: SupervisorOrder) -> None:
+    """Make everything read-only except the command's folders, and hide folders.
+
+    /run is hidden as well: its sockets are not blocked by a network namespace.
+    """
+    mount_filesystem("none", "/", None, MS_REC | MS_PRIVATE)
+    cover_devices()
+    if os.geteuid() == 0:
+        cover_root_files(deep=order.door is not None)
+    for folder in order.writes:
+        mount_filesystem(folder, folder, None, MS_BIND | MS_REC)
+    set_read_only("/", on=True, deep=True)
+    for folder in order.writes:
+        set_read_only(folder, on=False)
+    for folder in filter(os.path.isdir, (*order.hidden, "/run")):
+        mount_filesystem("none", folder, "tmpfs", MS_RDONLY, "size=4k,mode=555")
+    for folder, path in order.shown:
+        if os.path.isdir(path):  # noqa: PTH112
+            mount_filesystem(folder, path, None, MS_BIND | MS_REC)
+    for folder in filter(os.path.isdir, (order.scratch, "/dev/shm")):
+        size = order.limit("disk")
+        mount_filesystem("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
+
+
+def cover_devices() -> None:
+    """Cover devices that are not readable by all users: a disk would expose hidden folders."""
+    for folder, _, names in os.walk("/dev"):
+        for path in (f"{folder}/{name}" for name in names):
+            try:
+                mode = os.lstat(path).st_mode
+                device = stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
+                if device and not mode & stat.S_IROTH:
+                    mount_filesystem("/dev/null", path, None, MS_BIND)
+            except FileNotFoundError:  # a terminal that was just closed
+                continue
+
+
+def cover_root_files(*, deep: bool) -> None:
+    """Cover files in /etc that only root can read, such as password hashes.
+
+    The command can traverse every folder, since an interpreter's folder may be private, and could
+    read them. For an agent /etc is searched recursively; graded programs, of which there are many,
+    have no network.
+    """
+    for folder, folders, names in os.walk("/etc"):
+        for name in (*folders, *names):
+            try:
+                mode = os.lstat(path := f"{folder}/{name}").st_mode
+                if stat.S_ISREG(mode) and not mode & stat.S_IROTH:
+                    mount_filesystem("/dev/null", path, None, MS_BIND)
+                elif stat.S_ISDIR(mode) and not mode & (stat.S_IROTH | stat.S_IXOTH):
+                    mount_filesystem("none", path, "tmpfs", MS_RDONLY, "size=4k,mode=555")
+            except FileNotFoundError:  # just removed
+                continue
+        if not deep:
+            return
+
+
+def chown_folders(folders: list[str], user: int) -> None:
+    """Change the owner of folders and their contents, also for paths longer than PATH_MAX."""
+    for folder in folders:
+        os.chown(folder, user, user)
+        for _, names, files, folder_fd in os.fwalk(folder):
+            for name in (*names, *files):
+                os.chown(name, user, user, dir_fd=folder_fd, follow_symlinks=False)
+
+
+def assign_command_user(order: SupervisorOrder) -> int | None:
+    """Choose the command's user and give it its folders; None if the user stays the same."""
+    if os.geteuid() != 0:
+        return None
+    for user in (FIRST_UNUSED_UID + os.getpid(), NOBODY_UID):
+        try:
+            chown_folders([order.scratch, *order.writes], user)
+        except OSError:  # a user namespace that maps few users
+            continue
+        return user
+    return None
+
+
+def switch_user(user: int | None) -> None:
+    """Switch permanently to this user, who may traverse every folder.
+
+    An interpreter's folder may be private.
+    """
+    if user is not None:
+        call_libc("prctl", PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+        try:
+            set_capabilities(1 << CAP_DAC_READ_SEARCH)
+            call_libc("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0)
+            call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            forbid_open_by_handle()
+        except OSError:  # root in a container without this capability
+            set_capabilities(0)
+    elif os.geteuid() == 0:
+        set_capabilities(0)
+    call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def forbid_open_by_handle() -> None:
+    """Forbid open_by_handle_at, which would open hidden files. Raises OSError if it cannot.
+
+    This is a seccomp(2) filter for struct seccomp_data, whose first word is the call's number and
+    whose second is the architecture.
+    """
+    if (machine := os.uname().machine) not in BY_HANDLE:
+        raise OSError(f"which call opens by a handle on {machine} is not known")
+    name, number = BY_HANDLE[machine]
+    load, equal, beyond, ret = 0x20, 0x15, 0x35, 0x06  # linux/bpf_common.h
+    steps = (
+        (load, 0, 0, 4),
+        (equal, 0, 4, name),
+        (load, 0, 0, 0),
+        (beyond, 2, 0, FOREIGN),
+        (equal, 1, 0, number),
+        (ret, 0, 0, 0x7FFF_0000),  # SECCOMP_RET_ALLOW
+        (ret, 0, 0, 0x0005_0000 | 1),  # SECCOMP_RET_ERRNO, EPERM
+    )
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    program = struct.pack("HP", len(steps), ctypes.addressof(code))
+    call_libc("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0)
+
+
+def set_capabilities(capabilities: int) -> None:
+    """Drop all capabilities except these."""
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    call_libc("capset", header, struct.pack("=6I", *[capabilities] * 3, *[0] * 3))
+
+
+def set_process_limits(order: SupervisorOrder, *, counted: bool) -> None:
+    """Set the limits of one process; their number only if processes are counted separately."""
+    cpu = max(1, round(order.limits["cpu"]))
+    limits = {
+        resource.RLIMIT_CPU: (cpu, cpu + 1),
+        resource.RLIMIT_AS: (int(order.limits.get("addresses", order.limit("memory"))),) * 2,
+        resource.RLIMIT_FSIZE: (order.limit("file"),) * 2,
+        resource.RLIMIT_NOFILE: (order.limit("files"),) * 2,
+        resource.RLIMIT_CORE: (0, 0),
+    }
+    if counted:
+        limits[resource.RLIMIT_NPROC] = (order.limit("processes"),) * 2
+    for kind, (soft, hard) in limits.items():
+        _, current_hard = resource.getrlimit(kind)
+        if current_hard != resource.RLIM_INFINITY:
+            soft, hard = min(soft, current_hard), min(hard, current_hard)
+        resource.setrlimit(kind, (soft, hard))
+
+
+def exec_command(order: SupervisorOrder, user: int | None, *, counted: bool) -> None:
+    """Execute the command. Raises OSError if it cannot be executed."""
+    os.setsid()
+    os.chdir(order.cwd)
+    os.umask(0o022)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    if sys.platform == "linux":
+        libc.personality(ctypes.c_ulong(ADDR_NO_RANDOMIZE))  # so that runs are reproducible
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+            file.write("1000")
+    set_process_limits(order, counted=counted)
+    if sys.platform == "linux":
+        switch_user(user)
+    os.execvpe(order.command[0], order.command, order.env)
+
+
+class CommandMonitor:
+    """Monitors one command, from inside its namespaces if there are any."""
+
+    def __init__(self, order: SupervisorOrder, had: list[str], user: int | None) -> None:
+        self.order, self.had = order, had
+        self.folders = [*order.writes, *([] if "folders" in had else [order.scratch])]
+        self.before = self.measure_writes()
+        self.status: int | None = None
+        self.over: str | None = None
+        self.crowded = False
+        self.bell, wakeup_writer = os.pipe()
+        os.set_blocking(wakeup_writer, False)
+        signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        error_reader, error_writer = os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            try:
+                exec_command(order, user, counted="count" in had)
+            except OSError as error:
+                os.write(error_writer, (error.strerror or str(error)).encode())
+            finally:
+                os._exit(126)
+        os.close(error_writer)
+        self.unstarted = os.read(error_reader, 4096).decode()
+        os.close(error_reader)
+
+    def wait_for_end(self) -> None:
+        """Wait for the command's end, or end it if it exceeds a limit or `hold` is closed."""
+        next_check = time.monotonic() + CHECK_INTERVAL
+        while self.status is None and self.over is None:
+            timeout = max(0.0, next_check - time.monotonic())
+            ready, _, _ = select.select([self.order.hold, self.bell], [], [], timeout)
+            if self.bell in ready:
+                os.read(self.bell, 4096)
+            self.reap_children()
+            if self.order.hold in ready:
+                self.over = "let go"
+            elif self.status is None and (check_started := time.monotonic()) >= next_check:
+                self.over = self.find_exceeded_limit()
+                next_check = time.monotonic() + max(
+                    CHECK_INTERVAL, 10 * (time.monotonic() - check_started)
+                )
+        self.kill_all()
+
+    def find_exceeded_limit(self) -> str | None:
+        """Return the limit that all processes together exceed, or None."""
+        if self.measure_writes() - self.before > self.order.limit("disk"):
+            return "disk"
+        if "processes" not in self.had:
+            return None
+        reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
+        each = [
+            read_process_usage(name)
+            for name in os.listdir("/proc")  # noqa: PTH208
+            if name.isdigit() and name != "1"
+        ]
+        self.crowded |= len(each) >= self.order.limit("processes")
+        cpu = reaped.ru_utime + reaped.ru_stime + sum(seconds for seconds, _ in each)
+        if cpu > self.order.limits["cpu"]:
+            return "cpu"
+        return "memory" if sum(size for _, size in each) > self.order.limit("memory") else None
+
+    def measure_writes(self) -> int:
+        """Return the bytes in its writable folders that have no size limit of their own."""
+        return sum(measure_disk_usage(folder) for folder in self.folders)
+
+    def reap_children(self) -> bool:
+        """Reap ended processes; return False when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.child:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def kill_all(self) -> None:
+        """Kill the command and its processes; in its own PID namespace, all except this one."""
+        deadline = time.monotonic() + KILL_TIMEOUT
+        while time.monotonic() < deadline:
+            for pid in (
+                (-1,) if "processes" in self.had else find_descendants(os.getpid(), self.child)
+            ):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:  # just ended
+                    continue
+            if not self.reap_children():
+                return
+            select.select([], [], [], 0.002)
+
+    def write_report(self) -> None:
+        """Report how it ended and the file it left."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        data, without = read_left_file(self.order)
+        full = "folders" in self.had and os.statvfs(self.order.scratch).f_bavail == 0
+        report_data = {
+            "code": self.status,
+            "over": self.over,
+            "full": full,
+            "crowded": self.crowded,
+            "unstarted": self.unstarted,
+            "cpu": used.ru_utime + used.ru_stime,
+            "memory": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            "had": self.had,
+            "without": without,
+        }
+        with os.fdopen(self.order.report, "wb") as report:
+            marshal.dump(report_data, report)
+            report.write(data)
+
+
+def read_process_usage(pid: str) -> tuple[float, int]:
+    """Return the processor seconds of a process and its waited-for children, and its memory."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:  # just ended
+        return 0.0, 0
+    return sum(int(field) for field in fields[11:15]) / TICKS, int(fields[21]) * PAGE
+
+
+def measure_disk_usage(folder: str) -> int:
+    """Return the disk usage of a folder in bytes."""
+    total = 0
+    for _, folders, files, folder_fd in os.fwalk(folder):
+        for name in (*folders, *files):
+            try:
+                total += os.lstat(name, dir_fd=folder_fd).st_blocks * 512
+            except OSError:  # just removed
+                continue
+    return total
+
+
+def find_descendants(ours: int, child: int) -> list[int]:
+    """Return the descendants of `ours`, as far as the system can list them."""
+    parents = dict[int, int]()
+    if sys.platform != "linux":
+        return [-child]
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            continue
+    pids = [ours]
+    for each in pids:
+        pids += [pid for pid, parent in parents.items() if parent == each]
+    return pids[1:]
+
+
+def read_left_file(order: SupervisorOrder) -> tuple[bytes, str]:
+    """Return the content of the file to hand back, or the reason that there is none."""
+    if order.left is None:
+        return b"", ""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        file = os.open(f"{order.scratch}/{order.left}", flags)
+    except FileNotFoundError:
+        return b"", "nothing"
+    except OSError as error:
+        return b"", f"no file of its own ({error.strerror})"
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            return b"", "no file of its own"
+        if status.st_size > order.limit("file"):
+            return b"", "too large a file"
+        with os.fdopen(os.dup(file), "rb") as opened:
+            return opened.read(), ""
+    finally:
+        os.close(file)
+
+
+def run_and_report(order: SupervisorOrder, had: list[str], user: int | None) -> None:
+    """Run the command to its end and report."""
+    monitor = CommandMonitor(order, had, user)
+    monitor.wait_for_end()
+    monitor.write_report()
+
+
+def run_in_pid_namespace(order: SupervisorOrder, had: list[str], user: int | None) -> None:
+    """Do the same as first process of a PID namespace, whose end ends all processes in it."""
+    first_pid = os.fork()
+    if first_pid:
+        os.waitpid(first_pid, 0)
+        return
+    call_libc("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    try:
+        mount_filesystem("proc", "/proc", "proc", 0)
+        had.append("processes")
+    except OSError:  # parts of it are covered, as in containers
+        had.append("ends")
+    else:
+        mount_filesystem("/proc/sys", "/proc/sys", None, MS_BIND)
+        set_read_only("/proc/sys", on=True)  # owned by root, so writable without capabilities
+    run_and_report(order, had, user)
+
+
+def main() -> None:
+    """Set up the available protections, and run the command in them."""
+    # From inside, the first process of a namespace gets only signals that it has a handler for.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    order, had = SupervisorOrder(sys.argv[1]), list[str]()
+    if sys.platform == "linux":
+        try:
+            has_user_namespace = unshare_namespaces()
+        except OSError:
+            call_libc("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        else:
+            send_listening_socket(order)
+            user = assign_command_user(order)
+            restrict_folders(order)
+            had += ["network", "folders", *(["count"] if has_user_namespace or user else [])]
+            run_in_pid_namespace(order, had, user)
+            return
+    user = assign_command_user(order)
+    run_and_report(order, ["count"] if user else [], user)
+
+
+if __name__ == "__main__":
+    main()

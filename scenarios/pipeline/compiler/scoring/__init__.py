@@ -1,0 +1,1 @@
+"""Scores of one stage's artifacts: tokens, syntax trees and executions."""

@@ -1,0 +1,42 @@
+"""The score of one artifact."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scenarios.pipeline.compiler.types import PASS, Result
+
+MAX_EXPLANATION = 400
+"""Longest explanation in characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactScore:
+    """Result and score of an artifact, and why the score is not full."""
+
+    result: Result
+    score: float | None
+    why: str = ""
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+def make_artifact_score(
+    score: float, why: str, facts: Mapping[str, float] | None = None
+) -> ArtifactScore:
+    """Return a pass for a score of PASS or more, else a fail; `why` explains a score below 100."""
+    return ArtifactScore(
+        result="pass" if score >= PASS else "fail",
+        score=score,
+        why="" if score == 100 else shorten_explanation(why),
+        facts=facts or {},
+    )
+
+
+def score_unreadable_artifact(why: str) -> ArtifactScore:
+    """Return the zero score of an artifact that cannot be parsed."""
+    return ArtifactScore(result="agent_error", score=0.0, why=shorten_explanation(why))
+
+
+def shorten_explanation(text: str) -> str:
+    """Return printable text of bounded length, with lone surrogates escaped."""
+    text = text.encode(errors="backslashreplace").decode()
+    return text if len(text) <= MAX_EXPLANATION else f"{text[:MAX_EXPLANATION]}..."

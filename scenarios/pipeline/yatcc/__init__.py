@@ -1,0 +1,3 @@
+"""Grading of the compiler labs in a YatCC checkout that the user configured; nothing is copied
+here.
+"""

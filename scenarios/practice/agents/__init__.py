@@ -1,0 +1,1 @@
+"""Practice agents: programs that solve the practice tasks."""

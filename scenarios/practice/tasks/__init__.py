@@ -1,0 +1,1 @@
+"""The practice tasks, one module a family."""

@@ -1,0 +1,1 @@
+"""The tools of the practice shop and their registry."""

@@ -1,0 +1,103 @@
+"""Rules that exclude files from a snapshot, with the reason.
+
+Rules are lines in gitignore syntax, of which the last match decides: the built-in ones first, then
+those of the folder's `.stumbleignore`, where `!node_modules/` includes an excluded folder again. An
+excluded path is visible to an agent in a copy: its original is mounted or linked there.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from pathspec import GitIgnoreSpec
+
+IGNORE_FILE = ".stumbleignore"
+
+CACHE_PATTERNS = (
+    "node_modules/",
+    ".venv/",
+    "venv/",
+    "__pycache__/",
+    ".cache/",
+    ".tox/",
+    ".nox/",
+    ".mypy_cache/",
+    ".ruff_cache/",
+    ".pytest_cache/",
+    ".hypothesis/",
+    ".gradle/",
+    ".terraform/",
+)
+"""Large folders that can be rebuilt from the stored files."""
+
+SECRET_PATTERNS = (
+    ".env*",
+    "!.env.example",
+    "!.env.sample",
+    "!.env.template",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "!id_*.pub",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".pgpass",
+    ".vault-token",
+    "credentials.json",
+    "secrets.json",
+    "secrets.yaml",
+    "secrets.yml",
+    "secrets.toml",
+    "*.tfstate",
+    "*.tfstate.backup",
+    "*.kdbx",
+    "*.jks",
+    "*.keystore",
+    ".kube/",
+    ".ssh/",
+    ".aws/",
+    ".gnupg/",
+)
+"""Names of files that hold keys and passwords."""
+
+type ExclusionReason = Literal["cache", "secret", "rule", "found"]
+"""`found`: a secret in the content. Such a file is copied from its place, so it can be edited."""
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The compiled rules of one folder."""
+
+    spec: GitIgnoreSpec
+    origins: tuple[ExclusionReason, ...]
+    """The reason behind each line of the specification."""
+
+    @classmethod
+    def from_folder(cls, root: Path) -> Self:
+        """Compile the built-in and the folder's own rules. Raises ValueError on an invalid line."""
+        ignore_file = root / IGNORE_FILE
+        lines = ignore_file.read_text().splitlines() if ignore_file.is_file() else []
+        try:
+            spec = GitIgnoreSpec.from_lines([*CACHE_PATTERNS, *SECRET_PATTERNS, *lines])
+        except ValueError as error:
+            raise ValueError(f"{ignore_file}: {error}") from None
+        counts: tuple[tuple[ExclusionReason, int], ...] = (
+            ("cache", len(CACHE_PATTERNS)),
+            ("secret", len(SECRET_PATTERNS)),
+            ("rule", len(lines)),
+        )
+        return cls(spec, tuple(why for why, count in counts for _ in range(count)))
+
+    def find_exclusion(self, name: str, *, folder: bool) -> ExclusionReason | None:
+        """Return why a relative path with slashes is excluded; None if it is included."""
+        match = self.spec.check_file(f"{name}/" if folder else name)
+        if not match.include or match.index is None:
+            return None
+        return self.origins[match.index]

@@ -1,1 +1,0 @@
-"""The compiler labs of a YatCC checkout that the user has configured: driven, never copied here."""

@@ -1,0 +1,211 @@
+"""Environment of the runs of a campaign: the practice world, or the user's agent and world."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scenarios.practice import model_server, tool_server, world
+from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
+from scenarios.scenario import PracticeSettings
+from scenarios.world import World
+from stumble.campaigns.spec import Campaign, TraceSource
+from stumble.demo.runner import PracticeWorld
+from stumble.runs.environment.user_edits import find_user_edits
+from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_names
+from stumble.runs.environment.worlds import WORKSPACE_SLOT, make_command_world
+from stumble.runs.isolation import plan_isolation
+from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
+from stumble.runs.types import AgentLauncher, Hosts, RunLabels
+from traces.store.trace_store import TraceStore
+from traces.tape import Tape, read_tape
+
+AGENT_STOP_SECONDS = 5.0
+"""Seconds that an agent gets to end after a stop signal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignEnvironment:
+    """The agent, hosts, world, labels and workspace of a run."""
+
+    hosts: Hosts
+    world: World | None
+    launch: AgentLauncher
+    labels: RunLabels
+    workspace: RecordedWorkspace | None = None
+
+
+def build_own_environment(
+    campaign: Campaign,
+    source: TraceSource,
+    recording: Tape | None,
+    store: TraceStore,
+    labels: RunLabels,
+    output: Path,
+    slot: int = 0,
+) -> CampaignEnvironment:
+    """Build the environment of the user's agent in the world of this slot.
+
+    Each run gets a copy of the recorded folder.
+    """
+    command, workspace = source.command, find_own_workspace(campaign, source, recording, store)
+    if recording is not None:
+        command = command or recording.trajectory.command
+    return CampaignEnvironment(
+        hosts=campaign.hosts_in_slot(slot),
+        world=make_command_world(
+            campaign.reset,
+            campaign.verify,
+            state=campaign.state,
+            filled=campaign.placeholder_values(slot),
+        ),
+        launch=ColdLauncher(
+            command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
+        ),
+        labels=labels if recording else replace(labels, task=source.name),
+        workspace=workspace,
+    )
+
+
+def find_own_workspace(
+    campaign: Campaign, source: TraceSource, recording: Tape | None, store: TraceStore
+) -> RecordedWorkspace | None:
+    """Find the workspace to copy for each run of a user's agent; None with `in_place`.
+
+    None too while recording, and for the practice agent, which uses no files of the user.
+    Raises UsageError if the recording has no snapshot.
+    """
+    if recording is None or (source.practice and not source.command):
+        return None
+    live = "after the strike the agent is live"
+    return plan_isolation(
+        recording.trajectory,
+        store,
+        live=live,
+        in_place=campaign.in_place,
+        keep=False,
+        as_recorded=not campaign.in_place,  # or edits would separate runs from twins
+    ).workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PracticeEnvironment:
+    """A tool server, a model server and a warm agent, for any number of runs."""
+
+    campaign: Campaign
+    folder: Path
+    book: Path
+    hosts: Hosts
+    agent: WarmAgentProcess
+
+    def make_environment(
+        self, source: TraceSource, practice: PracticeSettings, labels: RunLabels
+    ) -> CampaignEnvironment:
+        """Return the practice world with the task of a source, and its agent."""
+        return CampaignEnvironment(
+            hosts=self.hosts,
+            world=PracticeWorld(self.book, practice.task, self.hosts),
+            launch=self._launch(source, practice),
+            labels=replace(
+                labels,
+                agent=self.campaign.agent if source.command else "practice",
+                model=practice.model,
+                task=source.name,
+            ),
+        )
+
+    def _launch(self, source: TraceSource, practice: PracticeSettings) -> AgentLauncher:
+        budget, output = self.campaign.budget, self.folder / "agent.log"
+        if source.command:
+            values = {"task": practice.task, "model": practice.model}
+            values["prompt"] = ALL_TASKS[practice.task].prompt
+            command = tuple(_fill_command_word(word, values) for word in source.command)
+            return ColdLauncher(
+                command=command, budget=budget, output=output, patience=AGENT_STOP_SECONDS
+            )
+        local = ("--db", str(self.book)) if practice.tools == "local" else ()
+        skill = ("--model", practice.model, "--max-steps", str(self.campaign.max_steps))
+        argv = (practice.task, *skill, "--tools", practice.tools, *local)
+        return WarmLauncher(
+            process=self.agent,
+            command=(sys.executable, "-m", "scenarios.practice.agents.openai_agent", *argv),
+            argv=argv,
+            output=output,
+            budget=budget,
+        )
+
+
+def _fill_command_word(word: str, words: dict[str, str]) -> str:
+    """Fill `{task}`, `{model}` and `{prompt}` into a word of a command."""
+    for name, value in words.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+@asynccontextmanager
+async def open_practice_environment(
+    campaign: Campaign, folder: Path
+) -> AsyncIterator[PracticeEnvironment]:
+    """Start the servers of the practice world and a warm agent; stop them after the block."""
+    book, log = folder / "shop.db", None
+    if campaign.log is not None:
+        campaign.log.mkdir(parents=True, exist_ok=True)
+        log = campaign.log / f"{folder.name}.jsonl"
+    world.set_up_order_book(book, next(iter(ORDER_TASKS.values())))
+    async with AsyncExitStack() as stack:
+        ports = {
+            "shop.practice": await stack.enter_async_context(tool_server.serve_tools(book)),
+            "model.practice": await stack.enter_async_context(model_server.serve_model(log=log)),
+        }
+        if any(each.practice and each.practice.tools == "mcp" for each in campaign.sources):
+            from scenarios.practice import mcp_server
+
+            ports["mcp.practice"] = await stack.enter_async_context(
+                mcp_server.serve_mcp_order_book(book)
+            )
+        served = {name: ("127.0.0.1", port) for name, port in ports.items()}
+        yield PracticeEnvironment(
+            campaign=campaign,
+            folder=folder,
+            book=book,
+            hosts=served | dict(campaign.hosts),
+            agent=await stack.enter_async_context(
+                start_warm_agent("scenarios.practice.agents.openai_agent")
+            ),
+        )
+
+
+def check_workspaces(campaign: Campaign, store: TraceStore) -> Iterator[str]:
+    """Warn of edits since the recordings. Raises UsageError if a workspace cannot be copied."""
+    for source in campaign.sources:
+        if source.tape is None:
+            continue
+        recording = read_tape(source.tape)
+        workspace = find_own_workspace(campaign, source, recording, store)
+        if workspace is not None:
+            edits = find_user_edits(recording.trajectory, store, workspace.manifest)
+            if edits.names:
+                yield (
+                    f"{source.tape}: {format_first_names(edits.names)} "
+                    f"changed since; the runs of a campaign "
+                    "use the folder as it was recorded"
+                )
+
+
+def count_worlds(campaign: Campaign, store: TraceStore) -> int | None:
+    """Count the runs that may go on at once; None if each has a separate world.
+
+    A world inside the run's copy of the folder has `{workspace}` in its reset command.
+    """
+    user_sources = [source for source in campaign.sources if not source.practice]
+    if campaign.reset is None or not user_sources:
+        return None
+    if WORKSPACE_SLOT not in campaign.reset:
+        return campaign.instances
+    all_copied = all(
+        source.tape is not None
+        and find_own_workspace(campaign, source, read_tape(source.tape), store)
+        for source in user_sources
+    )
+    return None if all_copied else 1

@@ -1,0 +1,164 @@
+"""Estimate of a campaign before it starts: runs, sites, cost, time and sample size."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stumble.campaigns.completed_runs import CompletedRuns
+from stumble.campaigns.run_matrix import build_run_matrix
+from stumble.campaigns.sample_size import SampleSize, compute_sample_size
+from stumble.campaigns.spec import Campaign
+from stumble.verdicts.exclusions import NO_TWINS_NOTE
+from traces.conversation.derived_steps import derive_tape_steps
+from traces.tape import read_tape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignEstimate:
+    """The runs of a campaign, their cost and time, and the sample size needed."""
+
+    campaign: Campaign
+    jobs: int
+    runs: Counter[str]
+    """Runs of existing recordings, by condition."""
+    done: int
+    unknown: int
+    """Traces that have to be recorded first."""
+    most: int
+    """Upper bound of the runs of these traces."""
+    no_site: tuple[str, ...]
+    usd: float | None
+    """Cost of the runs left; None if a price is unknown."""
+    unpriced: tuple[str, ...]
+    seconds: float
+    need: SampleSize
+
+    @property
+    def runs_left(self) -> int:
+        """Runs of existing recordings that are not completed."""
+        return self.runs.total() - self.done
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the estimate as plain data."""
+        return {
+            "campaign": self.campaign.name,
+            "traces": len(self.campaign.sources),
+            "to_record": self.unknown,
+            "runs": dict(self.runs),
+            "done": self.done,
+            "left": self.runs_left,
+            "at_most_more": self.most,
+            "no_site": list(self.no_site),
+            "usd": None if self.unknown else self.usd,
+            "unpriced": list(self.unpriced),
+            "minutes": None if self.unknown else round(self.seconds / 60 / self.jobs, 2),
+            "jobs": self.jobs,
+            "injections": self.injections,
+            "need": {
+                "rate": self.need.rate,
+                "other": self.need.other,
+                "power": self.need.power,
+                "icc": self.need.icc,
+                "injections_per_trace": round(self.need.per_trace, 2),
+                "independent": self.need.independent,
+                "injections": self.need.injections,
+                "traces": self.need.traces,
+            },
+        }
+
+    @property
+    def injections(self) -> int:
+        """Faulted runs, including the most that new recordings can give."""
+        count = len(self.campaign.faults) * self.campaign.reps * len(self.campaign.seeds)
+        return self.runs["fault"] + self.unknown * count
+
+    def to_lines(self) -> Iterator[str]:
+        """Format the estimate as lines."""
+        traces = len(self.campaign.sources)
+        yield f"campaign {self.campaign.name}: {traces} trace{'' if traces == 1 else 's'}"
+        if self.runs:
+            parts = ", ".join(f"{n} {condition}" for condition, n in self.runs.items())
+            yield f"  {self.runs.total()} runs ({parts}), of which {self.done} are done"
+        if self.unknown:
+            yield f"  {self.unknown} to be recorded first, and at most {self.most} runs of them"
+        if not self.campaign.twins:
+            yield f"  {NO_TWINS_NOTE}"
+        yield from (f"  no site: {why}" for why in self.no_site[:5])
+        if len(self.no_site) > 5:
+            yield f"  and {len(self.no_site) - 5} more that strike nothing; --json has all"
+        if self.runs_left:
+            money = (
+                f"${self.usd:.4f}"
+                if self.usd is not None
+                else f"cost unknown (no price for {', '.join(self.unpriced)})"
+            )
+            minutes = self.seconds / 60 / self.jobs
+            yield (
+                f"  left: {self.runs_left} runs, {money}, {minutes:.1f} minutes on {self.jobs} "
+                "processes, by what the recordings took"
+            )
+        need, planned = self.need, self.injections
+        yield (
+            f"to tell {need.rate:g} from {need.other:g} with power {need.power:g}: "
+            f"{need.independent} injections on each side were they independent; with "
+            f"{need.per_trace:.1f} in each trace and ICC {need.icc:g}, {need.injections} in "
+            f"{need.traces} traces"
+        )
+        enough = planned >= need.injections and traces >= need.traces
+        yield f"  planned: {planned} in {traces} traces, " + (
+            "enough" if enough else "not enough: more traces help more than more repetitions"
+        )
+
+
+def estimate_campaign(
+    campaign: Campaign,
+    done: CompletedRuns,
+    jobs: int,
+    *,
+    detect: float,
+    rate: float,
+    power: float,
+    icc: float,
+) -> CampaignEstimate:
+    """Estimate the rest of a campaign. Raises ValueError if no rate is `detect` from `rate`."""
+    runs, no_site, unpriced = Counter[str](), list[str](), dict[str, None]()
+    completed, unknown, seconds, usd = 0, 0, 0.0, 0.0
+    for source in campaign.sources:
+        path = source.tape or done.recordings.get(source.key)
+        if path is None:
+            unknown += 1
+            continue
+        tape = read_tape(path)
+        steps = derive_tape_steps(tape)
+        world = campaign.reset is not None or source.practice is not None
+        matrix = build_run_matrix(campaign, tape, steps, world=world)
+        runs.update(cell.condition for cell in matrix.cells)
+        done_here = sum((tape.trajectory.id, cell.address) in done.runs for cell in matrix.cells)
+        completed += done_here
+        runs_left = len(matrix.cells) - done_here
+        seconds += runs_left * matrix.estimate.seconds
+        usd += runs_left * (matrix.estimate.usd or 0.0)
+        unpriced |= dict.fromkeys(matrix.estimate.unpriced if runs_left else ())
+        no_site += [f"{source.name}: {why}" for why in matrix.no_site]
+    per_trace = len(campaign.faults) * campaign.reps * len(campaign.seeds)
+    controls = (campaign.twins + campaign.shams) * per_trace
+    recorded = len(campaign.sources) - unknown
+    return CampaignEstimate(
+        campaign=campaign,
+        jobs=jobs,
+        runs=runs,
+        done=completed,
+        unknown=unknown,
+        most=unknown * (per_trace + controls),
+        no_site=tuple(no_site),
+        usd=None if unpriced else usd,
+        unpriced=tuple(unpriced),
+        seconds=seconds,
+        need=compute_sample_size(
+            rate,
+            detect,
+            power=power,
+            icc=icc,
+            per_trace=runs["fault"] / recorded if recorded else per_trace,
+        ),
+    )

@@ -1,0 +1,254 @@
+"""The runs that a recording gives: the site of each fault, its controls, and their addresses.
+
+A fault with `nth` or `when` is injected there. Any other fault is placed: the calls of the
+recording that match it are shuffled by the seed, in the same order for all faults, and the first
+that it can change is taken. So each fault gets each of its calls with the same probability, and
+faults share a call, with its clean twins and shams, if they can.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from faults.seeded_random import make_draw_address, to_unit_interval
+from faults.specs.spec_check import bind_operator
+from faults.targeting.read_or_write import classify_tool_side
+from faults.targeting.selector import is_matching_call
+from faults.targeting.site import find_recording_address, is_call_followed
+from stumble.campaigns.spec import Campaign
+from stumble.llm.prices import compute_token_cost
+from stumble.runs.fork import ForkPoint, find_fork_point
+from traces.conversation.derived_steps import (
+    DerivedSteps,
+    ToolUse,
+    find_answer_end,
+    iter_exchange_events,
+)
+from traces.conversation.tracker import ConversationTap
+from traces.model import Condition, Fault, Injection
+from traces.tape import Tape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCell:
+    """One run to make, identified by its recording and its address."""
+
+    address: str
+    """`get_order#1@http/digit(field=amount),once/seed 1/rep 0`, or `get_order#1@http/clean/0`."""
+    call: str
+    """The id of the first faulted call: the runs of one call are judged together."""
+    condition: Condition
+    fault: Fault
+    """The fault to inject; of a control, a fault that shares its site."""
+    seed: int
+    rep: int = 0
+    controls: tuple[str, ...] = ()
+    """The addresses of its clean twins, fixed even if the plan grows later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate:
+    """Expected cost and time of one run of a recording, from those of the recording."""
+
+    calls: int
+    """Live model calls, at the earliest site."""
+    usd: float | None
+    """US dollars; None if the price of the model is unknown."""
+    seconds: float
+    unpriced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMatrix:
+    """All runs of a recording, and the faults that have no site."""
+
+    cells: tuple[RunCell, ...]
+    no_site: tuple[str, ...]
+    """Faults that match or change no call of it, each with the reason."""
+    estimate: RunEstimate
+
+
+def build_run_matrix(
+    campaign: Campaign, recording: Tape, told: DerivedSteps, *, world: bool
+) -> RunMatrix:
+    """Build the runs of a recording, grouped by call, controls first."""
+    faulted: list[RunCell] = []
+    no_site: dict[str, None] = {}
+    for seed in campaign.seeds:
+        for fault in campaign.faults:
+            try:
+                placed = place_fault(recording, told, fault, seed=seed, world=world)
+            except (LookupError, ValueError) as error:
+                no_site[f"{_format_cell_fault(fault)}: {error.args[0]}"] = None
+                continue
+            faulted += _repeat_fault_cells(campaign, placed, told, seed)
+    cells = {
+        cell.address: cell for cell in (*_list_control_cells(campaign, faulted), *faulted)
+    }.values()
+    calls = list(dict.fromkeys(cell.call for cell in cells))
+    return RunMatrix(
+        cells=tuple(sorted(cells, key=lambda cell: calls.index(cell.call))),
+        no_site=tuple(no_site),
+        estimate=estimate_run(recording, told, set(calls)),
+    )
+
+
+def _repeat_fault_cells(
+    campaign: Campaign, placed: tuple[Fault, ForkPoint], told: DerivedSteps, seed: int
+) -> Iterator[RunCell]:
+    fault, point = placed
+    site = _format_call_site(point, told)
+    for rep in range(campaign.reps):
+        yield RunCell(
+            address=f"{site}/{_format_cell_fault(fault)}/seed {seed}/rep {rep}",
+            call=point.site.call_id,
+            condition="fault",
+            fault=fault,
+            seed=seed,
+            rep=rep,
+            controls=_list_control_addresses(site, "clean", campaign.twins),
+        )
+
+
+def _list_control_addresses(site: str, condition: Condition, count: int) -> tuple[str, ...]:
+    return tuple(f"{site}/{condition}/{rep}" for rep in range(count))
+
+
+def _list_control_cells(campaign: Campaign, faulted: Sequence[RunCell]) -> Iterator[RunCell]:
+    """Yield the clean twins and shams of each site, shared by all faults there."""
+    sites = {cell.address.partition("/")[0]: cell for cell in reversed(faulted)}
+    for site, cell in reversed(sites.items()):
+        counts: tuple[tuple[Condition, int], ...] = (
+            ("clean", campaign.twins),
+            ("sham", campaign.shams),
+        )
+        for condition, count in counts:
+            for rep, at in enumerate(_list_control_addresses(site, condition, count)):
+                yield replace(cell, address=at, condition=condition, rep=rep)
+
+
+def place_fault(
+    recording: Tape, told: DerivedSteps, fault: Fault, *, seed: int, world: bool
+) -> tuple[Fault, ForkPoint]:
+    """Return the fault with its call chosen, and the fork point there.
+
+    Raises LookupError if there is no such call.
+    """
+    if fault.at == "model" and fault.nth is None and not fault.when:
+        fault = replace(fault, when={"position": "uniform"})
+    if fault.nth is not None or fault.when:
+        return fault, find_fork_point(recording, fault, told, seed=seed)
+    bind_operator(fault)
+    matching = [use for use in told.tool_uses if is_matching_call(fault, use)]
+    reason = ""
+    for use in shuffle_calls([use for use in matching if is_call_followed(told, use)], told, seed):
+        placed = replace(fault, nth=matching.index(use) + 1)
+        try:
+            point = find_fork_point(recording, placed, told, seed=seed)
+        except LookupError as error:
+            reason = reason or str(error.args[0])
+            continue
+        refusal = find_refusal_reason(point, seed=seed, world=world)
+        if refusal is None:
+            return placed, point
+        reason = reason or refusal
+    if reason:
+        raise LookupError(reason)
+    point = find_fork_point(recording, fault, told, seed=seed)  # raises the error
+    return fault, point
+
+
+def shuffle_calls(uses: Sequence[ToolUse], told: DerivedSteps, seed: int) -> list[ToolUse]:
+    """Return the calls in a seeded random order, the same for every fault."""
+
+    def draw(use: ToolUse) -> float:
+        at = make_draw_address(
+            seed=seed,
+            trace=find_recording_address(told),
+            rep=0,
+            fault="site",
+            tool=use.tool,
+            arguments=use.call_id,
+            occurrence=use.ordinal,
+        )
+        return to_unit_interval(at)
+
+    return sorted(uses, key=draw)
+
+
+def find_refusal_reason(found: ForkPoint, *, seed: int, world: bool) -> str | None:
+    """Return why a fault cannot change its recorded call; None if it can, or if unknown."""
+    if (
+        "write" in bind_operator(found.fault).needs
+        and classify_tool_side(found.site.tool) == "read"
+    ):
+        return f"{found.fault.name} needs a call that writes"
+    recording, injections = found.recording, list[Injection]()
+    tap = ConversationTap(recording.trajectory.tools)
+    injector = found.injection_plan.make_injector(
+        tap, injections.append, run="rehearsal", seed=seed, rep=0, world=world
+    )
+    by_seq = {exchange.seq: exchange for exchange in recording.exchanges}
+    for _, ended, seq in sorted(iter_exchange_events(recording.exchanges)):
+        exchange = by_seq[seq]
+        if not ended:
+            injector.request(tap.request(replace(exchange, response=None, error=None, edits=())))
+        else:
+            if injector.holds(exchange):
+                injector.response(exchange)
+            tap.done(exchange)
+        if injections or injector.no_site:
+            break
+    return None if injections else next(iter(injector.no_site), None)
+
+
+def estimate_run(recording: Tape, told: DerivedSteps, calls: set[str]) -> RunEstimate:
+    """Estimate a run whose fork point is the earliest of these calls."""
+    results = [use.result_seq for use in told.tool_uses if use.call_id in calls]
+    first = min((seq for seq in results if seq is not None), default=None)
+    start = next((x.started for x in recording.exchanges if x.seq == first), 0.0)
+    live = [
+        told.answers[x.seq]
+        for x in recording.exchanges
+        if x.seq in told.answers and x.started >= start
+    ]
+    prices, unpriced = list[float](), dict[str, None]()
+    for answer in live:
+        usd = (
+            compute_token_cost(answer.model, answer.usage)
+            if answer.model and answer.usage
+            else None
+        )
+        if usd is None:
+            unpriced[answer.model or "a model without a name"] = None
+        else:
+            prices.append(usd)
+    last = max((find_answer_end(x) for x in recording.exchanges), default=start)
+    return RunEstimate(
+        calls=len(live),
+        usd=None if unpriced else sum(prices),
+        seconds=last - start,
+        unpriced=tuple(unpriced),
+    )
+
+
+def _format_call_site(found: ForkPoint, told: DerivedSteps) -> str:
+    """Format a site: `get_order#1@http` is the first call at `http`; `turn 3 of lane 0@model`."""
+    if found.site.turn is not None:
+        return f"{found.site.turn.arguments}@model"
+    same_tool = [use for use in told.tool_uses if use.tool == found.site.tool]
+    number = next(
+        n
+        for n, use in enumerate(same_tool, start=1)
+        if use.call_id == found.site.call_id and use.ordinal == found.site.ordinal
+    )
+    return f"{found.site.tool}#{number}@{found.site.place}"
+
+
+def _format_cell_fault(fault: Fault) -> str:
+    """Format a fault as a unique text: `digit(field=amount),once`."""
+    chosen = bind_operator(fault).with_defaults(fault.params)
+    params = ",".join(f"{key}={value}" for key, value in chosen.items() if value != "")
+    conditions = {k: v for k, v in fault.where.items() if k != "tool"} | dict(fault.when)
+    conditions_text = "".join(f",{key}={value}" for key, value in sorted(conditions.items()))
+    limit_text = f",at most {fault.max_injections}" if fault.max_injections is not None else ""
+    return f"{fault.name}({params}),{fault.persist}{conditions_text}{limit_text}"

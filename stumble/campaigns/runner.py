@@ -1,0 +1,55 @@
+"""One session of a campaign: index, run the remaining cells, judge, summarize."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
+from stumble.campaigns.results import CampaignResult, summarize_campaign
+from stumble.campaigns.scheduler import CampaignProgress, ProgressListener, schedule_campaign
+from stumble.campaigns.spec import Campaign, TraceSource, fingerprint_surroundings
+from stumble.store import index
+from traces.store.trace_store import TraceStore
+
+type ProgressDisplay = Callable[[], AbstractContextManager[ProgressListener]]
+
+
+def run_campaign_session(
+    campaign: Campaign,
+    store: TraceStore,
+    said: Mapping[str, object],
+    beside: Path,
+    *,
+    ca: Path,
+    jobs: int,
+    show: ProgressDisplay,
+    warn: Callable[[str], object],
+    only: Sequence[TraceSource] | None = None,
+) -> CampaignResult:
+    """Make and judge the remaining runs, and return the result, even if a signal ends it early.
+
+    With `only`, run these of its sources alone.
+
+    Raises UsageError if another session runs it, or if it was begun in other surroundings.
+    """
+    folder = CampaignFolder(store, campaign.name)
+    standing, stopped = CampaignProgress(), None
+    now = campaign if only is None else replace(campaign, sources=tuple(only))
+    with folder.lock_campaign():
+        folder.save_plan(
+            dict(said) | {"name": campaign.name}, beside, fingerprint_surroundings(campaign)
+        )
+        for why in index.refresh_index(store):
+            warn(why)
+        done = find_completed_runs(store, campaign.name)
+        try:
+            with show() as tell:
+                schedule_campaign(
+                    now, store, folder, done, ca=ca, jobs=jobs, standing=standing, tell=tell
+                )
+        except KeyboardInterrupt as error:
+            stopped = int(getattr(error, "number", 2))
+        for why in index.refresh_index(store):
+            warn(why)
+    return summarize_campaign(campaign, store, standing, stopped=stopped)

@@ -1,0 +1,432 @@
+"""The specification of a campaign, from a table: a TOML file or command-line options.
+
+    title = "What our refund agent does with a broken shop"
+    traces = ["refund.tape", "lost-ack-on-refund"]   tapes, or scenarios to be recorded first
+    persist = ["once", "same_args"]                  every fault is combined with each
+    seeds = "1..5"                                   or a list of integers
+    reps = 2                                         faulted runs of each fault at each site
+    twins = 3                                        clean runs at each site: 3 or more, or 0
+    shams = 1
+    budget = 600                                     time limit of one run in seconds
+    max_cost = 5.0                                   cost limit of all runs in US dollars
+    command = "python my_agent.py"                   omitted if the tapes have it
+    agent = "mine"                                   its name
+
+    [world]                                          as in a scenario
+    reset = "python reset_shop.py"                   one run at a time uses it, unless the command
+    verify = "python check_shop.py"                  names {workspace}, the folder of the run; or
+                                                     state, a command that prints the end state
+    instances = 2                                    number of such worlds: {slot} in the
+    port = 8901                                      commands is 0, 1, ..., {port} is 8901, 8902
+
+    [hosts]                                          real address of a host
+    shop = "127.0.0.1:8901"                          or 127.0.0.1:{port}
+
+    [practice]                                       tasks of the practice world, each by each model
+    tasks = ["refund-1", "reorder-2"]
+    models = ["practice/naive", "practice/p=0.7"]
+    tools = "http"
+    max_steps = 120                                  most steps of the practice agent
+    log = "noticed"                                  a folder for the log of notices
+
+    [[faults]]                                       as in a scenario; without any, the default
+    fault = "http_status:code=503"
+    where = { tool = "issue_refund" }
+
+A fault without a site is placed at random at one of the calls that it can change, each with the
+same probability, drawn from the seed.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from faults.plugins import find_operator
+from faults.specs.spec_parser import parse_fault
+from faults.targeting.triggers import parse_persistence
+from scenarios.practice import scripted_model
+from scenarios.practice.tasks.registry import ALL_TASKS
+from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_scenario
+from scenarios.toml_reader import ScenarioError, TypedTable
+from stumble.runs.scenario_runner import MAX_AGENT_STEPS
+from stumble.runs.types import Hosts
+from stumble.verdicts.exclusions import check_twins
+from traces.did_you_mean import suggest_nearest_name
+from traces.model import Fault
+
+CAMPAIGN_KEYS = (
+    "title name agent traces persist seeds reps twins shams budget max_cost command world hosts "
+    "practice faults pin in_place seal"
+)
+DEFAULT_OPERATOR_CODES = [
+    "T2",
+    "T3",
+    "E1",
+    "E4",
+    "E5",
+    "S1",
+    "S2",
+    "S3",
+    "S5",
+    "V1",
+    "V2",
+    "V4",
+    "V7",
+    "X1",
+    "X2",
+]
+"""Codes of the operators of a campaign without faults."""
+DEFAULT_OPERATOR_PARAMS: Mapping[str, str] = {"T2": ":cap_ms=1000"}
+"""Their parameters; a call that hangs a minute shows no more than one that hangs a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSource:
+    """The source of one trace: a tape, the practice world, or an agent in its own world."""
+
+    name: str
+    tape: Path | None = None
+    practice: PracticeSettings | None = None
+    scenario: str | None = None
+    command: tuple[str, ...] = ()
+    """Command of the agent; empty for the one on the tape, or for the practice agent."""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Task and model, the key of its recording among the runs of the campaign."""
+        return self.name, self.practice.model if self.practice else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """A parsed and checked campaign."""
+
+    name: str
+    sources: tuple[TraceSource, ...]
+    faults: tuple[Fault, ...]
+    title: str = ""
+    agent: str | None = None
+    """The name of the user's agent."""
+    seeds: tuple[int, ...] = (0,)
+    reps: int = 1
+    twins: int = 3
+    shams: int = 1
+    budget: float = 600.0
+    max_cost: float | None = None
+    reset: str | None = None
+    verify: str | None = None
+    state: str | None = None
+    instances: int = 1
+    """Number of worlds; each is used by one run at a time."""
+    port: int | None = None
+    """Port of the first world; the following worlds have the next ports."""
+    hosts: Hosts = field(default_factory=dict)
+    ported: Mapping[str, str] = field(default_factory=dict)
+    """Address by name of the hosts at the port of the run's world."""
+    pin: bool = False
+    in_place: bool = False
+    max_steps: int = MAX_AGENT_STEPS
+    """Most steps of the practice agent."""
+    log: Path | None = None
+    """A folder for the log of what the practice model noticed."""
+    seal: str | None = None
+    """The digest of the plan if it is sealed."""
+
+    def placeholder_values(self, slot: int) -> Mapping[str, str]:
+        """Return the values of `{slot}` and `{port}` in the world of this slot."""
+        port = {} if self.port is None else {"port": str(self.port + slot)}
+        return {"slot": str(slot)} | port
+
+    def hosts_in_slot(self, slot: int) -> Hosts:
+        """Return the addresses of hosts for runs in the world of this slot."""
+        port = (self.port or 0) + slot
+        return dict(self.hosts) | {name: (host, port) for name, host in self.ported.items()}
+
+    @property
+    def uses_practice_world(self) -> bool:
+        """Whether any run uses the practice world."""
+        return any(source.practice for source in self.sources)
+
+
+def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
+    """Parse the table of a campaign; paths are relative to the folder of this file.
+
+    Raises ScenarioError if it is invalid.
+    """
+    top = TypedTable(path, "", said)
+    top.allow_only(CAMPAIGN_KEYS)
+    world, hosts, practice = (
+        top.get_table("world"),
+        top.get_table("hosts"),
+        top.get_table("practice"),
+    )
+    world.allow_only("reset verify state instances port")
+    practice.allow_only("tasks models tools max_steps log")
+    for key in ("verify", "state"):
+        if world.get_text(key) and not world.get_text("reset"):
+            raise world.make_error(key, "needs reset: a used world proves nothing")
+    scenarios = [
+        _read_trace_scenario(top, text)
+        for text in top.get_texts("traces")
+        if not _is_tape_name(text)
+    ]
+    command, world_commands = (
+        top.get_command("command"),
+        _read_world_commands(top, world, scenarios),
+    )
+    sources = (
+        *(
+            _parse_tape_source(top, path, text, command)
+            for text in top.get_texts("traces")
+            if _is_tape_name(text)
+        ),
+        *(_parse_scenario_source(each, command) for each in scenarios),
+        *_parse_practice_sources(practice, command),
+    )
+    if not sources:
+        raise ScenarioError(path, "traces", "none: name tapes or scenarios, or [practice] tasks")
+    return Campaign(
+        name=_read_campaign_name(top),
+        title=top.get_text("title") or "",
+        agent=top.get_text("agent"),
+        sources=_number_duplicate_sources(sources),
+        faults=_parse_campaign_faults(top, scenarios),
+        seeds=_parse_seeds(top),
+        reps=top.get_int("reps", 1, 1),
+        twins=_read_twin_count(top),
+        shams=top.get_int("shams", 1, 0),
+        budget=top.get_seconds("budget", 600.0),
+        max_cost=top.get_seconds("max_cost", 0) if "max_cost" in said else None,
+        reset=world_commands[0],
+        verify=world_commands[1],
+        state=world.get_text("state")
+        or next((each.state for each in scenarios if each.state), None),
+        instances=_read_world_instances(world),
+        port=world.get_int("port", 0, 1) if "port" in world.entries else None,
+        hosts={
+            name: _parse_host_port(hosts, name)
+            for name in hosts.entries
+            if not _is_port_template(hosts, name)
+        },
+        ported={
+            name: _parse_ported_host(world, hosts, name)
+            for name in hosts.entries
+            if _is_port_template(hosts, name)
+        },
+        pin=top.get_bool("pin"),
+        in_place=top.get_bool("in_place"),
+        max_steps=practice.get_int("max_steps", MAX_AGENT_STEPS, 1),
+        log=_resolve_campaign_path(path, text) if (text := practice.get_text("log")) else None,
+    )
+
+
+def fingerprint_surroundings(campaign: Campaign) -> str:
+    """Digest the settings that all runs share: runs with another digest are not pooled with them.
+
+    Traces, faults, seeds and repetitions are stored with each run and may be added later.
+    """
+    commands = sorted({source.command for source in campaign.sources if source.command})
+    common = [
+        commands,
+        campaign.reset,
+        campaign.verify,
+        sorted(campaign.hosts.items()),
+        campaign.budget,
+        campaign.pin,
+        campaign.in_place,
+        campaign.max_steps,
+        *([campaign.state] if campaign.state else []),  # without it the digest is as before
+        *([sorted(campaign.ported.items())] if campaign.ported else []),
+        sorted({source.practice.tools for source in campaign.sources if source.practice}),
+    ]
+    return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
+
+
+def _read_campaign_name(top: TypedTable) -> str:
+    """Return a name that is valid as a folder, is not an option and needs no quotes in SQL."""
+    name = top.get_text("name")
+    if name is None:
+        digest = hashlib.sha256(json.dumps(top.entries, sort_keys=True, default=str).encode())
+        return f"campaign-{digest.hexdigest()[:8]}"
+    if re.fullmatch(r"[\w][\w .+@=-]*", name) is None:
+        raise top.make_error("name", f"{name!r}: letters, digits, spaces, '_', '.', '-' and '+@='")
+    return name
+
+
+def _read_twin_count(top: TypedTable) -> int:
+    count = top.get_int("twins", 3, 0)
+    try:
+        check_twins(count)
+    except ValueError as error:
+        raise top.make_error("twins", str(error)) from None
+    return count
+
+
+def _read_world_commands(
+    top: TypedTable, said: TypedTable, scenarios: Sequence[Scenario]
+) -> tuple[str | None, str | None]:
+    """Return the reset and verify commands, from the table or the scenarios."""
+    if said.get_text("reset"):
+        return said.get_text("reset"), said.get_text("verify")
+    worlds = {(each.reset, each.verify) for each in scenarios if each.reset}
+    if len(worlds) > 1:
+        raise top.make_error(
+            "traces", "scenarios with worlds of their own: a campaign has one [world]"
+        )
+    return next(iter(worlds), (None, None))
+
+
+def _is_tape_name(text: str) -> bool:
+    return text.endswith(".tape")
+
+
+def _resolve_campaign_path(path: Path, text: str) -> Path:
+    return (path.parent / text).absolute()
+
+
+def _parse_tape_source(
+    top: TypedTable, file: Path, text: str, command: tuple[str, ...]
+) -> TraceSource:
+    path = _resolve_campaign_path(file, text)
+    if not path.is_file():
+        raise top.make_error("traces", f"{path}: there is no such tape")
+    return TraceSource(name=path.stem, tape=path, command=command)
+
+
+def _read_trace_scenario(top: TypedTable, text: str) -> Scenario:
+    try:
+        return read_scenario(find_scenario(text))
+    except LookupError as error:
+        raise top.make_error("traces", str(error.args[0])) from None
+
+
+def _parse_scenario_source(said: Scenario, command: tuple[str, ...]) -> TraceSource:
+    command = command or said.command
+    if said.practice is None and not command:
+        raise ScenarioError(said.path, "", "it is not for the practice world: say command")
+    return TraceSource(
+        name=said.task or said.name,
+        practice=None if command else said.practice,
+        scenario=said.name,
+        command=command,
+        tools=said.tools,
+        rules=said.rules,
+    )
+
+
+def _parse_practice_sources(table: TypedTable, command: tuple[str, ...]) -> tuple[TraceSource, ...]:
+    models, tasks = table.get_texts("models"), table.get_texts("tasks")
+    if "tasks" in table.entries and not models:
+        raise table.make_error("models", "is missing")
+    tools = table.get_text("tools") or "http"
+    if tools not in ("http", "mcp", "local"):
+        raise table.make_error("tools", f"{tools!r} cannot be had")
+    for task in tasks:
+        if task not in ALL_TASKS:
+            raise table.make_error(
+                "tasks", f"no task is called {task!r}{suggest_nearest_name(task, ALL_TASKS)}"
+            )
+    for name in models:
+        if name.startswith("practice/") and scripted_model.parse_model_skill(name) is None:
+            raise table.make_error("models", f"no model is called {name!r}, as practice/p=0.7")
+    return tuple(
+        TraceSource(
+            name=task,
+            practice=PracticeSettings(task=task, model=name, tools=tools),  # type: ignore[arg-type]
+            command=command,
+        )
+        for name in models
+        for task in tasks
+    )
+
+
+def _number_duplicate_sources(sources: tuple[TraceSource, ...]) -> tuple[TraceSource, ...]:
+    """Append a number to the names of sources with the same key."""
+    numbered: list[TraceSource] = []
+    for source in sources:
+        same_key = sum(other.key == source.key for other in numbered)
+        numbered.append(
+            replace(source, name=f"{source.name}-{same_key + 1}") if same_key else source
+        )
+    return tuple(numbered)
+
+
+def _parse_campaign_faults(top: TypedTable, scenarios: list[Scenario]) -> tuple[Fault, ...]:
+    """Return every fault with each persistence; a fault with `persist` has only that."""
+    tables: list[Mapping[str, object]] = list(top.get_mappings("faults"))
+    tables = tables or [table for parsed in scenarios for table in parsed.faults]
+    tables = tables or list(default_faults())
+    persists = top.get_texts("persist") or ("once",)
+    for number, text in enumerate(persists):
+        try:
+            parse_persistence(Fault(name="sham", persist=text))
+        except ValueError as error:
+            raise top.make_error(f"persist[{number}]", str(error)) from None
+    faults: list[Fault] = []
+    for number, table in enumerate(tables):
+        try:
+            parsed = parse_fault(table)
+            fault_persists = (parsed.persist,) if "persist" in table else persists
+            repeated = [replace(parsed, persist=text) for text in fault_persists]
+        except ValueError as error:
+            raise top.make_error(f"faults[{number}]", str(error)) from None
+        faults += [fault for fault in repeated if fault not in faults]
+    return tuple(faults)
+
+
+def default_faults() -> list[Mapping[str, object]]:
+    """Return one fault of each default operator."""
+    operators = {code: find_operator(code) for code in DEFAULT_OPERATOR_CODES}
+    return [
+        {"fault": each.name + DEFAULT_OPERATOR_PARAMS.get(code, "")}
+        for code, each in operators.items()
+    ]
+
+
+def _parse_seeds(top: TypedTable) -> tuple[int, ...]:
+    seeds = top.entries.get("seeds", [0])
+    if isinstance(seeds, str):
+        first, dots, last = seeds.partition("..")
+        if not dots or not first.isdecimal() or not last.isdecimal() or int(first) > int(last):
+            raise top.make_error("seeds", f"{seeds!r} is not FIRST..LAST")
+        return tuple(range(int(first), int(last) + 1))
+    if not isinstance(seeds, list) or not seeds:
+        raise top.make_error("seeds", f'{seeds!r} is not a list of whole numbers, nor "1..5"')
+    for seed in seeds:
+        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+            raise top.make_error("seeds", f"{seed!r} is not a whole number from 0")
+    return tuple(dict.fromkeys(seeds))
+
+
+def _read_world_instances(world: TypedTable) -> int:
+    count = world.get_int("instances", 1, 1)
+    reset = world.get_text("reset") or ""
+    if count > 1 and "{slot}" not in reset and "{port}" not in reset:
+        raise world.make_error(
+            "instances", f"{count} worlds, and reset names no {{slot}} or {{port}}"
+        )
+    if "{port}" in reset and "port" not in world.entries:
+        raise world.make_error("port", "is missing, and reset names {port}")
+    return count
+
+
+def _is_port_template(hosts: TypedTable, name: str) -> bool:
+    return hosts.require_text(name).endswith(":{port}")
+
+
+def _parse_ported_host(world: TypedTable, hosts: TypedTable, name: str) -> str:
+    if "port" not in world.entries:
+        raise hosts.make_error(name, "names {port}, and [world] has no port")
+    return hosts.require_text(name).removesuffix(":{port}")
+
+
+def _parse_host_port(table: TypedTable, name: str) -> tuple[str, int]:
+    host, _, port = table.require_text(name).rpartition(":")
+    if not host or not port.isdecimal():
+        raise table.make_error(name, "is not HOST:PORT")
+    return host, int(port)

@@ -1,0 +1,1 @@
+"""The command line: one module per command. Heavy imports happen when a command runs."""

@@ -1,0 +1,96 @@
+"""The command line: `stumble COMMAND`."""
+
+import errno
+import os
+import signal
+import sys
+import traceback
+from difflib import get_close_matches
+
+import click
+
+from stumble.cli.command_table import COMMAND_GROUPS, COMMANDS, load_command
+from stumble.cli.exit_codes import ExitCode, HarnessError, signal_to_exit_code
+from traces.errors import TapeWriteError
+
+_UNWRITABLE = (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class _LazyGroup(click.Group):
+    """A click group that imports a command on first use and lists the commands by job."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {close[0]}?" if close else "stumble --help lists the commands"
+            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for job, commands in COMMAND_GROUPS.items():
+            with formatter.section(job):
+                formatter.write_dl(tuple(commands.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stumble")
+def cli() -> None:
+    """Record an agent's model and tool traffic, replay it offline, inject one fault, and
+    measure recovery.
+
+    \b
+    stumble record -o refund.tape -- python my_agent.py
+    stumble replay refund.tape
+    stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund
+    stumble sql "select * from recovery"
+    """
+
+
+def _raise_interrupted(number: int, _: object) -> None:
+    """Unwind as for Ctrl-C, so that open files are closed and temporary folders removed."""
+    from recorder.event_loop import SignalInterrupt
+
+    raise SignalInterrupt(number)
+
+
+def run_cli() -> None:
+    """Run the command line; turn known errors into one line and an exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _raise_interrupted)
+    try:
+        code = cli.main(prog_name="stumble", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort as error:
+        code = signal_to_exit_code(getattr(error.__cause__, "number", signal.SIGINT))
+    except ChildProcessError as error:
+        HarnessError(str(error)).show()
+        code = ExitCode.HARNESS
+    except BrokenPipeError:
+        # The reader closed the pipe; without this the interpreter reports the error again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = signal_to_exit_code(signal.SIGPIPE)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            traceback.print_exc()
+        HarnessError(f"{error.filename or 'a file'} could not be used: {error.strerror}").show()
+        code = ExitCode.HARNESS
+    except TapeWriteError as error:
+        click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
+        code = ExitCode.HARNESS
+    except Exception:
+        # A defect in stumble or in a plugged-in operator. Python would exit with 1, which means
+        # a finding about the agent.
+        traceback.print_exc()
+        code = ExitCode.HARNESS
+    sys.exit(code)

@@ -1,0 +1,86 @@
+"""The commands by job, with the line that `stumble --help` prints for each.
+
+A command named NAME is a click command in `stumble/cli/JOB/NAME.py`; JOB is the folder of its
+group. `stumble --help` reads this table alone and imports no command.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+import click
+
+COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "Record and replay": {
+            "doctor": "Check which traffic of an agent would be recorded, offline.",
+            "record": "Run an agent and record its traffic.",
+            "show": "List the steps of a recording.",
+            "replay": "Run an agent against its recording, offline.",
+            "accept": "Accept the volatile values that differed in a replay.",
+            "redrive": "Send recorded tool calls to a real service and report drift.",
+            "mcp": "Record an MCP server on stdio, or replay one.",
+        },
+        "Inject and judge": {
+            "faults": "List the faults, or explain one.",
+            "fork": "Replay up to one call, inject a fault, continue live, and judge.",
+            "campaign": "Inject many faults into many recordings.",
+            "scenarios": "List the scenarios, or explain one.",
+            "run": "Run a scenario: record, inject, compare, judge.",
+            "why": "Show the evidence for a verdict.",
+            "shrink": "Find the fewest and earliest faults that break a run.",
+            "probe": "Ask a model for its next step after a faulted tool result.",
+            "judge": "Ask a model for second opinions on verdicts; calibrate claims.",
+        },
+        "Numbers": {
+            "report": "Report rates, survival and costs, as a page or in the terminal.",
+            "gate": "Pass or fail by limits on rates, using their intervals.",
+            "compare": "Compare two campaigns, models or agents.",
+            "sql": "Query all recorded data with SQL.",
+            "import": "Import recordings made by other tools.",
+            "export": "Export runs in other formats.",
+            "bench": "Run stumble-bench 1: fixed tasks and faults, one table.",
+        },
+        "Compiler pipeline": {
+            "pipeline": "Run an agent through six compiler stages and grade it.",
+            "leaderboard": "Rank agents and models by pipeline score, cost and recovery.",
+            "sandbox": "Build and check the sandbox for pipeline agents.",
+            "agent": "Run the built-in agent (a shell and an editor).",
+        },
+        "Practice and upkeep": {
+            "demo": "Record, replay and inject in the practice world; no key, no network.",
+            "practice": "Serve a shop and a scripted model for trying commands.",
+            "scan": "Find secrets in a store, a recording or any folder.",
+            "scrub": "Remove secrets from a recording.",
+            "ca": "Show or replace the certificate authority.",
+            "selftest": "Verify the guarantees of replay on this machine.",
+        },
+    }
+)
+
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {name: line for group in COMMAND_GROUPS.values() for name, line in group.items()}
+)
+
+JOB_FOLDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Record and replay": "record_replay",
+        "Inject and judge": "inject_judge",
+        "Numbers": "numbers",
+        "Compiler pipeline": "pipeline",
+        "Practice and upkeep": "upkeep",
+    }
+)
+"""Group title -> the package under `stumble.cli` with its commands."""
+
+_FOLDERS = {name: JOB_FOLDERS[job] for job, group in COMMAND_GROUPS.items() for name in group}
+_KEYWORDS = {"import": "import_command"}
+"""Commands named like a Python keyword -> name of their module and function."""
+
+
+def load_command(name: str) -> click.Command:
+    """Import and return the click command `name`. Raises KeyError if COMMANDS lacks it."""
+    word = _KEYWORDS.get(name, name)
+    command = getattr(import_module(f"stumble.cli.{_FOLDERS[name]}.{word}"), word)
+    assert isinstance(command, click.Command), name
+    return command

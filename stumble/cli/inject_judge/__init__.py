@@ -1,0 +1,1 @@
+"""Commands that inject faults and judge the runs."""

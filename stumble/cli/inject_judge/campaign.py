@@ -1,0 +1,307 @@
+"""`stumble campaign`: traces x faults x persistence x seeds x repetitions, on several processes."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli import options
+from stumble.cli.exit_codes import UsageError
+from stumble.experiments.seal_options import add_seal_options, to_seal_table
+
+if TYPE_CHECKING:
+    from stumble.campaigns.scheduler import ProgressListener
+    from stumble.campaigns.spec import Campaign
+    from traces.store.trace_store import TraceStore
+
+
+@click.command(
+    epilog="Exit codes: 0 done, 2 invalid configuration, 3 all runs diverged, 4 no fault fired, "
+    "5 too few traces for an interval, 6 stumble failed, 124 stopped by --max-cost.",
+)
+@click.argument("file", required=False)
+@click.option(
+    "--traces",
+    multiple=True,
+    metavar="TAPE|SCENARIO",
+    help="Recording, or scenario to record first; repeatable.",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME:KEY=VALUE,...",
+    help="Fault to inject, one per run; repeatable. Default: the 15 faults of the default design.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Select the calls to inject into: tool=search*.",
+)
+@click.option(
+    "--persist",
+    multiple=True,
+    metavar="NAME:KEY=VALUE,...",
+    help="Later calls to inject into as well; every fault runs with each value. Repeatable.",
+)
+@click.option(
+    "--at",
+    type=click.Choice(["http", "mcp", "model-boundary", "model"]),
+    help="Injection place.",
+)
+@click.option(
+    "--seeds", metavar="A..B", help="Range of seeds; each seed samples other calls and values."
+)
+@click.option("--reps", type=click.IntRange(1), help="Runs of each fault at each site.")
+@click.option(
+    "--twins",
+    type=click.IntRange(0),
+    help="Clean runs at each site: at least 3 (default: 3), or 0 for facts without a verdict.",
+)
+@click.option(
+    "--name", help="Campaign name, used to resume it and in SQL: where campaign = 'NAME'."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Number of processes; default: one per core, "
+              "or one per world if there are fewer.")  # fmt: skip
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0, min_open=True),
+    metavar="USD",
+    help="Cost limit in US dollars; a run that could exceed it is not started.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Time limit of each agent in seconds; default: 600.",
+)
+@click.option(
+    "--plan",
+    "planning",
+    is_flag=True,
+    help="Run nothing; print the runs, their cost and their statistical power.",
+)
+@click.option(
+    "--detect",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="With --plan: difference between rates to detect.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="With --plan: baseline rate.",
+)
+@click.option(
+    "--power",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.8,
+    show_default=True,
+    help="With --plan: probability of detecting the difference.",
+)
+@click.option(
+    "--icc",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="With --plan: intraclass correlation of the injections in one trace.",
+)
+@add_seal_options
+@options.world_options
+@options.in_place_option
+@options.host_option
+@click.option(
+    "--command", "command", metavar="COMMAND", help="Agent command; default: the recorded one."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def campaign(
+    file: str | None,
+    planning: bool,
+    jobs: int | None,
+    as_json: bool,
+    detect: float,
+    rate: float,
+    power: float,
+    icc: float,
+    sealing: bool,
+    **given: object,
+) -> None:
+    """Run every fault at a call of every trace, one fault per run, with clean twins and shams;
+    then judge all runs and print rates with intervals.
+
+    FILE is a TOML file or the name of a campaign; options override its values. The same command,
+    or the campaign's name, resumes a campaign that was stopped or killed.
+
+    \b
+    stumble campaign --traces refund.tape --traces order.tape --fault http_status:code=503 \\
+        --fault digit --persist once --persist same_args --seeds 1..5
+    stumble campaign nightly.toml --plan --detect 0.1 --power 0.8
+    stumble campaign nightly.toml --max-cost 5
+    stumble campaign nightly
+    stumble campaign nightly.toml --seal --margin 0.1 --against before --looks 4
+    """  # fmt: skip
+    from stumble.campaigns.environment import check_workspaces
+    from stumble.campaigns.spec import parse_campaign as read
+    from stumble.experiments.seal_output import print_campaign_end, print_seal
+    from stumble.experiments.seals.seal_store import apply_seal
+    from stumble.experiments.sequential_run import run_sealed_campaign
+    from stumble.user_data.paths import prepare_ca_folder, store_root
+    from traces.store.trace_store import TraceStore
+
+    store = TraceStore(store_root())
+    table, path = _load_campaign_table(store, file, given)
+    with options.usage_errors():
+        spec = read(table, path)
+    for line in check_workspaces(spec, store):
+        click.echo(f"warning: {line}", err=True)
+    if sealing:
+        print_seal(spec, store, table, path, as_json)
+        return
+    with options.usage_errors():
+        spec = apply_seal(spec, table, path, store)
+    processes = _limit_jobs(spec, store, jobs)
+    if planning:
+        _print_campaign_plan(spec, store, processes, as_json, detect, rate, power, icc)
+        return
+    result = run_sealed_campaign(
+        spec,
+        store,
+        table,
+        path,
+        ca=prepare_ca_folder(),
+        jobs=processes,
+        show=show_campaign_progress,
+        warn=lambda why: click.echo(f"warning: {why}", err=True),
+    )
+    print_campaign_end(result, as_json)
+
+
+def _print_campaign_plan(
+    asked: "Campaign",
+    store: "TraceStore",
+    jobs: int,
+    as_json: bool,
+    detect: float,
+    rate: float,
+    power: float,
+    icc: float,
+) -> None:
+    from stumble.campaigns.completed_runs import find_completed_runs
+    from stumble.campaigns.environment import count_worlds
+    from stumble.campaigns.estimate import estimate_campaign
+    from stumble.store import index
+
+    index.refresh_index(store)
+    done = find_completed_runs(store, asked.name)
+    jobs = min(jobs, count_worlds(asked, store) or jobs)
+    with options.usage_errors():
+        plan = estimate_campaign(asked, done, jobs, detect=detect, rate=rate, power=power, icc=icc)
+    click.echo(json.dumps(plan.to_dict()) if as_json else "\n".join(plan.to_lines()))
+
+
+def _load_campaign_table(
+    store: "TraceStore", file: str | None, given: Mapping[str, object]
+) -> tuple[dict[str, object], Path]:
+    """Return the campaign table, and the file that its relative paths refer to.
+
+    Raises UsageError if the file or the campaign does not exist.
+    """
+    from scenarios.toml_reader import read_toml_document
+    from stumble.campaigns.completed_runs import CampaignFolder
+
+    table: dict[str, object] = {}
+    path = Path.cwd() / "campaign"
+    if file is not None and file.endswith(".toml"):
+        path = Path(file)
+        if not path.is_file():
+            raise UsageError(f"{file}: no such file")
+        with options.usage_errors():
+            table = {"name": path.stem, **read_toml_document(path)}
+    elif file is not None:
+        stored_plan = CampaignFolder.load_plan(store, file)
+        if stored_plan is None:
+            raise UsageError(
+                f"no campaign {file!r} in this store; the name of a campaign file ends in .toml"
+            )
+        table, path = stored_plan
+    return table | _options_to_table(table, given), path
+
+
+def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+    """Return the given options as a campaign table."""
+    plain = ("name", "seeds", "reps", "twins", "max_cost", "budget", "command")
+    table = {key: given[key] for key in plain if given[key] is not None}
+    if given["in_place"]:
+        table["in_place"] = True
+    for key in ("traces", "persist"):
+        texts = given[key]
+        if isinstance(texts, tuple) and texts:
+            table[key] = list(texts)
+    world = {key: given[key] for key in ("reset", "verify", "state") if given[key] is not None}
+    if world:
+        table["world"] = world
+    hosts = given["host_texts"]
+    if isinstance(hosts, tuple) and hosts:
+        table["hosts"] = options.parse_option_pairs(hosts)
+    return table | _fault_options_to_table(said, given) | to_seal_table(said, given)
+
+
+def _fault_options_to_table(
+    said: Mapping[str, object], given: Mapping[str, object]
+) -> dict[str, object]:
+    from stumble.campaigns.spec import default_faults
+
+    texts, where, at = given["faults"], given["where"], given["at"]
+    if not texts and not where and not at:
+        return {}
+    assert isinstance(texts, tuple)
+    assert isinstance(where, tuple)
+    more: dict[str, object] = {"where": options.parse_option_pairs(where)} if where else {}
+    more |= {"at": at} if at else {}
+    tables = [{"fault": text} for text in texts] or said.get("faults") or default_faults()
+    assert isinstance(tables, list)
+    return {"faults": [table | more for table in tables]}
+
+
+def count_processes(jobs: int | None) -> int:
+    """Return `jobs`, or one process per core if it is None."""
+    return jobs or os.process_cpu_count() or 1
+
+
+def _limit_jobs(asked: "Campaign", store: "TraceStore", jobs: int | None) -> int:
+    """Return `jobs`, or by default one process per core and at most one per world.
+
+    Prints a note if `jobs` exceeds the number of worlds.
+    """
+    from stumble.campaigns.environment import count_worlds
+
+    worlds = count_worlds(asked, store)
+    if jobs is None:
+        return count_processes(None) if worlds is None else min(count_processes(None), worlds)
+    if worlds is not None and jobs > worlds:
+        click.echo(
+            f"--jobs {jobs}: {worlds} world{'s' if worlds > 1 else ''} for all runs, so runs wait "
+            "for a free one; [world] instances, or {workspace} in reset, adds worlds",
+            err=True,
+        )
+    return jobs
+
+
+@contextmanager
+def show_campaign_progress() -> Iterator["ProgressListener"]:
+    """Show progress: a bar on a terminal, occasional lines elsewhere."""
+    from rich.console import Console
+
+    from stumble.campaigns.progress import print_progress_lines, show_progress_bar
+
+    console = Console(stderr=True)
+    with (show_progress_bar if console.is_terminal else print_progress_lines)(console) as tell:
+        yield tell

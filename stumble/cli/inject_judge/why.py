@@ -1,0 +1,71 @@
+"""`stumble why`: print the evidence for one verdict."""
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import UsageError
+
+if TYPE_CHECKING:
+    from traces.store.trace_store import TraceStore
+
+
+@click.command(
+    epilog="List ids with: stumble sql injections_listing, or stumble sql silent.",
+)
+@click.argument("injection")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def why(injection: str, as_json: bool) -> None:
+    """Show the evidence for the verdict on one injection: the change, where it was consumed,
+    signs that the agent noticed, where the wrong value went, the clean twins, and the verdict.
+    The tapes are judged again, with the judge of this version.
+
+    INJECTION is an id or a unique prefix of one.
+
+    \b
+    stumble why 20261121T101500-3f2a
+    """
+    from stumble.store import index
+    from stumble.user_data.paths import store_root
+    from stumble.verdicts.explain import explain_verdict, explanation_to_json
+    from traces.store.trace_store import TraceStore
+
+    store = TraceStore(store_root())
+    for refused in index.refresh_index(store):
+        click.echo(f"warning: not indexed: {refused}", err=True)
+    id, trajectory = _find_injection(store, injection)
+    try:
+        faulted, twins, peers = index.load_run_with_twins(store, trajectory)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{id}: its tape cannot be read: {error}") from None
+    faulted_injection = next(each for each in faulted.tape.injections if each.id == id)
+    explanation = explain_verdict(faulted_injection, faulted, twins, peers)
+    click.echo(explanation_to_json(explanation) if as_json else "\n".join(explanation.to_lines()))
+
+
+def _find_injection(store: "TraceStore", wanted: str) -> tuple[str, str]:
+    """Return the ids of an injection, given by id or unique prefix, and of its run.
+
+    Raises UsageError if no injection or several match.
+    """
+    with store.open_locked() as connection:
+        rows = connection.execute(
+            "select injection_id, trajectory_id from injections where repeat_of is null order by 1"
+        ).fetchall()
+    ids: dict[str, str] = dict(rows)
+    if wanted in ids:
+        return wanted, ids[wanted]
+    matches = [id for id in ids if id.startswith(wanted)]
+    if len(matches) == 1:
+        return matches[0], ids[matches[0]]
+    if matches:
+        some = ", ".join(matches[:5])
+        more = f" and {len(matches) - 5} more" if len(matches) > 5 else ""
+        raise UsageError(f"{wanted!r} is a prefix of {len(matches)} injections: {some}{more}")
+    if not ids:
+        raise UsageError("the store has no injections; stumble fork makes some")
+    # If no id is similar, the latest one serves as an example.
+    similar = get_close_matches(wanted, ids, n=1, cutoff=0.4)
+    example = f"did you mean {similar[0]}?" if similar else f"one is {next(reversed(ids))}"
+    raise UsageError(f"no injection {wanted!r}; {example}")

@@ -1,0 +1,1 @@
+"""Commands that report, query, import and export."""

@@ -1,0 +1,205 @@
+"""`stumble export`: write runs as ATIF, OpenTelemetry spans, HAR, vcrpy cassettes or Parquet."""
+
+import errno
+import json
+import os
+from collections.abc import Iterable, Iterator
+from itertools import batched
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from traces.exporters import ExportOmission
+    from traces.exporters.run_model import ExportedRun
+    from traces.store.trace_store import TraceStore
+    from traces.tape import Tape
+
+EXPORT_BATCH_RUNS = 64
+"""Number of runs whose rows are in memory at once."""
+EXPORT_FORMATS = ("atif", "otel", "har", "vcr", "parquet")
+EXPORT_SUFFIXES = {"atif": ".atif.json", "otel": ".spans.jsonl", "har": ".har", "vcr": ".yaml"}
+
+
+@click.command()
+@click.argument("runs", nargs=-1)
+@click.option(
+    "--to", "form", type=click.Choice(EXPORT_FORMATS), required=True, help="Output format."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="New file for one run; folder for several runs and for parquet.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result for each run as JSON.")
+def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> None:
+    """Write runs of the store, or tapes, in a format of other tools.
+
+    RUNS are ids of the store or paths of tapes (parquet: only ids); default: every run of the
+    store. Formats: atif, Harbor's trajectories; otel, OpenTelemetry spans; har and vcr, HTTP
+    traffic (tapes only); parquet, the relations of the store. Runs that a format cannot
+    represent are refused with a reason, and omitted parts are listed; the exit code is then 1.
+
+    \b
+    stumble export refund.tape --to har -o refund.har
+    stumble export --to atif -o trajectories/
+    stumble export --to parquet -o warehouse/
+    """
+    from stumble.store import index
+    from stumble.user_data.paths import store_root
+    from traces.exporters import parquet
+    from traces.store.trace_store import TraceStore
+
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} exists already; it is not overwritten")
+    store = TraceStore(store_root())
+    for line in index.refresh_index(store):
+        click.echo(f"warning: {line}", err=True)
+    if form == "parquet":
+        if output.exists() and any(output.iterdir()):
+            raise UsageError(f"{output} is not empty; parquet needs a new or empty folder")
+        with store.connect() as connection:
+            if unknown := _find_unknown_runs(connection, runs):
+                raise UsageError(
+                    f"{', '.join(unknown)}: no such run in the store; parquet takes ids"
+                )
+            counts = parquet.write_relations(connection, output, runs or None)
+        click.echo(json.dumps(counts) if as_json else _format_left_out_counts(counts))
+        return
+    done = list(_export_runs(store, runs or tuple(_list_run_ids(store)), form, output))
+    _print_export_report(done, as_json)
+
+
+def _find_unknown_runs(connection: "DuckDBPyConnection", runs: tuple[str, ...]) -> tuple[str, ...]:
+    query = "select trajectory_id from trajectories where trajectory_id in (select unnest(?))"
+    known = {id for (id,) in connection.execute(query, [list(runs)]).fetchall()}
+    return tuple(run for run in runs if run not in known)
+
+
+def _list_run_ids(store: "TraceStore") -> Iterator[str]:
+    with store.connect() as connection:
+        query = "select trajectory_id from trajectories order by 1"
+        yield from (id for (id,) in connection.execute(query).fetchall())
+
+
+def _export_runs(
+    store: "TraceStore", runs: tuple[str, ...], form: str, output: Path
+) -> Iterator[dict[str, object]]:
+    from traces.exporters.run_model import read_exported_runs
+
+    one = len(runs) == 1 and not output.is_dir()
+    with store.connect() as connection:
+        for some in batched(runs, EXPORT_BATCH_RUNS, strict=False):
+            tape_paths = {
+                run: path for run in some if (path := _export_tape_path(store, run)).exists()
+            }
+            untaped = [run for run in some if run not in tape_paths]
+            stored_runs = read_exported_runs(connection, untaped) if untaped else {}
+            for run in some:
+                row: dict[str, object] = {"run": run, "path": None, "left_out": [], "why": None}
+                try:
+                    name, text, left = _format_run_export(
+                        run, tape_paths.get(run), stored_runs.get(run), form
+                    )
+                    name = name.replace("/", "_")  # the id of a foreign tape is untrusted
+                    path = output if one else output / f"{name}{EXPORT_SUFFIXES[form]}"
+                    _write_export(path, text)
+                except FileExistsError as error:
+                    row["why"] = f"{error.filename} exists already; it is not overwritten"
+                except OSError as error:
+                    row["why"] = f"{error.filename or path}: {error.strerror}"
+                except ValueError as error:
+                    row["why"] = str(error)
+                else:
+                    row["path"] = str(path)
+                    row["left_out"] = [{"what": each.what, "why": each.why} for each in left]
+                yield row
+
+
+def _write_export(path: Path, text: Iterable[str]) -> None:
+    """Write a new file under a temporary name, then rename it. Raises FileExistsError, OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.writelines(text)
+        aside.rename(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _export_tape_path(store: "TraceStore", run: str) -> Path:
+    return Path(run) if run.endswith(".tape") else store.tapes / f"{run}.tape"
+
+
+def _format_run_export(
+    run: str, path: Path | None, kept: "ExportedRun | None", form: str
+) -> tuple[str, Iterator[str], tuple["ExportOmission", ...]]:
+    """Return the id of a run, its text, and the omissions. Raises ValueError if the run is
+    unknown or the format cannot represent it.
+    """
+    from traces.exporters import atif, otel, run_model
+    from traces.tape import read_tape
+
+    tape = read_tape(path) if path is not None else None
+    if tape is None and kept is None:
+        raise ValueError("no such run in the store, and no such tape")
+    if form in ("har", "vcr"):
+        if tape is None:
+            raise ValueError("imported conversation without HTTP traffic: it has no tape")
+        return tape.trajectory.id, *_format_wire_traffic(tape, form)
+    exported = run_model.to_exported_run(tape) if tape is not None else kept
+    assert exported is not None
+    if not exported.steps:
+        raise ValueError("it has no steps")
+    if form == "atif":
+        return exported.id, iter([_dump_export_json(atif.to_atif_document(exported), indent=2)]), ()
+    spans = list(otel.to_otel_spans(exported))
+    return exported.id, (f"{_dump_export_json(span)}\n" for span in spans), ()
+
+
+def _format_wire_traffic(
+    tape: "Tape", form: str
+) -> tuple[Iterator[str], tuple["ExportOmission", ...]]:
+    from stumble.imports.safe_yaml import dump_yaml
+    from traces.exporters import har, vcr
+
+    if form == "har":
+        document, left = har.to_har_document(tape)
+        return iter([_dump_export_json(document, indent=1)]), left
+    document, left = vcr.to_vcr_document(tape)
+    return iter([dump_yaml(document)]), left
+
+
+def _dump_export_json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=True)
+
+
+def _format_left_out_counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
+
+
+def _print_export_report(done: list[dict[str, object]], as_json: bool) -> None:
+    refused = [row for row in done if row["why"] is not None]
+    partly = [row for row in done if row["left_out"]]
+    if as_json:
+        click.echo(json.dumps(done, indent=2))
+    else:
+        written = len(done) - len(refused)
+        click.echo(f"exported {written:,} run{'' if written == 1 else 's'}")
+        for row in refused:
+            click.echo(f"refused {row['run']}: {row['why']}", err=True)
+        for row in partly:
+            for each in row["left_out"]:  # type: ignore[attr-defined]
+                click.echo(f"left out of {row['path']}: {each['what']}: {each['why']}", err=True)
+    if refused or partly:
+        raise SystemExit(ExitCode.FINDING)

@@ -1,0 +1,216 @@
+"""`stumble gate`: pass or fail by the bounds of intervals."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.experiments.seal_options import add_gate_options
+
+if TYPE_CHECKING:
+    from stumble.gate.limits import GateMeasure, GateRate
+    from stumble.report.model import AgentKey
+    from traces.store.trace_store import TraceStore
+
+SHARE_RANGE = click.FloatRange(0, 1)
+OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(
+    epilog="Exit codes: 0 every limit is met (PASS), 1 one is violated (FAIL), 5 not enough "
+    "evidence for either (INCONCLUSIVE), 2 the sealed plan was not followed (ERROR), or usage.",
+)
+@click.option(
+    "--min-recovery",
+    type=SHARE_RANGE,
+    help="Minimum share recovered, of the faults that can be noticed.",
+)
+@click.option(
+    "--min-handled",
+    type=SHARE_RANGE,
+    help="Minimum share absorbed, recovered, masked or honestly failed, of the faults that fired.",
+)
+@click.option(
+    "--min-ends-right",
+    type=SHARE_RANGE,
+    help="Minimum share absorbed, recovered or masked (the end state is right), of the faults "
+    "that fired.",
+)
+@click.option(
+    "--max-silent",
+    type=SHARE_RANGE,
+    help="Maximum share silently wrong, of the consumed faults.",
+)
+@add_gate_options
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the two-sided interval.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("all", "family", "op")),
+    default="all",
+    show_default=True,
+    help="Apply the limits to all faults together, or to each family or operator.",
+)
+@click.option(
+    "--budget",
+    type=click.Choice(("failed", "censored")),
+    default="failed",
+    show_default=True,
+    help="Count runs stopped by their budget as failures, or exclude them.",
+)
+@click.option("--op", help="Only faults of this operator.")
+@click.option("--agent", help="Only runs of this agent.")
+@click.option("--model", help="Only runs with this model.")
+@click.option("--scenario", help="Only runs of this scenario.")
+@click.option("--campaign", help="Only runs of this campaign.")
+@click.option(
+    "--junit", type=OUTPUT_FILE, metavar="FILE", help="Also write the checks as JUnit XML."
+)
+@click.option(
+    "--summary",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    envvar="GITHUB_STEP_SUMMARY",
+    help="Append a Markdown table to FILE; default: $GITHUB_STEP_SUMMARY, if set.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def gate(
+    *,
+    min_recovery: float | None,
+    min_handled: float | None,
+    min_ends_right: float | None,
+    max_silent: float | None,
+    against: str | None,
+    margin: float | None,
+    measure: tuple[str, ...],
+    alpha: float | None,
+    require_seal: bool,
+    confidence: float,
+    junit: Path | None,
+    summary: Path | None,
+    as_json: bool,
+    **which: str | None,
+) -> None:
+    """Check the rates in the store against limits. A limit is met if the entire interval meets
+    it and violated if the entire interval violates it; otherwise the evidence is insufficient,
+    and the output gives the number of injections that would decide.
+
+    Agents, models and worlds are checked separately, each against every limit. With --by op or
+    --by family the confidence level applies to the intervals of all parts jointly.
+
+    With --against, compare a candidate with a baseline instead: PASS if it is worse by less than
+    --margin, FAIL if by more, using one-sided tests over root recordings (or tasks), paired if
+    both arms share them. A sealed campaign (stumble campaign --seal) is checked against its seal.
+
+    \b
+    stumble gate --min-recovery 0.9 --max-silent 0.02
+    stumble gate --max-silent 0.05 --by op --model openai/gpt-5 --junit gate.xml
+    stumble gate --against before --campaign after --margin 0.1
+    stumble gate --against main/.stumble --margin 0.1 --measure handled --require-seal
+    """  # fmt: skip
+    from stumble.experiments.gate_answer import answer_comparison, parse_comparison_options
+    from stumble.gate.limits import GateLimit, check_gate_limits, join_gate_verdicts
+    from stumble.gate.report import format_check_line, gate_check_to_dict, render_gate_markdown
+    from stumble.gate.report import render_gate_junit as as_junit
+
+    limits = [
+        GateLimit(measure=measure, value=value, least=measure != "silent", confidence=confidence)
+        for measure, value in _list_wanted_limits(
+            recovery=min_recovery,
+            handled=min_handled,
+            ends_right=min_ends_right,
+            silent=max_silent,
+        )
+    ]
+    compared = any((against, margin, measure, alpha))
+    if limits and compared:
+        raise UsageError("limits and --against exclude each other: give one of them")
+    if compared or (not limits and which["campaign"]):
+        comparison = parse_comparison_options(against, margin, measure, alpha, require_seal, which)
+        answer_comparison(_open_indexed_store(), comparison, junit, summary, as_json)
+    if not limits:
+        raise UsageError(
+            "no limit; give --min-ends-right, --min-handled, --min-recovery or --max-silent, or "
+            "--against"
+        )
+    checks = check_gate_limits(_query_gate_rates(confidence, which), limits)
+    if junit:
+        junit.write_text(as_junit(checks), encoding="utf-8")
+    if summary:
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(render_gate_markdown(checks))
+    verdict = join_gate_verdicts(checks)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"verdict": verdict, "checks": [gate_check_to_dict(each) for each in checks]}
+            )
+        )
+    else:
+        click.echo(
+            "\n".join(map(format_check_line, checks))
+            or "no fault was injected; see stumble fork --help"
+        )
+    raise SystemExit(
+        {"pass": ExitCode.OK, "fail": ExitCode.FINDING}.get(verdict, ExitCode.NOT_ENOUGH)
+    )
+
+
+def _list_wanted_limits(
+    *,
+    recovery: float | None,
+    handled: float | None,
+    ends_right: float | None,
+    silent: float | None,
+) -> "Iterator[tuple[GateMeasure, float]]":
+    if recovery is not None:
+        yield "recovery", recovery
+    if handled is not None:
+        yield "handled", handled
+    if ends_right is not None:
+        yield "ends_right", ends_right
+    if silent is not None:
+        yield "silent", silent
+
+
+def _query_gate_rates(confidence: float, which: dict[str, str | None]) -> "list[GateRate]":
+    from stumble.experiments.unfinished_plans import find_unfinished_plans
+    from stumble.gate.limits import GateRate
+    from stumble.store.filter import fetch_question_rows
+
+    store = _open_indexed_store()
+    with store.open_locked() as connection:
+        rates = [
+            GateRate(**row)  # type: ignore[arg-type]
+            for row in fetch_question_rows(connection, "gate", confidence=confidence, **which)
+        ]
+    unfinished = find_unfinished_plans(store, which["campaign"])
+    return [_blank_unfinished_bounds(rate, unfinished) for rate in rates]
+
+
+def _blank_unfinished_bounds(rate: "GateRate", unfinished: "Mapping[AgentKey, str]") -> "GateRate":
+    why = unfinished.get((rate.agent, rate.model, rate.world))
+    if why is None:
+        return rate
+    return replace(rate, lo=None, hi=None, reason="unfinished_plan", next_step=why)
+
+
+def _open_indexed_store() -> "TraceStore":
+    """Open the store with an up-to-date index; print a warning for each tape not indexed."""
+    from stumble.store import index
+    from stumble.user_data.paths import store_root
+    from traces.store.trace_store import TraceStore
+
+    store = TraceStore(store_root())
+    for refused in index.refresh_index(store):
+        click.echo(f"warning: not indexed: {refused}", err=True)
+    return store

@@ -1,0 +1,113 @@
+"""`stumble import`: import recordings made by other tools."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from stumble.imports.import_files import ImportedFile
+
+SHOWN_REMARKS = 5
+"""Maximum number of remarks printed per file."""
+COHORT_FILE = Path(__file__).parents[3] / "scenarios" / "pipeline" / "compiler" / "cohort.csv"
+"""The published runs shipped with stumble."""
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--cohort",
+    type=click.Choice(("paper",)),
+    help="Import the published pipeline runs shipped with stumble: the 15 of the RAMP paper.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result for each file as JSON.")
+def import_command(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -> None:
+    """Import traffic, trajectories or pipeline scores of other tools into the store.
+
+    Formats are detected by content; a folder means all files in it. Traffic (vcrpy cassettes,
+    HAR, mitmproxy flow files) becomes tapes, which show, replay and fork accept. Trajectories
+    (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, OpenTelemetry spans, also as
+    OTLP), RAMP cohorts and tables of pipeline scores (CSV) become rows, with a copy of their
+    source in the store. Secrets are redacted everywhere. Importing a file twice adds nothing. A
+    file that cannot be read is refused with a reason, the others are imported, and the exit code
+    is 1.
+
+    \b
+    stumble import gpt-4o-airline.json.gz
+    stumble import runs/*/*.traj.json tests/cassettes/
+    stumble import --cohort paper
+    """
+    from stumble.cli.terminal_progress import show_terminal_progress
+    from stumble.imports.import_files import import_recordings, list_import_files
+    from stumble.user_data.paths import store_root
+    from traces.store.trace_store import TraceStore
+
+    if cohort:
+        paths = (*paths, COHORT_FILE)
+    if not paths:
+        raise UsageError("nothing to import: give files, or --cohort paper")
+    files = list_import_files(paths)
+    with show_terminal_progress("importing") as tell:
+        imported = tuple(import_recordings(TraceStore(store_root()), files, tell))
+    if as_json:
+        click.echo(json.dumps([_imported_file_to_dict(each) for each in imported], indent=2))
+    else:
+        for line in _format_import_table(imported):
+            click.echo(line)
+        for line in _list_import_troubles(imported):
+            click.echo(line, err=True)
+    if any(each.state == "refused" for each in imported):
+        raise SystemExit(ExitCode.FINDING)
+
+
+def _imported_file_to_dict(each: "ImportedFile") -> dict[str, object]:
+    return {
+        "path": str(each.path),
+        "state": each.state,
+        "format": each.format,
+        **each.counts,
+        "remarks": [
+            {"where": remark.where, "why": remark.why, "lost": remark.lost}
+            for remark in each.remarks
+        ],
+        "why": each.why,
+    }
+
+
+def _format_import_table(brought: Iterable["ImportedFile"]) -> Iterator[str]:
+    """Yield a line for each format: number of files and imported items."""
+    files: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
+    for each in brought:
+        if each.format is not None:
+            files.setdefault(each.format, Counter())[each.state] += 1
+            counts.setdefault(each.format, Counter()).update(each.counts)
+    for format, states in files.items():
+        known = f" ({states['known']:,} known already)" if states["known"] else ""
+        name = format.partition(" (")[0]
+        total = states.total()
+        yield (
+            f"{name}: {total:,} file{'' if total == 1 else 's'}{known}; "
+            f"{_format_import_counts(counts[format])}"
+        )
+
+
+def _format_import_counts(counts: Counter[str]) -> str:
+    parts = [f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n]
+    return ", ".join(parts) or "nothing new"
+
+
+def _list_import_troubles(brought: Iterable["ImportedFile"]) -> Iterator[str]:
+    for each in brought:
+        if each.state == "refused":
+            yield f"refused {each.path}: {each.why}"
+        for remark in each.remarks[:SHOWN_REMARKS]:
+            yield f"{'partly' if remark.lost else 'note'} {each.path}: {remark.where}: {remark.why}"
+        if len(each.remarks) > SHOWN_REMARKS:
+            yield f"  and {len(each.remarks) - SHOWN_REMARKS:,} more like these"

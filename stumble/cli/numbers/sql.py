@@ -1,0 +1,198 @@
+"""`stumble sql`: query the store."""
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+SQL_FORMATS = ("table", "json", "csv", "parquet")
+
+
+@click.command(
+    epilog="Any DuckDB client can open .stumble/store.duckdb read-only.",
+)
+@click.argument("query", required=False)
+@click.argument("parameters", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--list", "listing", is_flag=True, help="List named questions, views and relations.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(SQL_FORMATS),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the index from all tapes first.")
+@click.option(
+    "--memory", type=click.FloatRange(min=0.1), default=2.0, show_default=True, metavar="GB",
+    help="Memory limit of the query in GB.",
+)  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), default=300.0, show_default=True, metavar="SECONDS",
+    help="Time limit of the query in seconds; 0 for no limit.",
+)  # fmt: skip
+def sql(
+    query: str | None,
+    parameters: tuple[str, ...],
+    listing: bool,
+    form: str,
+    as_json: bool,
+    rebuild: bool,
+    memory: float,
+    timeout: float,
+) -> None:
+    """Run SQL, or a named question, on all recorded data.
+
+    \b
+    stumble sql --list
+    stumble sql "select op, consumed, recovery_rate, lo, hi from recovery"
+    stumble sql survival_table e=0.02
+    stumble sql recovery --format parquet > recovery.parquet
+
+    Queries are read-only and see the index alone: no statement can write a file or a table, or
+    read another file. For more, open .stumble/store.duckdb with a DuckDB client.
+    """
+    query = query.strip() if query else None
+    if not listing and not query and not rebuild:
+        raise UsageError("no query: give SQL or a name; stumble sql --list lists the names")
+
+    from stumble.cli.options import parse_option_pairs
+    from stumble.store import index
+    from stumble.store.query import QueryLimits, restrict_process, run_query
+    from stumble.user_data.paths import store_root
+    from traces.did_you_mean import suggest_nearest_name
+    from traces.store.sql import bind_question, describe_views, list_questions
+    from traces.store.trace_store import TraceStore
+
+    if listing:
+        _print_sql_names(
+            [(q.name, _append_query_defaults(q.help, q.defaults)) for q in list_questions()],
+            list(describe_views().items()),
+            index.list_relations(),
+        )
+        return
+    store = TraceStore(store_root())
+    if rebuild:
+        for segment in store.segments():
+            store.drop(segment)
+    for refused in index.refresh_index(store):
+        click.echo(f"warning: not indexed: {refused}", err=True)
+    if not query:
+        return
+    given = parse_option_pairs(parameters)
+    named = {question.name for question in list_questions()}
+    known = (*named, *describe_views(), *index.list_relations())
+    if " " not in query and query not in known:
+        raise UsageError(
+            f"no question, view or relation {query!r}{suggest_nearest_name(query, known)}; or "
+            "give SQL"
+        )
+    form = "json" if as_json else form
+    if form == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet output needs a file: ... > answer.parquet")
+    limits = QueryLimits(memory=memory, seconds=timeout)
+    try:
+        if query in named:
+            text, values = bind_question(query, **given)
+        else:
+            text = query if " " in query else f'from "{query}"'
+            values = {**given} or None
+        restrict_process(limits)
+        if form == "parquet":
+            _write_parquet(run_query(store, text, values, limits, _fetch_result_arrow))
+        else:
+            names, rows = run_query(store, text, values, limits, _fetch_names_and_rows)
+            _print_sql_rows(names, rows, form)
+    except MemoryError:
+        raise UsageError(
+            "the result exceeds the memory limit; narrow the query, or raise --memory"
+        ) from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _fetch_names_and_rows(
+    answer: "duckdb.DuckDBPyConnection",
+) -> tuple[list[str], list[tuple[object, ...]]]:
+    return [column[0] for column in answer.description or ()], answer.fetchall()
+
+
+def _fetch_result_arrow(answer: "duckdb.DuckDBPyConnection") -> "pa.Table":
+    return answer.to_arrow_table()
+
+
+def _write_parquet(table: "pa.Table") -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, sys.stdout.buffer, compression="zstd")
+
+
+def _append_query_defaults(help: str, defaults: object) -> str:
+    assert isinstance(defaults, dict)
+    text = ", ".join(f"{key}={json.dumps(value)}" for key, value in defaults.items())
+    return f"{help} [{text}]" if text else help
+
+
+def _print_sql_names(
+    named: Sequence[tuple[str, str]], seen: Sequence[tuple[str, str]], relations: Iterable[str]
+) -> None:
+    width = max(len(name) for name, _ in (*named, *seen)) + 2
+    for title, rows in (("questions (stumble sql NAME key=value)", named), ("views", seen)):
+        click.echo(title)
+        for name, help in rows:
+            click.echo(f"  {name:{width}}{help}")
+    click.echo("relations")
+    click.echo(f"  {', '.join(relations)}")
+
+
+def _print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) -> None:
+    if form == "json":
+        keys = [name if name not in names[:at] else f"{name}_{at}" for at, name in enumerate(names)]
+        records = [dict(zip(keys, map(_to_json_value, row), strict=True)) for row in rows]
+        click.echo(json.dumps(records, default=str, ensure_ascii=False, indent=2))
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+    else:
+        _print_sql_table(names, rows)
+
+
+def _to_json_value(value: object) -> object:
+    """Return a JSON-compatible value: non-finite floats become None, bytes hexadecimal."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _print_sql_table(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(names):
+        numeric = any(isinstance(row[index], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_format_sql_cell(value)) for value in row))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _format_sql_cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)

@@ -1,0 +1,347 @@
+"""Options that several commands share, and their parsers."""
+
+import errno
+import functools
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from traces.model import Fault
+
+type Command = Callable[..., None]
+
+
+def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add the agent's command, given after `--`."""
+    return click.argument("command", nargs=-1, type=click.UNPROCESSED)(function)
+
+
+def fault_injection_options[R](
+    required: bool, *, seed: int | None = 0, aims: bool = False
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add the options that describe faults; the command gets `faults` and `seed`.
+
+    With `aims` it gets the `--where` texts too, to apply them to faults of a scenario.
+    """
+    options = (
+        click.option("--fault", "texts", required=required, multiple=True,
+                     metavar="NAME:KEY=VALUE,...",
+                     help="Fault to inject, see `stumble faults`; repeat it to inject several in "
+                          "one run."),
+        click.option("--where", "where", multiple=True, metavar="KEY=VALUE",
+                     help="Select calls: tool=search*, server=HOST, args='@.amount > 100', "
+                          "side=write, transport=mcp."),
+        click.option("--nth", type=int, metavar="N",
+                     help="Inject into the Nth selected call, in recorded order; default: 1."),
+        click.option("--when", "when", multiple=True, metavar="KEY=VALUE",
+                     help="Trigger, instead of --nth: every=3, after_calls=5, probability=0.1, "
+                          "first_write, "
+                          "step_range=3-8, position=early, when_arg_matches='@.amount > 100'."),
+        click.option("--persist", default="once", show_default=True, metavar="NAME:KEY=VALUE,...",
+                     help="Later calls to inject into as well: same_args, permanent, burst:n=3, "
+                          "until_step:step=9, flapping:on=2,off=3, quota:n=4."),
+        click.option("--max-injections", type=int, metavar="N",
+                     help="Maximum number of injections in a run."),
+        click.option("--at", "place", metavar="PLACE",
+                     help="Injection place: http, mcp, model-boundary (the model's next request) "
+                          "or model (the model's answers, which --nth then counts). Default: the "
+                          "call's own HTTP or MCP exchange if the recording has it, else "
+                          "model-boundary."),
+        click.option("--seed", type=int, default=seed, show_default=seed is not None,
+                     help="Random seed; the same seed gives the same injections on every "
+                          "machine."),
+    )  # fmt: skip
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(function)
+        def wrapper(
+            *,
+            texts: tuple[str, ...],
+            where: tuple[str, ...],
+            nth: int | None,
+            when: tuple[str, ...],
+            persist: str,
+            max_injections: int | None,
+            place: str | None,
+            **rest: object,
+        ) -> R:
+            faults = tuple(
+                parse_fault_options(text, where, nth, when, persist, max_injections, place)
+                for text in texts
+            )
+            return function(faults=faults, **({"where": where} if aims else {}), **rest)
+
+        return functools.reduce(lambda f, option: option(f), reversed(options), wrapper)
+
+    return decorate
+
+
+def match_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--match`: differences accepted in a replay, or in a fork before the injection."""
+    return click.option(
+        "--match",
+        "rule_texts",
+        multiple=True,
+        metavar="CLASS:WHERE",
+        help="Accept a difference between requests: ignore:body.metadata.run_id, "
+        "map:path./v1/runs/*, ignore:query.ts.",
+    )(function)
+
+
+def match_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--match` and `--scenario`: differences accepted in a replay."""
+    scenario = click.option(
+        "--scenario",
+        "scenario_name",
+        metavar="NAME|FILE",
+        help="Take match rules from this scenario's [match] table; `record` also accepts a "
+        "benchmark task, as `run` does.",
+    )
+    return match_option(scenario(function))
+
+
+def host_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--host`: addresses of hosts, read by `parse_host_options`."""
+    return click.option(
+        "--host",
+        "host_texts",
+        multiple=True,
+        metavar="NAME=HOST:PORT",
+        help="Connect to HOST:PORT for requests to host NAME.",
+    )(function)
+
+
+def world_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add the commands that reset, verify and print the world."""
+    verify = click.option(
+        "--verify",
+        metavar="COMMAND",
+        help="Command that exits with 0 if the end state is right, 1 if it is wrong.",
+    )
+    reset = click.option(
+        "--reset", metavar="COMMAND", help="Command that resets the world before each run."
+    )
+    state = click.option(
+        "--state",
+        metavar="COMMAND",
+        help="Command that prints the end state without volatile values (times, random ids). "
+        "Without --verify a run is right if its end state equals that of a clean twin.",
+    )
+    return reset(verify(state(function)))
+
+
+def in_place_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--in-place`: run in the caller's folder."""
+    return click.option(
+        "--in-place",
+        is_flag=True,
+        help="Run in the current folder, where local commands take effect, instead of a fresh "
+        "copy of the recorded folder.",
+    )(function)
+
+
+def workspace_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add the options for the agent's workspace."""
+    keep = click.option(
+        "--keep-workspace", is_flag=True, help="Keep the workspace copies and print their paths."
+    )
+    as_recorded = click.option(
+        "--as-recorded",
+        is_flag=True,
+        help="Exclude edits made to the folder since the recording.",
+    )
+    return in_place_option(as_recorded(keep(function)))
+
+
+def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """Add the snapshot options; the command gets `limits`, or None for no snapshot."""
+    options = (
+        click.option("--snapshot/--no-snapshot", "wanted", default=True, show_default=True,
+                     help="Store a snapshot of the current folder before the agent starts, for "
+                          "replays and forks."),
+        click.option("--snapshot-mb", type=click.IntRange(1), default=256, show_default=True,
+                     metavar="MB", help="Take no snapshot of a folder larger than this, in MB."),
+        click.option("--snapshot-files", type=click.IntRange(1), default=50_000,
+                     show_default=True, metavar="N",
+                     help="Take no snapshot of a folder with more files than this."),
+    )  # fmt: skip
+
+    @functools.wraps(function)
+    def wrapper(*, wanted: bool, snapshot_mb: int, snapshot_files: int, **rest: object) -> R:
+        from scenarios.workspace.snapshot import SnapshotLimits
+
+        limits = SnapshotLimits(bytes=snapshot_mb << 20, files=snapshot_files)
+        return function(limits=limits if wanted else None, **rest)
+
+    return functools.reduce(lambda f, option: option(f), reversed(options), wrapper)
+
+
+class PositiveSeconds(click.FloatRange):
+    """A finite number of seconds above 0; refuses `nan` and `inf`."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number of seconds. Raises click.BadParameter if it is not finite."""
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is not a finite number of seconds.", param, ctx)
+        return seconds
+
+
+def budget_option[**P, R](seconds: float | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add `--budget`: time limit of the agent in seconds; None for no limit."""
+    return click.option(
+        "--budget",
+        type=PositiveSeconds(),
+        metavar="SECONDS",
+        default=seconds,
+        show_default=seconds is not None,
+        help="Stop the agent after this many seconds"
+        + ("." if seconds is not None else "; default: no limit."),
+    )
+
+
+def parse_fault_options(
+    text: str,
+    where: tuple[str, ...],
+    nth: int | None,
+    when: tuple[str, ...],
+    persist: str,
+    max_injections: int | None,
+    place: str | None,
+) -> "Fault":
+    """Return the fault that the options describe, by the rules of a fault table in a file.
+
+    Raises UsageError if the options are invalid.
+    """
+    from faults.specs.spec_parser import parse_fault
+    from faults.specs.spec_syntax import parse_key_values as scalars
+
+    table = {
+        "fault": text,
+        "nth": nth,
+        "persist": persist,
+        "max_injections": max_injections,
+        "at": place,
+    }
+    with usage_errors():
+        return parse_fault(table | {"where": parse_option_pairs(where), "when": scalars(when)})
+
+
+def parse_option_pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse KEY=VALUE options. Raises UsageError if one has no `=` or a key is given twice."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"{text!r} is not KEY=VALUE")
+        if key in pairs:
+            raise UsageError(f"{key!r} is given twice")
+        pairs[key] = value
+    return pairs
+
+
+def parse_tool_options(texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse `NAME="METHOD GLOB"` options. Raises UsageError if a pattern is invalid."""
+    from traces.route_patterns import check_route_pattern
+
+    patterns = parse_option_pairs(texts)
+    for name, text in patterns.items():
+        try:
+            check_route_pattern(text)
+        except ValueError as error:
+            raise UsageError(f"--tool {name}: {error}") from None
+    return patterns
+
+
+def parse_host_options(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
+    """Parse `NAME=HOST:PORT` options to name -> (host, port). Raises UsageError."""
+    addresses = {}
+    for name, value in parse_option_pairs(texts).items():
+        address, _, port = value.rpartition(":")
+        if not address or not port.isdecimal():
+            raise UsageError(f"--host {name}={value}: not NAME=HOST:PORT")
+        addresses[name] = (address, int(port))
+    return addresses
+
+
+def check_agent_command(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the agent's command if it can be run; exit with 127 or 126 if it cannot.
+
+    Raises UsageError if no command is given or the user's proxy settings are invalid.
+    """
+    from recorder.proxy.corporate_proxy import read_proxy_settings
+
+    try:
+        read_proxy_settings(os.environ)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if not command:
+        raise UsageError("no agent command: give it after --, as in: -- python my_agent.py")
+    if shutil.which(command[0]) is None:
+        there = Path(command[0]).exists()
+        why = "is not executable" if there else "command not found"
+        click.echo(f"stumble: {command[0]}: {why}; nothing was run", err=True)
+        raise SystemExit(126 if there else ExitCode.NO_COMMAND)
+    return command
+
+
+def tape_argument[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add the argument TAPE: an existing recording."""
+    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.argument("tape", type=kind)(function)
+
+
+def check_new_tape_path(path: Path) -> None:
+    """Raise UsageError if no new tape can be created at `path`."""
+    if path.exists():
+        raise UsageError(f"{path} exists already; a tape is never overwritten")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: folder {path.parent} does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"{path}: {path.parent} is not writable")
+
+
+@contextmanager
+def report_launch_failure(command: tuple[str, ...], tape: Path | None = None) -> Iterator[None]:
+    """If the operating system cannot run the agent, print one line and exit with 127 or 126.
+
+    `tape` is deleted if it holds no exchange.
+    """
+    from traces.tape import read_tape
+
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EACCES, errno.ENOEXEC):
+            raise
+        if tape is not None and tape.exists() and not read_tape(tape).exchanges:
+            tape.unlink()
+        what = error.filename or command[0]
+        click.echo(f"stumble: {what} could not be used: {error.strerror}", err=True)
+        missing = error.errno == errno.ENOENT
+        raise SystemExit(ExitCode.NO_COMMAND if missing else 126) from None
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn LookupError and ValueError into UsageError: one line and exit code 2."""
+    try:
+        yield
+    except (LookupError, ValueError) as error:
+        raise UsageError(str(error)) from None

@@ -1,0 +1,278 @@
+"""`stumble record`: run an agent and record its traffic."""
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli import match_options, options
+from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
+from stumble.cli.terminal_progress import show_terminal_progress
+
+if TYPE_CHECKING:
+    from scenarios.workspace.snapshot import SnapshotLimits
+    from stumble.runs.types import RunResult
+    from traces.model import Fault
+    from traces.store.trace_store import TraceStore
+    from traces.tape import Tape
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Exit code: that of the agent; 127 if its command was not found, 124 if --budget "
+    "stopped it, 4 if it exited with 0 but no --fault fired.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Path of the new tape; default: a tape in the store.",
+)
+@click.option("--agent", help="Name of the agent in the store.")
+@click.option("--model", help="Name of the model, if its answers do not contain it.")
+@click.option("--task", help="Name of the task in the store.")
+@options.host_option
+@click.option(
+    "--tool",
+    "tool_texts",
+    multiple=True,
+    metavar="NAME=METHOD PATH",
+    help='Requests that a tool makes: --tool issue_refund="POST */refunds".',
+)
+@click.option(
+    "--upstream",
+    "upstream_texts",
+    multiple=True,
+    metavar="[PORT=]URL",
+    help="Serve this URL under a local base URL, for clients that ignore proxy settings.",
+)
+@click.option(
+    "--base-url-env",
+    "base_url_names",
+    multiple=True,
+    metavar="NAME[=URL]",
+    help="Environment variables to set to the local base URL; default: those that clients of "
+    "the URL read.",
+)
+@options.match_options
+@click.option(
+    "--times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of runs. Those after the first are offline replays of it; the values in which "
+    "they differ (days, clocks, ids, paths) are accepted and printed.",
+)
+@options.world_options
+@options.fault_injection_options(required=False)
+@options.budget_option(None)
+@click.option(
+    "--redact/--no-redact",
+    default=True,
+    show_default=True,
+    help="Replace keys and other secrets before the tape is written.",
+)
+@click.option(
+    "--websocket/--no-websocket",
+    default=True,
+    show_default=True,
+    help="Allow WebSockets; with --no-websocket the proxy answers an upgrade with status 426.",
+)
+@options.snapshot_options
+@options.agent_command
+def record(
+    output: Path | None,
+    agent: str | None,
+    model: str | None,
+    task: str | None,
+    host_texts: tuple[str, ...],
+    tool_texts: tuple[str, ...],
+    upstream_texts: tuple[str, ...],
+    base_url_names: tuple[str, ...],
+    rule_texts: tuple[str, ...],
+    scenario_name: str | None,
+    times: int,
+    reset: str | None,
+    verify: str | None,
+    state: str | None,
+    budget: float | None,
+    redact: bool,
+    websocket: bool,
+    faults: tuple["Fault", ...],
+    seed: int,
+    limits: "SnapshotLimits | None",
+    command: tuple[str, ...],
+) -> None:
+    """Run an agent, in any language and unmodified, and record all its traffic on a tape.
+
+    Stores a snapshot of the current folder first, so that replays and forks can work in a copy
+    of it. Caches (node_modules, .venv) and files with names of secrets (.env, *.pem) are
+    excluded; a `.stumbleignore` in .gitignore syntax excludes more, or with `!node_modules/`
+    less. Replays mount excluded files from their original place.
+
+    With --fault the fault is injected into the live run; --nth and other triggers count the
+    calls in the order in which the model makes them. The run gets no verdict, since it has no
+    clean twins; use a recording and `stumble fork` for that.
+
+    \b
+    stumble record -o refund.tape -- python my_agent.py
+    stumble record --agent mini -- mini -m openai/gpt-4o -t "do the task" -y
+    stumble record --match ignore:body.run_id -- python my_agent.py
+    stumble record --upstream https://api.openai.com/v1 -- ./agent-without-proxy
+    stumble record --snapshot-mb 2000 -- claude -p "fix the failing test"
+    stumble record --no-snapshot -- python my_agent.py
+    stumble record --fault http_status:code=503 --when probability=0.1 -- python my_agent.py
+    stumble record --scenario tasks/fix-ledger -- my-agent -p {instruction}
+    """
+    command = options.check_agent_command(command)
+    if output is not None:
+        options.check_new_tape_path(output)
+
+    from faults.targeting.bound_fault import bind_without_recording
+    from recorder import event_loop
+    from stumble.runs.environment.base_urls import parse_base_urls as read_upstreams
+    from stumble.runs.environment.benchmark_setup import (
+        configure_benchmark_launcher,
+        set_up_benchmark,
+    )
+    from stumble.runs.environment.benchmark_setup import fill_agent_command as instructed
+    from stumble.runs.environment.worlds import make_command_world
+    from stumble.runs.launcher import ColdLauncher
+    from stumble.runs.record import record_run
+    from stumble.runs.types import RecordPlan, RunLabels
+    from stumble.store import index
+    from stumble.user_data.paths import (
+        new_experiment_id,
+        new_trajectory_id,
+        prepare_ca_folder,
+        store_root,
+    )
+    from traces.store.trace_store import TraceStore
+    from traces.tape import read_tape
+
+    scenario = match_options.load_match_scenario(scenario_name)
+    rules = match_options.collect_match_rules(scenario, rule_texts)
+    with options.usage_errors():
+        armed = tuple(bind_without_recording(fault) for fault in faults)
+    upstreams = read_upstreams(upstream_texts, base_url_names)
+    tools = options.parse_tool_options(tool_texts)
+    world, hosts = (
+        make_command_world(reset, verify, state=state),
+        options.parse_host_options(host_texts),
+    )
+    benchmark = scenario.benchmark if scenario else None
+    if benchmark is not None:
+        if world is not None:
+            raise UsageError(
+                f"{scenario_name} has its own world: omit --reset, --verify and --state"
+            )
+        command, budget, limits = instructed(command, benchmark), budget or benchmark.budget, None
+    store, id = TraceStore(store_root()), new_trajectory_id()
+    path = output or store.tapes / f"{id}.tape"
+    plan = RecordPlan(
+        labels=RunLabels(
+            agent=agent,
+            model=model,
+            scenario=scenario.name if scenario else None,
+            task=task or (benchmark.name if benchmark else None),
+            experiment=new_experiment_id() if armed else None,
+        ),
+        rules=rules,
+        tools=tools,
+        redact=redact,
+        websocket=websocket,
+        upstreams=upstreams,
+        workspace=None if benchmark else Path.cwd(),
+        snapshot=_snapshot_workspace(store, limits) if limits else None,
+        store=store,
+        armed=armed,
+        seed=seed,
+    )
+
+    async def recording(scratch: Path) -> "RunResult":
+        async with AsyncExitStack() as stack:
+            launch = ColdLauncher(command=command, budget=budget)
+            stage = (
+                await stack.enter_async_context(set_up_benchmark(benchmark)) if benchmark else None
+            )
+            return await record_run(
+                path,
+                configure_benchmark_launcher(launch, stage, benchmark)
+                if stage and benchmark
+                else launch,
+                replace(
+                    plan,
+                    hosts={**stage.hosts, **hosts} if stage else hosts,
+                    world=stage.world if stage else world,
+                ),
+                id=id,
+                ca=prepare_ca_folder(),
+                scratch=scratch,
+                say=lambda line: click.echo(line, err=True),
+            )
+
+    if benchmark is not None:
+        for line in benchmark.limitations:
+            click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
+    with (
+        TemporaryDirectory(prefix="stumble-") as scratch,
+        options.report_launch_failure(command, path),
+    ):
+        played = event_loop.run_event_loop(recording(Path(scratch)))
+    # The tape is held in memory only for this loop.
+    for line in _describe_recording(read_tape(path), played, redact=redact):
+        click.echo(line, err=True)
+    index.link_tape(store, path, id)
+    index.refresh_index(store)
+    if played.exit.out_of_budget:
+        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
+    elif played.exit.signal is None and times > 1:
+        from stumble.drift.control_replays import run_control_replays
+
+        for line in run_control_replays(path, times - 1):
+            click.echo(line, err=True)
+    if played.exit.signal is not None:
+        raise SystemExit(signal_to_exit_code(played.exit.signal))
+    missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK
+    raise SystemExit(ExitCode.BUDGET if played.exit.out_of_budget else played.exit.code or missed)
+
+
+def _describe_recording(tape: "Tape", played: "RunResult", *, redact: bool) -> list[str]:
+    """Return the lines printed after a recording: summary, injections, warnings."""
+    from stumble.runs.summary import (
+        collect_run_warnings,
+        describe_injections,
+        describe_recording_gaps,
+        summarize_tape,
+    )
+
+    warnings = [*collect_run_warnings([played]), *describe_recording_gaps(tape)]
+    if not redact:
+        warnings.insert(0, f"secrets are in it; `stumble scrub {tape.path}` takes them out")
+    headline = f"recorded {tape.path}: {summarize_tape(tape).to_line()}"
+    return [headline, *describe_injections(tape, played), *(f"warning: {why}" for why in warnings)]
+
+
+def _snapshot_workspace(store: "TraceStore", limits: "SnapshotLimits") -> str | None:
+    """Take a snapshot of the current folder; return its name.
+
+    Prints the reason and returns None if the folder exceeds the limits.
+    """
+    from stumble.runs.environment.workspaces import describe_snapshot, take_folder_snapshot
+
+    try:
+        with show_terminal_progress("keeping the workspace") as progress:
+            snapshot = take_folder_snapshot(Path.cwd(), store, limits, progress)
+    except ValueError as error:
+        click.echo(
+            f"workspace not kept: {error}; see .stumbleignore, --snapshot-mb and "
+            "--snapshot-files in `stumble record --help`",
+            err=True,
+        )
+        return None
+    for line in describe_snapshot(snapshot):
+        click.echo(f"workspace: {line}", err=True)
+    return snapshot.name

@@ -1,0 +1,267 @@
+"""`stumble show`: print the steps or exchanges of a tape."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli import options
+from stumble.cli.exit_codes import UsageError
+
+if TYPE_CHECKING:
+    from traces.conversation.derived_steps import DerivedSteps, ToolUse, TrajectoryStep
+    from traces.model import Exchange
+    from traces.tape import Tape
+
+LINE_WIDTH = 100
+
+
+@click.command()
+@options.tape_argument
+@click.argument(
+    "other", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False
+)
+@click.option(
+    "--tools",
+    is_flag=True,
+    help="List the tools offered to the model; with a second tape, list the changes (exit code 1 "
+    "if there are any).",
+)
+@click.option("--exchanges", is_flag=True, help="List HTTP exchanges instead of steps.")
+@click.option("--step", "number", type=int, metavar="N", help="Print step N in full.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(
+    tape: Path,
+    other: Path | None,
+    tools: bool,
+    exchanges: bool,
+    number: int | None,
+    as_json: bool,
+) -> None:
+    """List the steps of a recording: the agent's messages, tool calls and their results.
+
+    \b
+    stumble show refund.tape
+    stumble show refund.tape --step 7
+    stumble show refund.tape --exchanges
+    stumble show --tools refund.tape
+    stumble show --tools monday.tape tuesday.tape
+    """
+    if tools:
+        from stumble.cli.tool_diff import show_tools
+
+        show_tools(tape, other, as_json=as_json)
+        return
+    if other is not None:
+        raise UsageError("two tapes are only compared with --tools")
+    from stumble.runs.summary import summarize_tape
+    from stumble.store.tape_files import load_tape
+    from traces.conversation.derived_steps import derive_tape_steps
+
+    recording = load_tape(tape)
+    derived = derive_tape_steps(recording)
+    if number is not None and number not in {step.number for step in derived.steps}:
+        raise UsageError(f"{tape} has steps 1 to {len(derived.steps)}, but no step {number}")
+    if as_json:
+        lines = (
+            _list_exchange_rows(recording, derived)
+            if exchanges
+            else _list_step_rows(recording, derived, number)
+        )
+        click.echo(json.dumps(list(lines), indent=2, ensure_ascii=False))
+        return
+    if exchanges:
+        for row in _list_exchange_rows(recording, derived):
+            click.echo(_format_exchange_line(row))
+    else:
+        for line in _format_steps(recording, derived, number):
+            click.echo(line)
+    if number is None:
+        click.echo(
+            f"{recording.trajectory.id}: {summarize_tape(recording, derived).to_line()}; "
+            f"{_describe_ending(recording)}"
+        )
+
+
+def _describe_ending(tape: "Tape") -> str:
+    ending = tape.ending
+    if ending is None:
+        imported = tape.trajectory.is_imported
+        return "how it ended is not known" if imported else f"cut at exchange {tape.cut_at}"
+    verdict = {True: ", end state right", False: ", end state wrong", None: ""}[ending.passed]
+    return f"ended {ending.ended}, exit {ending.exit_code}{verdict}"
+
+
+def _label_answers(tape: "Tape", told: "DerivedSteps") -> dict[int, str]:
+    """Map seq to the origin of the answer; empty if all answers were live."""
+    proofs = (*(step.seqs for step in told.steps), *(use.seqs for use in told.tool_uses))
+    shown = {seqs[-1] for seqs in proofs if seqs}
+    labels = {
+        x.seq: f"{x.answered_by}{', a cascade' if x.cascade else ''}"
+        for x in tape.exchanges
+        if x.seq in shown
+    }
+    return labels if set(labels.values()) - {"live"} else {}
+
+
+def _format_steps(tape: "Tape", told: "DerivedSteps", number: int | None) -> Iterator[str]:
+    labels = _label_answers(tape, told)
+    pinned = {id for x in tape.exchanges for id in x.pinned}
+    for step in told.steps:
+        if number in (None, step.number):
+            full = number is not None
+            yield _format_step_head(
+                step, labels.get(step.seqs[-1]) if step.source == "agent" else None
+            )
+            if step.missing:
+                yield f"       (goes on from {step.missing}, which is not on this tape)"
+            if step.message:
+                yield _indent_step_text(step.message, full)
+            for use in told.tool_uses:
+                if use.step == step.number:
+                    yield from _format_tool_use(use, full, labels, use.call_id in pinned)
+
+
+def _format_step_head(step: "TrajectoryStep", label: str | None) -> str:
+    lane = f"  lane {step.lane}" if step.lane else ""
+    seqs = ",".join(map(str, step.seqs))
+    model = f"  {step.model}" if step.model else ""
+    tries = f"  {len(step.seqs)} attempts" if step.source == "agent" and len(step.seqs) > 1 else ""
+    by = f"  {label}" if label else ""
+    return f"{step.number:3}  {step.source}{model}{lane}{tries}{by}  [exchange {seqs}]"
+
+
+def _format_tool_use(
+    use: "ToolUse", full: bool, labels: dict[int, str], pinned: bool
+) -> Iterator[str]:
+    seqs = ",".join(map(str, use.seqs))
+    where = f"{use.place}, joined by {use.join}, exchange {seqs}" if use.seqs else use.place
+    yield _indent_step_text(f"-> {use.tool}({use.arguments})", full)
+    mark = "!! " if use.is_error else "<- "
+    result = "no result was ever sent" if use.result is None else use.result
+    by = [labels[use.seqs[-1]]] if use.seqs and labels else []
+    by += ["the model was told the recorded result"] if pinned else []
+    yield _indent_step_text(f"{mark}{result}", full) + (f"  ({', '.join(by)})" if by else "")
+    if full:
+        yield f"       {where}"
+
+
+def _indent_step_text(text: str, full: bool) -> str:
+    if not full:
+        text = " ".join(text.split())
+        text = text if len(text) <= LINE_WIDTH else text[: LINE_WIDTH - 1] + "…"
+    return "\n".join(f"       {line}" for line in text.splitlines())
+
+
+def _list_step_rows(
+    tape: "Tape", told: "DerivedSteps", number: int | None
+) -> Iterator[dict[str, object]]:
+    by = {x.seq: x.answered_by for x in tape.exchanges}
+    cascades = {x.seq for x in tape.exchanges if x.cascade}
+    pinned = {id for x in tape.exchanges for id in x.pinned}
+    for step in told.steps:
+        if number in (None, step.number):
+            yield {
+                "step": step.number,
+                "source": step.source,
+                "model": step.model,
+                "lane": step.lane,
+                "message": step.message,
+                "missing": step.missing,
+                "exchanges": list(step.seqs),
+                "answered_by": by[step.seqs[-1]] if step.source == "agent" else None,
+                "cascade": step.source == "agent" and step.seqs[-1] in cascades,
+                "tool_calls": [
+                    {
+                        "id": use.call_id,
+                        "tool": use.tool,
+                        "arguments": use.arguments,
+                        "result": use.result,
+                        "is_error": use.is_error,
+                        "place": use.place,
+                        "join": use.join,
+                        "exchanges": list(use.seqs),
+                        "answered_by": by[use.seqs[-1]] if use.seqs else None,
+                        "drifted": use.call_id in pinned,
+                    }
+                    for use in told.tool_uses
+                    if use.step == step.number
+                ],
+            }
+
+
+def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str, object]]:
+    operators = {injection.seq: injection.op for injection in tape.injections}
+    for exchange in tape.exchanges:
+        placed, answer = told.contexts[exchange.seq], exchange.response
+        yield {
+            "seq": exchange.seq,
+            "kind": placed.kind,
+            "lane": placed.lane,
+            "method": exchange.request.method,
+            "url": exchange.request.url,
+            "mcp": _describe_mcp_message(exchange),
+            "status": answer.status if answer else None,
+            "error": exchange.error,
+            "started": round(exchange.started, 6),
+            "duration": _exchange_duration(exchange),
+            "request_bytes": len(exchange.request.body),
+            "response_bytes": len(answer.body) if answer else None,
+            "chunks": len(answer.chunks) if answer else None,
+            "version": answer.version if answer else None,
+            "answered_by": exchange.answered_by,
+            "cascade": exchange.cascade,
+            "pinned": list(exchange.pinned),
+            "attempt_of": placed.attempt_of,
+            "redacted": exchange.redacted,
+            "struck": operators.get(exchange.seq),
+        }
+
+
+def _describe_mcp_message(exchange: "Exchange") -> str | None:
+    """Return the MCP method of a request, such as `tools/list` or `tools/call get_order`."""
+    from traces.dialects import mcp
+
+    message = mcp.read_client_message(exchange.request)
+    if message is None:
+        return None
+    if message.call is not None:
+        return f"{message.method} {message.call.name}"
+    return {"GET": "listens", "DELETE": "ends the session"}.get(message.method, message.method)
+
+
+def _exchange_duration(exchange: "Exchange") -> float | None:
+    from traces.conversation.derived_steps import find_answer_end
+
+    return round(find_answer_end(exchange) - exchange.started, 6) if exchange.response else None
+
+
+def _describe_pinned(ids: object) -> list[str]:
+    count = len(ids) if isinstance(ids, list) else 0
+    return [f"{count} result{'' if count == 1 else 's'} pinned"] if count else []
+
+
+_H2 = "HTTP/2.0"
+
+
+def _format_exchange_line(row: dict[str, object]) -> str:
+    took, size = row["duration"], row["response_bytes"]
+    ms = f"{took * 1000:8.1f} ms" if isinstance(took, float) else "           "
+    status = row["status"] or "---"
+    notes = [str(row["mcp"])] if row["mcp"] else []
+    notes += [str(row["error"])] if row["error"] else []
+    notes += [f"{_H2}, replayed over HTTP/1.1"] if row["version"] == _H2 else []
+    notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []
+    notes += ["live, a cascade"] if row["cascade"] else []
+    notes += _describe_pinned(row["pinned"])
+    notes += [f"struck by {row['struck']}"] if row["struck"] else []
+    notes += [f"again for {row['attempt_of']}"] if row["attempt_of"] is not None else []
+    notes += (
+        [f"{row['chunks']} chunks"] if isinstance(row["chunks"], int) and row["chunks"] > 1 else []
+    )
+    return (
+        f"{row['seq']:4}  {row['kind']:5}  {status}  {ms}  {size or 0:8} B  "
+        f"{row['method']} {row['url']}" + (f"  ({', '.join(notes)})" if notes else "")
+    )

@@ -1,0 +1,72 @@
+"""`stumble selftest`: verify the guarantees of replay on this machine."""
+
+import json
+import os
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli import options
+from stumble.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from stumble.selftest.checks import SelftestCheck
+
+
+@click.command(
+    epilog="Exit codes: 0 all properties hold, 1 a property does not hold.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep the tapes, the index, the logs and the agent's log.",
+)
+def selftest(as_json: bool, keep: bool) -> None:
+    """Verify on this machine that replay reports no false recovery, sends nothing upstream,
+    reproduces bytes and chunk times, leaks no secret, and that a fault that fired is in the
+    agent's next model request.
+
+    Records, forks and replays a small agent on loopback, in a temporary folder with its own
+    certificate authority and store. The agent logs all its traffic, and the tapes are compared
+    with that log. Prints one line for each property, with its figure.
+    """
+    from recorder import event_loop
+    from recorder.proxy.corporate_proxy import read_proxy_settings
+    from stumble.selftest.checks import run_selftest_checks
+    from stumble.selftest.runner import gather_selftest_evidence
+
+    with options.usage_errors():
+        read_proxy_settings(os.environ)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="stumble-selftest-", delete=not keep) as name:
+        evidence = event_loop.run_event_loop(
+            gather_selftest_evidence(Path(name), lambda what: click.echo(f"  {what}", err=True))
+        )
+        checks = tuple(run_selftest_checks(evidence))
+    failed = [each.name for each in checks if each.holds is False]
+    data = {
+        "properties": [asdict(each) for each in checks],
+        "failed": failed,
+        "seconds": round(time.monotonic() - began, 1),
+        "kept": name if keep else None,
+    }
+    click.echo(
+        json.dumps(data) if as_json else "\n".join(_format_property(each) for each in checks)
+    )
+    if keep:
+        click.echo(f"the evidence is kept in {name}", err=True)
+    if failed:
+        click.echo(f"{', '.join(failed)}: a replay on this machine cannot be trusted", err=True)
+        if not keep:
+            click.echo("`stumble selftest --keep` keeps the tapes and the agent's log", err=True)
+    raise SystemExit(ExitCode.FINDING if failed else ExitCode.OK)
+
+
+def _format_property(found: "SelftestCheck") -> str:
+    verdict = {True: "ok", False: "FAILED", None: "unknown"}[found.holds]
+    return f"{verdict:7} {found.name:21} {found.figure}"

@@ -1,1 +1,0 @@
-"""One small module per command. Nothing heavy is imported before a command really runs."""

@@ -1,0 +1,1 @@
+"""The demonstration: a campaign in the practice world."""

@@ -1,0 +1,1 @@
+"""Checks that an agent's traffic would be recorded."""

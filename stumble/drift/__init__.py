@@ -1,0 +1,1 @@
+"""Differences of later runs and of live services from a recording."""

@@ -1,0 +1,102 @@
+"""Rules for volatile values, learnt from a diverged replay or a second recording."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from replay.matching.diff import find_nearest_exchange
+from replay.matching.request_comparison import RequestComparison
+from replay.matching.rule_learning import (
+    GivenCheck,
+    RequestDifference,
+    collect_learnt_rules,
+    find_learnable_differences,
+    learn_from_twins,
+    make_given_check,
+)
+from replay.matching.rules import MatchRule, MatchRules, parse_match_rule
+from replay.player import find_tape_redactions, select_playable_exchanges
+from traces.model import Exchange
+from traces.store.store_dir import StoreDirectory
+from traces.tape import Tape, read_tape
+
+_MAX_LATEST_TAPES = 50
+"""Newest tapes of a store that are searched for the latest replay of a recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedRules:
+    """The learnt rules, and the differences that are no volatile values."""
+
+    rules: tuple[MatchRule, ...] = ()
+    left: tuple[RequestDifference, ...] = ()
+
+    def to_lines(self) -> Iterator[str]:
+        """Yield a line for each rule, and three for each difference that is left."""
+        yield from (f"accepted {rule}" for rule in self.rules)
+        for each in self.left:
+            yield f"not accepted: {each.where} differs in more than a day, clock, id or count"
+            yield f"  - {_shorten_value(each.was)}"
+            yield f"  + {_shorten_value(each.now)}"
+
+
+def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:
+    """Learn from a replay of a recording, or from another recording of the same agent."""
+    if run.trajectory.parent == recording.trajectory.id:
+        return _learn_from_replay(recording, run)
+    rules = learn_from_twins(recording.exchanges, run.exchanges, _bind_recording_rules(recording))
+    return LearnedRules(rules=rules)
+
+
+def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
+    """Compare each refused request with the nearest recorded one."""
+    recorded, rules = (
+        tuple(select_playable_exchanges(recording.exchanges)),
+        _bind_recording_rules(recording),
+    )
+    learnt, unexplained = dict[MatchRule, None](), list[RequestDifference]()
+    for refused in run.exchanges:
+        if refused.answered_by != "refused":
+            continue
+        now = MatchRules((*rules.all, *learnt), recording.trajectory.volatile)
+        comparison = RequestComparison(recorded, now, find_tape_redactions(recording))
+        nearest = find_nearest_exchange(refused.request, recorded, now, comparison)
+        if nearest is None:
+            continue
+        differences = find_learnable_differences(
+            nearest.request, refused.request, comparison, now, _find_given_values(recorded, nearest)
+        )
+        learnt |= dict.fromkeys(collect_learnt_rules(differences))
+        unexplained += [each for each in differences if not each.rules]
+    return LearnedRules(rules=tuple(learnt), left=tuple(unexplained))
+
+
+def _find_given_values(recorded: tuple[Exchange, ...], near: Exchange) -> GivenCheck:
+    return make_given_check([each for each in recorded if each.started < near.started])
+
+
+def _bind_recording_rules(recording: Tape) -> MatchRules:
+    return MatchRules(
+        map(parse_match_rule, recording.trajectory.rules), recording.trajectory.volatile
+    )
+
+
+def find_latest_replay(store: StoreDirectory, recording: Tape) -> Tape | None:
+    """Return the latest replay of a recording in a store, or None."""
+    paths = sorted(store.tapes.glob("*.tape"), key=_read_modified_time, reverse=True)
+    for path in paths[:_MAX_LATEST_TAPES]:
+        try:
+            tape = read_tape(path)
+        except (OSError, ValueError):
+            continue
+        if tape.trajectory.parent == recording.trajectory.id:
+            return tape
+    return None
+
+
+def _read_modified_time(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _shorten_value(text: str, most: int = 100) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

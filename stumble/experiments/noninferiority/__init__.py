@@ -1,0 +1,1 @@
+"""Comparing a candidate with a baseline by a margin, with early stopping."""

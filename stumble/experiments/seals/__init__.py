@@ -1,0 +1,1 @@
+"""Sealed plans: contents, digest and checks of a seal."""

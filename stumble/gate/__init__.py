@@ -1,0 +1,1 @@
+"""Limits on rates, and whether the evidence meets them."""

@@ -1,0 +1,158 @@
+"""Comparison of a rate with a limit by the bounds of its interval.
+
+A rate passes if the complete interval is on the right side, fails if it is on the wrong side, and
+is undecided otherwise. The number of cases that would decide is Wilson's score test solved for n:
+a bound touches the limit L at n = t^2 L (1 - L) / (rate - L)^2 effective cases.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+type GateVerdict = Literal["pass", "fail", "unknown"]
+type GateMeasure = Literal["recovery", "handled", "ends_right", "silent"]
+
+NO_INTERVAL_REASONS = ("mixed_judges", "mixed_verifiers", "unfinished_plan")
+"""Reasons for no interval that more cases do not remove."""
+MIN_TRACES = 5
+"""Fewest traces for an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRate:
+    """A row of the question `gate`: a rate over traces with both bounds, None where unknown."""
+
+    agent: str | None
+    model: str | None
+    world: str | None
+    part: str
+    """The operator or family, or `all`."""
+    ops: Sequence[str]
+    measure: GateMeasure
+    hits: int
+    cases: int
+    traces: int
+    n_eff: float | None
+    t: float | None
+    """Distance of a bound in standard errors."""
+    rate: float | None
+    lo: float | None
+    hi: float | None
+    reason: str | None
+    fired: int = 0
+    left_out: int = 0
+    """Injected faults that are in no rate."""
+    left_out_as: str | None = None
+    """The most frequent reason."""
+    next_step: str | None = None
+    """How to get a rate with an interval, if known."""
+    by_budget: int = 0
+    """Runs ended by their budget."""
+    other_rate: float | None = None
+    """The rate with those counted the other way: left out, or as failures."""
+    parts: int = 1
+    """Number of operators or families compared with a limit together."""
+    confidence: float = 0.95
+    """Confidence of the interval; above the requested one if there are several parts."""
+
+    @property
+    def subject(self) -> str:
+        """The agent, model and world, and the part of the faults."""
+        who = " ".join(filter(None, (self.agent, self.model))) or "an agent that has no name"
+        world = {"fresh": "", "recorded": ", tools from the tape"}.get(self.world or "", "")
+        return f"{who}{world}" + ("" if self.part == "all" else f", {self.part}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateLimit:
+    """A lower or upper limit of a rate, with a confidence."""
+
+    measure: GateMeasure
+    value: float
+    least: bool
+    confidence: float
+
+    def __str__(self) -> str:
+        return f"{self.measure} at {'least' if self.least else 'most'} {self.value:g}"
+
+    def verdict(self, rate: GateRate) -> GateVerdict:
+        """Return pass or fail if the complete interval decides, else unknown."""
+        if rate.lo is None or rate.hi is None:
+            return "unknown"
+        if self.least:
+            return (
+                "pass" if rate.lo >= self.value else "fail" if rate.hi < self.value else "unknown"
+            )
+        return "pass" if rate.hi <= self.value else "fail" if rate.lo > self.value else "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCheck:
+    """One rate compared with one limit."""
+
+    limit: GateLimit
+    rate: GateRate
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """The verdict on this rate at this limit."""
+        return self.limit.verdict(self.rate)
+
+    @property
+    def needed(self) -> int | None:
+        """Additional cases that would decide at an unchanged rate; None if no number would."""
+        rate = self.rate
+        if self.verdict != "unknown":
+            return 0
+        if rate.rate is None or rate.reason in NO_INTERVAL_REASONS:
+            return None
+        traces = self._count_traces_needed(rate.rate)
+        if traces is None:
+            return None
+        additional = max(MIN_TRACES, math.ceil(traces)) - rate.traces
+        return max(1, math.ceil(additional * rate.cases / rate.traces))
+
+    def _count_traces_needed(self, rate: float) -> float | None:
+        """Return the number of traces at which a bound touches the limit."""
+        limit = self.limit.value
+        if rate in (0, 1):
+            agreeing = limit if rate == 1 else 1 - limit
+            if agreeing == 1:
+                return None
+            return math.log(1 - self.rate.confidence) / math.log(agreeing) if agreeing else 0
+        if rate == limit or self.rate.n_eff is None or self.rate.t is None:
+            return None
+        effective = self.rate.t**2 * limit * (1 - limit) / (rate - limit) ** 2
+        return self.rate.traces * effective / self.rate.n_eff
+
+    def __str__(self) -> str:
+        return f"{self.limit}: {format_gate_rate(self.rate)}"
+
+
+def format_gate_rate(rate: GateRate) -> str:
+    """Format the rate with its interval and counts."""
+    if rate.rate is None:
+        return "no fault was judged" + (f" of {rate.fired} that struck" if rate.fired else "")
+    counted = f"{rate.hits} of {rate.cases} in {rate.traces} trace{'s' * (rate.traces != 1)}"
+    if rate.lo is None or rate.hi is None:
+        return f"{rate.rate:.3f} ({counted}), no interval: {rate.reason}"
+    return f"{rate.rate:.3f} [{rate.lo:.3f}, {rate.hi:.3f}] ({counted})"
+
+
+def check_gate_limits(
+    rates: Iterable[GateRate], limits: Sequence[GateLimit]
+) -> tuple[GateCheck, ...]:
+    """Check every limit at every rate of its measure."""
+    return tuple(
+        GateCheck(limit=limit, rate=rate)
+        for rate in rates
+        for limit in limits
+        if limit.measure == rate.measure
+    )
+
+
+def join_gate_verdicts(checks: Sequence[GateCheck]) -> GateVerdict:
+    """Return fail if any check fails, pass if all pass, else unknown."""
+    verdicts = {check.verdict for check in checks}
+    return "fail" if "fail" in verdicts else "pass" if verdicts == {"pass"} else "unknown"

@@ -1,0 +1,153 @@
+"""Output of a gate: lines, plain data, JUnit XML and Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from stumble.gate.limits import (
+    GateCheck,
+    GateRate,
+    GateVerdict,
+    format_gate_rate,
+    join_gate_verdicts,
+)
+from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
+
+_VERDICT_WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "not enough evidence"}
+
+
+def format_check_line(check: GateCheck) -> str:
+    """Format one check as a line, with the number of cases that would decide it."""
+    verdict = _VERDICT_WORDS[check.verdict]
+    details = (
+        f"{check}  "
+        f"{check.rate.subject}{describe_budget_effect(check)}{describe_cases_needed(check)}"
+    )
+    return f"{verdict:{len(_VERDICT_WORDS['unknown'])}}  {details}"
+
+
+def describe_budget_effect(check: GateCheck) -> str:
+    """Describe the rate with runs ended by their budget counted the other way, if any."""
+    rate = check.rate
+    if not rate.by_budget:
+        return ""
+    other = "unknown" if rate.other_rate is None else f"{rate.other_rate:.3f}"
+    return f"; {rate.by_budget} ended by their budget, {other} if they are counted the other way"
+
+
+def describe_cases_needed(check: GateCheck) -> str:
+    """Describe how many more injections would decide."""
+    if check.verdict != "unknown":
+        return ""
+    if check.needed is None:
+        return f"; {_explain_undecidable(check.rate)}"
+    return f"; about {check.needed:,} more injections would decide"
+
+
+def _explain_undecidable(rate: GateRate) -> str:
+    if rate.next_step:
+        return rate.next_step
+    if (reason := str(rate.reason)) in MIXED_VERDICT_REMEDIES:
+        return MIXED_VERDICT_REMEDIES[reason]
+    if rate.rate is None and rate.left_out_as:
+        return (
+            f"{rate.left_out} are left out: "
+            f"{EXCLUSION_WORDS.get(rate.left_out_as, rate.left_out_as)}"
+        )
+    if rate.rate is None:
+        return "strike this agent first"
+    return "the rate is the limit itself: no number of injections would decide"
+
+
+def gate_check_to_dict(check: GateCheck) -> dict[str, object]:
+    """Return the check as plain data."""
+    rate = check.rate
+    return {
+        "verdict": check.verdict,
+        "measure": check.limit.measure,
+        "at_least" if check.limit.least else "at_most": check.limit.value,
+        "confidence": rate.confidence,
+        "parts": rate.parts,
+        "agent": rate.agent,
+        "model": rate.model,
+        "world": rate.world,
+        "part": rate.part,
+        "ops": list(rate.ops),
+        "hits": rate.hits,
+        "cases": rate.cases,
+        "traces": rate.traces,
+        "n_eff": rate.n_eff,
+        "rate": rate.rate,
+        "lo": rate.lo,
+        "hi": rate.hi,
+        "reason": rate.reason,
+        "fired": rate.fired,
+        "left_out": rate.left_out,
+        "left_out_as": rate.left_out_as,
+        "next_step": describe_cases_needed(check).removeprefix("; ") or None,
+        "by_budget": rate.by_budget,
+        "other_rate": rate.other_rate,
+        "needed": check.needed,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JunitCase:
+    """A test case of a suite; its message is written only if it does not pass."""
+
+    name: str
+    verdict: GateVerdict
+    message: str
+    classname: str = "stumble"
+
+
+def render_gate_junit(checks: Sequence[GateCheck]) -> str:
+    """Render a test suite with a test case per check; unknown is an error, never a pass."""
+    cases = [
+        JunitCase(
+            classname=f"stumble.{check.rate.subject}",
+            name=str(check.limit),
+            verdict=check.verdict,
+            message=f"{format_gate_rate(check.rate)}{describe_cases_needed(check)}",
+        )
+        for check in checks
+    ]
+    return render_junit_suite(cases, "no fault was injected")
+
+
+def render_junit_suite(cases: Sequence[JunitCase], nothing: str) -> str:
+    """Render the XML of a suite; one without cases has an error with the message `nothing`."""
+    tree = ElementTree.Element("testsuite", name="stumble gate", tests=str(max(1, len(cases))))
+    for each in cases or (JunitCase(name="gate", verdict="unknown", message=nothing),):
+        case = ElementTree.SubElement(tree, "testcase", classname=each.classname, name=each.name)
+        if each.verdict != "pass":
+            kind = "failure" if each.verdict == "fail" else "error"
+            ElementTree.SubElement(case, kind, message=each.message)
+    for kind in ("failure", "error"):
+        tree.set(f"{kind}s", str(len(tree.findall(f"testcase/{kind}"))))
+    suites = ElementTree.Element("testsuites")
+    suites.append(tree)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def render_gate_markdown(checks: Sequence[GateCheck]) -> str:
+    """Render a table for the summary of a CI run."""
+    rows = [
+        f"| {_VERDICT_WORDS[check.verdict]} | {check.limit} | "
+        f"{format_gate_rate(check.rate)}{describe_cases_needed(check)} "
+        f"| {escape_table_cell(check.rate.subject)} |"
+        for check in checks
+    ]
+    head = [
+        f"### stumble gate: {_VERDICT_WORDS[join_gate_verdicts(checks)]}",
+        "",
+        "| verdict | limit | rate [interval] (cases) | of |",
+        "|---|---|---|---|",
+    ]
+    return "\n".join([*head, *(rows or ["| | | no fault was injected | |"]), "", ""])
+
+
+def escape_table_cell(text: str) -> str:
+    """Escape a text for a cell of a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

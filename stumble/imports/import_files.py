@@ -1,0 +1,126 @@
+"""Import of files and folders one after the other; a bad file does not stop the others."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from stumble.imports.detect_format import TrafficFormat, detect_file_format
+from stumble.imports.to_tape import make_import_id, write_imported_tape
+from stumble.store import index
+from stumble.user_data.known_secrets import find_known_secrets
+from traces.importers import read_format_tables
+from traces.importers.shared.file_reader import decode_file_name
+from traces.importers.shared.http_traffic import ImportRemark
+from traces.redaction.redacted_copy import write_redacted_copy
+from traces.store.trace_store import TraceStore
+
+type ImportState = Literal["new", "known", "refused"]
+
+INDEX_BATCH_TAPES = 64
+"""Number of tapes whose rows are written together."""
+COUNTED_RELATIONS = ("trajectories", "exchanges", "tool_calls", "stages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedFile:
+    """The result of one file."""
+
+    path: Path
+    state: ImportState
+    format: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[ImportRemark, ...] = ()
+    why: str | None = None
+    """Why it was refused."""
+
+
+def list_import_files(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the files; a folder is replaced by all files in it that are not hidden."""
+    files: dict[Path, None] = {}
+    for path in paths:
+        for each in _walk_import_folder(path) if path.is_dir() else (path,):
+            files[each] = None
+    return tuple(files)
+
+
+def _walk_import_folder(folder: Path) -> Iterator[Path]:
+    unreadable = list[Path]()
+    for at, folders, names in os.walk(
+        folder, onerror=lambda e: unreadable.append(Path(e.filename))
+    ):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        yield from (Path(at, each) for each in sorted(names) if not each.startswith("."))
+    yield from unreadable
+
+
+def import_recordings(
+    store: TraceStore,
+    paths: Iterable[Path],
+    tell: Callable[[int, int], None] = lambda done, all: None,
+) -> Iterator[ImportedFile]:
+    """Import these files; yield the result of each, in their order."""
+    paths, fresh = tuple(paths), list[str]()
+    for number, path in enumerate(paths, 1):
+        result = _import_one_file(store, path, fresh)
+        tell(number, len(paths))
+        if len(fresh) >= INDEX_BATCH_TAPES or number == len(paths):
+            index.write_run_rows(store, fresh)
+            fresh.clear()
+        yield result
+
+
+def _check_regular_file(path: Path) -> None:
+    """Raise ValueError for a folder, pipe, socket or device; reading a pipe would block."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise ValueError("it is a folder that cannot be read")
+    if not stat.S_ISREG(mode):
+        raise ValueError("it is no regular file but a pipe, a socket or a device")
+
+
+def _import_one_file(store: TraceStore, path: Path, fresh: list[str]) -> ImportedFile:
+    try:
+        _check_regular_file(path)
+        format = detect_file_format(path)
+        if isinstance(format, TrafficFormat):
+            return _import_traffic(store, path, format, fresh)
+        with _open_redacted_copy(store, path) as clean:
+            tables = read_format_tables(format, clean)
+            is_known = store.has_import(clean)
+            kept_path = store.keep_import(clean)
+        store.write(kept_path.parent.name, tables)
+    except (ValueError, OSError) as error:
+        why = getattr(error, "strerror", None) or str(error).removeprefix(f"{path}: ")
+        return ImportedFile(path=path, state="refused", why=why)
+    counts = {each: tables[each].num_rows for each in COUNTED_RELATIONS if each in tables}
+    return ImportedFile(
+        path=path, state="known" if is_known else "new", format=format.NAME, counts=Counter(counts)
+    )
+
+
+@contextmanager
+def _open_redacted_copy(store: TraceStore, path: Path) -> Iterator[Path]:
+    """Yield the file, or a redacted copy of it if it contains secrets."""
+    with TemporaryDirectory(prefix=".import-", dir=store.root) as folder:
+        copy = Path(folder) / path.name
+        yield copy if write_redacted_copy(path, copy, secrets=find_known_secrets()) else path
+
+
+def _import_traffic(
+    store: TraceStore, path: Path, wire: TrafficFormat, fresh: list[str]
+) -> ImportedFile:
+    id = make_import_id(wire.source, path)
+    if (store.tapes / f"{id}.tape").exists():
+        return ImportedFile(path=path, state="known", format=wire.name)
+    taped = write_imported_tape(store, id, wire.read(path), decode_file_name(path))
+    fresh.append(id)
+    counts = {"trajectories": 1, "exchanges": taped.exchanges}
+    return ImportedFile(
+        path=path, state="new", format=wire.name, counts=counts, remarks=taped.remarks
+    )

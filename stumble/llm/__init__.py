@@ -1,0 +1,1 @@
+"""Model requests of stumble itself, through litellm."""

@@ -1,0 +1,104 @@
+"""A recorded request body, sent to any model through litellm, which is imported when needed."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+
+from traces import dialects
+from traces.dialects.types import ModelAnswer
+
+_COMMON_FIELDS = frozenset(("tools", "tool_choice", "temperature", "top_p"))
+_CHAT_FIELDS = _COMMON_FIELDS | {
+    "messages",
+    "parallel_tool_calls",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+}
+MODEL_REQUEST_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "openai_chat": _CHAT_FIELDS | {"response_format", "reasoning_effort"},
+        "text_history": _CHAT_FIELDS,
+        "observed_history": _CHAT_FIELDS,
+        "anthropic_messages": _COMMON_FIELDS
+        | {"messages", "system", "top_k", "max_tokens", "stop_sequences", "thinking"},
+        "openai_responses": _COMMON_FIELDS
+        | {
+            "input",
+            "instructions",
+            "parallel_tool_calls",
+            "max_output_tokens",
+            "reasoning",
+            "text",
+        },
+    }
+)
+"""Request fields that are part of the prompt; the others concern account or transport."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """The answer to one request, or an error."""
+
+    answer: ModelAnswer | None
+    error: str | None = None
+
+
+def build_litellm_arguments(dialect: str, body: bytes) -> dict[str, object]:
+    """Return the keyword arguments of the litellm call for a recorded request body."""
+    fields: dict[str, object] = json.loads(body)
+    return {key: value for key, value in fields.items() if key in MODEL_REQUEST_FIELDS[dialect]}
+
+
+class LitellmClient:
+    """A model of litellm, which reads keys and base URLs from the environment."""
+
+    def __init__(self, name: str, *, timeout: float) -> None:
+        # Otherwise the import fetches a price list over the network, with retries.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
+        import openai
+
+        litellm.suppress_debug_info = True
+        self._name, self._timeout, self._error = name, timeout, openai.OpenAIError
+        self._ask: Mapping[str, Callable[..., Awaitable[object]]] = {
+            "openai_chat": litellm.acompletion,
+            "text_history": litellm.acompletion,
+            "observed_history": litellm.acompletion,
+            "anthropic_messages": litellm.anthropic_messages,
+            "openai_responses": litellm.aresponses,
+        }
+
+    async def ask(self, dialect: str, body: bytes) -> ModelReply:
+        """Return one answer, or a provider or network failure as `error`."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._ask[dialect](
+                    model=self._name,
+                    num_retries=2,
+                    drop_params=True,
+                    **build_litellm_arguments(dialect, body),
+                )
+        except TimeoutError:
+            return ModelReply(answer=None, error=f"nothing came for {self._timeout:g} s")
+        except (self._error, ValueError) as error:
+            return ModelReply(answer=None, error=f"{type(error).__name__}: {error}".splitlines()[0])
+        return ModelReply(answer=_parse_litellm_answer(dialect, response))
+
+
+@runtime_checkable
+class _PydanticResponse(Protocol):
+    """A pydantic model; for some dialects litellm answers with plain data instead."""
+
+    def model_dump_json(self) -> str: ...
+
+
+def _parse_litellm_answer(dialect: str, said: object) -> ModelAnswer | None:
+    """Parse the answer by its dialect, like a recorded one."""
+    text = said.model_dump_json() if isinstance(said, _PydanticResponse) else json.dumps(said)
+    lens = next(lens for lens in dialects.LENSES if dialect == lens.NAME)
+    return lens.parse_model_answer((("content-type", "application/json"),), text.encode())

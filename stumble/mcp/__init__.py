@@ -1,0 +1,1 @@
+"""MCP sessions outside a recorded run: recording one server, and replaying one."""

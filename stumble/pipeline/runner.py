@@ -1,0 +1,117 @@
+"""Recording of a pipeline run: its folder, command and tape."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from recorder import event_loop
+from scenarios.workspace.snapshot import SnapshotLimits
+from stumble.cli.exit_codes import UsageError
+from stumble.pipeline.checkpoint import PipelineCheckpoint
+from stumble.pipeline.config import PipelineConfig
+from stumble.pipeline.replay_check import Pipeline
+from stumble.runs.environment.workspaces import take_folder_snapshot
+from stumble.runs.launcher import ColdLauncher
+from stumble.runs.record import record_run
+from stumble.runs.types import Hosts, RecordPlan, RunLabels, RunResult
+from stumble.store import index
+from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
+from traces.did_you_mean import suggest_nearest_name
+from traces.store.trace_store import TraceStore
+
+if TYPE_CHECKING:
+    from faults.targeting.bound_fault import BoundFault
+
+RUNS, KNOWN = "pipelines", "graded"
+DRIVER_COMMAND = (sys.executable, "-m", "stumble", "pipeline", "drive", ".")
+WORKSPACE_LIMITS = SnapshotLimits(bytes=1 << 30, files=50_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineEnvironment:
+    """Store, hosts, faults and labels of a recording."""
+
+    store: TraceStore
+    hosts: Hosts
+    agent: str | None = None
+    """The name of the agent."""
+    rules: tuple[str, ...] = ()
+    armed: "tuple[BoundFault, ...]" = ()
+    seed: int = 0
+    say: Callable[[str], object] = lambda line: None
+
+
+def record_pipeline_run(
+    ground: PipelineEnvironment,
+    asked: PipelineConfig,
+    prepare: Callable[[Path], object] | None = None,
+) -> RunResult:
+    """Record a new run; `prepare` creates its workspace instead of the starter."""
+    id = new_trajectory_id()
+    folder = ground.store.root / RUNS / id
+    folder.mkdir(parents=True)
+    asked = replace(asked, known=str(ground.store.root / KNOWN))
+    asked.write(folder)
+    checkpoint = PipelineCheckpoint(folder=folder, run=id)
+    if prepare is not None:
+        prepare(folder)
+        checkpoint.laid_out = True
+    checkpoint.write()
+    return _record_pipeline(ground, asked, checkpoint)
+
+
+def resume_pipeline_run(ground: PipelineEnvironment, id: str) -> RunResult:
+    """Record the rest of a run. Raises UsageError if it is unknown or complete."""
+    folder = ground.store.root / RUNS / id
+    if not (folder / "state.json").exists():
+        names = [each.name for each in (ground.store.root / RUNS).glob("*")]
+        raise UsageError(f"no run {id!r} of the pipeline is here{suggest_nearest_name(id, names)}")
+    config, checkpoint = PipelineConfig.read(folder), PipelineCheckpoint.read(folder)
+    if all(stage in checkpoint.graded for stage in config.stages):
+        raise UsageError(f"the run {id} is over: all its stages are graded")
+    checkpoint.before, checkpoint.run = checkpoint.run, new_trajectory_id()
+    checkpoint.write()
+    return _record_pipeline(ground, config, checkpoint)
+
+
+def _record_pipeline(
+    ground: PipelineEnvironment, asked: PipelineConfig, kept: PipelineCheckpoint
+) -> RunResult:
+    store, folder = ground.store, kept.folder
+    ground.say(f"pipeline: run {folder.name}")
+    snapshot = take_folder_snapshot(folder, store, WORKSPACE_LIMITS, lambda done, of: None)
+    path = store.tapes / f"{kept.run}.tape"
+    plan = RecordPlan(
+        hosts=ground.hosts,
+        world=Pipeline(frozenset(asked.stages)),
+        labels=RunLabels(
+            agent=ground.agent or asked.agent.split()[0].rpartition("/")[2],
+            model=asked.model,
+            task=f"pipeline:{asked.workload_name}",
+        ),
+        rules=ground.rules,
+        armed=ground.armed,
+        seed=ground.seed,
+        workspace=folder,
+        snapshot=snapshot.name,
+        store=store,
+        marked=True,
+        before=kept.before,
+    )
+    with TemporaryDirectory(prefix="stumble-") as scratch:
+        result = event_loop.run_event_loop(
+            record_run(
+                path,
+                ColdLauncher(command=DRIVER_COMMAND, cwd=folder),
+                plan,
+                id=kept.run,
+                ca=prepare_ca_folder(),
+                scratch=Path(scratch),
+                say=ground.say,
+            )
+        )
+    index.refresh_index(store)
+    return result

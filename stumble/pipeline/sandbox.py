@@ -1,0 +1,92 @@
+"""The sandbox of the agents of a run."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recorder.agent.process import run_agent_process
+from sandbox import factory
+from sandbox.sandbox_env import select_agent_env
+from sandbox.types import SECRET_FOLDERS, Sandbox, SandboxKind, SandboxResult, SandboxSpec
+from stumble.pipeline.config import PipelineConfig
+from stumble.pipeline.workload import find_workload
+from stumble.runs.environment.workspaces import COPY_VARIABLE
+from stumble.user_data.paths import ca_folder
+
+STAGE_VARIABLE = "STUMBLE_STAGE"
+"""Variable with the current stage, for the agent."""
+AGENT_HOME = "home"
+"""Home folder of the agents of a run, kept so that a conversation can be resumed."""
+
+
+@asynccontextmanager
+async def open_stage_sandbox(
+    asked: PipelineConfig, folder: Path, workspace: Path, stage: str
+) -> AsyncIterator[Sandbox]:
+    """Open a sandbox for one agent. Raises ChildProcessError, in one line, if unavailable."""
+    if asked.sandbox == "none":
+        env = {name: value for name, value in os.environ.items() if name != COPY_VARIABLE}
+        yield _NoSandbox(order=SandboxSpec(workspace=workspace, env=env | {STAGE_VARIABLE: stage}))
+        return
+    home = folder / AGENT_HOME
+    home.mkdir(exist_ok=True)
+    env = select_agent_env(os.environ, asked.env) | {STAGE_VARIABLE: stage}
+    order = SandboxSpec(
+        workspace=workspace,
+        env=env,
+        allow=(*factory.find_model_hosts(env), *asked.allow),
+        mounts=(*factory.list_agent_mounts(), *find_workload(asked.workload).mounts()),
+        home=home,
+        hidden=(*SECRET_FOLDERS, *list_hidden_store_paths(folder), str(ca_folder())),
+    )
+    async with factory.open_sandbox(asked.sandbox, order, image=asked.image) as sandbox:
+        yield sandbox
+
+
+def list_hidden_store_paths(folder: Path) -> tuple[str, ...]:
+    """Return the folders of the store to hide from an agent: all but the folder of its run."""
+    store = folder.resolve().parents[1]
+    if not (store / "tapes").is_dir():
+        return ()  # the copy of a replay is outside any store
+    siblings = (*store.iterdir(), *folder.resolve().parent.iterdir())
+    visible = {folder.resolve(), folder.resolve().parent}
+    return tuple(sorted(str(each) for each in siblings if each.is_dir() and each not in visible))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NoSandbox:
+    """No sandbox: the agent has the rights of its user."""
+
+    order: SandboxSpec
+    isolation: SandboxKind = "process"
+    weaker: tuple[str, ...] = ("the agent is a process like any other of its user",)
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        budget: float | None = None,
+        stdin: int | None = None,
+        stdout: int = 1,
+        stderr: int = 2,
+    ) -> SandboxResult:
+        """Run a command to its end; see `Sandbox.run`."""
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+            ended = await run_agent_process(
+                command,
+                env={**self.order.env, **(env or {})},
+                cwd=cwd or self.order.workspace,
+                budget=budget,
+                stdin=nothing if stdin is None else stdin,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        if ended.signal is not None:  # the signal was for this process: raise it
+            signal.raise_signal(ended.signal)
+        return SandboxResult(exit=ended.code, ended="time" if ended.out_of_budget else "exit")

@@ -1,0 +1,65 @@
+"""Charts as SVG or PNG: vl-convert renders Altair charts without a browser."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stumble.report.charting import fault_charts, leaderboard_charts
+from stumble.report.charting.palette import LIGHT_PALETTE, PAGE_PALETTE, Palette
+from stumble.report.model import ReportChart
+
+if TYPE_CHECKING:
+    import altair as alt
+
+CHART_DRAWERS = {**fault_charts.FAULT_CHARTS, **leaderboard_charts.LEADERBOARD_CHARTS}
+CHART_FONT = "system-ui, 'DejaVu Sans', sans-serif"
+
+
+def render_svg(chart: ReportChart) -> str:
+    """Render one chart as SVG for the page, hidden from screen readers: the page has its text."""
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(
+        _build_chart_spec(CHART_DRAWERS[chart.drawing](chart.rows, PAGE_PALETTE), PAGE_PALETTE)
+    )
+    return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
+
+
+def render_picture(charts: Sequence[ReportChart], form: str) -> bytes:
+    """Render charts of one kind as PNG or SVG, three in a row on white, each with its title."""
+    import altair as alt
+    import vl_convert
+
+    titled = [
+        CHART_DRAWERS[chart.drawing](chart.rows, LIGHT_PALETTE).properties(
+            title=alt.Title(chart.of, anchor="start", fontSize=13)
+        )
+        for chart in charts
+    ]
+    spec = _build_chart_spec(alt.concat(*titled, columns=3, spacing=32), LIGHT_PALETTE)
+    spec |= {"background": LIGHT_PALETTE["paper"], "padding": 12}
+    if form == "svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    return vl_convert.vegalite_to_png(spec, scale=2)
+
+
+def _build_chart_spec(plot: "alt.LayerChart | alt.ConcatChart", inks: Palette) -> dict[str, object]:
+    spec: dict[str, object] = json.loads(plot.to_json())
+    spec["config"] = {
+        "background": None,
+        "font": CHART_FONT,
+        "axis": {
+            "labelColor": inks["soft"],
+            "titleColor": inks["ink"],
+            "domainColor": inks["soft"],
+            "gridColor": inks["line"],
+            "tickColor": inks["soft"],
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+        },
+        "view": {"stroke": None},
+        "title": {"color": inks["ink"], "fontWeight": 600},
+        "aria": False,
+    }
+    return spec

@@ -1,0 +1,1 @@
+"""Runs: recording, replaying and forking an agent, and what they report."""

@@ -1,0 +1,1 @@
+"""Where an agent runs: workspace copies, worlds and base URLs."""

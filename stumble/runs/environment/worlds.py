@@ -1,0 +1,119 @@
+"""Worlds from the command line, and whose turn it is to use one.
+
+A world behind commands serves one run at a time, also across processes and stores: a lock named
+after the command that sets it back, and the folder in which that runs, is held from the reset to
+the verdict. A world that lies in the run's own copy of the folder needs none.
+"""
+
+import asyncio
+import fcntl
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from hashlib import blake2b
+from pathlib import Path
+
+import click
+
+from scenarios.world import CommandWorld, World
+from stumble.cli.exit_codes import UsageError
+
+WORKSPACE_SLOT = "{workspace}"
+"""In a command of the world: the folder in which this run works."""
+LOCK_POLL_SECONDS = 0.05
+"""Seconds between two tries to get a world."""
+WAIT_NOTICE_SECONDS = 5.0
+"""Seconds after which it is said that a run waits."""
+
+
+def make_command_world(
+    reset: str | None,
+    verify: str | None,
+    answer: str | None = None,
+    *,
+    state: str | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> World | None:
+    """Return a world behind commands; None if no command is given.
+
+    An answer is judged where no command does it. `filled` stands in the place of `{slot}` and
+    `{port}`, for a world that there are several of.
+    """
+    if reset is None and verify is None and state is None:
+        return None
+    if reset is None:
+        option = "--state" if verify is None else "--verify"
+        raise UsageError(f"{option} needs --reset: a verdict means nothing on a used world")
+    world = CommandWorld(
+        _parse_world_command("--reset", reset),
+        _parse_world_command("--verify", verify) if verify else (),
+        answer=answer or "",
+        state_command=_parse_world_command("--state", state) if state else (),
+    )
+    return world.with_values(filled) if filled else world
+
+
+def _parse_world_command(option: str, text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{option} {text!r}: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"{option} {text!r}: no such command")
+    return words
+
+
+def is_world_in_workspace(world: World | None) -> bool:
+    """Return whether the world's files are in the run's folder, so that each copy has its own."""
+    return isinstance(world, CommandWorld) and any(WORKSPACE_SLOT in w for w in world.reset_command)
+
+
+def name_world(world: CommandWorld, folder: Path) -> str:
+    """A name that all runs on one world share, however it is judged."""
+    said = "\0".join((str(folder), *world.reset_command))
+    return blake2b(said.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+@asynccontextmanager
+async def lock_world(
+    world: World | None,
+    folder: Path | None = None,
+    *,
+    say: Callable[[str], object] = lambda line: click.echo(line, err=True),
+    after: float = WAIT_NOTICE_SECONDS,
+) -> AsyncIterator[None]:
+    """Wait for a world behind commands and keep all other runs from it; any other world is free.
+
+    `folder` is where its commands run; None is here. It is free again when its holder dies.
+    """
+    if not isinstance(world, CommandWorld):
+        yield
+        return
+    with (_make_lock_folder() / name_world(world, folder or Path.cwd())).open("a") as file:
+        began, told = time.monotonic(), False
+        while not _try_lock(file.fileno()):
+            if not told and time.monotonic() - began >= after:
+                say(f"waiting: another run uses this world ({shlex.join(world.reset_command)})")
+                told = True
+            await asyncio.sleep(LOCK_POLL_SECONDS)
+        yield
+
+
+def _try_lock(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _make_lock_folder() -> Path:
+    """A folder of this user's, the same for all stores and processes."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    folder = Path(base) / f"stumble-worlds-{os.geteuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,313 @@
+"""A fork with its controls: k faulted continuations of a prefix, and k clean ones.
+
+The clean twins are shams at the same site, so that all of them are held back, left and made
+live in exactly the same way; only the injected value differs.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from faults.judging.judge import MIN_CLEAN_TWINS
+from faults.judging.value_tokens import extract_tokens
+from faults.specs.spec_check import bind_operator
+from faults.targeting.bound_fault import BoundFault
+from faults.targeting.model_turns import describe_turn
+from faults.targeting.observations import CleanObservations, observe_recording
+from faults.targeting.site import (
+    InjectionSite,
+    find_recording_address,
+    resolve_position,
+    select_site,
+)
+from replay.fork_state import Fork
+from replay.matching.rules import MatchRule
+from replay.result_pinning import find_pinnable_uses
+from scenarios.world import World
+from stumble.runs.environment.workspaces import RecordedWorkspace
+from stumble.runs.injection import InjectionPlan
+from stumble.runs.replay import run_replay
+from stumble.runs.session import ReplaySession
+from stumble.runs.types import AgentLauncher, ReplayPlan, RunLabels, RunResult
+from stumble.user_data.paths import new_experiment_id
+from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.model import Condition, Fault
+from traces.tape import Tape
+
+SHAM = "sham"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkPoint:
+    """A place in a recording to fork at, and the data that its runs share."""
+
+    recording: Tape
+    derived_steps: DerivedSteps
+    site: InjectionSite
+    """The first call with an injection."""
+    bound_faults: tuple[BoundFault, ...]
+    """The faults, and which of them begin with that call; the others count as the run goes on."""
+    background: frozenset[str]
+    observations: CleanObservations
+
+    @property
+    def fault(self) -> Fault:
+        """The first fault."""
+        return self.bound_faults[0].fault
+
+    @property
+    def injection_plan(self) -> InjectionPlan:
+        """The faults to inject in a run, and their site."""
+        return InjectionPlan(
+            bound_faults=self.bound_faults,
+            site=self.site,
+            background=self.background,
+            observations=self.observations,
+        )
+
+    def describe(self) -> str:
+        """`issue_refund (step 7) at http with http_status(code=503), once`."""
+        bent = " and ".join(
+            _describe_fault(armed.fault) for armed in self.bound_faults if armed.site
+        )
+        later = "".join(
+            f"; then {_describe_fault(a.fault)}" for a in self.bound_faults if a.site is None
+        )
+        return f"{self._describe_site()} at {self.site.place} with {bent}{later}"
+
+    def _describe_site(self) -> str:
+        if self.site.turn is not None:
+            return describe_turn(self.site.turn)
+        use = self.derived_steps.find_use(self.site.call_id)
+        return self.site.tool + (f" (step {use.step})" if use else "")
+
+
+def _describe_fault(fault: Fault) -> str:
+    operator = bind_operator(fault)
+    chosen = operator.with_defaults(fault.params)
+    params = ", ".join(f"{key}={value}" for key, value in chosen.items() if value != "")
+    return f"{operator.name}({params}), {fault.persist}"
+
+
+def find_fork_point(
+    recording: Tape,
+    faults: Fault | Sequence[Fault],
+    told: DerivedSteps | None = None,
+    *,
+    seed: int = 0,
+    rep: int = 0,
+) -> ForkPoint:
+    """Return the fork point of a fault, or of several faults at their first call.
+
+    Raises ValueError or LookupError, before anything starts, if a fault or its site is invalid.
+    """
+    faults = (faults,) if isinstance(faults, Fault) else faults
+    told = told or derive_tape_steps(recording)
+    places = {fault.at for fault in faults}
+    if "model" in places and len(places) > 1:
+        raise ValueError("faults at the model and faults at tools cannot strike together")
+    sites = [select_site(told, fault, bind_operator(fault), seed=seed, rep=rep) for fault in faults]
+    first, named = min(sites, key=lambda site: len(site.before)), find_recording_address(told)
+    settled_ones = [resolve_position(told, fault, seed=seed, rep=rep) for fault in faults]
+    armed = [
+        BoundFault(fault=fault, site=site, trace=named)
+        if len(site.before) == len(first.before)
+        else BoundFault(fault=replace(fault, at=site.place), trace=named)
+        for fault, site in zip(settled_ones, sites, strict=True)
+    ]
+    return ForkPoint(
+        recording=recording,
+        derived_steps=told,
+        site=first,
+        bound_faults=tuple(sorted(armed, key=lambda each: each.site is None)),
+        background=collect_background_tokens(told),
+        observations=observe_recording(told, recording.exchanges),
+    )
+
+
+def collect_background_tokens(told: DerivedSteps) -> frozenset[str]:
+    """Return all value tokens of a recording: an injected value must differ from each of them."""
+    texts = [step.message for step in told.steps]
+    for use in told.tool_uses:
+        texts += [use.arguments, use.result or ""]
+    return frozenset().union(*(extract_tokens(text) for text in texts)) if texts else frozenset()
+
+
+def plan_fork_run(
+    found: ForkPoint,
+    condition: Condition,
+    *,
+    world: World | None,
+    seed: int,
+    rep: int = 0,
+    pin: bool = False,
+    rules: tuple[MatchRule, ...] = (),
+    labels: RunLabels | None = None,
+    workspace: RecordedWorkspace | None = None,
+) -> ReplayPlan:
+    """The plan of one continuation: faulted, or a sham at the same site."""
+    strike = found.injection_plan
+    if condition != "fault":
+        # A sham stands where the first fault stands, once: it has nothing to persist.
+        fault = Fault(name=SHAM, at=found.fault.at)
+        strike = replace(strike, bound_faults=(BoundFault(fault=fault, site=found.site),))
+    return ReplayPlan(
+        source="fork",
+        condition=condition,
+        fork=Fork(
+            found.site.call_id,
+            None if found.site.alone else found.site.prefix,
+            world is not None,
+            found.site.turn,
+        ),
+        injection_plan=strike,
+        world=world,
+        seed=seed,
+        rep=rep,
+        pin=find_pinnable_uses(found.derived_steps.tool_uses) if pin else (),
+        rules=rules,
+        labels=labels or RunLabels(),
+        workspace=workspace,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRun:
+    """One run of a fork."""
+
+    condition: Condition
+    rep: int
+    of: int
+
+    def __str__(self) -> str:
+        if self.condition == "clean":
+            return f"clean twin {self.rep + 1} of {self.of}"
+        return "faulted run" if self.of == 1 else f"faulted run {self.rep + 1} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkPlan:
+    """Plan of a fork: its fork point, the number of runs, and their environment.
+
+    Raises ValueError if results are to be pinned and the recording has none.
+    """
+
+    fork_point: ForkPoint
+    twins: int = MIN_CLEAN_TWINS
+    times: int = 1
+    """How many faulted runs there are."""
+    confirm: bool = False
+    """Whether `twins` runs get one same injected value, and as many runs a second one."""
+    world: World | None = None
+    seed: int = 0
+    pin: bool = False
+    rules: tuple[MatchRule, ...] = ()
+    """What of a request may differ from the recorded one, beside what the recording says."""
+    workspace: RecordedWorkspace | None = None
+    labels: RunLabels = field(default_factory=lambda: RunLabels(experiment=new_experiment_id()))
+    """Labels of all of its runs: they are one experiment."""
+    condition: Condition | None = None
+    """Condition of its runs; None for clean or fault, by what is injected."""
+
+    def __post_init__(self) -> None:
+        if self.pin and not find_pinnable_uses(self.fork_point.derived_steps.tool_uses):
+            raise ValueError(
+                "--pin puts the recorded results of local tools into requests, and this recording "
+                "has none: leave it out"
+            )
+
+    def list_runs(self) -> tuple[ForkRun, ...]:
+        """All runs, the clean ones first: one that leaves the recording ends it."""
+        clean = (ForkRun(condition="clean", rep=n, of=self.twins) for n in range(self.twins))
+        times = 2 * self.twins if self.confirm else self.times
+        faulted = (ForkRun(condition="fault", rep=n, of=times) for n in range(times))
+        return (*clean, *faulted)
+
+    def plan_run(self, each: ForkRun) -> ReplayPlan:
+        """The plan of one of them."""
+        planned = plan_fork_run(
+            self.fork_point,
+            each.condition,
+            world=self.world,
+            seed=self.seed,
+            rep=each.rep // self.twins if self.confirm else each.rep,
+            pin=self.pin,
+            rules=self.rules,
+            labels=self.labels,
+            workspace=self.workspace,
+        )
+        return replace(planned, condition=self.condition or planned.condition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkResult:
+    """Finished runs of a fork with its controls so far."""
+
+    wanted: tuple[ForkRun, ...]
+    played: dict[ForkRun, RunResult] = field(default_factory=dict)
+    """The finished runs, in the order in which they finished."""
+
+    @property
+    def runs(self) -> tuple[RunResult, ...]:
+        """All finished runs, in planned order."""
+        return tuple(self.played[each] for each in self.wanted if each in self.played)
+
+    @property
+    def finished(self) -> tuple[RunResult, ...]:
+        """The runs that no signal to this process ended."""
+        return tuple(run for run in self.runs if run.exit.signal is None)
+
+    def find_finished(self, condition: Condition) -> tuple[RunResult, ...]:
+        """The finished runs of that condition."""
+        wanted = (each for each in self.wanted if each.condition == condition)
+        played = (self.played[each] for each in wanted if each in self.played)
+        return tuple(run for run in played if run.exit.signal is None)
+
+
+type LauncherFactory = Callable[[ForkRun], AgentLauncher]
+
+
+async def run_fork(
+    session: ReplaySession,
+    design: ForkPlan,
+    forked: ForkResult,
+    launch: LauncherFactory,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    progress: Callable[[str], object] = lambda what: None,
+) -> None:
+    """Run the continuations, `jobs` at once, each onto a tape of its own.
+
+    No more are started once one has left the recording, and all end once we are told to end. What
+    is over is in `forked`, whatever happens; ChildProcessError where a world could not be set
+    back.
+    """
+    todo = iter(forked.wanted)
+
+    async def work() -> bool:
+        """Whether all may go on."""
+        for each in todo:
+            if any(run.diverged for run in forked.runs):
+                break
+            progress(str(each))
+            played = await run_replay(
+                session, design.fork_point.recording, folder, design.plan_run(each), launch(each)
+            )
+            forked.played[each] = played
+            if played.exit.signal is not None:
+                return False
+            if jobs > 1:
+                progress(f"{len(forked.played)} of {len(forked.wanted)} are over")
+        return True
+
+    workers = [asyncio.create_task(work()) for _ in range(jobs)]
+    try:
+        for worker in asyncio.as_completed(workers):
+            if not await worker:
+                break
+    finally:
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)

@@ -1,0 +1,386 @@
+"""Report of a fork, as one JSON object and as lines of text."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from faults.judging.counterfactual import CounterfactualResult, confirm_by_forks
+from faults.judging.judge import ENDINGS_FAILED, judge_injection, to_run_evidence
+from faults.judging.taint.sinks import FINAL
+from stumble.cli.exit_codes import ExitCode
+from stumble.runs.fork import ForkPoint, ForkResult
+from stumble.runs.savings import SavedCost, compute_savings, sum_savings
+from stumble.runs.types import RunResult
+from stumble.verdicts.excess_failures import ExcessFailures, compare_ends
+from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclusion
+from stumble.verdicts.twin_differences import find_differing_twin_ends
+from traces.model import Outcome, OutcomeClass, RunEnding
+from traces.tape import read_tape
+
+OUTCOME_MEANINGS: Mapping[OutcomeClass | None, str] = {
+    "recovered": "noticed, and the end state is right",
+    "masked": "not noticed, yet the end state is right",
+    "honest_fail": "the end state is wrong, and the agent says so",
+    "noticed_wrong": "noticed, yet delivered wrong as done",
+    "silent_wrong": "not noticed, and delivered wrong as done",
+    "crashed": "no final answer",
+    "unreached": "the model never saw it",
+    None: "what decides it is not known",
+}
+WORST_FIRST: tuple[OutcomeClass, ...] = (
+    "crashed",
+    "noticed_wrong",
+    "honest_fail",
+    "silent_wrong",
+    "recovered",
+    "masked",
+    "unreached",
+)
+"""Of several faults in one run: the class that tells what came of all of them."""
+
+
+def describe_outcome(verdict: Outcome) -> str:
+    """Return the meaning of the outcome class; without a class, the reason for that."""
+    if verdict.false_failure:
+        return "the end state is right, yet the agent says that it failed"
+    why = verdict.reasons.get("class") if verdict.outcome is None else None
+    return why or OUTCOME_MEANINGS[verdict.outcome]
+
+
+ANSWER_SOURCES = ("recorded", "live", "simulated", "fault", "refused")
+"""Who answered a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedForkRun:
+    """A finished faulted run, and the verdict on its injected faults."""
+
+    played: RunResult
+    verdict: Outcome | None
+    """On all of its faults together; None if nothing was injected."""
+    faults: tuple[str, ...] = ()
+    """The operators of the injected faults, in their order."""
+    saved: SavedCost
+    answered: Mapping[str, int]
+    """How many requests, by who answered."""
+
+    @property
+    def excluded(self) -> Exclusion | None:
+        """Why no rate counts it; None if they do, as what came of one fault or of a set."""
+        return find_exclusion(self.verdict, self.played.ending.ended)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the end is right; a run that crashed or looped ended wrong."""
+        if self.played.ending.ended in ENDINGS_FAILED:
+            return False
+        return self.verdict.passed if self.verdict else None
+
+    @property
+    def outcome(self) -> OutcomeClass | None:
+        """The class; None if it is unknown, or if the agent does no better without the fault."""
+        if self.verdict is None or self.excluded == "baseline_failed":
+            return None
+        return self.verdict.outcome
+
+    def to_dict(self) -> dict[str, object]:
+        """The run as plain data; what is not known is None."""
+        played, verdict = self.played, self.verdict
+        return {
+            "run": played.id,
+            "tape": str(played.path),
+            "agent_exit": played.exit.code,
+            "fired": played.fired,
+            "no_site": list(played.no_site),
+            "missed": list(played.missed),
+            "outcome": self.outcome,
+            "counted": self.excluded is None,
+            "excluded": self.excluded,
+            "several_faults": list(self.faults) if len(self.faults) > 1 else [],
+            "consumed": verdict.consumed if verdict else None,
+            "unreached_reason": verdict.unreached_reason if verdict else None,
+            "noticed": verdict.noticed if verdict else None,
+            "passed": verdict.passed if verdict else None,
+            "claim": verdict.claim if verdict else None,
+            "claims_success": verdict.claims_success if verdict else None,
+            "false_failure": verdict.false_failure if verdict else None,
+            "baseline_valid": verdict.baseline_valid if verdict else None,
+            "evidence": list(verdict.evidence) if verdict else [],
+            "answered": dict(self.answered),
+            "cascades": played.cascades,
+            "drifted": played.drifted,
+            "saved_model_calls": self.saved.calls,
+            "saved_tokens": self.saved.tokens,
+            "saved_usd": self.saved.usd,
+        }
+
+    def to_lines(self) -> Iterator[str]:
+        """Yield the only faulted run as lines of text."""
+        if self.verdict is None:
+            why = next(iter(self.played.no_site), "the call was not reached")
+            yield f"nothing fired ({why}), so nothing can be said about recovery"
+            return
+        together = f" of {' and '.join(self.faults)} together" if len(self.faults) > 1 else ""
+        excluded = self.excluded
+        told = describe_outcome(self.verdict)
+        if self.outcome is None and excluded is not None:
+            told = explain_exclusion(excluded, self.verdict)
+        yield f"outcome{together}: {self.outcome or 'unknown'} ({told})"
+        if excluded is not None:
+            yield f"  not counted: {excluded}, {explain_exclusion(excluded, self.verdict)}"
+        elif together:
+            yield "  in no rate of a single fault; see `stumble sql fault_sets`"
+        yield from (f"  {line}" for line in self.verdict.evidence)
+        yield f"  end state: {_format_tristate(self.verdict.passed, 'right', 'wrong')}"
+
+    def to_line(self) -> str:
+        """Return one of several runs as a line of text."""
+        if self.verdict is None:
+            return "nothing fired"
+        state = _format_tristate(self.verdict.passed, "right", "wrong")
+        evidence = "".join(f"; {' '.join(line.split())}" for line in self.verdict.evidence[:1])
+        why = f", not counted ({self.excluded})" if self.excluded else ""
+        return f"{self.outcome or 'unknown'}{why}, end state {state}{evidence}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkReport:
+    """Verdicts of a fork."""
+
+    fork_point: ForkPoint
+    forked: ForkResult
+    judged: tuple[JudgedForkRun, ...]
+    unlike_twins: str | None = None
+    """How twins differ in their end that did the same; None if none do."""
+
+    @property
+    def code(self) -> ExitCode:
+        """The command's exit code, if no signal ended it."""
+        if any(run.diverged for run in self.forked.runs):
+            return ExitCode.DIVERGED
+        fired = [each for each in self.judged if each.verdict is not None]
+        if not fired:
+            return ExitCode.NOTHING_FIRED
+        return ExitCode.NOT_ENOUGH if any(each.excluded for each in fired) else ExitCode.OK
+
+    @property
+    def excess(self) -> ExcessFailures | None:
+        """Wrong ends beside those of the twins; None if the ends of either are not known."""
+        faulted = [each.passed for each in self.judged if each.verdict is not None]
+        return compare_ends(
+            faulted, (is_right_ending(t.ending) for t in self.forked.find_finished("clean"))
+        )
+
+    @property
+    def saved(self) -> SavedCost:
+        """Cost of the model calls answered from the tape."""
+        told = self.fork_point.derived_steps
+        return sum_savings(compute_savings(told, run.saved) for run in self.forked.finished)
+
+    def to_dict(self) -> dict[str, object]:
+        """The fork as plain data; what there is one of stands at the top as well."""
+        wanted = [each.condition for each in self.forked.wanted]
+        nothing = _UNFINISHED_RUN if wanted.count("fault") == 1 else {}
+        alone = self.judged[0].to_dict() if wanted.count("fault") == 1 and self.judged else nothing
+        outcomes = Counter(each.outcome or "unknown" for each in self.judged if each.verdict)
+        return {
+            "recording": self.fork_point.recording.trajectory.id,
+            "strike": self.fork_point.describe(),
+            **alone,
+            "diverged": [why for each in self.forked.runs for why in each.diverged],
+            "outcomes": dict(outcomes),
+            "unlike_twins": self.unlike_twins,
+            "excess": excess.to_dict() if (excess := self.excess) is not None else None,
+            "faulted": [each.to_dict() for each in self.judged],
+            "twins": [
+                {
+                    "run": twin.id,
+                    "passed": twin.ending.passed,
+                    "ended": twin.ending.ended,
+                    "cascades": twin.cascades,
+                    "drifted": twin.drifted,
+                }
+                for twin in self.forked.find_finished("clean")
+            ],
+            "saved": self.saved.to_dict(),
+            "wanted": len(wanted),
+            "finished": len(self.forked.finished),
+        }
+
+    def to_lines(self) -> Iterator[str]:
+        """Yield the fork as lines of text."""
+        runs, twins = self.forked.finished, self.forked.find_finished("clean")
+        if len(self.judged) > 1:
+            yield from self._format_outcomes()
+        elif self.judged:
+            yield from self.judged[0].to_lines()
+        if runs:
+            yield f"  clean twins: {_format_twin_ends([twin.ending for twin in twins])}"
+            if (excess := self.excess) is not None:
+                yield f"  {excess.to_line()}"
+            if self.unlike_twins is not None:
+                yield f"  warning: {self.unlike_twins}"
+            yield from self._format_answer_sources()
+            yield f"  {self.saved.to_line(len(runs))}"
+        yield from [f"diverged: {why}" for run in self.forked.runs for why in run.diverged][:2]
+        missed = [why for run in self.forked.runs for why in run.missed]
+        yield from (f"not on the tape, so unknown from here on: {why}" for why in missed[:1])
+        if len(runs) < len(self.forked.wanted):
+            yield f"{len(runs)} of {len(self.forked.wanted)} runs were finished and are kept"
+
+    def _format_outcomes(self) -> Iterator[str]:
+        counted = Counter(each.outcome or "unknown" for each in self.judged if each.verdict)
+        said = ", ".join(f"{n} {outcome}" for outcome, n in counted.most_common())
+        yield f"outcomes of {len(self.judged)} faulted runs: {said or 'nothing fired'}"
+        for number, each in enumerate(self.judged, 1):
+            yield f"  {number}: {each.to_line()}"
+
+    def _format_answer_sources(self) -> Iterator[str]:
+        """Yield counts of answers by source, of cascades and of pinned results."""
+        by = sum((Counter(each.answered) for each in self.judged), Counter[str]())
+        if by:
+            yield "  answered: " + ", ".join(
+                f"{by[label]} {label}" for label in ANSWER_SOURCES if by[label]
+            )
+        cascades = sum(run.cascades for run in self.forked.finished)
+        if cascades:
+            yield f"  {_format_count(cascades, 'lane')} felt the fork and went live (cascade)"
+        drifted = [run.drifted for run in self.forked.finished if run.drifted is not None]
+        if drifted:
+            yield (
+                f"  {_format_count(sum(drifted), 'result')} of local tools drifted and were pinned"
+            )
+
+
+_UNFINISHED_RUN: Mapping[str, object] = {
+    "run": None,
+    "tape": None,
+    "agent_exit": None,
+    "fired": 0,
+    "no_site": [],
+    "missed": [],
+    "outcome": None,
+    "counted": False,
+    "excluded": None,
+    "several_faults": [],
+    "consumed": None,
+    "unreached_reason": None,
+    "noticed": None,
+    "passed": None,
+    "claim": None,
+    "claims_success": None,
+    "false_failure": None,
+    "baseline_valid": None,
+    "evidence": [],
+    "answered": {},
+    "cascades": None,
+    "drifted": None,
+    "saved_model_calls": 0,
+    "saved_tokens": 0,
+    "saved_usd": 0.0,
+}
+"""Values for the only faulted run if it is not finished."""
+
+
+def judge_fork(found: ForkPoint, forked: ForkResult) -> ForkReport:
+    """Judge all faulted runs against the clean twins."""
+    twins = tuple(to_run_evidence(read_tape(twin.path)) for twin in forked.find_finished("clean"))
+    ran = [
+        (played, to_run_evidence(read_tape(played.path)))
+        for played in forked.find_finished("fault")
+    ]
+    judged = []
+    for played, faulted in ran:
+        struck = [each for each in faulted.tape.injections if each.repeat_of is None]
+        verdicts = [
+            judge_injection(each, faulted, twins, lambda: [other for _, other in ran])
+            for each in struck
+        ]
+        answers = faulted.tape.exchanges
+        judged.append(
+            JudgedForkRun(
+                played=played,
+                verdict=join_verdicts(verdicts),
+                faults=tuple(each.op for each in struck),
+                saved=compute_savings(found.derived_steps, played.saved),
+                answered=Counter(each.answered_by for each in answers),
+            )
+        )
+    return ForkReport(
+        fork_point=found,
+        forked=forked,
+        judged=tuple(judged),
+        unlike_twins=find_differing_twin_ends(twins),
+    )
+
+
+def join_verdicts(verdicts: Sequence[Outcome]) -> Outcome | None:
+    """The verdict on all faults of one run together; None if there was none.
+
+    Facts are those of the fault whose class tells most, of those that reached the agent; it was
+    noticed if any was. Unknown if the class of any that reached it is.
+    """
+    reached = [each for each in verdicts if each.consumed is not False] or list(verdicts)
+    if len(verdicts) < 2:
+        return next(iter(verdicts), None)
+    unknown = any(each.outcome is None for each in reached)
+    lead = min(reached, key=lambda each: WORST_FIRST.index(each.outcome or "unreached"))
+    noticed = {each.noticed for each in reached}
+    return replace(
+        lead,
+        outcome=None if unknown else lead.outcome,
+        noticed=True if True in noticed else None if None in noticed else lead.noticed,
+        evidence=tuple(dict.fromkeys(line for each in verdicts for line in each.evidence)),
+    )
+
+
+def confirm_fork(forked: ForkResult, twins: int) -> CounterfactualResult:
+    """What a fork that was to confirm says: the first strikes, and then those of a second value."""
+    done = {
+        each: to_run_evidence(read_tape(each_run.path)) for each, each_run in forked.played.items()
+    }
+    struck = {each.rep: ran for each, ran in done.items() if each.condition == "fault"}
+    return confirm_by_forks(
+        [ran for each, ran in done.items() if each.condition == "clean"],
+        [ran for rep, ran in sorted(struck.items()) if rep < twins],
+        [ran for rep, ran in sorted(struck.items()) if rep >= twins],
+    )
+
+
+def confirmation_to_lines(settled: CounterfactualResult) -> Iterator[str]:
+    """Yield a confirmation as lines of text."""
+    words = {True: "yes", False: "no: nothing moved with it", None: f"unknown: {settled.reason}"}
+    yield f"depends on the struck value: {words[settled.tainted]}"
+    for slot in settled.slots:
+        name, nth = slot.where
+        again = ", and a second value moves it too" if slot.moved_again else ""
+        where = "the final answer" if name == FINAL else f"{name} ({nth})"
+        moved = "moves with it" if slot.tainted else "differs anyway"
+        yield f"  {where} {moved}{again}"
+
+
+def _format_twin_ends(endings: Sequence[RunEnding]) -> str:
+    """`3 of 3 right`, and what nobody checked is not called wrong."""
+    passes = [ending.passed for ending in endings]
+    checked = [passed for passed in passes if passed is not None]
+    states = Counter(ending.state for ending in endings if ending.state is not None)
+    if not checked and states:
+        return f"{max(states.values())} of {len(passes)} end in the same state"
+    if not checked:
+        return f"{len(passes)}, their end state was not checked"
+    unchecked = len(passes) - len(checked)
+    more = f", {unchecked} not checked" if unchecked else ""
+    return f"{checked.count(True)} of {len(checked)} right{more}"
+
+
+def is_right_ending(ending: RunEnding) -> bool | None:
+    """What is known of an end; one that came by a crash or a budget is wrong."""
+    return False if ending.ended in ENDINGS_FAILED else ending.passed
+
+
+def _format_tristate(value: bool | None, yes: str, no: str) -> str:
+    return "unknown" if value is None else yes if value else no
+
+
+def _format_count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,66 @@
+"""Fault injection for a run: a module apart, so that runs without faults load no fault code."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from faults.injector.injector import FaultInjector
+from faults.targeting.bound_fault import BoundFault
+from faults.targeting.live_observations import LiveObservations
+from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
+from faults.targeting.site import InjectionSite
+from traces.conversation.tracker import ConversationTap
+from traces.model import Injection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionPlan:
+    """Faults, the first of them bound to a site of the recording."""
+
+    bound_faults: tuple[BoundFault, ...]
+    site: InjectionSite
+    background: frozenset[str] = frozenset()
+    observations: CleanObservations = NO_OBSERVATIONS
+
+    def make_injector(
+        self,
+        watch: ConversationTap,
+        tell: Callable[[Injection], None],
+        *,
+        run: str,
+        seed: int,
+        rep: int,
+        world: bool,
+    ) -> FaultInjector:
+        """Return the injector of one run; it calls `tell` with each injection."""
+        return FaultInjector(
+            self.bound_faults,
+            watch,
+            tell,
+            run=run,
+            # What was said before the call names the trace: two recordings of the same
+            # conversation are struck alike, on any machine.
+            trace=self.site.prefix,
+            seed=seed,
+            rep=rep,
+            background=self.background,
+            seen=replace(self.observations, world=world),
+        )
+
+
+def injector_without_recording(
+    armed: tuple[BoundFault, ...],
+    watch: ConversationTap,
+    tell: Callable[[Injection], None],
+    *,
+    run: str,
+    task: str | None,
+    seed: int,
+    world: bool,
+) -> tuple[LiveObservations, FaultInjector]:
+    """Return the observer and the injector of a run that follows no recording.
+
+    So none names the trace, and a prompt may hold the date: the task does. What a fault needs to
+    have seen, it has from the run itself.
+    """
+    seen = LiveObservations(watch, world=world)
+    return seen, FaultInjector(armed, watch, tell, run=run, trace=task or "", seed=seed, seen=seen)

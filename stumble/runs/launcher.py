@@ -1,0 +1,166 @@
+"""How an agent is started: cold, as its own command, or warm, forked from a loaded process."""
+
+import asyncio
+import itertools
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recorder.agent.isolation import AgentIsolation
+from recorder.agent.process import AgentExit, run_agent_process
+
+WARM_EXIT_SECONDS = 10.0
+"""Seconds a warm process gets to end after its input was closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdLauncher:
+    """Starts the agent's own command as a new process each time."""
+
+    command: tuple[str, ...]
+    cwd: Path | None = None
+    budget: float | None = None
+    output: Path | None = None
+    """A file for what it prints; None passes it through."""
+    patience: float | None = None
+    """Seconds that it may go on after a signal to end; None is no limit."""
+    prefix: tuple[str, ...] = ()
+    """Words before the absolute program, which mount the task's folders."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables in addition to those of the run."""
+    warm: bool = False
+
+    async def __call__(
+        self,
+        env: Mapping[str, str],
+        *,
+        command: tuple[str, ...] | None = None,
+        cage: AgentIsolation | None = None,
+        cwd: Path | None = None,
+    ) -> AgentExit:
+        with ExitStack() as files:
+            out = files.enter_context(self.output.open("ab")) if self.output else None
+            env = {**env, **self.env}
+            return await run_agent_process(
+                self._add_prefix(command or self.command, env),
+                env=env,
+                cwd=cwd or self.cwd,
+                budget=self.budget,
+                patience=self.patience,
+                stdout=out,
+                stderr=out,
+                cage=cage,
+            )
+
+    def _add_prefix(self, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the command with the prefix; unchanged without a prefix or such a program."""
+        program = shutil.which(command[0], path=env.get("PATH", os.defpath))
+        if not self.prefix or program is None:
+            return command
+        return (*self.prefix, str(Path(program).absolute()), *command)
+
+
+class WarmAgentProcess:
+    """A process that has loaded an agent and forks a child per run, by JSON lines on its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[int]] = {}
+        self._reader = asyncio.create_task(self._read_results())
+
+    async def _read_results(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            said = json.loads(line)
+            self._waiting.pop(said["id"]).set_result(said["exit"])
+        for waiting in self._waiting.values():
+            waiting.set_exception(RuntimeError("the warm agent process ended"))
+
+    async def start(
+        self, argv: tuple[str, ...], env: Mapping[str, str], output: Path, budget: float | None
+    ) -> AgentExit:
+        """Run the agent once, with its output in a file."""
+        assert self._process.stdin is not None
+        id = next(self._ids)
+        self._waiting[id] = asyncio.get_running_loop().create_future()
+        ended = self._waiting[id]
+        order = {
+            "id": id,
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": str(Path.cwd()),
+            "stdout": str(output),
+            "stderr": str(output),
+        }
+        self._send_order(order)
+        try:
+            return AgentExit(code=await asyncio.wait_for(asyncio.shield(ended), budget))
+        except TimeoutError:
+            self._send_order({"kill": id})
+            return AgentExit(code=await ended, out_of_budget=True)
+
+    def _send_order(self, order: Mapping[str, object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+
+    async def close(self) -> None:
+        """End the process and all its children."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), WARM_EXIT_SECONDS)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        await self._reader
+
+
+@asynccontextmanager
+async def start_warm_agent(module: str) -> AsyncIterator[WarmAgentProcess]:
+    """Start a warm process of `python -m MODULE --warm`."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        "--warm",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us: it ends when its input does
+    )
+    held = WarmAgentProcess(process)
+    try:
+        yield held
+    finally:
+        await held.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmLauncher:
+    """One agent command, run by forking the warm process."""
+
+    process: WarmAgentProcess
+    command: tuple[str, ...]
+    argv: tuple[str, ...]
+    output: Path
+    budget: float | None = 60.0
+    warm: bool = True
+    cwd: Path | None = None
+
+    async def __call__(
+        self,
+        env: Mapping[str, str],
+        *,
+        command: tuple[str, ...] | None = None,
+        cage: AgentIsolation | None = None,
+        cwd: Path | None = None,
+    ) -> AgentExit:
+        """Run the agent once. Raises ValueError for `cage` or `cwd`: a fork cannot be isolated."""
+        if cage is not None or cwd is not None:
+            raise ValueError("a warm agent runs where its process was started")
+        return await self.process.start(self.argv, env, self.output, self.budget)

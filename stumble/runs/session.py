@@ -1,0 +1,253 @@
+"""Session of replayed and faulted runs: one replay server, and a listener for each run."""
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import TYPE_CHECKING
+
+from recorder import run_events
+from recorder.agent.adapters import AdaptedCommand, adapt_agent_command
+from recorder.agent.blocked_connections import BlockedConnection
+from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
+from recorder.agent.isolation import AgentIsolation, find_missing_capabilities
+from recorder.agent.process import AgentExit
+from recorder.ca import ensure_ca_certificate
+from recorder.mcp import stdio
+from recorder.mcp.tee import RUN_SOCKET_VARIABLE
+from replay.serving.server import ReplayServer, RunListener
+from stumble.cli.exit_codes import ExitCode
+from stumble.runs.budgets import BudgetTap
+from stumble.runs.environment.base_urls import (
+    BaseUrlMapping,
+    build_base_url_variables,
+    collect_origin_ports,
+    describe_base_urls,
+)
+from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
+from stumble.runs.types import AgentLauncher, Hosts
+from traces.tape import TapeWriter
+from traces.taps import TapChain
+
+if TYPE_CHECKING:
+    from replay.serving.websocket_over_http import WebSocketOverHttp
+
+EVENT_SOCKET_NAME = "marks"
+TEE_SOCKET_NAME = "tees"
+"""The socket by which tees find the run, in a folder that is ours alone."""
+MAX_FOLDER_LENGTH = 64
+"""Characters of that folder's own folder: the whole path has to fit into 107 (unix(7))."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySession:
+    """State that all replayed runs of a process share: replay server, inner proxy, CA bundle."""
+
+    performer: ReplayServer
+    bundle: Path
+    upstream_port: int | None = None
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Corporate proxies that have refused the login so far, and what to do."""
+
+
+@contextmanager
+def make_tee_socket_path() -> Iterator[Path]:
+    """Yield a short path for the tees' socket, in a folder that only this user can read."""
+    usual = gettempdir()
+    place = usual if len(usual) <= MAX_FOLDER_LENGTH else "/tmp"
+    with TemporaryDirectory(prefix="stumble-", dir=place) as name:
+        yield Path(name) / TEE_SOCKET_NAME
+
+
+@asynccontextmanager
+async def open_replay_session(
+    *, ca: Path, scratch: Path, hosts: Hosts, out: bool
+) -> AsyncIterator[ReplaySession]:
+    """Open a session; if `out` is False, no code that can reach the network is loaded."""
+    trusted = write_ca_bundle(ensure_ca_certificate(ca), scratch, os.environ)
+    performer = ReplayServer(confdir=ca)
+    if not out:
+        yield ReplaySession(performer=performer, bundle=trusted)
+        return
+    from recorder.proxy.corporate_proxy import read_proxy_settings
+    from recorder.proxy.server import start_recording_proxy
+
+    began, seqs = time.monotonic(), itertools.count()
+    async with start_recording_proxy(
+        TapChain(),
+        confdir=ca,
+        began=began,
+        seqs=seqs,
+        hosts=hosts,
+        upstream_ca=trusted,
+        way=read_proxy_settings(os.environ),
+        inner=True,
+    ) as inner:
+        yield ReplaySession(
+            performer=performer,
+            bundle=trusted,
+            upstream_port=inner.port,
+            refusals=inner.refusals,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentResult:
+    """How an agent ended behind its listener, and what the listener recorded of it."""
+
+    exit: AgentExit
+    untrusted: Mapping[str, str]
+    warnings: tuple[str, ...]
+    attempts: Mapping[BlockedConnection, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How one agent runs in front of the replay server."""
+
+    out: bool = False
+    """Whether a request that no tap answers goes to the live world."""
+    upstreams: tuple[BaseUrlMapping, ...] = ()
+    place: RunLocation = IN_PLACE
+    alone: bool = False
+    """Whether the agent has a network namespace from which only the proxy can be reached."""
+    confined: bool = True
+    """Whether an agent that is alone has PID and user namespaces, if the machine has them."""
+    cues: stdio.StdioTimingFn = lambda start: ()
+    retold: stdio.MessageRewriter = lambda message: message
+    halted: asyncio.Event | None = None
+    """Ends the agent at once when it is set."""
+    budgets: BudgetTap | None = None
+    say: Callable[[str], object] = lambda line: None
+
+
+async def run_agent(
+    session: ReplaySession,
+    launch: AgentLauncher,
+    taps: Iterable[object],
+    tape: TapeWriter,
+    options: RunOptions,
+    *,
+    began: float,
+) -> AgentResult:
+    """Run the agent behind a listener of its own, with these taps before the tape.
+
+    `began` is the run's zero on the monotonic clock, in seconds.
+    """
+    cage, upstream, seqs = None, None, itertools.count()
+    async with AsyncExitStack() as stack:
+        if options.out and session.upstream_port is not None:
+            upstream = await _open_upstream(stack, session.upstream_port, began)
+        chain = TapChain(tap for tap in (*taps, upstream, tape) if tap is not None)
+        socket_path = stack.enter_context(make_tee_socket_path())
+        tees = await stack.enter_async_context(
+            stdio.serve_tees(
+                chain,
+                socket_path,
+                began=began,
+                seqs=seqs,
+                decides=True,
+                way_out=options.out,
+                cues=options.cues,
+                retold=options.retold,
+            )
+        )
+        events = listen_for_run_events(socket_path, options.budgets)
+        event_env = await stack.enter_async_context(events)
+        listener = await stack.enter_async_context(
+            session.performer.create_listener(
+                chain,
+                began=began,
+                seqs=seqs,
+                upstream=upstream,
+                origins=collect_origin_ports(options.upstreams),
+            )
+        )
+        place = options.place
+        if place.room or options.alone:
+            cage = await stack.enter_async_context(_make_isolation(listener, options))
+        env = build_agent_env(
+            os.environ, proxy_url=listener.url, bundle=session.bundle, node_hook=NODE_HOOK
+        ) | build_base_url_variables(options.upstreams, listener.origins)
+        for line in describe_base_urls(options.upstreams, listener.origins):
+            options.say(line)
+        cwd = place.cwd or launch.cwd
+        env, adapted = wrap_with_tees(launch, env | dict(place.env) | event_env, tees, cwd)
+        running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
+        stops = [listener.failed, *([options.halted] if options.halted else [])]
+        exit = await _run_until_stopped(stops, running)
+    return AgentResult(
+        exit=exit,
+        untrusted=dict(listener.untrusted),
+        warnings=adapted.warnings,
+        attempts=cage.attempts if cage else {},
+    )
+
+
+async def _open_upstream(stack: AsyncExitStack, port: int, began: float) -> "WebSocketOverHttp":
+    """The tap that passes requests on to the inner proxy."""
+    from replay.serving.upstream import InnerProxy
+    from replay.serving.websocket_over_http import WebSocketOverHttp
+
+    inner = await stack.enter_async_context(InnerProxy("127.0.0.1", port, began))
+    return WebSocketOverHttp(inner)
+
+
+def _make_isolation(listener: RunListener, options: RunOptions) -> AgentIsolation:
+    ports = (listener.port, *listener.origins.values()) if options.alone else ()
+    confined = options.alone and options.confined
+    return AgentIsolation(
+        room=options.place.room,
+        ports=ports,
+        serve=listener.serve_socket,
+        processes=confined and find_missing_capabilities().processes is None,
+    )
+
+
+@asynccontextmanager
+async def listen_for_run_events(
+    place: Path, marking: BudgetTap | None
+) -> AsyncIterator[dict[str, str]]:
+    """Yield the variable that names the run event socket; no variable without a budget tap."""
+    if marking is None:
+        yield {}
+        return
+    path = place.with_name(EVENT_SOCKET_NAME)
+    async with run_events.serve_run_events(path, marking.handle_run_event) as desk:
+        marking.say = desk.send_word
+        yield {run_events.RUN_EVENTS_VARIABLE: str(path)}
+
+
+def wrap_with_tees(
+    launch: AgentLauncher, env: Mapping[str, str], tees: stdio.McpStdioContext, cwd: Path | None
+) -> tuple[dict[str, str], AdaptedCommand]:
+    """The agent's environment, which names the run, and its command with servers behind tees."""
+    ours = dict(env) | {RUN_SOCKET_VARIABLE: str(tees.path)}
+    tees.changed_variables.update(stdio.find_changed_variables(os.environ, ours))
+    cwd, folder = cwd or Path.cwd(), tees.path.parent
+    return ours, adapt_agent_command(launch.command, ours, run=tees.path, folder=folder, cwd=cwd)
+
+
+async def _run_until_stopped(
+    stops: Iterable[asyncio.Event], running: Coroutine[None, None, AgentExit]
+) -> AgentExit:
+    """Return how the agent ended; cancel it as soon as one of these events is set.
+
+    If a tap failed, the listener raises the cause.
+    """
+    agent = asyncio.create_task(running)
+    waits = [asyncio.create_task(stop.wait()) for stop in stops]
+    try:
+        await asyncio.wait((agent, *waits), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        if not agent.done():
+            agent.cancel()
+            await asyncio.wait((agent,))
+    return AgentExit(code=ExitCode.HARNESS) if agent.cancelled() else agent.result()

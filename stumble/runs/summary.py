@@ -1,0 +1,141 @@
+"""Summary of a tape, in one line or as JSON."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from traces.conversation.classify import classify_request
+from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.dialects import mcp
+from traces.model import Exchange
+from traces.tape import Tape
+
+if TYPE_CHECKING:
+    from stumble.runs.types import RunResult
+
+UNKNOWN_CA_HINT = ": if a proxy of yours looks into TLS, name its CA in SSL_CERT_FILE"
+
+
+CHECK_AGENT_HINT = (
+    "Check its base URL, whether it has a NO_PROXY or a CA of its own, and whether it is a static "
+    "binary or works in docker; `stumble doctor -- COMMAND` tries it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapeSummary:
+    """Counts of a tape; `cost_usd` None where a model's price is not known."""
+
+    exchanges: int
+    model: int
+    tool: int
+    other: int
+    steps: int
+    tool_calls: int
+    cost_usd: float | None
+    errors: int
+    dropped_bytes: int
+
+    def to_line(self) -> str:
+        """`14 exchanges (9 model, 5 tool), 9 steps, 5 tool calls, $0.0123`."""
+        kinds = [(self.model, "model"), (self.tool, "tool"), (self.other, "other")]
+        said = ", ".join(f"{count} {name}" for count, name in kinds if count)
+        parts = [
+            f"{self.exchanges} exchange{_plural_suffix(self.exchanges)}"
+            + (f" ({said})" if said else "")
+        ]
+        parts += [f"{self.steps} step{_plural_suffix(self.steps)}"]
+        parts += [f"{self.tool_calls} tool call{_plural_suffix(self.tool_calls)}"]
+        parts += [f"${self.cost_usd:.4f}"] if self.cost_usd is not None else []
+        parts += [f"{self.errors} without an answer"] if self.errors else []
+        return ", ".join(parts)
+
+
+def _plural_suffix(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def summarize_tape(tape: Tape, told: DerivedSteps | None = None) -> TapeSummary:
+    """The counts of a tape."""
+    from stumble.llm.prices import compute_token_cost
+    from traces.store.rows import build_tape_rows
+
+    told = told or derive_tape_steps(tape)
+    kinds = [placed.kind for placed in told.contexts.values()]
+    cost = build_tape_rows(tape, told, compute_token_cost)["trajectories"][0][17]
+    return TapeSummary(
+        exchanges=len(tape.exchanges),
+        model=kinds.count("model"),
+        tool=kinds.count("tool"),
+        other=kinds.count("other"),
+        steps=len(told.agent_steps),
+        tool_calls=len(told.tool_uses),
+        cost_usd=cost if isinstance(cost, float) else None,
+        errors=sum(_is_broken_exchange(exchange) for exchange in tape.exchanges),
+        dropped_bytes=tape.dropped,
+    )
+
+
+def describe_injections(tape: Tape, played: "RunResult") -> Iterator[str]:
+    """Yield a line for each injection of a live run and for each fault without one."""
+    for injection in tape.injections:
+        again = "" if injection.repeat_of is None else ", again"
+        what = injection.tool or "an answer"
+        yield (
+            f"struck {what} at {injection.place} with {injection.op}{again} "
+            f"(exchange {injection.seq})"
+        )
+    for name in played.unfired:
+        yield f"{name} never struck: not_fired, no call was reached that it was aimed at"
+    for why in dict.fromkeys(played.no_site):
+        yield f"could not strike: no_site, {why}"
+
+
+def collect_run_warnings(runs: Iterable["RunResult"]) -> tuple[str, ...]:
+    """Return each warning about traffic that was not recorded, once."""
+    found: list[str] = []
+    for run in runs:
+        found += describe_untrusted_hosts(run.untrusted)
+        found += [*run.refusals.values(), *run.warnings]
+    return tuple(dict.fromkeys(found))
+
+
+def describe_untrusted_hosts(untrusted: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each host whose traffic the agent would not let us see, with what may be why."""
+    return tuple(
+        f"nothing was seen of {host}: {why}; does the agent pin certificates or trust only its own?"
+        for host, why in untrusted.items()
+    )
+
+
+def _is_broken_exchange(exchange: Exchange) -> bool:
+    """True where no whole answer came; an agent may leave an MCP server that has said it all."""
+    if exchange.error is None or not exchange.error.startswith("cancelled"):
+        return exchange.error is not None
+    return not (mcp.is_listening_request(exchange.request) or mcp.has_mcp_response(exchange))
+
+
+def describe_recording_gaps(tape: Tape) -> Iterator[str]:
+    """What a person should know of a recording that has no model traffic, or errors upstream."""
+    for error, hosts in sorted(_group_upstream_errors(tape).items()):
+        yield (
+            f"{error} "
+            f"({', '.join(sorted(hosts))}){UNKNOWN_CA_HINT if _is_unknown_issuer(error) else ''}"
+        )
+    if not tape.exchanges:
+        yield f"no traffic at all was seen; does the agent honour HTTPS_PROXY? {CHECK_AGENT_HINT}"
+    elif not any(classify_request(x.request) == "model" for x in tape.exchanges):
+        yield f"no model traffic was seen; did the agent call a model? {CHECK_AGENT_HINT}"
+
+
+def _is_unknown_issuer(error: str) -> bool:
+    return error.startswith("tls: ") and "issuer" in error
+
+
+def _group_upstream_errors(tape: Tape) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for exchange in tape.exchanges:
+        if exchange.error is not None and exchange.response is None:
+            found.setdefault(exchange.error, set()).add(urlsplit(exchange.request.url).netloc)
+    return found

@@ -1,0 +1,1 @@
+"""Self-test: checks the guarantees of replays on this machine."""

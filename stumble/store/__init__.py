@@ -1,0 +1,1 @@
+"""Selecting, indexing, querying and scanning a store of recordings."""

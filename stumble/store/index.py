@@ -1,0 +1,482 @@
+"""Index of a store: rows of tapes from `traces`, with verdicts from `faults`.
+
+The index can always be rebuilt from `.stumble/tapes/` (files, or links to tapes recorded elsewhere)
+and `.stumble/imports/`; it contains no other information.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import batched
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from faults.judging.consumption import decide_consumption
+from faults.judging.detectability import rate_detectability
+from faults.judging.end_state import EndStateVerdict, judge_by_common_state
+from faults.judging.judge import ENDINGS_UNKNOWN, RunEvidence, judge_injection, to_run_evidence
+from faults.judging.post_injection import find_answer_turn
+from faults.judging.trouble_words import JUDGE_VERSION
+from stumble.cli.exit_codes import HarnessError
+from stumble.llm.prices import compute_token_cost
+from stumble.store.tape_files import seal_finished_tape
+from traces import importers
+from traces.model import (
+    IMPORT_SOURCES,
+    Condition,
+    Injection,
+    NoticeSignal,
+    Outcome,
+    RunEnding,
+    Trajectory,
+)
+from traces.store import rows as store_rows
+from traces.store.control_groups import digest_control_group, find_control_runs
+from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_table
+from traces.store.trace_store import TraceStore
+from traces.tape import Tape, read_tape
+
+type Tables = dict[str, pa.Table]
+
+
+TAPES_PER_BATCH = 64
+"""Most tapes in memory at once."""
+
+
+def link_tape(store: TraceStore, tape: Path, id: str) -> None:
+    """Link a tape outside the store into it, under the run's id.
+
+    A hard link, so that the store keeps the tape if the file or the store is moved; on another file
+    system a symbolic link, and `refresh_index` reports it if its target is missing.
+    """
+    with _report_write_errors(store):
+        link = store.tapes / f"{id}.tape"
+        if tape.resolve() == link.resolve() or link.exists():
+            return
+        try:
+            link.hardlink_to(tape.resolve())
+        except OSError:
+            link.symlink_to(tape.resolve())
+
+
+@contextmanager
+def _report_write_errors(store: TraceStore) -> Iterator[None]:
+    """Raise HarnessError, with a remedy, if the store cannot be written."""
+    try:
+        yield
+    except (OSError, duckdb.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise HarnessError(
+            f"{store.root} could not be written: {why}. No tape is lost; make room there, and "
+            "the next command writes the rows that are missing"
+        ) from error
+
+
+def find_unindexed_tapes(store: TraceStore) -> tuple[Path, ...]:
+    """Return the tapes without rows, or with stale rows, or without an end reason.
+
+    Imports never have an end reason.
+    """
+    with store.open_locked() as connection:
+        ended = (
+            "select trajectory_id from trajectories where ended is not null or source in $imports"
+        )
+        done = {
+            id for (id,) in connection.execute(ended, {"imports": list(IMPORT_SOURCES)}).fetchall()
+        }
+        stale = {
+            id
+            for (id,) in connection.execute(_STALE_RUNS_SQL, _build_stale_parameters()).fetchall()
+        }
+    done -= stale & set(store.segments())  # rows of a batch cannot be replaced one by one
+    paths = sorted(store.tapes.glob("*.tape"))
+    return tuple(path for path in paths if path.exists() and path.stem not in done)
+
+
+_STALE_RUNS_SQL = """
+    with judged as (
+        select trajectory_id, max(judge_version) as judge, max_by(twins, judge_version) as twins
+        from outcomes join injections using (injection_id)
+        group by trajectory_id
+    ),
+    later as (
+        select t.trajectory_id
+        from judged
+        join trajectories as t using (trajectory_id)
+        join trajectories as c
+            on c.control_group = t.control_group and c.condition = 'clean'
+            and (coalesce(len(t.controls), 0) = 0 or list_contains(t.controls, c.cell))
+        where c.ended not in $unknown and not list_contains(judged.twins, c.trajectory_id)
+    )
+    select trajectory_id from judged where judge < $version
+    union
+    select trajectory_id from later
+    union
+    select trajectory_id from trajectories where forked_at is not null and control_group is null
+    union
+    select trajectory_id
+    from trajectories
+    where condition = 'clean' and passed_reason like '% clean twins have an end state'
+        and control_group in (
+            select control_group from trajectories
+            where condition = 'clean' and state is not null and ended = 'final'
+            group by control_group having count(*) >= 3
+        )
+"""
+"""Runs with a verdict by an older judge, or from before all their clean twins had ended; and forks
+with rows by an older version."""
+
+
+def _build_stale_parameters() -> dict[str, object]:
+    return {"version": JUDGE_VERSION, "unknown": list(ENDINGS_UNKNOWN)}
+
+
+def refresh_index(store: TraceStore) -> list[str]:
+    """Write the missing rows; return a line for each tape that could not be read."""
+    with _report_write_errors(store):
+        importers.restore_imports(store)
+        refused: dict[Path, str] = {}
+        # A second pass, as a twin may have ended after a run whose control it is.
+        for _ in range(2):
+            for paths in batched(find_unindexed_tapes(store), TAPES_PER_BATCH, strict=False):
+                tapes = dict[Path, Tape]()
+                for path in paths:
+                    try:
+                        tapes[path] = _read_store_tape(path)
+                    except ValueError as error:
+                        refused[path] = str(error)
+                store.write_all(_build_readable_tables(tapes, store, refused))
+        store.compact()
+    return [*_describe_lost_tapes(store), *refused.values()]
+
+
+def _read_store_tape(path: Path) -> Tape:
+    """Read a tape of the store, sealed. Raises ValueError if it is none, or has another id."""
+    _seal_killed_tape(path)
+    tape = read_tape(path)
+    if tape.trajectory.id != path.stem:
+        raise ValueError(f"{path}: it is the run {tape.trajectory.id}, and must be named so")
+    return tape
+
+
+def _build_readable_tables(
+    tapes: Mapping[Path, Tape], store: TraceStore, refused: dict[Path, str]
+) -> dict[str, Tables]:
+    """Build the tables of these tapes; put tapes that fail into `refused`, without loss of others.
+
+    A tape may contain arbitrary data that no agent sends.
+    """
+    try:
+        return build_tables_by_run(tapes.values(), store)
+    except (OSError, duckdb.Error):
+        raise
+    except Exception as error:
+        if len(tapes) == 1:
+            [path] = tapes
+            refused[path] = f"{path}: no rows can be made of it ({type(error).__name__}: {error})"
+            return {}
+    separate = [
+        _build_readable_tables({path: tape}, store, refused) for path, tape in tapes.items()
+    ]
+    return {id: tables for each in separate for id, tables in each.items()}
+
+
+def write_run_rows(store: TraceStore, ids: Iterable[str]) -> None:
+    """Write the rows of these runs, whose tapes are complete and in the store."""
+    tapes = [read_tape(store.tapes / f"{id}.tape") for id in ids]
+    with _report_write_errors(store):
+        store.write_all(build_tables_by_run(tapes, store))
+
+
+def _seal_killed_tape(path: Path) -> None:
+    """Seal the tape of a killed run, unless it is a link or has other links."""
+    if path.stat().st_nlink == 1 and not path.is_symlink():
+        seal_finished_tape(path)
+
+
+def _describe_lost_tapes(store: TraceStore) -> list[str]:
+    """Return a line for each link to a tape that no longer exists."""
+    links = [path for path in store.tapes.glob("*.tape") if not path.exists()]
+    return [f"{path.stem}: its tape {path.readlink()} is gone" for path in sorted(links)]
+
+
+def write_batch(store: TraceStore, segment: str, tapes: Iterable[Tape]) -> None:
+    """Write the rows of ended tapes, with all their twins, as one segment."""
+    parts = list(build_tables_by_run(tapes, store).values())
+    names = {name for tables in parts for name in tables}
+    together = {
+        name: pa.concat_tables([tables[name] for tables in parts if name in tables])
+        for name in names
+    }
+    with _report_write_errors(store):
+        store.write(segment, together)
+
+
+def build_tables_by_run(tapes: Iterable[Tape], store: TraceStore) -> dict[str, Tables]:
+    """Build the tables of each tape by trajectory id; with twins of this batch and the store."""
+    runs = {tape.trajectory.id: to_run_evidence(tape) for tape in tapes}
+    twins, earlier = _TwinLookup(runs, store), _read_older_verdicts(store, runs)
+    tables = {id: _build_run_tables(each, twins) for id, each in runs.items()}
+    for id, rows in earlier.items():
+        if "outcomes" in tables[id]:
+            tables[id]["outcomes"] = pa.concat_tables([tables[id]["outcomes"], rows])
+    return tables
+
+
+def _read_older_verdicts(store: TraceStore, ids: Iterable[str]) -> dict[str, pa.Table]:
+    """Return the verdicts of older judges on these runs, by run; they are kept."""
+    query = (
+        "select trajectory_id, o.* from outcomes as o join injections using (injection_id)"
+        " where trajectory_id in $ids and judge_version < $version"
+    )
+    with store.open_locked() as connection:
+        params = {"ids": list(ids), "version": JUDGE_VERSION}
+        rows: pa.Table = connection.sql(query, params=params).to_arrow_table()
+    run_ids = rows.column("trajectory_id")
+    rows = rows.drop_columns("trajectory_id").cast(SCHEMAS["outcomes"])
+    return {id: rows.filter(pc.equal(run_ids, id)) for id in run_ids.unique().to_pylist()}
+
+
+def _build_run_tables(each: RunEvidence, twins: "_TwinLookup") -> Tables:
+    rows = store_rows.build_tape_rows(each.tape, each.story, compute_token_cost)
+    run, injections = each.tape.trajectory, each.tape.injections
+    clean_twins = twins.find_twins(each)
+    judged = injections and run.condition != "clean" and run.source == "fork"
+    judgeable = (i for i in injections if i.repeat_of is None) if judged else ()
+    verdicts = [
+        judge_injection(injection, each, clean_twins, lambda: twins.find_peers(each))
+        for injection in judgeable
+    ]
+    rows["trajectories"] = [
+        _grade_by_twin_states(rows["trajectories"][0], each, clean_twins, verdicts)
+    ]
+    tables = {
+        name: make_relation_table(name, relation_rows)
+        for name, relation_rows in rows.items()
+        if relation_rows
+    }
+    # A clean twin is a control: its sham is not an injection to judge.
+    if injections and run.condition != "clean":
+        tables["injections"] = make_relation_table(
+            "injections", (_build_injection_row(i, each, clean_twins) for i in injections)
+        )
+    if judged:
+        tables["outcomes"] = make_relation_table(
+            "outcomes", (_build_outcome_row(verdict) for verdict in verdicts)
+        )
+    return tables
+
+
+def _grade_by_twin_states(
+    row: tuple[object, ...],
+    each: RunEvidence,
+    mates: tuple[RunEvidence, ...],
+    verdicts: Sequence[Outcome],
+) -> tuple[object, ...]:
+    """Return the row, graded by the end states of clean twins if there is no verifier."""
+    ending = each.tape.ending
+    if ending is None or ending.passed is not None or ending.state is None or not mates:
+        return row
+    if verdicts:
+        verdict = EndStateVerdict(
+            passed=verdicts[0].passed, why=verdicts[0].reasons.get("passed", "")
+        )
+    else:
+        endings = [mate.tape.ending for mate in mates if mate.tape.ending is not None]
+        verdict = judge_by_common_state(ending, endings)
+    is_known = verdict.passed is not None
+    facts = {
+        "passed": verdict.passed,
+        "passed_by": "state" if is_known else None,
+        "passed_reason": None if is_known else verdict.why or "its clean twins do not say",
+    }
+    names = SCHEMAS["trajectories"].names
+    return tuple(facts.get(name, value) for name, value in zip(names, row, strict=True))
+
+
+def load_run_with_twins(
+    store: TraceStore, id: str
+) -> tuple[RunEvidence, tuple[RunEvidence, ...], Callable[[], tuple[RunEvidence, ...]]]:
+    """Return a run, its clean twins, and a function for its peers.
+
+    Raises FileNotFoundError without its tape.
+    """
+    each, twins = to_run_evidence(read_tape(store.tapes / f"{id}.tape")), _TwinLookup({}, store)
+    return each, twins.find_twins(each), lambda: twins.find_peers(each)
+
+
+def load_injected_forks(store: TraceStore) -> Iterator[tuple[RunEvidence, tuple[RunEvidence, ...]]]:
+    """Yield all forks with injections, shams too, each with its clean twins."""
+    twins = _TwinLookup({}, store)
+    with store.open_locked() as connection:
+        ids = connection.execute(
+            "select distinct trajectory_id from injections join trajectories using (trajectory_id)"
+            " where source = 'fork' and condition not in ('clean', 'shrink') order by 1"
+        ).fetchall()
+    for (id,) in ids:
+        path = store.tapes / f"{id}.tape"
+        if path.exists():
+            each = to_run_evidence(read_tape(path))
+            yield each, twins.find_twins(each)
+
+
+class _TwinLookup:
+    """Lookup of clean twins of a run, in this batch and in the tapes of the store."""
+
+    def __init__(self, runs: Mapping[str, RunEvidence], store: TraceStore) -> None:
+        self._store = store
+        self._batch: dict[tuple[str, Condition], dict[str, RunEvidence]] = defaultdict(dict)
+        self._groups: dict[tuple[str, Condition], tuple[RunEvidence, ...]] = {}
+        for id, each in runs.items():
+            group = digest_control_group(*_get_run_facts(each))
+            if group is not None:
+                self._batch[group, each.tape.trajectory.condition][id] = each
+
+    def find_twins(self, each: RunEvidence) -> tuple[RunEvidence, ...]:
+        """Return the clean twins of a run in its experiment; none if it is no fork."""
+        group = digest_control_group(*_get_run_facts(each))
+        if group is None:
+            return ()
+        return find_control_runs(each, self._find_group(group, "clean"), _get_run_facts)
+
+    def find_peers(self, each: RunEvidence) -> tuple[RunEvidence, ...]:
+        """Return the faulted runs of its fork.
+
+        Empty for campaigns, whose runs end one by one: a verdict would depend on their number.
+        """
+        group = digest_control_group(*_get_run_facts(each))
+        run = each.tape.trajectory
+        return () if group is None or run.campaign else self._find_group(group, run.condition)
+
+    def _find_group(self, group: str, condition: Condition) -> tuple[RunEvidence, ...]:
+        if (group, condition) not in self._groups:
+            self._groups[group, condition] = self._read_group(group, condition)
+        return self._groups[group, condition]
+
+    def _read_group(self, group: str, condition: Condition) -> tuple[RunEvidence, ...]:
+        in_batch = self._batch[group, condition]
+        with self._store.open_locked() as connection:
+            ids = connection.execute(
+                "select trajectory_id from trajectories where control_group = ? and condition = ?",
+                [group, condition],
+            ).fetchall()
+        paths = {id: self._store.tapes / f"{id}.tape" for (id,) in ids if id not in in_batch}
+        older = {
+            id: to_run_evidence(read_tape(path)) for id, path in paths.items() if path.exists()
+        }
+        return tuple((older | in_batch).values())
+
+
+def _get_run_facts(each: RunEvidence) -> tuple[Trajectory, RunEnding | None]:
+    return each.tape.trajectory, each.tape.ending
+
+
+def _build_injection_row(
+    injection: Injection, each: RunEvidence, twins: tuple[RunEvidence, ...]
+) -> tuple[object, ...]:
+    consumption = decide_consumption(injection, each.story, each.tape.exchanges)
+    use = each.story.find_use(injection.call_id or "")
+    return (
+        injection.id,
+        each.tape.trajectory.id,
+        injection.seq,
+        use.step if use else None,
+        injection.tool,
+        injection.op,
+        injection.family,
+        json.dumps(dict(injection.params), sort_keys=True),
+        injection.place,
+        injection.persist,
+        injection.address,
+        _decode_clipped(injection.original),
+        _decode_clipped(injection.mutated),
+        injection.error_channel,
+        injection.detect or rate_detectability(injection),
+        injection.sham,
+        consumption.consumed,
+        None if consumption.consumed else consumption.why,
+        injection.call_id,
+        injection.rendered,
+        _count_twin_steps_after(injection, twins),
+        injection.repeat_of,
+        injection.dead,
+    )
+
+
+def _count_twin_steps_after(injection: Injection, twins: tuple[RunEvidence, ...]) -> int | None:
+    """Count agent steps after the faulted result in the first clean twin with this call."""
+    for twin in twins:
+        use = twin.story.find_use(injection.call_id or "")
+        if use is not None and use.result_seq is not None:
+            at = find_answer_turn(twin.story, use.result_seq)
+            if at is not None:
+                return len(twin.story.agent_steps) - at
+    return None
+
+
+def _decode_clipped(data: bytes | None) -> str | None:
+    return None if data is None else clip_stored_text(data.decode("utf-8", "replace"))
+
+
+def _build_outcome_row(verdict: Outcome) -> tuple[object, ...]:
+    hard, soft = ([s.code for s in verdict.signals if s.hard is each] for each in (True, False))
+    return (
+        verdict.injection_id,
+        verdict.judge_version,
+        list(verdict.twins),
+        verdict.outcome,
+        verdict.noticed,
+        verdict.recovered,
+        verdict.passed,
+        verdict.claims_success,
+        verdict.first_use_step,
+        json.dumps(verdict.evidence),
+        verdict.baseline_valid,
+        verdict.noticed_soft,
+        None if verdict.noticed is None else hard,
+        None if verdict.noticed_soft is None else soft,
+        verdict.noticed_step,
+        verdict.used_in_write,
+        verdict.used_in_final,
+        verdict.level,
+        verdict.truth_reobserved,
+        verdict.reported,
+        verdict.corrected,
+        verdict.control_only,
+        verdict.dead_in_twins,
+        verdict.blast_radius,
+        verdict.masked_as,
+        verdict.passed_given_lie,
+        verdict.steps_after,
+        json.dumps(dict(verdict.reasons), sort_keys=True),
+        verdict.unsafe_retry,
+        verdict.writes_extra,
+        verdict.claim,
+        verdict.claim_basis,
+        verdict.claim_evidence,
+        verdict.false_failure,
+        verdict.told_wrong,
+        verdict.noticeable,
+        verdict.changes_what_model_saw,
+        verdict.notice_error,
+        json.dumps([_signal_to_dict(signal) for signal in verdict.signals]),
+    )
+
+
+def _signal_to_dict(signal: NoticeSignal) -> dict[str, object]:
+    return {
+        "code": signal.code,
+        "step": signal.step,
+        "hard": signal.hard,
+        "error": signal.error,
+        "twins": signal.twins,
+    }
+
+
+def list_relations() -> tuple[str, ...]:
+    """Return the names of all relations."""
+    return tuple(SCHEMAS)

@@ -1,0 +1,60 @@
+"""Loading and sealing of tape files, with warnings."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from stumble.cli.exit_codes import UsageError
+from traces.tape import Tape, read_tape, seal_tape
+
+MAX_SEALED_BYTES = 1 << 26
+
+
+def load_tape(path: Path, opened: Callable[[Path], Tape] = read_tape) -> Tape:
+    """Load a tape; warn of unreadable parts. Raises UsageError (exit 2) if it is none.
+
+    `opened` may be `read_tape_lazily`, which reads exchanges on access.
+    """
+    try:
+        tape = opened(path)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    for damage in tape.damage:
+        click.echo(
+            f"warning: {path}: {damage.length} bytes at {damage.offset} could not be read "
+            f"({damage.why})",
+            err=True,
+        )
+    if tape.cut_at is not None:
+        click.echo(f"warning: {path}: the run was not closed: {describe_tape_cut(tape)}", err=True)
+    return tape
+
+
+def describe_tape_cut(tape: Tape) -> str:
+    """Describe where an unclosed recording was cut, and which answers were completed."""
+    words = f"cut at exchange {tape.cut_at} (it was killed, or still goes on)"
+    if not tape.completed:
+        return words
+    names = ", ".join(map(str, tape.completed))
+    return f"{words}; the end of {names} was not written, the content-length says it is whole"
+
+
+def seal_finished_tape(path: Path) -> None:
+    """Seal a finished tape; if that fails, leave it as it is and print a warning.
+
+    A tape above MAX_SEALED_BYTES is left: it has few large bodies, of which sealing would need
+    several copies in memory and save little.
+    """
+    if path.stat().st_size > MAX_SEALED_BYTES:
+        return
+    try:
+        seal_tape(path)
+    except OSError as error:
+        click.echo(
+            f"warning: {path} was not sealed: {error.strerror}; it is whole, only larger than "
+            "it could be",
+            err=True,
+        )

@@ -1,0 +1,1 @@
+"""Data of the user: paths, known secrets, ports."""

@@ -1,0 +1,91 @@
+"""Paths of a project's store and of the user's data, and new ids."""
+
+import os
+import secrets
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import click
+
+from stumble.cli.exit_codes import HarnessError, UsageError
+
+STALE_CA_NOTE = "what was told to trust the old one (a container, a keychain) has to be told again"
+
+
+def store_root() -> Path:
+    """Return `$STUMBLE_STORE`, else the nearest `.stumble` in this folder or above.
+
+    Without one, `.stumble` in this folder. Raises UsageError if it is a link or belongs to another
+    user, who could redirect the tapes.
+    """
+    named = os.environ.get("STUMBLE_STORE")
+    if named:
+        return Path(named).absolute()
+    current = Path.cwd()
+    for folder in (current, *current.parents):
+        store = folder / ".stumble"
+        if store.is_symlink():
+            raise UsageError(
+                f"{store} is a symbolic link; remove it, or set STUMBLE_STORE to a folder"
+            )
+        if store.is_dir():
+            check_store_owner(store)
+            return store
+    return current / ".stumble"
+
+
+def check_store_owner(folder: Path) -> None:
+    """Raise UsageError if a store belongs to another user."""
+    if (owner := folder.stat().st_uid) != os.geteuid():
+        raise UsageError(
+            f"{folder} belongs to another user (uid {owner}); set STUMBLE_STORE to your own"
+        )
+
+
+def data_folder() -> Path:
+    """Return the folder of the user's keys, outside any project."""
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "stumble"
+
+
+def ca_folder() -> Path:
+    """Return the folder of the user's certificate authority, outside any project."""
+    return data_folder() / "ca"
+
+
+def prepare_ca_folder() -> Path:
+    """Return the folder of the user's certificate authority, valid and with private permissions.
+
+    Repairs and a renewal are reported on standard error. Raises HarnessError if it is unreadable.
+    """
+    from recorder.ca import read_ca_info, repair_ca_permissions, rotate_ca
+
+    folder = ca_folder()
+    try:
+        repairs = list(repair_ca_permissions(folder))
+        for line in repairs:
+            click.echo(f"warning: {line}", err=True)
+        if repairs:
+            click.echo("warning: others may have the key; see `stumble ca rotate`", err=True)
+        info = read_ca_info(folder)
+        if info.expires_soon:
+            rotate_ca(folder)
+            message = f"the certificate authority, valid until {info.expires:%Y-%m-%d}, was renewed"
+            click.echo(f"{message}; {STALE_CA_NOTE}", err=True)
+    except PermissionError as error:
+        raise HarnessError(f"the certificate authority: {error}") from None
+    except (OSError, ValueError):
+        message = f"the certificate authority in {folder} cannot be read"
+        raise HarnessError(f"{message}; `stumble ca rotate` makes a new one") from None
+    return folder
+
+
+def new_trajectory_id() -> str:
+    """Return a new trajectory id; ids sort by their second of creation."""
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(4)
+
+
+def new_experiment_id() -> str:
+    """Return a new experiment id, shared by all tapes of one fork or campaign."""
+    return uuid4().hex

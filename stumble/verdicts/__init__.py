@@ -1,0 +1,1 @@
+"""Explanation of verdicts, and exclusion from rates."""

@@ -1,0 +1,272 @@
+"""Explanation of a verdict: the chain of evidence, derived from the tapes."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from faults.judging.consumption import decide_consumption
+from faults.judging.injected_change import to_injected_change
+from faults.judging.judge import (
+    ENDINGS_FAILED,
+    MIN_CLEAN_TWINS,
+    RunEvidence,
+    is_complete_run,
+    judge_end_state,
+    judge_injection,
+)
+from stumble.runs.fork_report import describe_outcome, is_right_ending
+from stumble.verdicts.excess_failures import compare_ends
+from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
+from stumble.verdicts.twin_differences import find_differing_twin_ends
+from traces.model import Injection, Outcome
+
+QUOTE_WIDTH = 96
+"""Most characters of a quote."""
+MAX_TWINS_SHOWN = 4
+"""Most twins listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictExplanation:
+    """One injection, its run, the clean twins and the verdict."""
+
+    injection: Injection
+    faulted: RunEvidence
+    twins: tuple[RunEvidence, ...]
+    verdict: Outcome
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the explanation as plain data; unknown facts are None, explained in `reasons`."""
+        injection, verdict, run = self.injection, self.verdict, self.faulted.tape.trajectory
+        consumption = decide_consumption(injection, self.faulted.story, self.faulted.tape.exchanges)
+        fields = asdict(verdict) | {"class": verdict.outcome, "evidence": list(verdict.evidence)}
+        del fields["outcome"]
+        return {
+            "injection": injection.id,
+            "trajectory": run.id,
+            "struck": {
+                "op": injection.op,
+                "family": injection.family,
+                "params": dict(injection.params),
+                "persist": injection.persist,
+                "place": injection.place,
+                "tool": injection.tool,
+                "step": self._find_step(),
+                "seq": injection.seq,
+                "detect": injection.detect,
+                "sham": injection.sham,
+                "change": to_injected_change(injection).describe(),
+                "original": _decode_quote(injection.original),
+                "mutated": _decode_quote(injection.mutated),
+            },
+            "consumed_at": {"seq": consumption.seq, "why": consumption.why},
+            "twin_ends": {
+                twin.tape.trajectory.id: twin.tape.ending and twin.tape.ending.passed
+                for twin in self.twins
+            },
+            "states": {
+                each.tape.trajectory.id: each.tape.ending and each.tape.ending.state
+                for each in (self.faulted, *self.twins)
+            },
+        } | fields
+
+    def _find_step(self) -> int | None:
+        use = self.faulted.story.find_use(self.injection.call_id or "")
+        return use.step if use else None
+
+    def to_lines(self) -> Iterator[str]:
+        """Format the explanation as lines."""
+        injection, verdict, run = self.injection, self.verdict, self.faulted.tape.trajectory
+        forked = f", a fork of {run.parent}" if run.parent else ""
+        yield f"{injection.id}: {run.condition} run {run.id}{forked}"
+        yield from _indent_block("struck", self._describe_injection())
+        yield from _indent_block("consumed", self._describe_consumption())
+        yield from _indent_block("noticed", self._describe_notice())
+        yield from _indent_block("taint", self._describe_taint())
+        yield from _indent_block("claim", self._describe_claim())
+        yield from _indent_block("twins", self._describe_twins())
+        yield from _indent_block("verdict", self._describe_verdict())
+        yield from _indent_block(
+            "unknown", (f"{name}: {why}" for name, why in verdict.reasons.items())
+        )
+        yield from _indent_block("judge", [f"version {verdict.judge_version}"])
+
+    def _describe_injection(self) -> Iterator[str]:
+        injection = self.injection
+        params = ", ".join(f"{key}={value}" for key, value in injection.params.items())
+        step = f" (step {step})" if (step := self._find_step()) is not None else ""
+        detect = f", {injection.detect}" if injection.detect else ""
+        yield (
+            f"{injection.tool or 'the model'}{step} at {injection.place} with "
+            f"{injection.op}({params}), {injection.persist}{detect}"
+        )
+        words = to_injected_change(injection).describe()
+        if words:
+            yield _shorten_quote(words)
+        elif not injection.sham:
+            yield f"was: {_shorten_quote(_decode_quote(injection.original) or 'nothing')}"
+            yield f"now: {_shorten_quote(_decode_quote(injection.mutated) or 'nothing')}"
+
+    def _describe_consumption(self) -> Iterator[str]:
+        consumption = decide_consumption(
+            self.injection, self.faulted.story, self.faulted.tape.exchanges
+        )
+        at = f", request {consumption.seq}" if consumption.seq is not None else ""
+        yield f"{_format_fact(self.verdict.consumed)}: {consumption.why}{at}"
+        if self.verdict.steps_after is not None:
+            yield f"the agent took {self.verdict.steps_after} steps with it"
+
+    def _describe_notice(self) -> Iterator[str]:
+        verdict = self.verdict
+        yield _format_fact(verdict.noticed) + (
+            f", first at step {verdict.noticed_step}" if verdict.noticed_step is not None else ""
+        )
+        strength = {True: "hard", False: "soft", None: "open"}
+        for signal in verdict.signals:
+            yield (
+                f"{signal.code} {strength[signal.hard]}, step {signal.step}: "
+                f"{_shorten_quote(signal.quote)}"
+            )
+        if verdict.notice_error is not None:
+            yield f"by chance with probability {verdict.notice_error:.2g}"
+        if verdict.noticeable is False:
+            yield "nothing that could have been noticed"
+        if verdict.changes_what_model_saw is False:
+            yield "the model saw what a clean twin saw"
+
+    def _describe_taint(self) -> Iterator[str]:
+        verdict = self.verdict
+        yield from verdict.uses
+        if verdict.first_use_step is not None and verdict.control_only:
+            yield f"no value was used; the run left its twins at step {verdict.first_use_step}"
+        elif verdict.control_only is False and not verdict.uses:
+            yield "nothing wrong was used"
+        if verdict.truth_reobserved is not None:
+            yield f"the true value was seen again at step {verdict.truth_reobserved}"
+        facts = {
+            f"{verdict.blast_radius} wrong writes": bool(verdict.blast_radius),
+            "reported": verdict.reported,
+            "corrected": verdict.corrected,
+            "no twin made anything of the true value": verdict.dead_in_twins,
+        }
+        if true := [name for name, fact in facts.items() if fact]:
+            yield ", ".join(true)
+
+    def _describe_claim(self) -> Iterator[str]:
+        verdict = self.verdict
+        if verdict.claim is not None:
+            yield f"{verdict.claim} (by {verdict.claim_basis})"
+        if verdict.claim_evidence:
+            yield _shorten_quote(verdict.claim_evidence)
+
+    def _describe_twins(self) -> Iterator[str]:
+        if not self.twins:
+            yield f"none: {MIN_CLEAN_TWINS} are needed to say what the agent does anyway"
+        for twin in self.twins[:MAX_TWINS_SHOWN]:
+            ending = twin.tape.ending
+            end = _format_fact(ending.passed if ending else None, "right", "wrong")
+            if ending is not None and ending.passed is None and ending.state is not None:
+                end = f"is {ending.state[:8]}"
+            yield f"{twin.tape.trajectory.id}: end state {end}" + (
+                "" if is_complete_run(twin) else ", cut off and no control"
+            )
+        ends = [
+            t.tape.ending for t in self.twins if t.tape.ending is not None and is_complete_run(t)
+        ]
+        faulted_ending = self.faulted.tape.ending
+        looped = faulted_ending is not None and faulted_ending.ended in ENDINGS_FAILED
+        with_fault = False if looped else self.verdict.passed
+        excess = compare_ends([with_fault], map(is_right_ending, ends))
+        if excess is not None:
+            yield excess.to_line()
+        if (difference := find_differing_twin_ends(self.twins)) is not None:
+            yield f"warning: {difference}"
+        if len(self.twins) > MAX_TWINS_SHOWN:
+            right = [
+                t.tape.ending.passed for t in self.twins[MAX_TWINS_SHOWN:] if t.tape.ending
+            ].count(True)
+            yield f"and {len(self.twins) - MAX_TWINS_SHOWN} more, {right} of them right"
+
+    def _find_other_faults(self) -> Iterator[Injection]:
+        """Yield the other faults of the run."""
+        for each in self.faulted.tape.injections:
+            if each.repeat_of is None and not each.sham and each.id != self.injection.id:
+                yield each
+
+    def _describe_verdict(self) -> Iterator[str]:
+        verdict = self.verdict
+        ending = self.faulted.tape.ending
+        excluded = find_exclusion(verdict, ending.ended if ending else None)
+        yield f"{verdict.outcome or 'unknown'}: {describe_outcome(verdict)}"
+        if excluded is not None:
+            yield f"not counted: {excluded}, {explain_exclusion(excluded, verdict)}"
+        if others := [each.op for each in self._find_other_faults()]:
+            yield (
+                f"not counted alone: {', '.join(others)} struck the same run, and the outcome "
+                "belongs to all together"
+            )
+        yield (
+            f"end state {_format_fact(verdict.passed, 'right', 'wrong')}, "
+            f"claims success: {_format_fact(verdict.claims_success)}, "
+            f"baseline valid: {_format_fact(verdict.baseline_valid)}"
+        )
+        if verdict.false_failure:
+            yield "the agent says that it failed, and it did not"
+        if verdict.told_wrong:
+            yield "the last answer tells the wrong value"
+        if difference := judge_end_state(
+            self.faulted, tuple(filter(is_complete_run, self.twins))
+        ).difference:
+            yield _shorten_quote(difference)
+        if verdict.masked_as is not None:
+            yield f"right because: {MASKED_REASONS[verdict.masked_as]}"
+        if verdict.passed_given_lie is not None:
+            end_word = _format_fact(verdict.passed_given_lie, "right", "wrong")
+            yield f"if the wrong value were true, the end would be {end_word}"
+
+
+MASKED_REASONS = {
+    "dead": "nothing depends on the value",
+    "overwritten": "a true value took its place later",
+    "default": "something stood in for what was missing, and it was right",
+    "lucky": "luck, as far as can be told",
+}
+
+
+def explain_verdict(
+    injection: Injection,
+    faulted: RunEvidence,
+    twins: tuple[RunEvidence, ...],
+    peers: Callable[[], Iterable[RunEvidence]] = lambda: (),
+) -> VerdictExplanation:
+    """Judge one injection and return the explanation."""
+    return VerdictExplanation(
+        injection=injection,
+        faulted=faulted,
+        twins=twins,
+        verdict=judge_injection(injection, faulted, twins, peers),
+    )
+
+
+def _indent_block(name: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"  {name:<9} {line}"
+        name = ""
+
+
+def _format_fact(value: bool | None, yes: str = "yes", no: str = "no") -> str:
+    return "unknown" if value is None else yes if value else no
+
+
+def _decode_quote(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _shorten_quote(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= QUOTE_WIDTH else f"{line[: QUOTE_WIDTH - 3]}..."
+
+
+def explanation_to_json(one: VerdictExplanation) -> str:
+    """Return the explanation as one JSON object."""
+    return json.dumps(one.to_dict())

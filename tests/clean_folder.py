@@ -1,8 +1,0 @@
-"""Takes away what a shell task has written, so that it can be done again."""
-
-import sys
-from pathlib import Path
-
-for path in Path(sys.argv[1]).glob("*"):
-    if path.is_file() and path.suffix not in (".tape", ".db", ".jsonl", ".json"):
-        path.unlink()

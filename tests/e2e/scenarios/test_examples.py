@@ -1,0 +1,145 @@
+"""The examples of examples/, run as their pages say: without network, key or installation."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from faults.specs.spec_parser import parse_fault
+from scenarios.scenario import read_scenario
+from stumble.store.index import refresh_index
+from stumble.store.query import QueryLimits, run_query
+from tests.support.warm_stumble import run_stumble
+from tests.unit.test_docs import find_unknown, list_commands
+from traces.store.trace_store import TraceStore
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples"
+GOLDEN = ROOT / "tests/data/golden"
+TAPES: dict[str, str] = json.loads((GOLDEN / "tapes.json").read_text())
+"""The run that each golden tape is."""
+
+
+def read_statements() -> list[str]:
+    """The numbered statements of the SQL tour."""
+    text = (EXAMPLES / "sql/tour.sql").read_text()
+    return re.findall(r"^/\* \d\..*?;$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A copy of the example agent, and the environment of a user who serves the practice world."""
+    folder = tmp_path_factory.mktemp("examples")
+    shutil.copytree(EXAMPLES / "agent", folder / "agent")
+    given = {
+        k: v for k, v in os.environ.items() if not k.startswith(("OPENAI", "TOOLS", "STUMBLE"))
+    }
+    home = {"HOME": str(folder), "STUMBLE_STORE": str(folder / ".stumble")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**given, **home, "PATH": path}
+    serve = [sys.executable, "-m", "stumble", "practice", "serve", "refund-1"]
+    server = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, cwd=folder, env=env)
+    try:
+        assert server.stdout is not None
+        shop, model = re.findall(r"port (\d+)", server.stdout.readline())
+        urls = {
+            "TOOLS_URL": f"http://127.0.0.1:{shop}",
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{model}/v1",
+        }
+        yield folder / "agent", env | urls
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+def test_the_agent_is_recorded(served: tuple[Path, dict[str, str]]) -> None:
+    folder, env = served
+    agent = (sys.executable, "agent.py")
+    result = run_stumble(
+        ("record", "-o", "run.tape", "--", *agent), cwd=folder, env=env, timeout=90
+    )
+    assert result.code == 0, result.err
+    assert result.out.startswith("DONE: refund ref-5048 pays 231.94 GBP")
+    assert "11 tool calls" in result.err
+
+
+@pytest.mark.programs
+def test_the_scenario_is_run_and_judged(served: tuple[Path, dict[str, str]]) -> None:
+    folder, env = served
+    result = run_stumble(("run", "--json", "./scenario.toml"), cwd=folder, env=env, timeout=110)
+    assert result.code == 0, result.err
+    assert '"silent_wrong"' in result.out
+
+
+def test_the_scenario_and_its_fault_are_valid() -> None:
+    scenario = read_scenario(EXAMPLES / "agent/scenario.toml")
+    assert [parse_fault(each).name for each in scenario.faults] == ["digit"]
+    assert (EXAMPLES / "agent" / scenario.command[1]).is_file()
+
+
+def test_the_plug_in_is_found_explained_and_run(tmp_path: Path) -> None:
+    plug_in = EXAMPLES / "operator_plugin"
+    project = tomllib.loads((plug_in / "pyproject.toml").read_text())["project"]
+    # What installing it leaves behind, without building it.
+    info = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    [(group, names)] = project["entry-points"].items()
+    lines = (f"{name} = {module}\n" for name, module in names.items())
+    (info / "entry_points.txt").write_text(f"[{group}]\n{''.join(lines)}")
+    path = os.pathsep.join([str(tmp_path), str(plug_in)])
+    result = subprocess.run(
+        [sys.executable, "-m", "stumble", "faults", "V90", "--json"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
+    said = json.loads(result.stdout)
+    assert (said["name"], said["params"]) == (
+        "round_off",
+        {"decimals": 0, "path": "", "copy": "both"},
+    )
+    before, after = (re.findall(r"[\d.]+", said["example"][when]) for when in ("before", "after"))
+    [(true, rounded)] = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
+    assert "." in true
+    assert int(rounded) == round(float(true))
+
+
+def test_the_tour_runs_on_a_store(tmp_path: Path) -> None:
+    store = TraceStore(tmp_path / ".stumble")
+    store.tapes.mkdir(parents=True, exist_ok=True)
+    for name in ("http", "fork_digit_twin_0", "fork_digit"):
+        shutil.copyfile(GOLDEN / f"{name}.tape", store.tapes / f"{TAPES[name]}.tape")
+    refresh_index(store)
+    statements = read_statements()
+    assert len(statements) == 7
+    for statement in statements:
+        rows = run_query(store, statement, None, QueryLimits(), lambda answer: answer.fetchall())
+        assert rows != [], statement
+    env = {**os.environ, "STUMBLE_STORE": str(store.root)}
+    result = run_stumble(("sql", statements[1]), cwd=tmp_path, env=env, timeout=60)
+    assert result.code == 0, result.err
+    assert "get_order" in result.out
+
+
+def test_the_workflow_and_the_pages_name_real_commands() -> None:
+    workflow = yaml.safe_load((EXAMPLES / "ci/stumble.yml").read_text())
+    runs = [step["run"] for step in workflow["jobs"]["faults"]["steps"] if "run" in step]
+    page = (EXAMPLES / "README.md").read_text()
+    commands = [
+        each for text in (*(f"`{run}`" for run in runs), page) for each in list_commands(text)
+    ]
+    assert len(commands) > 4
+    assert [unknown for each in commands for unknown in find_unknown(*each)] == []

@@ -1,0 +1,118 @@
+"""No secret of a known shape or place reaches what is written, whole or cut, however encoded."""
+
+import gzip
+import json
+from random import Random
+
+import pytest
+
+from tests.support.leak_search import copies
+from tests.support.secret_shapes import ENCODINGS, PLACES, TOKENS
+from traces.bodies.content_encoding import decode_content
+from traces.model import Chunk, Exchange, Request, Response
+from traces.redaction.redactor import Redactor
+
+REQUEST = Request(method="GET", url="http://h/")
+FILLER = b"lorem ipsum dolor sit amet, " * 40
+
+
+def core(secret: str) -> bytes:
+    """What of a secret must not stay: all but the name that some begin with."""
+    return secret.partition("=")[2].encode() if "Key=" in secret else secret.encode()
+
+
+@pytest.mark.parametrize("around", ['"%s"', "use %s, please", "a=%s&b", "\\n%s\\n", "%%20%s", "%s"])
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_token_of_a_known_issuer_is_replaced(name: str, around: str) -> None:
+    secret = TOKENS[name](Random(name))
+    data = FILLER + b"\n" + (around % secret).encode() + b" " + FILLER
+    said = Redactor().redact_bytes(data)
+    assert len(said) == len(data)
+    assert core(secret) not in said
+    assert core(secret)[-12:] not in said
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", PLACES)
+def test_what_its_name_says_is_a_secret_is_replaced(name: str, encoding: str) -> None:
+    text, shape = PLACES[name]
+    secret = shape(Random(name))
+    data = ENCODINGS[encoding](text % secret).encode()
+    said = Redactor().redact_bytes(FILLER + data + FILLER)
+    assert len(said) == len(FILLER + data + FILLER)
+    assert copies(secret.encode(), said) == 0
+
+
+@pytest.mark.parametrize("name", [*PLACES, *TOKENS])
+def test_no_half_is_written_where_chunks_cut_it(name: str) -> None:
+    text, shape = PLACES[name] if name in PLACES else ('{"a": "%s"}', TOKENS[name])
+    secret = shape(Random(name))
+    data = (text % secret).encode() + b"\n "
+    for place in range(1, len(data)):
+        chunks = (Chunk(at=0.0, data=data[:place]), Chunk(at=0.1, data=data[place:]))
+        answer = Response(status=200, chunks=chunks, ended=1.0)
+        seen = Redactor().redact_exchange(Exchange(seq=0, request=REQUEST, response=answer))
+        assert seen.response is not None
+        assert len(seen.response.body) == len(data)
+        assert [len(chunk.data) for chunk in seen.response.chunks] == [place, len(data) - place]
+        assert core(secret) not in seen.response.body
+        assert core(secret)[-10:] not in seen.response.body, place
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_packed_body_is_looked_into(name: str) -> None:
+    text, shape = PLACES[name]
+    secret = shape(Random(name))
+    body = gzip.compress((text % secret).encode() * 3)
+    headers = (("content-encoding", "gzip"), ("content-length", str(len(body))))
+    asked = Request(method="POST", url="http://h/", headers=headers, body=body)
+    said = Redactor().redact_request(asked)
+    inflated = decode_content(said.headers, said.body)
+    assert inflated is not None
+    assert secret.encode() not in inflated
+
+
+@pytest.mark.parametrize("name", ["api_key", "password", "client_secret", "access_token"])
+def test_a_field_of_a_form_with_parts_is_replaced(name: str) -> None:
+    secret = b"any thing/at-all"
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="' + name.encode() + b'"\r\n\r\n' + secret
+        + b'\r\n--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello 2 you\r\n--b--\r\n'
+    )  # fmt: skip
+    headers = (("content-type", "multipart/form-data; boundary=b"),)
+    asked = Request(method="POST", url="http://h/", headers=headers, body=body)
+    said = Redactor().redact_request(asked).body
+    assert len(said) == len(body)
+    assert secret not in said
+    assert b"hello 2 you" in said
+    echoed = Redactor().redact_bytes(json.dumps({"body": body.decode()}).encode())
+    assert secret not in echoed
+    assert b"hello 2 you" in echoed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"object","properties":{"password":{"type":"string"}},"required":["password"]}',
+        '{"password": "string", "token": "string", "secret": null}',
+        "password = getpass.getpass()",
+        "password = os.environ['DB_PASSWORD_1']",
+        "def login(password: str, token: Optional[str] = None, key=key_2):",
+        '{"token": "Hello", "logprob": -0.1}',
+        '{"max_tokens": 4096, "prompt_tokens": 12, "next_page_token": "abc123def456"}',
+        "https://user:password@example.com/",
+        "postgres://postgres:postgres@localhost/db",
+        "api_key=settings.providers.openai2.api_key",
+        "api_key: ${API_KEY_2}",
+        '{"password": "{{ vault_password_1 }}"}',
+        '{"token": "<your-token-1>"}',
+        "password: Base64Str",
+        "the password is required and must hold 8 letters",
+        "sk-learn-contrib-is-a-name-2",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "urn:uuid:123e4567-e89b-12d3-a456-426614174000",
+        "primary_key=order_0123456789, sort_key=2024-01-01T00:00:00",
+    ],
+)
+def test_what_only_resembles_a_secret_stays(text: str) -> None:
+    assert Redactor().redact_bytes(text.encode()) == text.encode()

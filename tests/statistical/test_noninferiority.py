@@ -1,0 +1,192 @@
+"""How often `stumble gate --against` is wrong: simulated roots of a known difference.
+
+A candidate that is worse by exactly the margin is passed in at most alpha of the repetitions, also
+with several looks, whatever the size and likeness of roots; and one that is as good is passed.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from stumble.experiments.seals.alpha_spending import SPENDINGS, Spending, compute_look_levels
+from stumble.experiments.seals.plan_progress import compute_look_sizes
+from tests.support.stores.in_memory_relations import (
+    Sql,
+    empty,
+)
+from tests.support.stores.simulated_stores import Numbers
+
+REPETITIONS = 1000
+ALPHA = 0.05
+CHANCE = (ALPHA * (1 - ALPHA) / REPETITIONS) ** 0.5
+"""One standard error of a share of alpha."""
+MOST = ALPHA + 3.5 * CHANCE
+"""A share that one of some hundred cells exceeds by chance in one of forty suites."""
+SEED = 15
+
+type Bounds = tuple[Numbers, Numbers]
+
+pytestmark = pytest.mark.timeout(900)
+"""A cell is a few seconds of processor time, of which a busy machine has little."""
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with empty() as connection:
+        yield connection
+
+
+def bounds(sql: Sql, name: str, level: float, *lists: Numbers) -> Bounds:
+    """Lower and upper bounds, one of each for every row of the lists."""
+    columns = {f"c{number}": each.tolist() for number, each in enumerate(lists)}
+    sql.register("drawn", pa.table(columns))
+    each = f"{name}({', '.join(columns)}, {level})"
+    rows = sql.execute(f"SELECT b.lower, b.upper FROM (SELECT {each} AS b FROM drawn)").fetchall()
+    sql.unregister("drawn")
+    lower, upper = np.array(rows, dtype=float).T
+    return lower, upper
+
+
+def sizes(roots: int, cells: Sequence[int]) -> Numbers:
+    return np.resize(np.array(cells), roots)
+
+
+def chances(quantiles: Numbers, rate: float, icc: float) -> Numbers:
+    """The rate of each root, beta about the mean, at these quantiles."""
+    if icc == 0 or rate in (0, 1):
+        return np.full(quantiles.shape, rate)
+    spread = (1 - icc) / icc
+    found: Numbers = stats.beta.ppf(quantiles, rate * spread, (1 - rate) * spread)
+    return found
+
+
+def shares(rng: np.random.Generator, cells: Numbers, rates: Numbers) -> Numbers:
+    """The share of good cells of each root."""
+    found: Numbers = rng.binomial(cells, rates) / cells
+    return found
+
+
+SIZES = ((5,), (10,), (60,), (1, 2, 5, 40))
+
+
+@pytest.mark.parametrize("icc", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("roots", [8, 20, 50])
+@pytest.mark.parametrize("paired", [True, False])
+def test_what_is_worse_by_the_margin_rarely_passes(
+    sql: Sql, paired: bool, roots: int, icc: float
+) -> None:
+    """`silent` at .02 and .05 is the arm's rate of .98 and .95; the margins are .05 and .2."""
+    rng = np.random.default_rng([SEED, paired, roots, int(10 * icc)])
+    passed, failed = [], []
+    for each in SIZES:
+        for rate, margin in ((0.95, 0.05), (0.5, 0.05), (0.98, 0.2), (0.22, 0.2)):
+            at = rng.random((REPETITIONS, roots))
+            apart = rng.random((REPETITIONS, roots)) if not paired else at
+            cells = sizes(roots, each)
+            candidate = shares(rng, cells, chances(at, rate - margin, icc))
+            baseline = shares(rng, cells, chances(apart, rate, icc))
+            lower, upper = (
+                bounds(sql, "paired_bounds", ALPHA, candidate - baseline)
+                if paired
+                else bounds(sql, "unpaired_bounds", ALPHA, candidate, baseline)
+            )
+            passed.append(float(np.mean(lower > -margin + 1e-9)))
+            failed.append(float(np.mean(upper < -margin - 1e-9)))
+    print(f"paired {paired}, {roots} roots, icc {icc}: passed {passed}, failed {failed}")
+    assert max(passed) <= MOST
+    assert max(failed) <= MOST
+    assert np.mean(passed) <= ALPHA
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("roots", [20, 50, 100])
+@pytest.mark.parametrize("paired", [True, False])
+def test_whole_roots_that_are_lost_are_not_overlooked(
+    sql: Sql, paired: bool, roots: int, margin: float
+) -> None:
+    """The candidate is as good as the baseline, but for a few roots in which it does nothing."""
+    rng = np.random.default_rng([SEED, paired, roots, int(100 * margin)])
+    cells = sizes(roots, (10,))
+    good = np.full((REPETITIONS, roots), 0.95)
+    lost = rng.random(good.shape) < margin / 0.95
+    baseline = shares(rng, cells, good)
+    candidate = np.where(lost, 0, baseline if paired else shares(rng, cells, good))
+    lower, _ = (
+        bounds(sql, "paired_bounds", ALPHA, candidate - baseline)
+        if paired
+        else bounds(sql, "unpaired_bounds", ALPHA, candidate, baseline)
+    )
+    assert np.mean(lower > -margin + 1e-9) <= MOST
+
+
+def looks(
+    sql: Sql, differences: Numbers, margin: float, count: int, spending: Spending
+) -> tuple[float, float, float]:
+    """The share that passes, and that fails, at any look, and the mean share of roots it takes."""
+    roots = differences.shape[1]
+    at = compute_look_sizes([(number + 1) / count for number in range(count)], roots)
+    passed = failed = np.zeros(len(differences), dtype=bool)
+    took = np.full(len(differences), roots)
+    for size, level in zip(
+        at, compute_look_levels([n / roots for n in at], ALPHA, spending), strict=True
+    ):
+        lower, upper = bounds(sql, "paired_bounds", level, differences[:, :size])
+        done = passed | failed
+        passed = passed | ~done & (lower > -margin + 1e-9)
+        failed = failed | ~done & (upper < -margin - 1e-9)
+        took = np.where(~done & (passed | failed), size, took)
+    return float(passed.mean()), float(failed.mean()), float(took.mean() / roots)
+
+
+@pytest.mark.parametrize("spending", SPENDINGS)
+@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("rate", [0.95, 0.5])
+def test_many_looks_spend_alpha_once(sql: Sql, rate: float, count: int, spending: Spending) -> None:
+    rng = np.random.default_rng([SEED, count, int(100 * rate)])
+    cells, at, margin = sizes(60, (10,)), rng.random((REPETITIONS, 60)), 0.1
+    candidate = shares(rng, cells, chances(at, rate - margin, 0.2))
+    found = candidate - shares(rng, cells, chances(at, rate, 0.2))
+    passed, failed, _ = looks(sql, found, margin, count, spending)
+    print(f"rate {rate}, {count} looks, {spending}: passed {passed}, failed {failed}")
+    assert passed <= MOST
+    assert failed <= MOST
+
+
+def test_one_that_looks_without_spending_would_pass_too_often(sql: Sql) -> None:
+    """What the boundaries are for: the same looks, each at alpha, at roots that are won or lost."""
+    rng = np.random.default_rng(SEED)
+    found = rng.choice([-1.0, 0.0, 1.0], (REPETITIONS, 200), p=[0.45, 0.3, 0.25])
+    passed = np.zeros(REPETITIONS, dtype=bool)
+    for size in (40, 80, 120, 160, 200):
+        passed |= bounds(sql, "paired_bounds", ALPHA, found[:, :size])[0] > -0.2
+    print(f"passed {passed.mean()}")
+    assert passed.mean() > MOST
+
+
+@pytest.mark.parametrize(
+    ("roots", "margin", "power"), [(20, 0.2, 0.85), (50, 0.1, 0.85), (100, 0.05, 0.75)]
+)
+def test_one_that_is_as_good_passes(sql: Sql, roots: int, margin: float, power: float) -> None:
+    rng = np.random.default_rng([SEED, roots])
+    cells, at = sizes(roots, (10,)), rng.random((REPETITIONS, roots))
+    rates = chances(at, 0.8, 0.2)
+    found = shares(rng, cells, rates) - shares(rng, cells, rates)
+    passed, failed, took = looks(sql, found, margin, 4, "obrien-fleming")
+    print(f"{roots} roots, margin {margin}: passed {passed}, failed {failed}, took {took:.2f}")
+    assert passed >= power
+    assert failed == 0
+    assert looks(sql, found, margin, 1, "obrien-fleming")[0] >= passed - 0.02
+
+
+def test_one_that_is_much_worse_fails_early(sql: Sql) -> None:
+    rng = np.random.default_rng(SEED)
+    cells, at = sizes(40, (10,)), rng.random((REPETITIONS, 40))
+    candidate = shares(rng, cells, chances(at, 0.4, 0.2))
+    found = candidate - shares(rng, cells, chances(at, 0.9, 0.2))
+    passed, failed, took = looks(sql, found, 0.1, 4, "pocock")
+    assert passed == 0
+    assert failed >= 0.99
+    assert took < 0.7

@@ -1,0 +1,1 @@
+"""Agents and clients that tests record, as programs and in-process."""

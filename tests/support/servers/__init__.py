@@ -1,0 +1,1 @@
+"""Servers and relays that tests start: real sockets, TLS, containers."""

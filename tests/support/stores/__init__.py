@@ -1,0 +1,1 @@
+"""Recordings and stores that tests build, read independently or simulate."""

@@ -1,0 +1,150 @@
+"""What differs from run to run is learnt by its type and its place, and nothing beside."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from replay.matching.index import RecordingIndex
+from replay.matching.rule_learning import learn_from_twins
+from replay.matching.rules import MatchRules, parse_match_rule
+from traces.model import Chunk, Exchange, Headers, Request, Response
+
+REST = "-7c1d-4a53-9a64-1f0c2d3e4b5a"
+URL = "http://model/v1/chat/completions"
+
+
+def chat(text: str, *more: str, url: str = URL, headers: Headers = ()) -> Request:
+    messages = [{"role": "user", "content": each} for each in (text, *more)]
+    return Request(
+        method="POST",
+        url=url,
+        headers=(("content-type", "application/json"), *headers),
+        body=json.dumps({"model": "m", "messages": messages}).encode(),
+    )
+
+
+def exchanges(*requests: Request, answer: bytes = b"fine") -> tuple[Exchange, ...]:
+    told = Response(status=200, chunks=(Chunk(at=0.0, data=answer),), at=0.0, ended=0.0)
+    return tuple(
+        Exchange(seq=n, request=each, response=told, started=float(n))
+        for n, each in enumerate(requests)
+    )
+
+
+def learnt(*pairs: tuple[Request, Request], answer: bytes = b"fine") -> tuple[str, ...]:
+    one, two = (exchanges(*each, answer=answer) for each in zip(*pairs, strict=True))
+    return tuple(map(str, learn_from_twins(one, two)))
+
+
+def is_answered(was: Request, now: Request, rules: tuple[str, ...]) -> bool:
+    return (
+        RecordingIndex(exchanges(was), MatchRules(map(parse_match_rule, rules))).find(now)
+        is not None
+    )
+
+
+@pytest.mark.parametrize(
+    ("type", "was", "now", "third"),
+    [
+        ("day", "2026-11-22", "2026-11-23", "2031-01-02"),
+        ("day", "Sunday, November 22, 2026", "Monday, November 23, 2026", "Friday, May 1, 2026"),
+        ("day", "Sun Nov 22 2026", "Mon Nov 23 2026", "Tue Dec 01 2026"),
+        ("day", "22 November 2026", "23 November 2026", "1 May 2027"),
+        ("clock", "2026-11-22T20:40:11.123456Z", "2026-11-22T20:41:12.9Z", "2027-01-01T00:00:00Z"),
+        ("clock", "9:05 PM", "10:15 AM", "11:59 PM"),
+        ("clock", "1763843000", "1763843999", "1795379000.25"),
+        ("uuid", f"3f2b8f0e{REST}", f"9d8c7b6a{REST}", f"00000000{REST}"),
+        ("counter", "17", "18", "4096"),
+        ("path", "/tmp/tmpab12cd/work", "/tmp/tmpxy98zz/work", "/srv/ann/work"),
+    ],
+)  # fmt: skip
+def test_a_value_is_learnt_with_its_type_and_its_place(
+    type: str, was: str, now: str, third: str
+) -> None:
+    text = "You are polite. It is {}, as you see."
+    rules = learnt((chat(text.format(was)), chat(text.format(now))))
+    assert rules == (f'{type}:body.messages[0].content "You are polite. It is {{}}, as you see."',)
+    asked = chat(text.format(third))
+    assert is_answered(chat(text.format(was)), asked, rules)
+    assert not is_answered(chat(text.format(was)), asked, ())
+    for changed in (
+        text.format(third).replace("polite", "rude"),
+        text.format("whenever"),
+        text.format(third) + " Now.",
+        text.format(f"{third} {third}"),
+    ):
+        assert not is_answered(chat(text.format(was)), chat(changed), rules), changed
+    elsewhere = (chat("go", text.format(was)), chat("go", text.format(now)))
+    assert not is_answered(*elsewhere, rules), "a rule holds for its own place"
+
+
+@pytest.mark.parametrize(("before", "type"), [("pid ", "pid"), ("http://localhost:", "port")])
+def test_a_number_is_called_what_it_is(before: str, type: str) -> None:
+    (rule,) = learnt((chat(f"{before}4312"), chat(f"{before}4400")))
+    assert rule == f'{type}:body.messages[0].content "{before}{{}}"'
+
+
+def test_values_of_urls_headers_and_numbers_are_learnt_too() -> None:
+    one = replace(chat("go", url=f"{URL}?run=17", headers=(("x-at", "2026-11-22"),)))
+    two = replace(chat("go", url=f"{URL}?run=18", headers=(("x-at", "2026-11-23"),)))
+    rules = learnt((one, two))
+    assert rules == ("counter:query.run", "day:header.x-at")
+    assert is_answered(one, two, rules)
+    assert not is_answered(one, chat("go", url=f"{URL}?run=x", headers=one.headers[1:]), rules)
+
+
+def test_what_differs_in_more_teaches_nothing() -> None:
+    assert learnt((chat("at 10:00, go"), chat("at 10:01, stop"))) == ()
+    assert learnt((chat("gpt-4o"), chat("gpt-4.1"))) == ()
+    assert learnt((chat("a"), replace(chat("a"), method="PUT"))) == ()
+
+
+def test_a_value_that_an_answer_gave_is_no_value_of_the_agent() -> None:
+    pairs = ((chat("go"), chat("go")), (chat("go", "order 7100"), chat("go", "order 7200")))
+    assert learnt(*pairs, answer=b'{"order": 7100}') == ()
+    assert learnt(*pairs) != ()
+
+
+def test_a_text_that_says_what_stands_for_a_value_is_another_text() -> None:
+    rules = learnt((chat("at 10:00, go"), chat("at 10:01, go")))
+    assert not is_answered(chat("at 10:00, go"), chat("at VOLATILE, go"), rules)
+    assert not is_answered(chat("at VOLATILE, go"), chat("at 10:00, go"), rules)
+
+
+def test_an_id_of_another_exchange_is_another_one() -> None:
+    a, b, c = (f"id {n * 8}-7c1d-4a53-9a64-1f0c2d3e4b5a." for n in "123")
+    rules = learnt((chat(a), chat(c)))
+    index = RecordingIndex(exchanges(chat(a), chat(b)), MatchRules(map(parse_match_rule, rules)))
+    found = index.find(chat(b))
+    assert found is not None
+    assert found.exchange.seq == 1
+    assert index.find(chat(b)) is None, "the first one's answer is not for the second one's id"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'day:body.messages[0].content "on {}, "',
+        'clock:body.a "{{\\"at\\": {}}}"',
+        "uuid:query.run",
+        "uuid:path./v1/*/x",
+        "day:header.x-at",
+    ],
+)
+def test_a_learnt_rule_reads_as_it_was_written(text: str) -> None:
+    assert str(parse_match_rule(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('day:body.a "no place for it"', "has {} for it, once"),
+        ('day:body.a "{} {}"', "has {} for it, once"),
+        ("day:url", "query.NAME"),
+        ("day:body", "a field of a body"),
+    ],
+)
+def test_a_learnt_rule_that_is_none_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_match_rule(text)

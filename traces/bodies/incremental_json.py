@@ -1,0 +1,163 @@
+"""Incremental parsing of JSON bodies that repeat a long list, each time a little longer.
+
+A client sends its whole conversation with every request: sixty requests of a megabyte, each almost
+the same as the one before. The last few bodies are remembered with their parsed items. An item that
+occurs in one of them begins a run: as long as the bytes of both bodies are equal, nothing is parsed
+again, even after an item that was changed, removed or inserted. The result does not depend on the
+bodies read before, only the time does.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from traces.bodies import json_offsets
+from traces.bodies.body_delta import common_prefix
+
+MAX_REMEMBERED_BYTES = 1 << 24
+"""Total size of the remembered bodies; beyond that, only the last one is remembered."""
+
+_FEW = 16
+"""Maximum number of remembered bodies: each is searched for new items of the next one."""
+
+_SPACE = re.compile(rb"[ \t\n\r]*+")
+_BEHIND = re.compile(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedListBody[T, R]:
+    """A parsed body: the part around its list, and each item with its offsets."""
+
+    rest: R
+    items: tuple[T, ...] = ()
+    starts: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class _ParsedList[T]:
+    """The list of a body, as far as it is parsed."""
+
+    body: bytes
+    texts: list[bytes] = field(default_factory=list)
+    values: list[T] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+
+    @cached_property
+    def item_places(self) -> dict[bytes, int]:
+        """Index of each item in the list; of equal items the first."""
+        last = len(self.texts) - 1
+        return dict(zip(reversed(self.texts), range(last, -1, -1), strict=True))
+
+    def add_item(self, at: int, text: bytes, said: T) -> None:
+        """Append one item."""
+        self.texts.append(text)
+        self.values.append(said)
+        self.starts.append(at)
+        self.stops.append(at + len(text))
+
+    def copy_items(self, other: "_ParsedList[T]", place: int, at: int) -> int:
+        """Append the items of another list, from index `place`, that also occur here from offset
+        `at`.
+
+        Returns their number. The first is known to match. The byte after the last one is compared
+        too: one body may have 12, the other 123.
+        """
+        start = other.starts[place]
+        common = common_prefix(other.body, self.body, start, at)
+        end = max(place + 1, bisect_left(other.stops, start + common))
+        self.texts += other.texts[place:end]
+        self.values += other.values[place:end]
+        self.starts += [each - start + at for each in other.starts[place:end]]
+        self.stops += [each - start + at for each in other.stops[place:end]]
+        return end - place
+
+
+class IncrementalListReader[T, R]:
+    """Parses bodies whose outermost object has a list under `key`.
+
+    `item` parses the JSON text of an item; `rest` that of the body with its list empty, or of the
+    complete body if there is no such list. Both raise ValueError if the text is not JSON.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        item: Callable[[bytes], T],
+        rest: Callable[[bytes], R],
+        most: int = MAX_REMEMBERED_BYTES,
+    ) -> None:
+        self._key, self._quoted = key.encode(), f'"{key}"'.encode()
+        self._item, self._rest, self._most = item, rest, most
+        self._past: list[_ParsedList[T]] = []
+        self._around: tuple[bytes, bytes, R] | None = None
+
+    def read(self, body: bytes) -> ParsedListBody[T, R]:
+        """Parse a body; raise ValueError if it is not JSON."""
+        at = self._find_list_start(body)
+        while at is not None:
+            parsed, stop = self._read_list(body, at)
+            head, tail = body[:at], body[stop:]
+            duplicate = (
+                json_offsets.find_json_members(tail, 0).get(self._key)
+                if self._quoted in tail
+                else None
+            )
+            if duplicate is None:
+                rest = self._read_rest(head, tail)
+                return ParsedListBody(
+                    rest, tuple(parsed.values), tuple(parsed.starts), tuple(parsed.stops)
+                )
+            # Of equal keys the last one counts, as in any parser.
+            at = stop + duplicate[0] + 1 if tail[duplicate[0] : duplicate[0] + 1] == b"[" else None
+        return ParsedListBody(self._rest(body))
+
+    def _find_list_start(self, body: bytes) -> int | None:
+        """Return the offset after the opening bracket of the list; None if there is no list."""
+        if self._around is not None and body.startswith(self._around[0]):
+            return len(self._around[0])
+        at = json_offsets.find_json_array(body, self._key)
+        return None if at is None else at + 1
+
+    def _read_rest(self, head: bytes, tail: bytes) -> R:
+        """Parse the part around the list."""
+        if self._around is None or self._around[:2] != (head, tail):
+            self._around = head, tail, self._rest(head + tail)
+        return self._around[2]
+
+    def _read_list(self, body: bytes, at: int) -> tuple[_ParsedList[T], int]:
+        """Parse the list that opens before `at`; also return the offset of its closing bracket."""
+        parsed, copied = _ParsedList[T](body), dict[_ParsedList[T], int]()
+        behind = _match_json_at(_SPACE, body, at)
+        at, open = behind.end(), body[behind.end() : behind.end() + 1] != b"]"
+        while open:
+            text = body[at : json_offsets.find_json_end(body, at)]
+            if known := next((past for past in self._past if text in past.item_places), None):
+                copied[known] = copied.get(known, 0) + parsed.copy_items(
+                    known, known.item_places[text], at
+                )
+            else:
+                parsed.add_item(at, text, self._item(text))
+            behind = _match_json_at(_BEHIND, body, parsed.stops[-1])
+            at, open = behind.end(), behind[1] == b","
+        self._remember(parsed, copied)
+        return parsed, behind.start(1) if parsed.values else at
+
+    def _remember(self, found: _ParsedList[T], taken: dict[_ParsedList[T], int]) -> None:
+        """Remember this list, and older ones except those it mostly repeats."""
+        size, remembered = len(found.body), [found]
+        for past in self._past:
+            size += len(past.body)
+            if size <= self._most and taken.get(past, 0) * 2 <= len(past.values):
+                remembered.append(past)
+        self._past = remembered[:_FEW]
+
+
+def _match_json_at(pattern: re.Pattern[bytes], body: bytes, at: int) -> re.Match[bytes]:
+    match = pattern.match(body, at)
+    if match is None:
+        raise ValueError(f"no JSON at byte {at}")
+    return match

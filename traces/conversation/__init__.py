@@ -1,0 +1,1 @@
+"""Meaning across exchanges: conversations, steps and tool calls."""

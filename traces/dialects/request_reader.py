@@ -1,0 +1,107 @@
+"""Shared by the dialects: read requests with one list of messages, each message once."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from traces.bodies.incremental_json import IncrementalListReader
+from traces.dialects import json_access
+from traces.dialects.types import ChatMessage, ConversationLink, ModelRequest, ToolResult
+from traces.fast_dataclass import with_fast_init
+from traces.model import BodyEdit
+
+type JsonObject = dict[str, object]
+type ReplaceResult = Callable[[bytes, ToolResult, str], tuple[BodyEdit, ...]]
+
+
+@with_fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestItem:
+    """One parsed message, or conversation item."""
+
+    message: ChatMessage
+    results: tuple[tuple[str, str, bool | None], ...] = ()
+    """Call id, text and error flag of each result in it."""
+
+
+@with_fast_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """Data outside the list: messages that precede it, and the link to stored conversations."""
+
+    messages: tuple[ChatMessage, ...] = ()
+    state: ConversationLink = ConversationLink()
+
+
+_NOTHING = RequestContext()
+_SMALL = 1 << 13
+"""Size in bytes up to which parsing a body is faster than comparing it with earlier ones."""
+
+
+class RequestReader:
+    """Reads the requests of one dialect; `key` names the list."""
+
+    def __init__(
+        self,
+        key: str,
+        item: Callable[[JsonObject], RequestItem],
+        around: Callable[[JsonObject], RequestContext] = lambda _: _NOTHING,
+    ) -> None:
+        self._key, self._item, self._around = key, item, around
+        self._reader = IncrementalListReader(key, self._read_item, self._read_context)
+
+    def __call__(self, body: bytes) -> ModelRequest:
+        """Read a request body; empty if it is invalid."""
+        if len(body) <= _SMALL and (request := self._read_small_body(body)) is not None:
+            return request
+        try:
+            parsed = self._reader.read(body)
+        except ValueError:
+            return ModelRequest()
+        messages = [item.message for item in parsed.items if item is not None]
+        results = [
+            ToolResult(call_id=call_id, text=text, start=start, stop=stop, is_error=flag)
+            for item, start, stop in zip(parsed.items, parsed.starts, parsed.stops, strict=True)
+            if item is not None
+            for call_id, text, flag in item.results
+        ]
+        return ModelRequest(
+            messages=(*parsed.rest.messages, *messages),
+            results=tuple(results),
+            state=parsed.rest.state,
+        )
+
+    def _read_small_body(self, body: bytes) -> ModelRequest | None:
+        """Parse a body in one step; None if it is not such JSON, or has results.
+
+        Results need offsets, which this does not compute.
+        """
+        try:
+            value = json_access.parse_json_text(body)
+        except ValueError:
+            return None
+        if not isinstance(value, dict) or not isinstance(list_items := value.get(self._key), list):
+            return None
+        items = [self._item(each) for each in list_items if isinstance(each, dict)]
+        if any([item.results for item in items]):
+            return None
+        value[self._key] = []
+        around = self._around(value)
+        messages = [item.message for item in items]
+        return ModelRequest(messages=(*around.messages, *messages), state=around.state)
+
+    def _read_item(self, text: bytes) -> RequestItem | None:
+        value = json_access.parse_json_text(text)
+        return self._item(value) if isinstance(value, dict) else None
+
+    def _read_context(self, text: bytes) -> RequestContext:
+        return self._around(json_access.to_json_object(json_access.parse_json_text(text)))
+
+
+def replace_matching_results(
+    put: ReplaceResult, body: bytes, results: Iterable[ToolResult], call_id: str, text: str
+) -> tuple[BodyEdit, ...]:
+    """Return the edits that replace each of these results of that call by `text`."""
+    edits = (
+        each for result in results if result.call_id == call_id for each in put(body, result, text)
+    )
+    return tuple(dict.fromkeys(edits))

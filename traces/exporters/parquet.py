@@ -1,0 +1,51 @@
+"""Export the store as a Hive-partitioned folder: RELATION/source=SOURCE/part.parquet.
+
+DuckDB, Spark and Trino read it directly; `source` is a column of every relation there.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from traces.store.schema import SCHEMAS
+
+_OF_RUNS = """
+    select {relation}.* from {relation}
+    join trajectories using (trajectory_id)
+    where trajectories.source is not distinct from ? {chosen}
+"""
+_OF_INJECTIONS = """
+    select outcomes.* from outcomes
+    join injections using (injection_id)
+    join trajectories using (trajectory_id)
+    where trajectories.source is not distinct from ? {chosen}
+"""
+
+
+def write_relations(
+    connection: duckdb.DuckDBPyConnection, folder: Path, runs: Sequence[str] | None = None
+) -> dict[str, int]:
+    """Write all rows, or those of these runs; return the number of rows per relation."""
+    counts = dict.fromkeys(SCHEMAS, 0)
+    sources = connection.execute("select distinct source from trajectories").fetchall()
+    for (source,) in sources:
+        for relation, schema in SCHEMAS.items():
+            chosen = "" if runs is None else "and trajectory_id in (select unnest(?))"
+            query = _OF_INJECTIONS if relation == "outcomes" else _OF_RUNS
+            if relation == "trajectories":
+                query = "select * from trajectories where source is not distinct from ? {chosen}"
+            parameters = [source] if runs is None else [source, list(runs)]
+            sql = query.format(relation=relation, chosen=chosen)
+            rows: pa.Table = connection.sql(sql, params=parameters).to_arrow_table()
+            if rows.num_rows:
+                rows = rows.cast(schema)
+                if relation == "trajectories":  # the folder name has it
+                    rows = rows.drop_columns(["source"])
+                part = folder / relation / f"source={source or '__HIVE_DEFAULT_PARTITION__'}"
+                part.mkdir(parents=True)
+                pq.write_table(rows, part / "part.parquet", compression="zstd")
+                counts[relation] += rows.num_rows
+    return counts

@@ -1,0 +1,1 @@
+"""Shared parts of the importers: HTTP traffic, conversations, JSON streams."""

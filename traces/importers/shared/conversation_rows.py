@@ -1,0 +1,60 @@
+"""Rows of runs stored as conversations: without exchanges, each response counts as one."""
+
+from dataclasses import dataclass, field
+
+import orjson
+import pyarrow as pa
+
+from traces.store.schema import clip_stored_text, make_relation_row, make_relation_table
+
+type Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRows:
+    """The rows of a file by relation, in the column order of their schemas."""
+
+    trajectories: list[Row] = field(default_factory=list)
+    steps: list[Row] = field(default_factory=list)
+    tool_calls: list[Row] = field(default_factory=list)
+    messages: list[Row] = field(default_factory=list)
+    usage: list[Row] = field(default_factory=list)
+
+    def to_tables(self) -> dict[str, pa.Table]:
+        """Convert all relations to tables."""
+        return {
+            name: make_relation_table(name, getattr(self, name))
+            for name in ("trajectories", "steps", "tool_calls", "messages", "usage")
+        }
+
+
+def make_message_row(
+    trajectory: str,
+    request: int,
+    position: int,
+    requests: int,
+    role: str,
+    text: str | None,
+    calls: object = None,
+) -> Row:
+    """Make the row of a message first sent by request `request` and last by `requests`."""
+    content = orjson.dumps({"content": text, "tool_calls": calls}).decode() if calls else text or ""
+    size = len(content.encode())
+    return (trajectory, request, position, requests, role, clip_stored_text(content), size, None)
+
+
+def make_call_row(known: dict[str, object], arguments: str, result: str | None) -> Row:
+    """Make the row of a local tool call, with arguments and result clipped for the index."""
+    return make_relation_row(
+        "tool_calls",
+        known
+        | {
+            "arguments": clip_stored_text(arguments),
+            "arguments_bytes": len(arguments.encode()),
+            "result": None if result is None else clip_stored_text(result),
+            "result_bytes": None if result is None else len(result.encode()),
+            "place": "local",
+            "struck": False,
+            "drifted": False,
+        },
+    )

@@ -1,0 +1,1 @@
+"""Facts about pipeline runs: stages, attempts and causes of failure."""

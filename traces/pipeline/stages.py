@@ -1,0 +1,151 @@
+"""Pipeline stages, derived from the run events that report them.
+
+pipeline      {workload, language, mode, arm, sandbox, stages}: the pipeline began
+stage         {stage, given, attempted, limits, scope}: it began, and its agent if attempted
+agent         {stage, exit, budget, seconds}: its agent ended
+budget        {stage, kind, limit}: a budget is used up
+graded        {stage, score, passed, result, given, cases: {name: [result, score, reached]}};
+              with `before`, of an earlier run that this one continues, and then with its cost:
+              calls, tokens, cost_usd, seconds, and the content of its other events
+sandbox       {stage, isolation, weaker, refused}: missing isolation of the agent, and the
+              connections it was refused
+resurrection  {stage, reason, score}: the golden artifact replaced the agent's own
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from traces.model import RunEvent
+
+PIPELINE_FIELDS = ("mode", "arm", "sandbox", "workload")
+UNCOMPARED_FIELDS = ("seconds", "walls", "stage")
+"""Fields excluded from a comparison: times, and properties of the machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCharge:
+    """The cost of one model response, and the time of its request."""
+
+    at: float
+    tokens: int | None = None
+    dollars: float | None = None
+
+
+def derive_stage_rows(
+    marks: Iterable[RunEvent], bills: Iterable[ModelCharge]
+) -> Iterator[dict[str, object]]:
+    """Yield a row per graded stage, by column name, without the trajectory."""
+    marks, bills = tuple(marks), tuple(bills)
+    pipeline = next((mark.data for mark in marks if mark.name == "pipeline"), {})
+    about = {name: pipeline.get(name) for name in PIPELINE_FIELDS}
+    for graded in (mark for mark in marks if mark.name == "graded"):
+        stage = graded.data.get("stage")
+        stage_events = {mark.name: mark for mark in marks if mark.data.get("stage") == stage}
+        yield _build_stage_row(graded.data, stage_events, bills) | about
+
+
+def _build_stage_row(
+    graded: Mapping[str, object], own: Mapping[str, RunEvent], bills: tuple[ModelCharge, ...]
+) -> dict[str, object]:
+    stage_begin, agent_end = own.get("stage"), own.get("agent")
+    agent_data: Mapping[str, object] = agent_end.data if agent_end else graded
+    row: dict[str, object] = {
+        "stage": graded.get("stage"),
+        "score": graded.get("score"),
+        "passed": graded.get("passed"),
+        "provenance": graded.get("given"),
+        "resurrected": "resurrection" in own,
+        "outcome": _derive_stage_outcome(graded, stage_begin.data if stage_begin else graded),
+        "seconds": agent_data.get("seconds"),
+        "agent_exit": agent_data.get("exit"),
+        "budget": agent_data.get("budget"),
+        **_count_stage_cases(graded.get("cases")),
+    }
+    if graded.get("before"):
+        return row | {name: graded.get(name) for name in ("calls", "tokens", "cost_usd")}
+    if stage_begin is None or agent_end is None:
+        return row
+    return row | _sum_stage_cost(
+        [bill for bill in bills if stage_begin.at <= bill.at <= agent_end.at]
+    )
+
+
+def _derive_stage_outcome(graded: Mapping[str, object], began: Mapping[str, object]) -> object:
+    result = graded.get("result")
+    if result != "infrastructure_error" and began.get("attempted") is False:
+        return "not_attempted"
+    return result
+
+
+def _count_stage_cases(cases: object) -> dict[str, int]:
+    """Count the cases, the reachable ones and the solved ones."""
+    if not isinstance(cases, Mapping):
+        return {}
+    grades = tuple(cases.values())
+    return {
+        "cases": len(grades),
+        "reached": sum(bool(reached) for _, _, reached in grades),
+        "solved": sum(score == 100 for _, score, _ in grades),
+    }
+
+
+def _sum_stage_cost(bills: list[ModelCharge]) -> dict[str, object]:
+    """Return the cost of a stage; dollars and tokens are unknown if those of any response are."""
+    tokens = [bill.tokens for bill in bills if bill.tokens is not None]
+    dollars = [bill.dollars for bill in bills if bill.tokens is not None]
+    known = [cost for cost in dollars if cost is not None]
+    return {
+        "calls": len(bills),
+        "tokens": sum(tokens) if tokens or not bills else None,
+        "cost_usd": sum(known) if len(known) == len(dollars) and (known or not bills) else None,
+    }
+
+
+def describe_stage_differences(
+    recorded: Iterable[RunEvent], now: Iterable[RunEvent]
+) -> Iterator[str]:
+    """Describe the differences between the stages of two runs, except for times."""
+    before, after = _group_facts_by_stage(recorded), _group_facts_by_stage(now)
+    for stage in dict.fromkeys((*before, *after)):
+        previous, current = before.get(stage, []), after.get(stage, [])
+        if previous != current:
+            yield f"{stage or 'the pipeline'}: {_describe_first_difference(previous, current)}"
+
+
+type _StageFacts = list[tuple[str, dict[str, object]]]
+
+
+def _group_facts_by_stage(marks: Iterable[RunEvent]) -> dict[str, _StageFacts]:
+    facts: dict[str, _StageFacts] = {}
+    for mark in marks:
+        if mark.name == "sandbox":  # isolation depends on the machine
+            continue
+        data = json.loads(json.dumps(dict(mark.data)))
+        data = {name: value for name, value in data.items() if name not in UNCOMPARED_FIELDS}
+        facts.setdefault(str(mark.data.get("stage", "")), []).append((mark.name, data))
+    return facts
+
+
+def _describe_first_difference(was: _StageFacts, told: _StageFacts) -> str:
+    """Describe the first difference between two versions of a stage."""
+    for (name, before), (other, after) in zip(was, told, strict=False):
+        if name != other:
+            return f"{other} was told, recorded was {name}"
+        if before != after:
+            keys = [key for key in before | after if before.get(key) != after.get(key)]
+            if "cases" in keys:
+                return f"{name}: {_describe_case_difference(before['cases'], after['cases'])}"
+            differences = ", ".join(
+                f"{k} {after.get(k)}, recorded {before.get(k)}" for k in keys[:3]
+            )
+            return f"{name}: {differences}"
+    return f"{len(told)} facts were told, recorded were {len(was)}"
+
+
+def _describe_case_difference(before: object, after: object) -> str:
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return f"cases {after}, recorded {before}"
+    differing = [case for case in before | after if before.get(case) != after.get(case)]
+    examples = ", ".join(f"{c} {after.get(c)}, recorded {before.get(c)}" for c in differing[:2])
+    return f"{len(differing)} of {len(before)} cases differ: {examples}"

@@ -1,0 +1,1 @@
+"""Removing secrets from exchanges before they are written."""

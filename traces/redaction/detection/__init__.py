@@ -1,0 +1,1 @@
+"""Secret detection: by form, by assignment and by place."""

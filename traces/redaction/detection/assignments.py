@@ -1,0 +1,256 @@
+"""Secrets assigned to a name: `"password": "..."`, `API_KEY=...`, `--token X`.
+
+All such names end in one of five syllables. Their letters are mapped to three byte values, so one
+pass finds every ending in any case, followed by a separator. The value must look like a secret:
+`"password": "string"` is a schema and `password=get()` is code.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+type AssignedSecretSpan = tuple[int, int, str]
+"""Start, stop and class."""
+
+
+def _build_symbol_table() -> bytes:
+    table = bytearray(b"x" * 256)
+    for letters, symbol in ((b"okprews", b"0"), (b"dtny", b"2"), (b"\"':=\\- ", b"S")):
+        for byte in letters + letters.upper():
+            table[byte] = symbol[0]
+    return bytes(table)
+
+
+_SYMBOLS, _ENDING = _build_symbol_table(), b"002S"
+_SYLLABLES = frozenset((b"ord", b"swd", b"pwd", b"ret", b"ken", b"key"))
+_BEFORE = 40
+MAX_VALUE_LENGTH = 4096
+
+_PASSWORDS = b"password passwd pwd secret"
+_OF_TOKENS = (
+    b"access refresh auth id session bearer bot personal private security api user csrf xsrf deploy"
+    b" registration service account app client vault github gitlab slack jwt"
+)
+_OF_KEYS = (
+    b"api access secret private account signing encryption master subscription shared storage auth"
+    b" license admin deploy hmac webhook service consumer"
+)
+
+
+def _reverse_words(words: bytes) -> bytes:
+    return b"|".join(word[::-1] for word in words.split())
+
+
+_NAME = re.compile(
+    rb"(?:(?P<password>%b)|nekot(?:[_-]?(?:%b)|(?![a-z0-9_-]))|yek(?:[_-]?ssecca)?[_-]?(?:%b))"
+    rb"(?:[a-z0-9_.]|-(?!-))*+(?P<flag>--)?"
+    % (_reverse_words(_PASSWORDS), _reverse_words(_OF_TOKENS), _reverse_words(_OF_KEYS))
+)
+"""A name in lower case, read backwards."""
+
+_QUOTE = rb"\\{0,15}[\"'`]"
+_IS = rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=])\s{0,4}"
+_QUOTED = re.compile(
+    _IS + rb"[bfru]?(" + _QUOTE + rb")"
+    rb"((?:(?!\1)[^\\\s]|\\{1,4}/|\\{1,4}u[0-9a-fA-F]{4}){6,4096}+)\1"
+)
+_BARE = re.compile(
+    rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?:=\s{0,4}|:\s{1,4})"
+    rb"([^\s\"'`\\,;&<>(){}\[\]|$%*]{6,4096}+)(?![(\[{])"
+)
+_RUN = re.compile(
+    rb"[\"'\\]{0,16}\s{0,4}(?:=|:(?=[\s\"'\\]))\s{0,4}[\"'\\]{0,16}"
+    rb"((?=[A-Za-z+/=._-]{0,64}\d)[\w+/=.-]{20,4096}+)"
+)
+_WORD = re.compile(
+    rb"[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4})[\"'\\]{0,16}([^\s\"'`\\,;&<>(){}\[\]|$%*]{6,4096}+)"
+)
+_LINE = rb"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n)"
+_FIELD = re.compile(
+    rb"\\{0,15}\"(?:;[^\r\n\\]{0,256})?(?:" + _LINE + rb"[\w-]{1,64}:[^\r\n\\]{0,256}){0,4}"
+    + _LINE + _LINE + rb"([^\r\n\\]{4,4096})(?=" + _LINE + rb"--)"
+)  # fmt: skip
+_FIELD_NAME = re.compile(rb"name=\\{0,15}\"\Z")
+_NO_VALUE = re.compile(
+    rb"(?:REDACTED|RD)[a-z]\d+x*Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|0x[0-9A-Fa-f]{1,16}"
+)
+_PLAIN = re.compile(rb"[\w.~+/=:%@!#-]+")
+_REFERENCE = re.compile(rb"[\w./-]+")
+_VARIABLE = re.compile(rb"[a-z][\w./-]*[_./-](?:key|token|secret|password|passwd|pwd)")
+_ESCAPE = re.compile(rb"\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
+_PARTS = re.compile(rb"[A-Za-z]+|[0-9]+")
+_CODE = re.compile(
+    rb"[\[$<{%*(),;\]]|[~.]?/[A-Za-z]+(?:[/._-][A-Za-z]|\Z)|https?:"
+    rb"|(?s:.*(?:\{\w*\}|\{\{|\$\{|<\w|\.\.\.|REDACTED))"
+)
+"""The beginning or content of a template or a path."""
+
+_KEY_BLOCK = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?s:(.{16,16384}?))(?:-----END|\Z)"
+)
+_VALUE_BYTES = bytes(32 if byte in b" \t\r\n\"'`" else 97 for byte in range(256))
+_OPEN = re.compile(
+    rb"(?:(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=])\s{0,4}[bfru]?[\"'`\\]{0,16}"
+    rb"|[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4})[\"'\\]{0,16})\Z"
+)
+_JOINED = re.compile(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=]")
+_ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?P<value>[^/?#@\s\"'<>\\]{1,512})\Z")
+_USER = re.compile(
+    rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:[^/?#@\s\"'<>:\\]{0,256}:)?([^/?#@\s\"'<>:\\]{6,512})\Z"
+)
+
+
+def find_assigned_secrets(data: bytes) -> list[AssignedSecretSpan]:
+    """Return the values assigned to secret names, and the contents of private key blocks."""
+    marks, out = data.translate(_SYMBOLS), list[AssignedSecretSpan]()
+    at, blocks = marks.find(_ENDING), False
+    while at >= 0:
+        if data[at : at + 3].lower() in _SYLLABLES:
+            if data.startswith(b"PRIVATE KEY", at - 8):
+                blocks = True
+            elif span := _find_named_value(data, at + 3):
+                out.append(span)
+        at = marks.find(_ENDING, at + 3)
+    if blocks:
+        out += [(match.start(1), match.end(1), "m") for match in _KEY_BLOCK.finditer(data)]
+    return out
+
+
+def find_url_passwords(data: bytes) -> list[AssignedSecretSpan]:
+    """Return the passwords and tokens in the user parts of URLs that look like secrets."""
+    out, at = list[AssignedSecretSpan](), data.find(b"@")
+    while at >= 0:
+        scheme = data.rfind(b"://", max(0, at - 800), at)
+        if scheme >= 0 and (user := _USER.search(data[max(0, scheme - 16) : at])):
+            value, has_user_name = user[1], b":" in user[0].partition(b"://")[2]
+            if (
+                is_plausible_secret(value)
+                if has_user_name
+                else is_random_token(value) and len(value) >= 20
+            ):
+                out.append((at - len(value), at, "k"))
+        at = data.find(b"@", at + 1)
+    return out
+
+
+def find_open_assignment(data: bytes) -> int:
+    """Return the offset of an incomplete value at the end that a name or URL marks as secret."""
+    tail = data[-MAX_VALUE_LENGTH:]
+    start = _find_last_word(tail)
+    starts = [len(tail)]
+    if _ends_with_secret_name(tail[max(0, start - 80) : start]):
+        starts.append(start)
+    elif match := _JOINED.search(tail, start):
+        starts.append(match.end())
+    if tail.find(b"://", start) >= 0 and (match := _ADDRESS.search(tail, start)):
+        starts.append(match.start("value"))
+    return len(data) - len(tail) + min(starts)
+
+
+def _find_last_word(text: bytes) -> int:
+    """Return the offset of the last run without spaces and quotes, at the end of the text."""
+    size = 64
+    while (at := text[-size:].translate(_VALUE_BYTES).rfind(b" ")) < 0 and size < len(text):
+        size *= 8
+    return max(0, len(text) - size) + at + 1
+
+
+def _ends_with_secret_name(text: bytes) -> bool:
+    """True if the text ends in the name of a secret and a separator."""
+    marks = text.translate(_SYMBOLS)
+    at = marks.rfind(_ENDING, max(0, len(text) - 28))
+    while at >= 0:
+        if text[at : at + 3].lower() in _SYLLABLES and _OPEN.match(text, at + 3):
+            return _match_secret_name(text, at + 3) is not None
+        at = marks.rfind(_ENDING, max(0, len(text) - 28), at)
+    return False
+
+
+def is_plausible_secret(value: bytes) -> bool:
+    """True for letters with digits that are not a template; escapes count as neither."""
+    plain = _ESCAPE.sub(b"", value) if b"%" in value or b"\\" in value else value
+    if len(plain) < 5 or len(set(plain)) < 5 or _is_code_or_identifier(plain):
+        return False
+    has_digit = any(48 <= byte < 58 for byte in plain)
+    return has_digit and (plain.lower() != plain or plain.upper() != plain)
+
+
+def is_plausible_password(value: bytes) -> bool:
+    """True also for mixed case with a sign that names do not contain."""
+    mixed = value.lower() != value != value.upper()
+    signs = any(byte in b"!@#$%^&*?~" for byte in value)
+    return is_plausible_secret(value) or (
+        mixed and signs and len(value) >= 8 and not _is_code_or_identifier(value)
+    )
+
+
+def is_random_token(value: bytes) -> bool:
+    """True for letters and digits that alternate at least three times."""
+    parts = _PARTS.findall(value)
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(parts))
+    return (
+        len(value) >= 8
+        and changes >= 3
+        and len(set(value)) >= 5
+        and not _is_code_or_identifier(value)
+    )
+
+
+def _is_code_or_identifier(value: bytes) -> bool:
+    return _CODE.match(value) is not None or _NO_VALUE.fullmatch(value) is not None
+
+
+def _match_secret_name(data: bytes, at: int) -> re.Match[bytes] | None:
+    """Match the name of a secret that ends at `at`, backwards."""
+    return _NAME.match(data[max(0, at - _BEFORE) : at].lower()[::-1])
+
+
+def _find_named_value(data: bytes, at: int) -> AssignedSecretSpan | None:
+    """Return the value of the name that ends at `at`, if it looks like a secret."""
+    if (name := _match_secret_name(data, at)) is None:
+        return None
+    start = at - name.end()
+    if data[start - 1 : start] == b"\\" and data[start : start + 1] in b"nrt":
+        start += 1  # skip the letter of an escape
+    is_field = _FIELD_NAME.search(data[max(0, start - 24) : start]) is not None
+    is_command = name["flag"] is not None or data[start:at].isupper()
+    for pattern, is_one in _iter_value_patterns(name, is_field=is_field, is_command=is_command):
+        match = pattern.match(data, at)
+        if match and is_one(value := match[pattern.groups]) and b"REDACTED" not in value:
+            if pattern is not _FIELD and _is_name_reference(value, name, data[start:at]):
+                return None
+            return (*match.span(pattern.groups), "n")
+    return None
+
+
+def _is_name_reference(value: bytes, name: re.Match[bytes], said: bytes) -> bool:
+    """True for a value that repeats the name: `api_key=os.environ/API_KEY`, `password1`."""
+    if _REFERENCE.fullmatch(value) is None:
+        return False
+    word, low = name[0][::-1].lstrip(b"-"), value.lower()
+    if name["password"] and low.rstrip(b"0123456789") in (said.lower(), name["password"][::-1]):
+        return True
+    return _VARIABLE.fullmatch(low) is not None or (not name["password"] and word in low)
+
+
+def _iter_value_patterns(
+    name: re.Match[bytes], *, is_field: bool, is_command: bool
+) -> Iterator[tuple[re.Pattern[bytes], Callable[[bytes], bool]]]:
+    """Yield patterns for the text after a name, each with a check of the value."""
+    if is_field:
+        yield _FIELD, bool
+    yield _QUOTED, is_plausible_password if name["password"] else _is_quoted_secret
+    yield _BARE, is_plausible_secret if is_command else is_random_token
+    if name["flag"]:
+        yield _WORD, is_plausible_secret
+    yield _RUN, _is_not_identifier
+
+
+def _is_quoted_secret(value: bytes) -> bool:
+    if _PLAIN.fullmatch(value) is None:
+        return False
+    return is_random_token(value) or (len(value) >= 16 and is_plausible_secret(value))
+
+
+def _is_not_identifier(value: bytes) -> bool:
+    return _NO_VALUE.fullmatch(value) is None

@@ -1,0 +1,149 @@
+"""Secret scanner: spans of known values in every spelling, and of text that looks like a secret."""
+
+from traces.redaction.base64_search import SecretNeedle, replace_in_base64
+from traces.redaction.detection import patterns
+from traces.redaction.detection.credential_names import MIN_SECRET_LENGTH
+from traces.redaction.known_values import KnownValueIndex
+from traces.redaction.offset_map import OffsetMap
+from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry, stretch_placeholder
+from traces.redaction.text_buffer import SpanReplacement
+from traces.redaction.unescape import find_cut_escape
+
+
+class SecretScanner:
+    """Finds the secrets of a text and their replacements."""
+
+    def __init__(self, known: KnownValueIndex, names: PlaceholderRegistry) -> None:
+        self._known, self._names = known, names
+
+    def find_spans(
+        self, data: bytes, *, stream: bool = False, final: bool = True
+    ) -> list[SpanReplacement]:
+        """Return the secrets in the data, in order: start, stop and replacement.
+
+        `stream` also searches texts that events deliver in fragments; `final` False ignores a
+        partial known secret at the end of the data, since more may come.
+        """
+        spans = self._find_everywhere(data, self._make_offset_maps(data, stream))
+        if final:
+            spans += self._replace_partial_secret(data)
+        return _resolve_overlapping_spans(spans, data) if spans else spans
+
+    def _make_offset_maps(self, data: bytes, stream: bool) -> list[OffsetMap]:
+        reader = self._known.reader
+        views = reader.unescape_parts(data) if reader.has_escapes(data) else []
+        return [*views, *reader.join_event_texts(data)] if stream else views
+
+    def is_clean(self, data: bytes, *, stream: bool) -> bool:
+        """True only if `find_spans` finds nothing; assigns no placeholders."""
+        texts = [data, *[view.text for view in self._make_offset_maps(data, stream)]]
+        return not any(
+            [self._has_suspect(text) for text in texts]
+        ) and not self._find_partial_secret(data)
+
+    def _has_suspect(self, data: bytes) -> bool:
+        hay = patterns.extract_suspect_runs(data)
+        return bool(self._known.find_needles(data, hay) or patterns.find_pattern_secrets(data, hay))
+
+    def find_open_spans(self, data: bytes, *, stream: bool) -> tuple[list[SpanReplacement], int]:
+        """Return the secrets in data that may continue, and the offset of an end that may begin
+        one."""
+        reader = self._known.reader
+        escaped = reader.has_escapes(data)
+        maps, event_maps = list[OffsetMap](), list[OffsetMap]()
+        if escaped:
+            maps = reader.unescape_parts(data)
+        if stream:
+            event_maps = reader.join_event_texts(data)
+        all_spans = self._find_everywhere(data, [*maps, *event_maps])
+        spans = _resolve_overlapping_spans(all_spans, data) if all_spans else all_spans
+        if not (escaped or stream):
+            return spans, self._find_open_start(data[: find_cut_escape(data)])
+        return spans, self._find_open_end(data, event_maps)
+
+    def _find_open_end(self, data: bytes, framed: list[OffsetMap]) -> int:
+        base = max(0, len(data) - patterns.MAX_OPEN_SECRET)
+        tail, reader = data[base:] if base else data, self._known.reader
+        cut = find_cut_escape(tail)
+        ends = [
+            reader.unescape_all(tail[:cut]),
+            *(reader.join_event_texts(tail) if framed and base else framed),
+        ]
+        open_starts = [
+            (view, at) for view in ends if (at := self._find_open_start(view.text)) < len(view.text)
+        ]
+        return base + min(
+            (view.original_ranges(at, at + 1)[0][0] for view, at in open_starts), default=cut
+        )
+
+    def _find_open_start(self, text: bytes) -> int:
+        return min(patterns.find_open_secret(text), self._known.find_partial_value(text)[0])
+
+    def _find_everywhere(self, data: bytes, views: list[OffsetMap]) -> list[SpanReplacement]:
+        spans = self._find_in_text(data)
+        for view in views:
+            for start, stop, instead in self._find_in_text(view.text):
+                spans += _map_find_to_original(view, start, stop, instead)
+        return spans
+
+    def _find_in_text(self, data: bytes) -> list[SpanReplacement]:
+        hay, spans = patterns.extract_suspect_runs(data), list[SpanReplacement]()
+        for needle in self._known.find_needles(data, hay):
+            spans += self._find_occurrences(data, needle)
+        for start, stop, kind in patterns.find_pattern_secrets(data, hay):
+            instead = self._names.placeholder_for(data[start:stop], stop - start, kind)
+            spans.append((start, stop, instead))
+        return spans
+
+    def _find_occurrences(self, data: bytes, needle: SecretNeedle) -> list[SpanReplacement]:
+        spans, at, secret = list[SpanReplacement](), data.find(needle.text), needle.secret
+        while at >= 0:
+            if needle.shift is None:
+                stop = at + len(needle.text)
+                spans.append((at, stop, self._names.placeholder_for(secret, stop - at)))
+            else:
+                instead = self._names.placeholder_for(secret, len(secret))
+                spans.append(replace_in_base64(data, at, needle, instead))
+            at = data.find(needle.text, at + 1)
+        return spans
+
+    def _find_partial_secret(self, data: bytes) -> tuple[int, bytes] | None:
+        """Return the offset of a partial known secret at the end, and the secret."""
+        at, secret = self._known.find_partial_value(data)
+        return (at, secret) if secret and len(data) - at >= MIN_SECRET_LENGTH else None
+
+    def _replace_partial_secret(self, data: bytes) -> list[SpanReplacement]:
+        if (partial := self._find_partial_secret(data)) is None:
+            return []
+        at, secret = partial
+        return [(at, len(data), self._names.placeholder_for(secret, len(data) - at))]
+
+
+def _map_find_to_original(
+    view: OffsetMap, start: int, stop: int, instead: bytes
+) -> list[SpanReplacement]:
+    """Map a span of an offset map to spans of the original; frames split the placeholder."""
+    ranges = view.original_ranges(start, stop)
+    length = sum(high - low for low, high in ranges)
+    if length != len(instead):
+        instead = stretch_placeholder(instead, length)
+    out, at = list[SpanReplacement](), 0
+    for low, high in ranges:
+        out.append((low, high, instead[at : at + high - low]))
+        at += high - low
+    return out
+
+
+def _resolve_overlapping_spans(found: list[SpanReplacement], data: bytes) -> list[SpanReplacement]:
+    """Return the spans in order, without overlaps and without existing placeholders."""
+    out = list[SpanReplacement]()
+    for start, stop, instead in sorted(found, key=lambda span: (span[0], -span[1])):
+        if PLACEHOLDER.fullmatch(data, start, stop):
+            continue
+        if out and start < out[-1][1]:
+            previous = out[-1]
+            if stop > previous[1]:
+                out[-1] = (previous[0], stop, stretch_placeholder(previous[2], stop - previous[0]))
+            continue
+        out.append((start, stop, instead))
+    return out

@@ -1,0 +1,83 @@
+"""Secret scan: lines of a text with secrets, and whether a file has any; never the values."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import PurePath
+
+from traces.redaction.redactor import Redactor
+
+MAX_SCANNED_BYTES = 1 << 24
+"""Maximum bytes of a file that are scanned."""
+_TEXT = 8192
+_CLASSES_BY_NAME = frozenset("nk")
+"""Classes of secrets that are recognised only by a name or place."""
+_CODE = (
+    ".c .cc .cpp .cs .css .go .h .hpp .html .ipynb .java .js .jsx .kt .lua .md .mjs .php .pl .pm"
+    " .py .r .rb .rs .rst .scala .sh .sql .swift .ts .tsx .vue .zig .patch .diff"
+)
+SCANNER_VERSION = 1
+
+SECRET_CLASSES = {
+    "a": "Anthropic key",
+    "o": "OpenAI-style key",
+    "i": "Google API key",
+    "g": "GitHub token",
+    "s": "Slack token",
+    "w": "AWS key id",
+    "j": "JSON Web Token",
+    "b": "bearer token",
+    "m": "private key",
+    "n": "value named as a secret",
+    "t": "token of a service",
+    "k": "known secret or password",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFinding:
+    """One secret in a text: its offset, length and class."""
+
+    start: int
+    length: int
+    kind: str
+
+
+class SecretFileScanner:
+    """Finds secrets: known values, token formats, named values."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known = tuple(sorted(known))
+        self._values = {value.encode("utf-8", "surrogateescape") for value in self._known}
+        self._redactor = Redactor(self._known)
+
+    @property
+    def config_digest(self) -> bytes:
+        """Changes with the set of known secrets; too short to reveal anything about them."""
+        joined = "\0".join(self._known).encode("utf-8", "surrogateescape")
+        return b"%d" % SCANNER_VERSION + blake2b(joined, digest_size=2).digest()
+
+    def find(self, data: bytes) -> Iterator[SecretFinding]:
+        """Yield the secrets in a text, in order."""
+        for start, stop, instead in self._redactor.find_spans(data):
+            yield SecretFinding(start, stop - start, _parse_secret_class(instead))
+
+    def has_secret(self, name: str, data: bytes) -> bool:
+        """True for a file that should not be stored.
+
+        In source code and prose a value that only its name marks as secret is usually an example,
+        and does not count.
+        """
+        if b"\0" in data[:_TEXT]:
+            return False
+        is_code = PurePath(name).suffix.lower() in _CODE.split()
+        for finding in self.find(data):
+            value = data[finding.start : finding.start + finding.length]
+            if not is_code or finding.kind not in _CLASSES_BY_NAME or value in self._values:
+                return True
+        return False
+
+
+def _parse_secret_class(instead: bytes) -> str:
+    tag = instead.removeprefix(b"REDACTED").removeprefix(b"RD")
+    return chr(tag[0]) if tag else "k"

@@ -1,0 +1,1 @@
+"""The store index: schema, rows and SQL."""

@@ -1,0 +1,288 @@
+"""Relations of the store: their names, their columns in order, and tables built from rows.
+
+The names are part of the interface: columns may be added at the end, none is renamed. Times are
+seconds, sizes are bytes, money is US dollars. NULL means unknown.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_WHEN = pa.timestamp("us")
+
+MAX_TEXT_BYTES = 8192
+"""Maximum bytes of `arguments`, `result` and `content` in the index; tapes contain the rest."""
+
+SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        "trajectories": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "agent": _TEXT,
+                "model": _TEXT,
+                "scenario": _TEXT,
+                "task": _TEXT,
+                "trial": _INT,
+                "condition": _TEXT,  # clean, fault, sham
+                "world": _TEXT,  # fresh, recorded, none
+                "seed": _INT,
+                "parent_id": _TEXT,
+                "forked_at": _TEXT,
+                "recorded_at": _WHEN,  # UTC; rows give seconds since the epoch
+                "source": _TEXT,
+                "n_steps": _INT,  # the agent's steps; user and system messages do not count
+                "passed": _BOOL,
+                "reward": _REAL,
+                "ended": _TEXT,  # final, abstain, crash, budget, harness, diverged, replay_miss
+                "cost_usd": _REAL,
+                "seconds": _REAL,
+                "tokens": _INT,
+                "agent_exit": _INT,
+                "verifier": _TEXT,
+                "cohort": _TEXT,  # runs that an efficiency index compares
+                "cascades": _INT,  # lanes that went live because of a fork; NULL: no fork
+                "drifted": _INT,  # pinned results of local tools; NULL: no fork
+                "campaign": _TEXT,  # NULL: none
+                "cell": _TEXT,  # which of the campaign's runs; NULL: no campaign
+                "prompt_tokens": _INT,  # of the complete run, cached ones included
+                "cached_tokens": _INT,
+                "completion_tokens": _INT,  # reasoning tokens included
+                "reasoning_tokens": _INT,
+                "ramp_tokens": _INT,  # as a RAMP board counts them: cached ones etc. twice
+                "experiment": _TEXT,  # the fork or campaign of the run; NULL: none, or not recorded
+                "control_group": _TEXT,  # digest, the same for a faulted run and its twins
+                "controls": pa.list_(_TEXT),  # cells of its twins; empty: all of the experiment
+                "verifier_of": _TEXT,  # digest of the commands that judged the end state
+                "state": _TEXT,  # digest of the end state, if a command printed it
+                "passed_by": _TEXT,  # verifier, state: source of passed; NULL: none
+                "passed_reason": _TEXT,  # why passed is NULL
+                "seal": _TEXT,  # digest of its sealed plan; NULL: not sealed
+                "cut_at": _INT,  # last exchange of a recording without an end
+            }
+        ),
+        "exchanges": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "seq": _INT,
+                "lane": _INT,
+                "kind": _TEXT,  # model, tool, other
+                "transport": _TEXT,  # http, websocket, stdio
+                "method": _TEXT,
+                "url": _TEXT,
+                "status": _INT,
+                "error": _TEXT,
+                "started": _REAL,
+                "duration": _REAL,
+                "ttfb": _REAL,
+                "request_bytes": _INT,
+                "response_bytes": _INT,
+                "n_chunks": _INT,
+                "attempt_of": _INT,
+                "answered_by": _TEXT,  # live, recorded, simulated, fault, refused
+                "tape": _TEXT,
+                "offset": _INT,
+                "length": _INT,
+                "cascade": _BOOL,  # live, in a lane other than the forked one
+            }
+        ),
+        "steps": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "step": _INT,
+                "source": _TEXT,  # system, user, agent
+                "message": _TEXT,
+                "model": _TEXT,
+                "seqs": pa.list_(_INT),
+            }
+        ),
+        "tool_calls": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "step": _INT,
+                "call_id": _TEXT,
+                "tool": _TEXT,
+                "arguments": _TEXT,
+                "result": _TEXT,
+                "is_error": _BOOL,
+                "place": _TEXT,  # http, mcp, local, provider
+                "read_only": _BOOL,
+                "join": _TEXT,  # id, map, window, args
+                "seq": _INT,
+                "duration": _REAL,
+                "struck": _BOOL,
+                "arguments_bytes": _INT,
+                "result_bytes": _INT,
+                "answered_by": _TEXT,  # of its last exchange: live, recorded, fault, ...
+                "drifted": _BOOL,  # the model got the recorded result instead
+            }
+        ),
+        "messages": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "first_seq": _INT,
+                "position": _INT,
+                "last_seq": _INT,
+                "role": _TEXT,
+                "content": _TEXT,
+                "content_bytes": _INT,
+                "lane": _INT,
+            }
+        ),
+        "usage": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "seq": _INT,
+                "model": _TEXT,
+                "prompt_tokens": _INT,
+                "cached_tokens": _INT,
+                "completion_tokens": _INT,
+                "reasoning_tokens": _INT,
+                "cost_usd": _REAL,
+                "cost_reported_usd": _REAL,
+            }
+        ),
+        "injections": pa.schema(
+            {
+                "injection_id": _TEXT,
+                "trajectory_id": _TEXT,
+                "seq": _INT,
+                "step": _INT,
+                "tool": _TEXT,
+                "op": _TEXT,
+                "family": _TEXT,
+                "params": _TEXT,  # JSON
+                "place": _TEXT,  # http, mcp, model-boundary, model
+                "persist": _TEXT,  # as given: once, burst:n=3, ...
+                "address": _TEXT,
+                "original": _TEXT,
+                "mutated": _TEXT,
+                "error_channel": _TEXT,  # http, jsonrpc, flag, text, none
+                "detect": _TEXT,  # D0 to D4
+                "sham": _BOOL,
+                "consumed": _BOOL,
+                "unreached_reason": _TEXT,  # not_fired, absorbed, ended_before, no_site, ...
+                "call_id": _TEXT,
+                "rendered": _BOOL,
+                "eligible_after": _INT,  # the agent's steps after it in the clean twin
+                "repeat_of": _TEXT,  # the first injection of the same fault in the run
+                "dead": _BOOL,  # the clean run did not use the replaced value
+            }
+        ),
+        "outcomes": pa.schema(
+            {
+                "injection_id": _TEXT,
+                "judge_version": _INT,
+                "twins": pa.list_(_TEXT),
+                "class": _TEXT,  # recovered, masked, honest_fail, noticed_wrong, silent_wrong, ...
+                "noticed": _BOOL,
+                "recovered": _BOOL,
+                "passed": _BOOL,
+                "claims_success": _BOOL,
+                "first_use_step": _INT,
+                "evidence": _TEXT,  # JSON
+                "baseline_valid": _BOOL,
+                "noticed_soft": _BOOL,  # an ambiguous signal; never in noticed
+                "signals": pa.list_(_TEXT),  # codes of the hard signals: N1, N5, ...
+                "soft_signals": pa.list_(_TEXT),
+                "noticed_step": _INT,  # step of the first hard signal
+                "used_in_write": _BOOL,
+                "used_in_final": _BOOL,
+                "level": _TEXT,  # exact, format, rounded, derived
+                "truth_reobserved": _INT,  # the step whose result showed the true value again
+                "reported": _BOOL,
+                "corrected": _BOOL,  # used only before the true value was seen again
+                "control_only": _BOOL,  # no value was used, but the run took another path
+                "dead_in_twins": _BOOL,  # no clean twin used the replaced value
+                "blast_radius": _INT,  # writes made with the wrong value
+                "masked_as": _TEXT,  # dead, overwritten, default, lucky
+                "passed_given_lie": _BOOL,  # D4 only: right if the wrong value were true
+                "steps_after": _INT,  # the agent's steps after the faulted result
+                "reasons": _TEXT,  # JSON: why a column is NULL, by column name
+                "unsafe_retry": _BOOL,  # the client repeated a write that was carried out
+                "writes_extra": _INT,  # beyond those of the twins; negative: missing
+                "claim": _TEXT,  # delivered, partial, abstained, asks, admits_failure, ...
+                "claim_basis": _TEXT,  # end, form, writes, values, structure, words
+                "claim_evidence": _TEXT,
+                "false_failure": _BOOL,  # the end is right, but the agent claims failure
+                "told_wrong": _BOOL,  # the last answer states the wrong value as right
+                "noticeable": _BOOL,  # FALSE for a delay, D4, or a value nothing depends on
+                "changes_what_model_saw": _BOOL,  # FALSE if only the time differed
+                "notice_error": _REAL,  # of the strongest signal if the fault made no difference
+                "signs": _TEXT,  # JSON: code, step, strength, error and twins of each signal
+            }
+        ),
+        "stages": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "stage": _TEXT,  # T0 to T5
+                "score": _REAL,  # 0 to 100
+                "passed": _BOOL,
+                "provenance": _TEXT,  # own, golden: source of the stage's input
+                "resurrected": _BOOL,
+                "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error,
+                # not_attempted: a budget was used up before, so the existing files were graded
+                "seconds": _REAL,  # of the agent
+                "cost_usd": _REAL,
+                "tokens": _INT,  # prompt and completion
+                "calls": _INT,  # model responses
+                "agent_exit": _INT,  # NULL if a budget ended it, or it was not started
+                "budget": _TEXT,  # calls, tokens, dollars, seconds: which one ended it
+                "cases": _INT,
+                "reached": _INT,  # cases whose stage input is right
+                "solved": _INT,  # cases with score 100
+                "mode": _TEXT,  # guided, progressive, autonomous
+                "arm": _TEXT,  # resurrect, no-resurrection, from-golden
+                "sandbox": _TEXT,  # docker, process
+                "workload": _TEXT,
+                "failure": _TEXT,  # infrastructure, context, provider, budget, tooling, ...
+                "failure_evidence": _TEXT,  # JSON: which exchange, which text
+            }
+        ),
+    }
+)
+
+
+def make_relation_row(name: str, known: Mapping[str, object]) -> tuple[object, ...]:
+    """Return one row of a relation from its known columns; the others are NULL."""
+    names = SCHEMAS[name].names
+    for column in known.keys() - set(names):
+        raise ValueError(f"{name} has no column {column}; it has {', '.join(names)}")
+    return tuple(known.get(column) for column in names)
+
+
+def make_relation_table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:
+    """Return the rows, each a tuple in the order of the schema, as a table of that relation."""
+    schema = SCHEMAS[name]
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return schema.empty_table()
+    if len(columns) != len(schema):
+        raise ValueError(f"{name} has {len(schema)} columns, these rows have {len(columns)}")
+    arrays = [
+        _make_relation_column(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _make_relation_column(values: tuple[object, ...], kind: pa.DataType) -> pa.Array:
+    if kind == _WHEN:
+        return pc.round(pc.multiply(pa.array(values, _REAL), 1e6)).cast(_INT).cast(_WHEN)
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # JSON allows half a surrogate pair, UTF-8 does not
+        return pa.array([_replace_unencodable_text(value) for value in values], kind)
+
+
+def _replace_unencodable_text(value: object) -> object:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def clip_stored_text(text: str) -> str:
+    """Return the first `MAX_TEXT_BYTES` bytes of a text, without a partial character."""
+    if len(text) * 4 <= MAX_TEXT_BYTES:
+        return text
+    return text.encode("utf-8", "replace")[:MAX_TEXT_BYTES].decode("utf-8", "ignore")

@@ -1,0 +1,130 @@
+-- Recovery, silent failure and handled per agent and model, standardised to weights of faults.
+--
+-- weights is JSON, `{"digit once": 10, ...}`: an operator with its persistence, and what it
+-- weighs. A rate is the weighted mean of the faults' rates: each injection counts for its fault's
+-- weight over its fault's cases, so that the interval is that of a clustered rate. A fault that has
+-- no case leaves no standardised rate: faults says how many have one, of how many.
+-- campaign selects runs by the beginning of their campaign's name.
+-- default: weights = "{}", campaign = ""
+WITH declared AS (
+    SELECT fault, ($weights::JSON ->> fault)::DOUBLE AS weight
+    FROM (SELECT unnest(json_keys($weights::JSON)) AS fault)
+),
+
+struck AS (
+    SELECT
+        s.agent,
+        s.model,
+        s.world,
+        s.trace,
+        s.op || ' ' || s.persist AS fault,
+        s.state,
+        s.class,
+        s.judged,
+        s.settled,
+        s.handled
+    FROM judged_injections AS s
+    JOIN trajectories AS t USING (trajectory_id)
+    WHERE NOT s.sham AND starts_with(coalesce(t.campaign, ''), $campaign)
+),
+
+counted AS (
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        fault,
+        weight,
+        count(*) FILTER (state != 'unfired') AS fired,
+        count(*) FILTER (state = 'consumed') AS consumed,
+        count(*) FILTER (judged)::DOUBLE AS judged,
+        count(*) FILTER (settled)::DOUBLE AS settled,
+        count(*) FILTER (judged AND class = 'recovered')::DOUBLE AS recovered,
+        count(*) FILTER (judged AND class = 'silent_wrong')::DOUBLE AS silent,
+        count(*) FILTER (handled)::DOUBLE AS handled
+    FROM struck
+    JOIN declared USING (fault)
+    GROUP BY agent, model, world, trace, fault, weight
+),
+
+-- What one injection of a fault counts for: together they count as many as there are.
+scaled AS (
+    SELECT
+        *,
+        weight / nullif(sum(judged) OVER (PARTITION BY agent, model, world, fault), 0)
+            AS by_judged,
+        weight / nullif(sum(settled) OVER (PARTITION BY agent, model, world, fault), 0)
+            AS by_settled
+    FROM counted
+),
+
+per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        list(DISTINCT fault) FILTER (judged > 0) AS some_faults,
+        sum(fired)::BIGINT AS fired,
+        sum(consumed)::BIGINT AS consumed,
+        sum(judged)::BIGINT AS judged,
+        sum(settled)::BIGINT AS settled,
+        coalesce(sum(by_judged * recovered), 0) AS k_recovered,
+        coalesce(sum(by_judged * silent), 0) AS k_silent,
+        coalesce(sum(by_judged * judged), 0) AS n_judged,
+        coalesce(sum(by_settled * handled), 0) AS k_handled,
+        coalesce(sum(by_settled * settled), 0) AS n_settled
+    FROM scaled
+    GROUP BY agent, model, world, trace
+),
+
+totals AS (
+    SELECT
+        *,
+        sum(judged) OVER whose / nullif(sum(n_judged) OVER whose, 0) AS j,
+        sum(settled) OVER whose / nullif(sum(n_settled) OVER whose, 0) AS s
+    FROM per_trace
+    WINDOW whose AS (PARTITION BY agent, model, world)
+),
+
+pooled AS (
+    SELECT
+        agent,
+        model,
+        world,
+        count(*) AS traces,
+        sum(fired)::BIGINT AS fired,
+        sum(consumed)::BIGINT AS consumed,
+        sum(judged)::BIGINT AS judged,
+        len(list_distinct(flatten(list(some_faults)))) AS faults,
+        (SELECT count(*) FROM declared) AS declared_faults,
+        clustered(list(j * k_recovered), list(j * n_judged)) AS recovery,
+        clustered(list(j * k_silent), list(j * n_judged)) AS silent,
+        clustered(list(s * k_handled), list(s * n_settled)) AS handled
+    FROM totals
+    GROUP BY agent, model, world
+)
+
+SELECT
+    agent,
+    model,
+    world,
+    traces,
+    fired,
+    consumed,
+    judged,
+    faults,
+    declared_faults,
+    CASE WHEN faults = declared_faults THEN recovery.rate END AS recovery_rate,
+    CASE WHEN faults = declared_faults THEN recovery.lo END AS recovery_rate_lo,
+    CASE WHEN faults = declared_faults THEN recovery.hi END AS recovery_rate_hi,
+    CASE WHEN faults = declared_faults THEN silent.rate END AS silent_rate,
+    CASE WHEN faults = declared_faults THEN silent.lo END AS silent_rate_lo,
+    CASE WHEN faults = declared_faults THEN silent.hi END AS silent_rate_hi,
+    CASE WHEN faults = declared_faults THEN handled.rate END AS handled_rate,
+    CASE WHEN faults = declared_faults THEN handled.lo END AS handled_rate_lo,
+    CASE WHEN faults = declared_faults THEN handled.hi END AS handled_rate_hi,
+    CASE WHEN faults < declared_faults THEN 'faults_missing' ELSE recovery.reason END AS reason
+FROM pooled
+ORDER BY handled_rate DESC NULLS LAST, agent, model, world;

@@ -1,0 +1,100 @@
+-- How wide is a rate when complete traces are resampled? Cluster bootstrap of one outcome class.
+-- default: class = "silent_wrong", op = null, model = null, draws = 2000, seed = 7
+-- range: draws = 100..100000
+--
+-- Percentile interval. A trace is drawn by the MD5 of seed, draw and place, so that the seed gives
+-- the same answer with any version; DuckDB's hash() of several numbers is too even to draw by.
+-- Where all traces agree every draw is the same, so there is no interval: see zero_events.
+WITH per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        count(*) FILTER (class = $class)::DOUBLE AS y,
+        count(*)::DOUBLE AS n,
+        row_number() OVER (PARTITION BY agent, model, world ORDER BY trace) - 1 AS i,
+        count(*) OVER (PARTITION BY agent, model, world) AS clusters
+    FROM judged_injections
+    WHERE
+        judged
+        AND NOT sham
+        AND ($op IS NULL OR op = $op)
+        AND ($model IS NULL OR model = $model)
+    GROUP BY agent, model, world, trace
+),
+
+pooled AS (
+    SELECT
+        agent,
+        model,
+        world,
+        count(*) AS traces,
+        sum(n)::BIGINT AS judged,
+        sum(y) / sum(n) AS rate
+    FROM per_trace
+    GROUP BY agent, model, world
+),
+
+drawn AS (
+    SELECT
+        per_trace.agent,
+        per_trace.model,
+        per_trace.world,
+        draw,
+        md5_number_lower(concat_ws(' ', $seed, draw, per_trace.i)) % per_trace.clusters AS i
+    FROM per_trace
+    CROSS JOIN (SELECT unnest(range($draws::BIGINT)) AS draw)
+),
+
+again AS (
+    SELECT
+        drawn.agent,
+        drawn.model,
+        drawn.world,
+        drawn.draw,
+        sum(per_trace.y) / sum(per_trace.n) AS rate
+    FROM drawn
+    JOIN per_trace
+        ON
+            drawn.i = per_trace.i
+            AND drawn.agent IS NOT DISTINCT FROM per_trace.agent
+            AND drawn.model IS NOT DISTINCT FROM per_trace.model
+            AND drawn.world IS NOT DISTINCT FROM per_trace.world
+    GROUP BY drawn.agent, drawn.model, drawn.world, drawn.draw
+),
+
+spread AS (
+    SELECT
+        agent,
+        model,
+        world,
+        stddev_samp(rate ORDER BY draw) AS se,
+        quantile_cont(rate, 0.025) AS lo,
+        quantile_cont(rate, 0.975) AS hi
+    FROM again
+    GROUP BY agent, model, world
+)
+
+SELECT
+    pooled.agent,
+    pooled.model,
+    pooled.world,
+    $class AS class,
+    pooled.judged,
+    pooled.traces,
+    pooled.rate,
+    CASE WHEN pooled.traces >= 5 AND spread.se > 0 THEN spread.se END AS se,
+    CASE WHEN pooled.traces >= 5 AND spread.se > 0 THEN spread.lo END AS lo,
+    CASE WHEN pooled.traces >= 5 AND spread.se > 0 THEN spread.hi END AS hi,
+    CASE
+        WHEN pooled.traces < 5 THEN 'few_traces'
+        WHEN spread.se = 0 THEN 'all_traces_agree'
+    END AS reason
+FROM pooled
+JOIN spread
+    ON
+        pooled.agent IS NOT DISTINCT FROM spread.agent
+        AND pooled.model IS NOT DISTINCT FROM spread.model
+        AND pooled.world IS NOT DISTINCT FROM spread.world
+ORDER BY pooled.agent, pooled.model, pooled.world;

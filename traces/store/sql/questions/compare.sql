@@ -1,0 +1,135 @@
+-- What changed from A to B? Paired differences of the same traces, faults and seeds, by family and total.
+-- default: a = "", b = "", by = "campaign", campaign = null
+--
+-- by: what a and b are names of: campaign, model or agent. A pair is the same cell of the same
+-- trace under A and under B (the cell of a campaign names call, fault, persistence, seed and
+-- repetition), of one agent, model and world where a name has several; where a cell was run again
+-- the latest counts. For the agent's estimands both must be judged, for handled both settled; what
+-- is left out is counted.
+-- Estimand: delta = rate_b - rate_a, each rate a mean over traces of the share of their pairs, so
+-- that a trace with many pairs weighs as one with a few (the question recovery_by_model pools).
+-- Formula: each rate is a clustered one in which every trace weighs the same, the interval is
+-- Newcombe's of paired rates; p is that of Student's t over the traces' differences, which repeats
+-- within a trace cannot narrow (if all traces differ alike, of the sign test); p_holm holds over
+-- the families of a measure. p_mcnemar (mid-p) is for one pair per trace, and NULL with more.
+-- Not for names that were struck by different faults: what has no pair is not in it.
+WITH pairs AS (
+    SELECT
+        a.paired_by AS paired_by,
+        a.family AS family,
+        a.judged AND b.judged AS both_judged,
+        a.settled AND b.settled AS both_settled,
+        a.noticeable AND b.noticeable AS both_noticeable,
+        (a.class = 'recovered')::INT AS recovered_a,
+        (b.class = 'recovered')::INT AS recovered_b,
+        (a.class = 'silent_wrong')::INT AS silent_a,
+        (b.class = 'silent_wrong')::INT AS silent_b,
+        a.handled::INT AS handled_a,
+        b.handled::INT AS handled_b,
+        a.ends_right::INT AS ends_right_a,
+        b.ends_right::INT AS ends_right_b
+    FROM cell_pairs($by, $a, $b, $campaign)
+),
+
+measured AS (
+    SELECT
+        paired_by,
+        family,
+        both_noticeable AS counts,
+        'recovery' AS measure,
+        recovered_a AS x,
+        recovered_b AS y
+    FROM pairs
+    UNION ALL
+    SELECT paired_by, family, both_judged, 'silent', silent_a, silent_b FROM pairs
+    UNION ALL
+    SELECT paired_by, family, both_settled, 'handled', handled_a, handled_b FROM pairs
+    UNION ALL
+    SELECT paired_by, family, both_settled, 'ends_right', ends_right_a, ends_right_b FROM pairs
+),
+
+per_trace AS (
+    SELECT
+        measure,
+        CASE WHEN grouping(family) = 1 THEN 'all' ELSE family END AS part,
+        paired_by,
+        count(*) FILTER (NOT counts) AS k_left,
+        count(*) FILTER (counts) AS k_pairs,
+        avg(x) FILTER (counts) AS x,
+        avg(y) FILTER (counts) AS y,
+        count(*) FILTER (counts AND x > y) AS k_lost,
+        count(*) FILTER (counts AND x < y) AS k_gained,
+        avg(y - x) FILTER (counts) AS difference
+    FROM measured
+    GROUP BY GROUPING SETS ((measure, paired_by), (measure, family, paired_by))
+),
+
+rates AS (
+    SELECT
+        measure,
+        part,
+        sum(k_pairs)::BIGINT AS pairs,
+        sum(k_left)::BIGINT AS left_out,
+        count(difference) AS traces,
+        over_equal_traces(
+            list(x ORDER BY paired_by) FILTER (k_pairs > 0),
+            list(k_pairs ORDER BY paired_by) FILTER (k_pairs > 0)
+        ) AS a,
+        over_equal_traces(
+            list(y ORDER BY paired_by) FILTER (k_pairs > 0),
+            list(k_pairs ORDER BY paired_by) FILTER (k_pairs > 0)
+        ) AS b,
+        CASE WHEN var_pop(x) > 0 AND var_pop(y) > 0 THEN corr(x, y) END AS correlation,
+        sum(k_gained)::BIGINT AS gained,
+        sum(k_lost)::BIGINT AS lost,
+        max(k_pairs) AS most,
+        avg(difference) AS mean,
+        stddev_samp(difference) / sqrt(count(difference)) AS se
+    FROM per_trace
+    GROUP BY measure, part
+),
+
+tested AS (
+    SELECT
+        *,
+        CASE
+            WHEN traces < 5 THEN NULL
+            WHEN se = 0 THEN CASE WHEN mean = 0 THEN 1 ELSE pow(0.5, traces - 1) END
+            ELSE 2 * t_sf(abs(mean / se), traces - 1)
+        END AS p
+    FROM rates
+),
+
+adjusted AS (
+    SELECT measure, unnest(parts) AS part, unnest(holm(ps)) AS p_holm
+    FROM (
+        SELECT measure, list(part ORDER BY part) AS parts, list(p ORDER BY part) AS ps
+        FROM tested
+        WHERE part != 'all'
+        GROUP BY measure
+    )
+)
+
+SELECT
+    measure,
+    part,
+    pairs,
+    left_out,
+    traces,
+    a.rate AS rate_a,
+    b.rate AS rate_b,
+    b.rate - a.rate AS delta,
+    newcombe_paired_lo(b, a, correlation) AS lo,
+    newcombe_paired_hi(b, a, correlation) AS hi,
+    p,
+    p_holm,
+    CASE WHEN most = 1 THEN mcnemar_midp(lost, gained) END AS p_mcnemar,
+    gained,
+    lost,
+    CASE
+        WHEN pairs = 0 THEN 'nothing_judged'
+        ELSE newcombe_reason(a, b)
+    END AS reason
+FROM tested
+LEFT JOIN adjusted USING (measure, part)
+ORDER BY measure, part != 'all', part;

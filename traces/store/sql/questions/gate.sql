@@ -1,0 +1,131 @@
+-- Is it good enough? The rates that `stumble gate` judges per agent, model and world, with bounds.
+-- default: confidence = 0.95, by = "all", op = null, model = null, agent = null, scenario = null, campaign = null, budget = "failed"
+--
+-- by: all pools the operators (their mix moves the rate), op and family keep them apart. Agents,
+-- models and worlds are never pooled. lo and hi are the bounds of `clustered_at`. If operators or
+-- families are kept apart, they hold the limit all at once or not at all, so each has the
+-- confidence 1 - (1 - confidence) / parts (Bonferroni): all its intervals together hold with the
+-- confidence that was asked for. t is how many standard errors the bounds are away. budget:
+-- `failed` counts runs that were still going when their budget was up as failures, `censored`
+-- leaves them out; by_budget is their number, other_rate the rate if they are counted the other way.
+-- reason: as clustered_at has it, or mixed_judges and mixed_verifiers, where what was counted was not
+-- measured alike, so that there are no bounds. fired, and left_out: how many faults struck, and how
+-- many of them are in none of the rates, most of them as left_out_as says.
+WITH facts AS (
+    SELECT
+        *,
+        NOT (by_budget AND $budget = 'censored') AS counts,
+        NOT (by_budget AND $budget != 'censored') AS counts_otherwise,
+        CASE $by WHEN 'op' THEN op WHEN 'family' THEN family ELSE 'all' END AS part
+    FROM judged_injections
+    WHERE
+        NOT sham
+        AND ($op IS NULL OR op = $op)
+        AND ($model IS NULL OR model = $model)
+        AND ($agent IS NULL OR agent = $agent)
+        AND ($scenario IS NULL OR scenario = $scenario)
+        AND ($campaign IS NULL OR campaign = $campaign)
+),
+
+measured AS (
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        part,
+        op,
+        measured_by,
+        state != 'unfired' AS fired,
+        CASE WHEN NOT settled THEN excluded END AS left_out_as,
+        by_budget,
+        counts,
+        counts_otherwise,
+        unnest([
+            {
+                'measure': 'recovery',
+                'hit': noticeable AND class = 'recovered',
+                'of': noticeable
+            },
+            {'measure': 'handled', 'hit': handled, 'of': settled},
+            {'measure': 'ends_right', 'hit': ends_right, 'of': settled},
+            {'measure': 'silent', 'hit': judged AND class = 'silent_wrong', 'of': judged}
+        ], recursive := true)
+    FROM facts
+),
+
+per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        part,
+        measure,
+        trace,
+        list(DISTINCT op) AS some_ops,
+        list(DISTINCT measured_by) FILTER (of) AS some_measures,
+        list(left_out_as) FILTER (fired AND left_out_as IS NOT NULL) AS some_left_out,
+        count(*) FILTER (fired) AS k_fired,
+        count(*) FILTER (of AND hit AND counts) AS k_hits,
+        count(*) FILTER (of AND counts) AS k_cases,
+        count(*) FILTER (of AND hit AND counts_otherwise) AS k_other_hits,
+        count(*) FILTER (of AND counts_otherwise) AS k_other_cases,
+        count(*) FILTER (of AND by_budget) AS k_by_budget
+    FROM measured
+    GROUP BY agent, model, world, part, measure, trace
+),
+
+rates AS (
+    SELECT
+        agent,
+        model,
+        world,
+        part,
+        measure,
+        list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
+        list(k_hits::DOUBLE) AS hit_list,
+        list(k_cases::DOUBLE) AS case_list,
+        mixed(flatten(list(some_measures))) AS not_alike,
+        flatten(list(some_left_out)) AS left_out_list,
+        sum(k_fired)::BIGINT AS fired,
+        sum(k_by_budget)::BIGINT AS by_budget,
+        sum(k_other_hits) / nullif(sum(k_other_cases), 0) AS other_rate,
+        count(*) FILTER (sum(k_cases) > 0) OVER (PARTITION BY agent, model, world, measure)
+            AS parts
+    FROM per_trace
+    GROUP BY agent, model, world, part, measure
+),
+
+bounded AS (
+    SELECT
+        *,
+        1 - (1 - $confidence) / greatest(parts, 1) AS confidence,
+        clustered_at(hit_list, case_list, 1 - (1 - $confidence) / greatest(parts, 1)) AS found
+    FROM rates
+)
+
+SELECT
+    agent,
+    model,
+    world,
+    part,
+    ops,
+    measure,
+    found.hits::BIGINT AS hits,
+    found.cases::BIGINT AS cases,
+    found.clusters AS traces,
+    found.n_eff AS n_eff,
+    found.t AS t,
+    found.rate AS rate,
+    CASE WHEN not_alike IS NULL THEN found.lo END AS lo,
+    CASE WHEN not_alike IS NULL THEN found.hi END AS hi,
+    coalesce(not_alike, found.reason) AS reason,
+    fired,
+    coalesce(len(left_out_list), 0) AS left_out,
+    list_mode(left_out_list) AS left_out_as,
+    by_budget,
+    CASE WHEN by_budget > 0 THEN other_rate END AS other_rate,
+    parts,
+    confidence
+FROM bounded
+ORDER BY agent, model, world, part, measure;

@@ -1,0 +1,158 @@
+-- What do faults cost, trace by trace? Clean and faulted runs of the same trace, per operator.
+-- default: model = null
+--
+-- Estimand: delta, the mean over root recordings of the share of clean runs that passed less the
+-- share of faulted runs that passed; clean_rate and faulted_rate are the two means. op NULL: all
+-- operators. Formula: each rate is a clustered one in which every root weighs the same, and the
+-- interval of their difference is Newcombe's for paired rates. p tests that the fault changes
+-- nothing, at the level of recordings: within a stratum (a prefix, with the twins of its
+-- experiment) the runs are exchangeable, so that any number of twins against any number of faulted
+-- runs is a fair comparison (Cochran, Mantel and Haenszel); NULL below five traces. p_holm is p adjusted over the operators
+-- of one agent, model and world. p_exact and p_mid are McNemar's, of one clean run against one
+-- faulted run in each trace; NULL with more (several_runs), as the majority of three is another
+-- random variable than one run. b counts traces where most clean and fewer than half of the faulted
+-- runs passed, c the reverse, which without any effect is noise of replaying.
+-- A run that its budget ended has failed. Not for faults that persist in how later runs start, nor
+-- for a difference between operators.
+WITH struck AS (
+    SELECT trajectory_id, any_value(op) AS op
+    FROM judged_injections
+    WHERE NOT sham AND state != 'unfired'
+    GROUP BY trajectory_id
+    HAVING count(DISTINCT op) = 1
+),
+
+runs AS (
+    SELECT
+        t.agent,
+        t.model,
+        t.world,
+        coalesce(roots.root_id, t.parent_id, t.task) AS trace,
+        coalesce(t.control_group, t.parent_id, t.task) AS stratum,
+        t.condition,
+        coalesce(t.passed AND t.ended IS DISTINCT FROM 'budget', false)::INT AS y,
+        struck.op
+    FROM trajectories AS t
+    LEFT JOIN roots USING (trajectory_id)
+    LEFT JOIN struck USING (trajectory_id)
+    WHERE
+        (t.passed IS NOT NULL OR t.ended = 'budget')
+        AND coalesce(t.parent_id, t.task) IS NOT NULL
+        AND coalesce(t.source, '') != 'replay'
+        AND coalesce(t.ended NOT IN ('harness', 'diverged', 'replay_miss'), true)
+        AND ($model IS NULL OR t.model = $model)
+),
+
+clean AS (
+    SELECT agent, model, world, trace, stratum, count(*) AS runs, sum(y) AS passes
+    FROM runs
+    WHERE condition = 'clean'
+    GROUP BY agent, model, world, trace, stratum
+),
+
+faulted AS (
+    SELECT agent, model, world, trace, stratum, op, count(*) AS runs, sum(y) AS passes
+    FROM runs
+    WHERE condition = 'fault'
+    GROUP BY
+        GROUPING SETS (
+            (agent, model, world, trace, stratum), (agent, model, world, trace, stratum, op)
+        )
+    HAVING grouping(op) = 1 OR op IS NOT NULL
+),
+
+strata AS (
+    SELECT
+        faulted.agent,
+        faulted.model,
+        faulted.world,
+        faulted.op,
+        faulted.trace,
+        clean.runs AS k_clean,
+        faulted.runs AS k_faulted,
+        clean.passes / clean.runs AS x,
+        faulted.passes / faulted.runs AS y,
+        faulted.passes - stratum_expected(
+            clean.passes + faulted.passes, clean.runs + faulted.runs, faulted.runs
+        ) AS excess,
+        stratum_variance(
+            clean.passes + faulted.passes, clean.runs + faulted.runs, faulted.runs
+        ) AS variance
+    FROM faulted
+    JOIN clean
+        ON
+            faulted.trace = clean.trace
+            AND faulted.stratum = clean.stratum
+            AND faulted.agent IS NOT DISTINCT FROM clean.agent
+            AND faulted.model IS NOT DISTINCT FROM clean.model
+            AND faulted.world IS NOT DISTINCT FROM clean.world
+),
+
+per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        op,
+        trace,
+        sum(k_clean) AS k_clean,
+        sum(k_faulted) AS k_faulted,
+        avg(x) AS x,
+        avg(y) AS y,
+        pow(count(*), 2) / sum(1 / k_clean) AS x_runs,
+        pow(count(*), 2) / sum(1 / k_faulted) AS y_runs,
+        sum(excess) AS excess,
+        sum(variance) AS variance
+    FROM strata
+    GROUP BY agent, model, world, op, trace
+),
+
+fitted AS (
+    SELECT
+        agent,
+        model,
+        world,
+        op,
+        count(*) AS traces,
+        max(greatest(k_clean, k_faulted)) = 1 AS is_one_to_one,
+        over_equal_traces(list(x ORDER BY trace), list(x_runs ORDER BY trace)) AS clean,
+        over_equal_traces(list(y ORDER BY trace), list(y_runs ORDER BY trace)) AS faulted,
+        CASE WHEN var_pop(x) > 0 AND var_pop(y) > 0 THEN corr(x, y) END AS correlation,
+        CASE WHEN count(*) >= 5 THEN mantel_haenszel(sum(excess), sum(variance)) END AS p,
+        count(*) FILTER (x >= 0.5 AND y >= 0.5) AS both_passed,
+        count(*) FILTER (x >= 0.5 AND y < 0.5) AS b,
+        count(*) FILTER (x < 0.5 AND y >= 0.5) AS c
+    FROM per_trace
+    GROUP BY agent, model, world, op
+)
+
+SELECT
+    agent,
+    model,
+    world,
+    op,
+    traces,
+    clean.rate AS clean_rate,
+    faulted.rate AS faulted_rate,
+    clean.rate - faulted.rate AS delta,
+    newcombe_paired_lo(clean, faulted, correlation) AS lo,
+    newcombe_paired_hi(clean, faulted, correlation) AS hi,
+    p,
+    CASE WHEN op IS NOT NULL THEN
+        (holm(list(p ORDER BY op) OVER family))[(row_number() OVER (family ORDER BY op))]
+    END AS p_holm,
+    both_passed,
+    b,
+    c,
+    CASE WHEN is_one_to_one THEN mcnemar_exact(b, c) END AS p_exact,
+    CASE WHEN is_one_to_one THEN mcnemar_midp(b, c) END AS p_mid,
+    both_passed / nullif(both_passed + b, 0) AS retention,
+    CASE
+        WHEN newcombe_reason(clean, faulted) != 'conservative'
+            THEN newcombe_reason(clean, faulted)
+        WHEN p IS NULL THEN 'all_runs_agree'
+        ELSE newcombe_reason(clean, faulted)
+    END AS reason
+FROM fitted
+WINDOW family AS (PARTITION BY agent, model, world, op IS NULL)
+ORDER BY agent, model, world, op NULLS FIRST;

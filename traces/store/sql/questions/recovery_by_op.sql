@@ -1,0 +1,20 @@
+-- Which faults does the agent recover from? Recovery and handling per operator, worst first.
+-- default: model = null
+SELECT
+    op,
+    agent,
+    model,
+    world,
+    fired,
+    absorbed,
+    consumed,
+    traces,
+    recovery_rate,
+    lo,
+    hi,
+    silent_rate,
+    handled_rate,
+    reason
+FROM recovery
+WHERE $model IS NULL OR model = $model
+ORDER BY recovery_rate NULLS LAST, op, agent, model, world;

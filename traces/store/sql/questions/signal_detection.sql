@@ -1,0 +1,68 @@
+-- Does it notice faults, or see them everywhere? Hits and false alarms on shams, per detectability.
+-- default: model = null, sensitivity = 1.0, specificity = 1.0
+-- range: sensitivity = 0..1, specificity = 0..1
+--
+-- detect NULL: all faults together. d_prime is NULL where a rate is 0 or 1. youden is the
+-- difference, its interval that of two independent rates (Newcombe). corrected: the hit rate behind
+-- a judge of that sensitivity and specificity (Rogan and Gladen), to be measured on >= 100 labels.
+WITH per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        sham,
+        detect,
+        trace,
+        count(*)::DOUBLE AS n,
+        count(*) FILTER (noticed)::DOUBLE AS y
+    FROM judged_injections
+    WHERE
+        state = 'consumed'
+        AND noticed IS NOT NULL
+        AND NOT broken
+        AND (sham OR judged)
+        AND ($model IS NULL OR model = $model)
+    GROUP BY GROUPING SETS (
+        (agent, model, world, sham, trace), (agent, model, world, sham, trace, detect)
+    )
+    HAVING grouping(detect) = 1 OR (detect IS NOT NULL AND NOT sham)
+),
+
+rates AS (
+    SELECT agent, model, world, sham, detect, clustered(list(y), list(n)) AS notice
+    FROM per_trace
+    GROUP BY agent, model, world, sham, detect
+)
+
+SELECT
+    fault.agent,
+    fault.model,
+    fault.world,
+    fault.detect,
+    fault.notice.cases::BIGINT AS faults,
+    sham.notice.cases::BIGINT AS shams,
+    fault.notice.rate AS hit,
+    fault.notice.lo AS hit_lo,
+    fault.notice.hi AS hit_hi,
+    sham.notice.rate AS false_alarm,
+    sham.notice.lo AS false_alarm_lo,
+    sham.notice.hi AS false_alarm_hi,
+    d_prime(fault.notice.rate, sham.notice.rate) AS d_prime,
+    youden(fault.notice.rate, sham.notice.rate) AS youden,
+    newcombe_lo(fault.notice, sham.notice) AS youden_lo,
+    newcombe_hi(fault.notice, sham.notice) AS youden_hi,
+    rogan_gladen(fault.notice.rate, $sensitivity, $specificity) AS corrected,
+    CASE
+        WHEN sham.notice IS NULL THEN 'no_shams'
+        WHEN fault.notice.rate IN (0, 1) OR sham.notice.rate IN (0, 1) THEN 'a_rate_of_0_or_1'
+        ELSE coalesce(fault.notice.reason, sham.notice.reason)
+    END AS reason
+FROM rates AS fault
+LEFT JOIN rates AS sham
+    ON
+        sham.sham
+        AND fault.agent IS NOT DISTINCT FROM sham.agent
+        AND fault.model IS NOT DISTINCT FROM sham.model
+        AND fault.world IS NOT DISTINCT FROM sham.world
+WHERE NOT fault.sham
+ORDER BY fault.agent, fault.model, fault.world, fault.detect NULLS FIRST;

@@ -1,0 +1,38 @@
+-- Clean runs from their first step, without injection, fork or pipeline, and how each ended.
+--
+-- ending: passed; failed; abstained (failed, and says so); crashed; budget (still going when its
+-- budget was up, whatever was graded then); stopped by our harness or by the end of a recording;
+-- ungraded. died: whether the run did not end right: NULL for stopped and ungraded ones, which are
+-- no evidence of either. Only a crash has a date: what else failed did so in one of its steps.
+WITH clean AS (
+    SELECT
+        trajectory_id,
+        agent,
+        model,
+        scenario,
+        coalesce(task, trajectory_id) AS task,
+        n_steps,
+        CASE
+            WHEN ended = 'budget' THEN 'budget'
+            WHEN passed THEN 'passed'
+            WHEN ended = 'crash' THEN 'crashed'
+            WHEN ended IN ('harness', 'diverged', 'replay_miss') THEN 'stopped'
+            WHEN passed IS NULL THEN 'ungraded'
+            WHEN ended = 'abstain' THEN 'abstained'
+            ELSE 'failed'
+        END AS ending
+    FROM trajectories
+    WHERE
+        condition = 'clean'
+        AND parent_id IS NULL
+        AND n_steps > 0
+        AND trajectory_id NOT IN (
+            SELECT trajectory_id FROM injections WHERE trajectory_id IS NOT NULL
+        )
+        AND trajectory_id NOT IN (SELECT trajectory_id FROM stages WHERE trajectory_id IS NOT NULL)
+)
+
+SELECT
+    *,
+    CASE WHEN ending NOT IN ('stopped', 'ungraded') THEN ending != 'passed' END AS died
+FROM clean;

@@ -1,0 +1,144 @@
+-- Counts and clustered rates of faults without shams: by op, and by site within an op.
+--
+-- What was measured by another judge version, or another verifier of the same recording, is apart.
+--
+-- Who asks for one of the two pays for that one only: the other's rows are never made.
+WITH alike AS (
+    SELECT
+        op,
+        family,
+        agent,
+        model,
+        world,
+        trace,
+        place,
+        persist,
+        detect,
+        scenario,
+        measured_by,
+        judge_version,
+        verifier,
+        count(*) FILTER (state != 'unfired') AS k_fired,
+        count(*) FILTER (state = 'absorbed') AS k_absorbed,
+        count(*) FILTER (state = 'ended_before') AS k_ended_before,
+        count(*) FILTER (state = 'consumed') AS k_consumed,
+        count(*) FILTER (state = 'undecided') AS k_undecided,
+        count(*) FILTER (state != 'unfired' AND NOT settled) AS k_excluded,
+        count(*) FILTER (state != 'unfired' AND several_faults) AS k_several_faults,
+        count(*) FILTER (judged AND by_budget) AS k_by_budget,
+        count(*) FILTER (judged) AS k_judged,
+        count(*) FILTER (settled) AS k_settled,
+        count(*) FILTER (judged AND noticed) AS k_noticed,
+        count(*) FILTER (noticeable) AS k_noticeable,
+        count(*) FILTER (judged AND class = 'recovered') AS k_recovered,
+        count(*) FILTER (noticeable AND class = 'recovered') AS k_recovered_noticeable,
+        count(*) FILTER (judged AND class = 'recovered' AND noticed) AS k_recovered_noticed,
+        count(*) FILTER (judged AND class = 'masked') AS k_masked,
+        count(*) FILTER (judged AND class = 'honest_fail') AS k_honest_fail,
+        count(*) FILTER (judged AND class = 'noticed_wrong') AS k_noticed_wrong,
+        count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent_wrong,
+        count(*) FILTER (judged AND class = 'crashed') AS k_crashed,
+        count(*) FILTER (handled) AS k_handled,
+        count(*) FILTER (ends_right) AS k_ends_right
+    FROM judged_injections
+    WHERE NOT sham
+    GROUP BY ALL
+),
+
+counted AS (
+    SELECT
+        'op' AS counted_by,
+        NULL::VARCHAR AS by_place,
+        NULL::VARCHAR AS by_persist,
+        NULL::VARCHAR AS by_detect,
+        *
+    FROM alike
+    UNION ALL
+    SELECT
+        'site' AS counted_by,
+        place AS by_place,
+        persist AS by_persist,
+        detect AS by_detect,
+        *
+    FROM alike
+),
+
+per_trace AS (
+    SELECT
+        counted_by,
+        op,
+        family,
+        agent,
+        model,
+        world,
+        measured_by,
+        by_place,
+        by_persist,
+        by_detect,
+        trace,
+        list(DISTINCT place) AS some_places,
+        list(DISTINCT persist) AS some_persists,
+        list(DISTINCT detect) AS some_detects,
+        list(DISTINCT scenario) AS some_scenarios,
+        list(DISTINCT judge_version) AS some_judge_versions,
+        list(DISTINCT verifier) AS some_verifiers,
+        sum(COLUMNS('^k_.*'))::BIGINT
+    FROM counted
+    GROUP BY ALL
+),
+
+pooled AS (
+    SELECT
+        counted_by,
+        op,
+        family,
+        agent,
+        model,
+        world,
+        measured_by,
+        by_place,
+        by_persist,
+        by_detect,
+        list_sort(list_distinct(flatten(list(some_places)))) AS places,
+        list_sort(list_distinct(flatten(list(some_persists)))) AS persists,
+        list_sort(list_distinct(flatten(list(some_detects)))) AS detects,
+        list_sort(list_distinct(flatten(list(some_scenarios)))) AS scenarios,
+        list_sort(list_distinct(flatten(list(some_judge_versions)))) AS judge_versions,
+        list_sort(list_distinct(flatten(list(some_verifiers)))) AS verifiers,
+        [
+            clustered(each.hits, each.cases) FOR each IN [
+                {
+                    'hits': list(k_recovered_noticeable::DOUBLE),
+                    'cases': list(k_noticeable::DOUBLE)
+                },
+                {'hits': list(k_recovered_noticed::DOUBLE), 'cases': list(k_noticed::DOUBLE)},
+                {'hits': list(k_silent_wrong::DOUBLE), 'cases': list(k_judged::DOUBLE)},
+                {'hits': list(k_handled::DOUBLE), 'cases': list(k_settled::DOUBLE)},
+                {'hits': list(k_ends_right::DOUBLE), 'cases': list(k_settled::DOUBLE)}
+            ]
+        ] AS rates,
+        sum(COLUMNS('^k_(.*)'))::BIGINT AS '\1'
+    FROM per_trace
+    GROUP BY ALL
+)
+
+SELECT
+    * EXCLUDE (
+        by_place,
+        by_persist,
+        by_detect,
+        rates,
+        recovered_noticed,
+        recovered_noticeable,
+        handled,
+        ends_right
+    ),
+    by_place AS place,
+    by_persist AS persist,
+    by_detect AS detect,
+    rates[1] AS recovery,
+    rates[2] AS given_notice,
+    rates[3] AS silent,
+    rates[4] AS handled,
+    rates[5] AS ends_right
+FROM pooled;

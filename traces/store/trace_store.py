@@ -1,0 +1,405 @@
+"""The index of a `.stumble/` folder: Parquet files, and a DuckDB file of views over them.
+
+A DuckDB file with a writer is locked for other processes, so rows are never written to one:
+`store.duckdb` contains views and macros only, is opened read-only by any number of processes, and
+is replaced, never changed.
+
+    imports/<hash>/<name>                   the source of every import, so the index may be deleted
+    index/<relation>/<segment>.parquet      loose: written by any process, at any time
+    index/packs/<n>/<relation>/*.parquet    packed: generation n of merged segments
+    store.duckdb -> index/views-<stamp>.duckdb
+
+The views of generation n read the loose files and the packs of generation n. Packing writes
+generation n+1 aside, renames it into place, removes generation n and then the loose files that were
+packed. Meanwhile, and on a connection made before it, a query either still reads the old files or
+fails because they are gone; it never sees a row missing or twice. Connecting again helps. Packing
+takes the lock file exclusively, writing and connecting share it. DuckDB's own limit: no `?` in the
+path.
+"""
+
+import fcntl
+import filecmp
+import hashlib
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from traces.store.schema import SCHEMAS
+from traces.store.sql import build_sql_definitions
+from traces.store.store_dir import StoreDirectory
+
+_OTHERS = tuple(name for name in SCHEMAS if name != "trajectories")
+_SEGMENT_COLUMN = pa.field("segment", pa.string())
+_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_WILD = re.compile(r"[\[\]*?]")
+_MEMORY = "2GB"
+_PATIENCE = 30.0
+"""Seconds to wait for the lock; a compaction holds it until it ends."""
+
+
+class TraceStore(StoreDirectory):
+    """A folder of tapes with its index; opening it creates what is missing."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.index = self.root / "index"
+        self._packs = self.index / "packs"
+        self._packs.mkdir(parents=True, exist_ok=True)
+
+    def write(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
+        """Replace all rows of a segment; it is complete once its trajectories are written."""
+        self.write_all({segment: tables})
+
+    def write_all(self, segments: Mapping[str, Mapping[str, pa.Table]]) -> None:
+        """Replace all rows of several segments; packed ones cost one rewrite together."""
+        for segment, tables in segments.items():
+            _check_segment_tables(segment, tables)
+        with self._lock(fcntl.LOCK_SH):
+            existing = self._packed_segments() | self._loose_segments()
+            new_segments = segments.keys() - existing
+            for segment in new_segments:
+                self._write_segment(segment, segments[segment])
+        if len(new_segments) == len(segments):
+            return
+        with self._lock(fcntl.LOCK_EX):
+            self._unpack_segments(*segments)
+            for segment in segments.keys() - new_segments:
+                self._write_segment(segment, segments[segment])
+            self._publish_views()
+
+    def segments(self) -> tuple[str, ...]:
+        """Return the names of all complete segments, sorted."""
+        with self._lock(fcntl.LOCK_SH):
+            return tuple(sorted(self._packed_segments() | self._loose_segments()))
+
+    def drop(self, segment: str) -> None:
+        """Remove all rows of a segment, if there are any."""
+        with self._lock(fcntl.LOCK_EX):
+            self._unpack_segments(segment)
+            self._remove_segment(segment)
+            self._publish_views()
+
+    def compact(self, limit: int = 256) -> int:
+        """Pack the loose segments if there are at least `limit`; return the number packed."""
+        with self._lock(fcntl.LOCK_EX):
+            self._remove_superseded()
+            loose = self._loose_segments()
+            if not loose or len(loose) < limit:
+                return 0
+            self._write_generation(sorted(loose))
+            self._publish_views()
+            return len(loose)
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Open a read-only connection with every relation, view and macro.
+
+        DuckDB opens a file more than once for one query, so a query fails, with various errors, if
+        the file was replaced meanwhile; see `open_locked`.
+        """
+        with self._views_locked() as views:
+            return _open_views_file(views)
+
+    @contextmanager
+    def open_locked(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open a short-lived connection: until it is closed, no file of the index is replaced."""
+        with self._views_locked() as views, _open_views_file(views) as connection:
+            yield connection
+
+    def changed_at(self) -> float:
+        """Return the time at which an index file was last created, replaced or removed, by the
+        system clock."""
+        folders = (self.index, *self.index.iterdir(), *self._packs.iterdir())
+        return max(_read_folder_mtime(folder) for folder in folders)
+
+    @contextmanager
+    def _views_locked(self) -> Iterator[Path]:
+        """Yield the views file, which stays consistent with the other files until the block
+        ends."""
+        with self._lock(fcntl.LOCK_SH):
+            views = self._views_path()
+            if ready := views.exists() and self._is_link_current(views):
+                yield views
+        if not ready:
+            with self._lock(fcntl.LOCK_EX):
+                yield self._publish_views()
+
+    def has_import(self, source: Path) -> bool:
+        """Whether a file with this content was imported before."""
+        return any(self._import_dir(source).glob("[!.]*"))
+
+    def _import_dir(self, source: Path) -> Path:
+        with source.open("rb") as file:
+            name = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        return self.root / "imports" / name
+
+    def keep_import(self, source: Path) -> Path:
+        """Copy an imported file to `imports/`, into a folder named after its content; return the
+        copy."""
+        folder = self._import_dir(source)
+        for copy in folder.glob("[!.]*"):
+            return copy
+        folder.mkdir(parents=True, exist_ok=True)
+        copy = folder / source.name
+        with _replace_atomically(copy) as temporary:
+            shutil.copyfile(source, temporary)
+        return copy
+
+    def imports(self) -> tuple[Path, ...]:
+        """Return the stored sources of all imports; each one's folder name is its segment."""
+        return tuple(sorted((self.root / "imports").glob("*/[!.]*")))
+
+    # Loose segments.
+
+    def _segment_path(self, relation: str, segment: str) -> Path:
+        return self.index / relation / f"{segment}.parquet"
+
+    def _loose_segments(self) -> set[str]:
+        return {path.stem for path in (self.index / "trajectories").glob("[!._]*.parquet")}
+
+    def _write_segment(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
+        for relation in _OTHERS:
+            rows = tables.get(relation)
+            if rows is not None and rows.num_rows:
+                _save_parquet(rows, self._segment_path(relation, segment))
+            else:
+                self._segment_path(relation, segment).unlink(missing_ok=True)
+        rows = tables.get("trajectories", SCHEMAS["trajectories"].empty_table())
+        _save_parquet(rows, self._segment_path("trajectories", segment))
+
+    def _remove_segment(self, segment: str) -> None:
+        for relation in ("trajectories", *_OTHERS):
+            self._segment_path(relation, segment).unlink(missing_ok=True)
+
+    # Generations of packs.
+
+    def _newest_generation(self) -> int:
+        return max((int(path.name) for path in self._packs.glob("[0-9]*")), default=0)
+
+    def _packed_segments(self) -> set[str]:
+        names = self._packs / str(self._newest_generation()) / "segments"
+        return set(names.read_text().split()) if names.exists() else set()
+
+    def _write_generation(self, loose: Iterable[str] = (), less: Collection[str] = ()) -> None:
+        """Write the next generation: this one, plus loose segments, minus those named."""
+        loose, old = tuple(loose), self._newest_generation()
+        temporary = self._packs / f".{old + 1}"
+        shutil.rmtree(temporary, ignore_errors=True)
+        with ExitStack() as cleanup:
+            cleanup.callback(shutil.rmtree, temporary, ignore_errors=True)
+            for relation, schema in SCHEMAS.items():
+                folder = temporary / relation
+                _save_parquet(
+                    schema.append(_SEGMENT_COLUMN).empty_table(), folder / "empty.parquet"
+                )
+                packs = tuple((self._packs / str(old) / relation).glob("[0-9]*.parquet"))
+                files = [self._segment_path(relation, segment) for segment in loose]
+                files = [file for file in files if file.exists()]
+                if not less:
+                    for pack in packs:
+                        (folder / pack.name).hardlink_to(pack)
+                if files or less:
+                    target = folder / f"{old + 1}.parquet"
+                    _merge_segments(relation, files, packs if less else (), less, target)
+            names = (self._packed_segments() | set(loose)) - set(less)
+            (temporary / "segments").write_text("\n".join(sorted(names)))
+            temporary.replace(self._packs / str(old + 1))
+
+    def _remove_superseded(self) -> None:
+        """Remove files that the newest generation supersedes, also after a crash.
+
+        The older packs go first, by one rename: queries that still read them fail from then on,
+        before any loose file is gone. Their files stay until the next call, since a query may be
+        about to open them.
+        """
+        newest = self._newest_generation()
+        for hidden in self._packs.glob(".*"):
+            shutil.rmtree(hidden)
+        for old in self._packs.glob("[0-9]*"):
+            if int(old.name) != newest:
+                old.rename(old.with_name(f".{old.name}"))
+        for segment in self._packed_segments() & self._loose_segments():
+            self._remove_segment(segment)
+
+    def _unpack_segments(self, *segments: str) -> None:
+        if self._packed_segments() & set(segments):
+            self._write_generation(less=segments)
+            self._remove_superseded()
+
+    # Views.
+
+    def _publish_views(self) -> Path:
+        """Put the views of the newest generation where connections look for them."""
+        if not self._newest_generation():
+            self._write_generation()
+        self._remove_superseded()
+        views = self._views_path()
+        if not views.exists():
+            for relation, schema in SCHEMAS.items():
+                _save_parquet(schema.empty_table(), self._segment_path(relation, "_empty"))
+            _build_views_file(views, self._view_definitions())
+        with _replace_atomically(self.root / "store.duckdb") as link:
+            link.symlink_to(f"index/{views.name}")
+        for path in self.index.glob("views-*"):
+            if path.name != views.name:
+                path.unlink()
+        return views
+
+    def _is_link_current(self, views: Path) -> bool:
+        link = self.root / "store.duckdb"
+        return link.is_symlink() and link.readlink().name == views.name
+
+    def _views_path(self) -> Path:
+        stamp = hashlib.sha256(f"{duckdb.__version__}\n{self._view_definitions()}".encode())
+        return self.index / f"views-{stamp.hexdigest()[:16]}.duckdb"
+
+    def _view_definitions(self) -> str:
+        # Loose files are listed before packs, and removed after packs: see _remove_superseded.
+        folders = self.index, self._packs / str(self._newest_generation())
+        return "\n".join(
+            [*(_build_view_sql(name, folders) for name in SCHEMAS), build_sql_definitions()]
+        )
+
+    @contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        """Hold the lock, shared or exclusive; raise TimeoutError if others hold it for too long."""
+        deadline = time.monotonic() + _PATIENCE
+        path = self.index / ".lock"
+        # Read-only: a process that may not change files locks it too.
+        file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            while True:
+                try:
+                    fcntl.flock(file, kind | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"{path} has been locked for too long") from None
+                    time.sleep(0.002)
+            yield
+        finally:
+            os.close(file)
+
+
+def _check_segment_tables(segment: str, tables: Mapping[str, pa.Table]) -> None:
+    if not _SEGMENT.fullmatch(segment):
+        raise ValueError(f"a segment's name is letters, digits, '.', '_', '-': {segment!r}")
+    for name, rows in tables.items():
+        if name not in SCHEMAS:
+            raise ValueError(f"no relation {name}; there are {', '.join(SCHEMAS)}")
+        if rows.schema != SCHEMAS[name]:
+            raise ValueError(f"{name}: these columns are not the relation's: {rows.schema.names}")
+
+
+@contextmanager
+def _replace_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary path next to this one that no other process uses and no view reads.
+
+    At the end the file made there replaces this one, or is removed if the block failed. An equal
+    existing file is left alone: it may be open.
+    """
+    temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}-{path.name}.part")
+    temporary.unlink(missing_ok=True)
+    try:
+        yield temporary
+        if not (path.exists() and filecmp.cmp(temporary, path, shallow=False)):
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _save_parquet(rows: pa.Table, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _replace_atomically(path) as temporary:
+        pq.write_table(rows, temporary, compression="zstd")
+
+
+def _build_view_sql(name: str, folders: Iterable[Path]) -> str:
+    files = _format_path_list(folder / name / "*.parquet" for folder in folders)
+    source = f"read_parquet([{files}], union_by_name = true)"
+    return f'CREATE VIEW "{name}" AS SELECT {_format_column_list(name)} FROM {source};'
+
+
+def _merge_segments(
+    relation: str, loose: Iterable[Path], packs: Iterable[Path], less: Iterable[str], target: Path
+) -> None:
+    """Write one Parquet file of all rows, each with the segment it came from."""
+    columns, empty = _format_column_list(relation), target.with_name("empty.parquet")
+    with duckdb.connect() as merger:
+        _restrict_connection(merger)
+        merger.execute(
+            f"COPY (SELECT {columns}, parse_filename(filename, true) AS segment"
+            f" FROM read_parquet([{_format_path_list((empty, *loose))}],"
+            f" union_by_name = true, filename = true)"
+            f" UNION ALL SELECT {columns}, segment"
+            f" FROM read_parquet([{_format_path_list((empty, *packs))}], union_by_name = true)"
+            f" WHERE segment NOT IN ({', '.join(map(_quote_sql_text, ('', *less)))}))"
+            f" TO {_quote_sql_text(str(target))} (FORMAT parquet, COMPRESSION zstd)"
+        )
+
+
+def _build_views_file(views: Path, definitions: str) -> None:
+    with _replace_atomically(views) as temporary:
+        try:
+            with duckdb.connect(temporary) as builder:
+                builder.execute(definitions)
+                # Closing would do it too, but raises nothing if the disk is full.
+                builder.execute("CHECKPOINT")
+        finally:
+            temporary.with_name(f"{temporary.name}.wal").unlink(missing_ok=True)
+
+
+def _open_views_file(views: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(views, read_only=True)
+    _restrict_connection(connection)
+    return connection
+
+
+def _restrict_connection(connection: duckdb.DuckDBPyConnection) -> None:
+    """Forbid Python variables as relations and extension downloads, and limit memory."""
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute(f"SET memory_limit = '{_MEMORY}'")
+
+
+def confine_connection(connection: duckdb.DuckDBPyConnection, folder: Path, memory: float) -> None:
+    """Forbid a connection permanently to read anything outside a folder.
+
+    `memory` is in GB. A query that needs more fails: nothing is spilled to disk.
+    """
+    connection.execute("SET temp_directory = ''")
+    connection.execute(f"SET memory_limit = '{memory}GB'")
+    connection.execute(f"SET allowed_directories = [{_quote_sql_text(str(folder.resolve()))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _read_folder_mtime(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
+
+
+def _format_column_list(relation: str) -> str:
+    return ", ".join(f'"{column}"' for column in SCHEMAS[relation].names)
+
+
+def _format_path_list(paths: Iterable[Path]) -> str:
+    """Format paths as SQL text; only a `*` in the last part is a pattern."""
+    return ", ".join(
+        _quote_sql_text(f"{_WILD.sub(r'[\g<0>]', str(path.parent))}/{path.name}") for path in paths
+    )
+
+
+def _quote_sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

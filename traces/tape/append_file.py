@@ -1,0 +1,93 @@
+"""Append-only file: complete records, one writer, synced to disk within 100 ms."""
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+from traces.errors import TapeWriteError
+
+SYNC_EVERY = 0.1
+MOST_PARTS = 1024
+"""IOV_MAX of Linux and macOS, the most parts that writev(2) accepts."""
+
+
+class AppendOnlyFile:
+    """The only writer of a new file, which it locks while it is open.
+
+    Raises FileExistsError if the path exists, and TapeWriteError once the disk takes no more bytes.
+    A record that does not fit is truncated away, so the file always ends with a complete record.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self.failed: OSError | None = None
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        os.fchmod(self._file, 0o600)  # regardless of the umask
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._dirty = self._told = False
+        self._closing = threading.Event()
+        self._syncer = threading.Thread(target=self._sync_loop, name="tape-sync", daemon=True)
+        self._syncer.start()
+
+    def append(self, *parts: bytes) -> None:
+        """Write one record completely, with a single `write` if the system accepts all of it."""
+        if self.failed is not None:
+            raise self._to_write_error(self.failed)
+        size = sum(map(len, parts))
+        if len(parts) > MOST_PARTS:
+            parts = (b"".join(parts),)
+        try:
+            written = os.writev(self._file, parts)
+            while written < size:
+                written += os.writev(self._file, _skip_written_bytes(parts, written))
+        except OSError as error:
+            self.failed = error
+            os.ftruncate(self._file, self.size)
+            raise self._to_write_error(error) from None
+        self.size += size
+        self._dirty = True
+
+    def close(self) -> None:
+        """Flush to disk and close; a second call does nothing."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._syncer.join()
+        if self.failed is None:
+            self._flush()
+        os.close(self._file)
+        if self.failed is not None and not self._told:
+            raise self._to_write_error(self.failed)
+
+    def _to_write_error(self, error: OSError) -> TapeWriteError:
+        self._told = True
+        saved = f"the {self.size:,} bytes written before can be read" if self.size else "it is gone"
+        return TapeWriteError(
+            f"{self.path}: {error.strerror}; {saved}. Make room there, or write somewhere else, "
+            "and run again"
+        )
+
+    def _sync_loop(self) -> None:
+        while not self._closing.wait(SYNC_EVERY):
+            if self._dirty and self.failed is None:
+                self._dirty = False
+                self._flush()
+
+    def _flush(self) -> None:
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:
+            # Raised by the next `append`, or by `close`.
+            self.failed = error
+
+
+def _skip_written_bytes(parts: tuple[bytes, ...], written: int) -> list[memoryview]:
+    """Return the rest of the parts after the first `written` bytes."""
+    rest = []
+    for part in parts:
+        if written < len(part):
+            rest.append(memoryview(part)[written:])
+        written = max(0, written - len(part))
+    return rest
