@@ -4,7 +4,9 @@ A candidate that is worse by exactly the margin is passed in at most alpha of th
 with several looks, whatever the size and likeness of roots; and one that is as good is passed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,11 @@ from scipy import stats
 
 from stumble.experiments.seals.alpha_spending import SPENDINGS, Spending, compute_look_levels
 from stumble.experiments.seals.plan_progress import compute_look_sizes
+from tests.support.stores.difference_bounds import (
+    Bounds,
+    compute_paired_bounds,
+    compute_unpaired_bounds,
+)
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -27,7 +34,12 @@ MOST = ALPHA + 3.5 * CHANCE
 """A share that one of some hundred cells exceeds by chance in one of forty suites."""
 SEED = 15
 
-type Bounds = tuple[Numbers, Numbers]
+COMPUTED: Mapping[str, Callable[..., Bounds]] = {
+    "paired_bounds": compute_paired_bounds,
+    "unpaired_bounds": compute_unpaired_bounds,
+}
+COMPARED = 20
+"""Rows of each list that the SQL has to give alike."""
 
 pytestmark = pytest.mark.timeout(900)
 """A cell is a few seconds of processor time, of which a busy machine has little."""
@@ -39,15 +51,35 @@ def sql() -> Iterator[Sql]:
         yield connection
 
 
-def bounds(sql: Sql, name: str, level: float, *lists: Numbers) -> Bounds:
-    """Lower and upper bounds, one of each for every row of the lists."""
-    columns = {f"c{number}": each.tolist() for number, each in enumerate(lists)}
-    sql.register("drawn", pa.table(columns))
-    each = f"{name}({', '.join(columns)}, {level})"
-    rows = sql.execute(f"SELECT b.lower, b.upper FROM (SELECT {each} AS b FROM drawn)").fetchall()
-    sql.unregister("drawn")
-    lower, upper = np.array(rows, dtype=float).T
-    return lower, upper
+@dataclass
+class Bounding:
+    """Gives bounds by numpy, and keeps some of the rows to hold the SQL against them."""
+
+    kept: dict[tuple[str, float], list[tuple[object, ...]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def __call__(self, name: str, level: float, *lists: Numbers) -> Bounds:
+        """Lower and upper bounds, one of each for every row of the lists."""
+        lower, upper = COMPUTED[name](*lists, level)
+        columns = [each[:COMPARED].tolist() for each in lists]
+        self.kept[name, level] += zip(*columns, lower, upper, strict=False)
+        return lower, upper
+
+
+@pytest.fixture
+def bounds(sql: Sql) -> Iterator[Bounding]:
+    found = Bounding()
+    yield found
+    for (name, level), rows in found.kept.items():
+        *lists, lower, upper = zip(*rows, strict=True)
+        columns = {f"c{number}": each for number, each in enumerate(lists)}
+        sql.register("drawn", pa.table(columns))
+        each = f"{name}({', '.join(columns)}, {level})"
+        said = sql.execute(f"SELECT b.lower, b.upper FROM (SELECT {each} AS b FROM drawn)")
+        computed = np.column_stack((lower, upper))
+        np.testing.assert_allclose(np.array(said.fetchall(), float), computed, rtol=0, atol=1e-7)
+        sql.unregister("drawn")
 
 
 def sizes(roots: int, cells: Sequence[int]) -> Numbers:
@@ -76,7 +108,7 @@ SIZES = ((5,), (10,), (60,), (1, 2, 5, 40))
 @pytest.mark.parametrize("roots", [8, 20, 50])
 @pytest.mark.parametrize("paired", [True, False])
 def test_what_is_worse_by_the_margin_rarely_passes(
-    sql: Sql, paired: bool, roots: int, icc: float
+    bounds: Bounding, paired: bool, roots: int, icc: float
 ) -> None:
     """`silent` at .02 and .05 is the arm's rate of .98 and .95; the margins are .05 and .2."""
     rng = np.random.default_rng([SEED, paired, roots, int(10 * icc)])
@@ -89,9 +121,9 @@ def test_what_is_worse_by_the_margin_rarely_passes(
             candidate = shares(rng, cells, chances(at, rate - margin, icc))
             baseline = shares(rng, cells, chances(apart, rate, icc))
             lower, upper = (
-                bounds(sql, "paired_bounds", ALPHA, candidate - baseline)
+                bounds("paired_bounds", ALPHA, candidate - baseline)
                 if paired
-                else bounds(sql, "unpaired_bounds", ALPHA, candidate, baseline)
+                else bounds("unpaired_bounds", ALPHA, candidate, baseline)
             )
             passed.append(float(np.mean(lower > -margin + 1e-9)))
             failed.append(float(np.mean(upper < -margin - 1e-9)))
@@ -105,7 +137,7 @@ def test_what_is_worse_by_the_margin_rarely_passes(
 @pytest.mark.parametrize("roots", [20, 50, 100])
 @pytest.mark.parametrize("paired", [True, False])
 def test_whole_roots_that_are_lost_are_not_overlooked(
-    sql: Sql, paired: bool, roots: int, margin: float
+    bounds: Bounding, paired: bool, roots: int, margin: float
 ) -> None:
     """The candidate is as good as the baseline, but for a few roots in which it does nothing."""
     rng = np.random.default_rng([SEED, paired, roots, int(100 * margin)])
@@ -115,15 +147,15 @@ def test_whole_roots_that_are_lost_are_not_overlooked(
     baseline = shares(rng, cells, good)
     candidate = np.where(lost, 0, baseline if paired else shares(rng, cells, good))
     lower, _ = (
-        bounds(sql, "paired_bounds", ALPHA, candidate - baseline)
+        bounds("paired_bounds", ALPHA, candidate - baseline)
         if paired
-        else bounds(sql, "unpaired_bounds", ALPHA, candidate, baseline)
+        else bounds("unpaired_bounds", ALPHA, candidate, baseline)
     )
     assert np.mean(lower > -margin + 1e-9) <= MOST
 
 
 def looks(
-    sql: Sql, differences: Numbers, margin: float, count: int, spending: Spending
+    bounds: Bounding, differences: Numbers, margin: float, count: int, spending: Spending
 ) -> tuple[float, float, float]:
     """The share that passes, and that fails, at any look, and the mean share of roots it takes."""
     roots = differences.shape[1]
@@ -133,7 +165,7 @@ def looks(
     for size, level in zip(
         at, compute_look_levels([n / roots for n in at], ALPHA, spending), strict=True
     ):
-        lower, upper = bounds(sql, "paired_bounds", level, differences[:, :size])
+        lower, upper = bounds("paired_bounds", level, differences[:, :size])
         done = passed | failed
         passed = passed | ~done & (lower > -margin + 1e-9)
         failed = failed | ~done & (upper < -margin - 1e-9)
@@ -144,24 +176,26 @@ def looks(
 @pytest.mark.parametrize("spending", SPENDINGS)
 @pytest.mark.parametrize("count", [2, 5])
 @pytest.mark.parametrize("rate", [0.95, 0.5])
-def test_many_looks_spend_alpha_once(sql: Sql, rate: float, count: int, spending: Spending) -> None:
+def test_many_looks_spend_alpha_once(
+    bounds: Bounding, rate: float, count: int, spending: Spending
+) -> None:
     rng = np.random.default_rng([SEED, count, int(100 * rate)])
     cells, at, margin = sizes(60, (10,)), rng.random((REPETITIONS, 60)), 0.1
     candidate = shares(rng, cells, chances(at, rate - margin, 0.2))
     found = candidate - shares(rng, cells, chances(at, rate, 0.2))
-    passed, failed, _ = looks(sql, found, margin, count, spending)
+    passed, failed, _ = looks(bounds, found, margin, count, spending)
     print(f"rate {rate}, {count} looks, {spending}: passed {passed}, failed {failed}")
     assert passed <= MOST
     assert failed <= MOST
 
 
-def test_one_that_looks_without_spending_would_pass_too_often(sql: Sql) -> None:
+def test_one_that_looks_without_spending_would_pass_too_often(bounds: Bounding) -> None:
     """What the boundaries are for: the same looks, each at alpha, at roots that are won or lost."""
     rng = np.random.default_rng(SEED)
     found = rng.choice([-1.0, 0.0, 1.0], (REPETITIONS, 200), p=[0.45, 0.3, 0.25])
     passed = np.zeros(REPETITIONS, dtype=bool)
     for size in (40, 80, 120, 160, 200):
-        passed |= bounds(sql, "paired_bounds", ALPHA, found[:, :size])[0] > -0.2
+        passed |= bounds("paired_bounds", ALPHA, found[:, :size])[0] > -0.2
     print(f"passed {passed.mean()}")
     assert passed.mean() > MOST
 
@@ -169,24 +203,26 @@ def test_one_that_looks_without_spending_would_pass_too_often(sql: Sql) -> None:
 @pytest.mark.parametrize(
     ("roots", "margin", "power"), [(20, 0.2, 0.85), (50, 0.1, 0.85), (100, 0.05, 0.75)]
 )
-def test_one_that_is_as_good_passes(sql: Sql, roots: int, margin: float, power: float) -> None:
+def test_one_that_is_as_good_passes(
+    bounds: Bounding, roots: int, margin: float, power: float
+) -> None:
     rng = np.random.default_rng([SEED, roots])
     cells, at = sizes(roots, (10,)), rng.random((REPETITIONS, roots))
     rates = chances(at, 0.8, 0.2)
     found = shares(rng, cells, rates) - shares(rng, cells, rates)
-    passed, failed, took = looks(sql, found, margin, 4, "obrien-fleming")
+    passed, failed, took = looks(bounds, found, margin, 4, "obrien-fleming")
     print(f"{roots} roots, margin {margin}: passed {passed}, failed {failed}, took {took:.2f}")
     assert passed >= power
     assert failed == 0
-    assert looks(sql, found, margin, 1, "obrien-fleming")[0] >= passed - 0.02
+    assert looks(bounds, found, margin, 1, "obrien-fleming")[0] >= passed - 0.02
 
 
-def test_one_that_is_much_worse_fails_early(sql: Sql) -> None:
+def test_one_that_is_much_worse_fails_early(bounds: Bounding) -> None:
     rng = np.random.default_rng(SEED)
     cells, at = sizes(40, (10,)), rng.random((REPETITIONS, 40))
     candidate = shares(rng, cells, chances(at, 0.4, 0.2))
     found = candidate - shares(rng, cells, chances(at, 0.9, 0.2))
-    passed, failed, took = looks(sql, found, 0.1, 4, "pocock")
+    passed, failed, took = looks(bounds, found, 0.1, 4, "pocock")
     assert passed == 0
     assert failed >= 0.99
     assert took < 0.7

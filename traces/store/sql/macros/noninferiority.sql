@@ -75,6 +75,7 @@ CREATE MACRO paired_bounds(differences, alpha) AS [
 ][1];
 
 -- What an arm may have lost: roots with at most half of its mean rate, of what the others have.
+-- 1e-9: a root with just half is lost in whatever order the mean was summed.
 CREATE MACRO arm_loss(rates) AS [
     {
         'lost': coalesce(list_sum([1 - x / part.rest FOR x IN part.low IF part.rest > 0]), 0.0),
@@ -84,7 +85,7 @@ CREATE MACRO arm_loss(rates) AS [
         {
             'rest': list_avg([x FOR x IN rates IF x > half]),
             'low': [x FOR x IN rates IF x <= half]
-        } FOR half IN [list_avg(rates) / 2]
+        } FOR half IN [list_avg(rates) / 2 + 1e-9]
     ]
 ][1];
 
