@@ -21,6 +21,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup, and so in all that is started
     signal.signal(signal.SIGHUP, lambda *_: None)
 
+# What `stumble` keeps between runs is made once, not for each home that a test makes.
+os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+
 load_profile()
 
 type Report = pytest.TestReport | pytest.CollectReport

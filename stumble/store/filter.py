@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stumble.report.model import ReportRow
+from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS
-from traces.store.sql import SqlValue, build_sql_definitions, run_question
+from traces.store.sql import SqlValue, run_question
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _create_filtered_views(connection: "duckdb.DuckDBPyConnection", selection: S
     connection.execute(_CHOSEN_RUNS_SQL, params)
     connection.execute(_CHOSEN_INJECTIONS_SQL, {"op": selection.op})
     connection.execute("USE part")
+    load_definitions(connection)
     for name in SCHEMAS:
         by_injection = name in ("injections", "outcomes")
         key, chosen = (
@@ -84,10 +86,9 @@ def _create_filtered_views(connection: "duckdb.DuckDBPyConnection", selection: S
             else ("trajectory_id", "chosen_runs")
         )
         connection.execute(
-            f'CREATE VIEW "{name}" AS FROM "{database}"."{name}"'
+            f'CREATE OR REPLACE VIEW "{name}" AS FROM "{database}"."{name}"'
             f" WHERE {key} IN (SELECT {key} FROM part.{chosen})"
         )
-    connection.execute(build_sql_definitions())
 
 
 def list_column_values(connection: "duckdb.DuckDBPyConnection", column: str) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from traces.store.definitions_file import compute_definitions_hash, load_definitions
 from traces.store.schema import SCHEMAS
-from traces.store.sql import build_sql_definitions
 from traces.store.store_dir import StoreDirectory
 
 _OTHERS = tuple(name for name in SCHEMAS if name != "trajectories")
@@ -245,7 +245,7 @@ class TraceStore(StoreDirectory):
         if not views.exists():
             for relation, schema in SCHEMAS.items():
                 _save_parquet(schema.empty_table(), self._segment_path(relation, "_empty"))
-            _build_views_file(views, self._view_definitions())
+            _build_views_file(views, self._relation_views())
         with _replace_atomically(self.root / "store.duckdb") as link:
             link.symlink_to(f"index/{views.name}")
         for path in self.index.glob("views-*"):
@@ -258,15 +258,13 @@ class TraceStore(StoreDirectory):
         return link.is_symlink() and link.readlink().name == views.name
 
     def _views_path(self) -> Path:
-        stamp = hashlib.sha256(f"{duckdb.__version__}\n{self._view_definitions()}".encode())
+        stamp = hashlib.sha256(f"{compute_definitions_hash()}\n{self._relation_views()}".encode())
         return self.index / f"views-{stamp.hexdigest()[:16]}.duckdb"
 
-    def _view_definitions(self) -> str:
+    def _relation_views(self) -> str:
         # Loose files are listed before packs, and removed after packs: see _remove_superseded.
         folders = self.index, self._packs / str(self._newest_generation())
-        return "\n".join(
-            [*(_build_view_sql(name, folders) for name in SCHEMAS), build_sql_definitions()]
-        )
+        return "\n".join(_build_view_sql(name, folders) for name in SCHEMAS)
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
@@ -325,7 +323,7 @@ def _save_parquet(rows: pa.Table, path: Path) -> None:
 def _build_view_sql(name: str, folders: Iterable[Path]) -> str:
     files = _format_path_list(folder / name / "*.parquet" for folder in folders)
     source = f"read_parquet([{files}], union_by_name = true)"
-    return f'CREATE VIEW "{name}" AS SELECT {_format_column_list(name)} FROM {source};'
+    return f'CREATE OR REPLACE VIEW "{name}" AS SELECT {_format_column_list(name)} FROM {source};'
 
 
 def _merge_segments(
@@ -346,11 +344,12 @@ def _merge_segments(
         )
 
 
-def _build_views_file(views: Path, definitions: str) -> None:
+def _build_views_file(views: Path, relations: str) -> None:
     with _replace_atomically(views) as temporary:
         try:
             with duckdb.connect(temporary) as builder:
-                builder.execute(definitions)
+                load_definitions(builder)
+                builder.execute(relations)
                 # Closing would do it too, but raises nothing if the disk is full.
                 builder.execute("CHECKPOINT")
         finally:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX
 from stumble.store import index
+from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS
-from traces.store.sql import build_sql_definitions
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def open_store_pair(
     import duckdb
 
     with duckdb.connect() as connection:
+        load_definitions(connection)
         for name, table in _merge_store_tables(store, find_other_store(other)).items():
             connection.register("arriving", table)
+            connection.execute(f'DROP VIEW "{name}"')
             connection.execute(f'CREATE TABLE "{name}" AS FROM arriving')
             connection.unregister("arriving")
-        connection.execute(build_sql_definitions())
         yield connection
 
 

@@ -4,11 +4,12 @@ What a cell claims is held against what the agent's own socket saw and what the 
 Cells that make no sense are in a table with the reason each, which the engine has to give.
 """
 
+import functools
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Final, get_args
 
@@ -114,11 +115,20 @@ def cells() -> Iterator[tuple[Tools, str]]:
 
 
 @pytest.fixture(scope="module")
-def stage(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Open]:
-    with opened(tmp_path_factory.mktemp(request.param), request.param) as found:
-        yield found
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Tools], Open]]:
+    """One for each kind of tools: pytest would open a stage anew for each operator."""
+    with ExitStack() as stack:
+
+        @functools.cache
+        def stage(tools: Tools) -> Open:
+            return stack.enter_context(opened(tmp_path_factory.mktemp(tools), tools))
+
+        yield stage
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, stages: Callable[[Tools], Open]) -> Open:
+    return stages(request.param)
 
 
 @pytest.mark.parametrize(("stage", "name"), tuple(cells()), indirect=["stage"])

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import duckdb
 import pytest
 
+from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS, make_relation_row, make_relation_table
-from traces.store.sql import build_sql_definitions
 
 type Sql = duckdb.DuckDBPyConnection
 """A lazy alias: hypothesis keeps the types of a test's arguments, which DuckDB reports as a
@@ -17,9 +17,10 @@ leak.
 def empty() -> Sql:
     """Return a connection on which every relation exists and is empty."""
     connection = duckdb.connect()
+    load_definitions(connection)
     for name in SCHEMAS:
+        connection.execute(f'DROP VIEW "{name}"')
         fill(connection, name, ())
-    connection.execute(build_sql_definitions())
     return connection
 
 

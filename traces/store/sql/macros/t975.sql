@@ -17,9 +17,8 @@ CREATE MACRO t975(df) AS
 CASE
     WHEN df IS NULL OR df < 1 THEN NULL
     WHEN df <= 30 THEN [
-        t975_row(below)
-        + (1 - below / df) * (below + 1) * (t975_row(least(30, below + 1)) - t975_row(below))
-        FOR below IN [floor(df)]
+        row.lower + (1 - floor(df) / df) * (floor(df) + 1) * (row.upper - row.lower)
+        FOR row IN [{'lower': t975_row(floor(df)), 'upper': t975_row(least(30, floor(df) + 1))}]
     ][1]
     ELSE list_reduce(
         [0.692678262152, 0.727379483566, 1.5897113398, 2.555847172, 2.82249863025, 2.37227123027,
