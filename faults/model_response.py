@@ -105,7 +105,7 @@ def _require_error_format(dialect: DialectLens) -> DialectErrors:
 def _require_model_body(exchange: Exchange) -> bytes:
     response = exchange.response
     if response is None or response.status >= 400:
-        raise NoInjectionSite("the model gave no answer that could be bent")
+        raise NoInjectionSite("the model gave no answer that could be changed")
     body = decode_content(response.headers, response.body)
     if body is None:
         raise NoInjectionSite("the answer's content encoding cannot be undone")

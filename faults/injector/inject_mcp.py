@@ -137,7 +137,7 @@ def _inject_mcp_transport(
     stdio = exchange.transport == "stdio"
     channel = shows.stdio if stdio else shows.channel
     if channel is None:
-        raise NoInjectionSite("a server over stdio has no HTTP status; strike with tool_error")
+        raise NoInjectionSite("a server over stdio has no HTTP status; use tool_error")
     changed = draw(exchange, _accept_any_result).exchange
     answer = changed.response
     if answer is not None and answer.status >= 400 and channel != "http":

@@ -30,13 +30,13 @@ def bind_operator(fault: Fault) -> Operator:
         explanation = explain_unsupported_place(operator.name, operator.family, fault.at)
         reason = f": {explanation}" if explanation else ""
         raise ValueError(
-            f"{fault.name} cannot strike at {fault.at}, only at {places}{reason}{others}"
+            f"{fault.name} cannot be used at {fault.at}, only at {places}{reason}{others}"
         )
     if COPY in fault.params and fault.at not in ("mcp", None):
         raise ValueError(f"copy is of an MCP server's result, which nobody has at {fault.at}")
     if "path" in fault.where:
         raise ValueError(
-            f"where: path chooses no call; the part that is bent is said with the fault: "
+            f"where: path chooses no call; the part to change is a parameter of the fault: "
             f"{fault.name}:path={fault.where['path']}"
             if "path" in operator.params
             else f"where: {fault.name} bends no part of a result, so path says nothing"

@@ -14,7 +14,7 @@ _WHY: Mapping[Place, Mapping[str, str]] = {
         "protocol_error": "a model's answer has no protocol around it",
         "X": "a model changes nothing in the world",
         "S": "a model's answer is no record with rows, fields and marks",
-        "V": "a model's answer is no fact that a tool knows; strike the tool's result",
+        "V": "a model's answer is no fact that a tool knows; use the tool's result",
     },
 }
 """By place, then by the operator's name or family."""

@@ -34,7 +34,7 @@ def check_model_fault(fault: Fault) -> None:
     )
     if find_wanted_tool(fault) and repeats:
         raise ValueError(
-            "at=model with tool strikes the turn of the recording that calls it; which turns do "
+            "at=model with tool selects the turn of the recording that calls it; which turns do "
             "so later is not known before they are answered: persist=once, burst:n=1 or same_args"
         )
 
@@ -63,8 +63,8 @@ def select_turns(
         if call_selector.take(turn):
             if not is_turn_followed(told, turn):
                 raise LookupError(
-                    f"the agent took no step after {describe_turn(turn)}, so nothing could be told "
-                    "from it; strike an earlier one"
+                    f"the agent took no step after {describe_turn(turn)}, so nothing could be "
+                    "learnt from it; choose an earlier one"
                 )
             return turns[:number]
     raise LookupError(_explain_no_turn(turns, fault))
@@ -107,7 +107,7 @@ def _explain_no_turn(found: tuple[ModelTurn, ...], fault: Fault) -> str:
     if trigger.trigger == "nth":
         return f"the recording has {count}: --nth {trigger.number} is too many"
     if trigger.trigger == "probability":
-        return f"the recording has {count}, of which chance strikes none with this seed"
+        return f"the recording has {count}, of which probability selects none with this seed"
     return (
         f"the recording has {count}, but none for {trigger.trigger}={fault.when[trigger.trigger]}"
     )

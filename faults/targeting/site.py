@@ -78,7 +78,7 @@ def select_site(
             if not is_call_followed(story, use):
                 raise LookupError(
                     f"the agent took no step after {_describe_call_number(fault, story, use)}, "
-                    "so nothing could be told from it; strike an earlier one"
+                    "so nothing could be learnt from it; choose an earlier one"
                 )
             return _make_call_site(story, use, fault, operator, story.tool_uses[:number])
     raise LookupError(_explain_no_call(story, fault, parse_trigger(fault)))
@@ -167,7 +167,7 @@ def _explain_no_call(story: DerivedSteps, fault: Fault, said: FaultTrigger) -> s
         case "position":
             return f"the recording has {count}, but the agent took no step after any of them"
         case "probability":
-            return f"the recording has {count}, of which chance strikes none with this seed"
+            return f"the recording has {count}, of which probability selects none with this seed"
         case _:
             value = fault.when[said.trigger]
             return f"the recording has {count}, but none for {said.trigger}={value}"
@@ -216,12 +216,12 @@ def choose_place(use: ToolUse, fault: Fault, operator: Operator) -> Place:
         own = use.place
     if fault.at in ("http", "mcp") and fault.at != own:
         raise LookupError(
-            f"{use.tool} cannot be struck at {fault.at}: {_explain_unreachable(use, own)}"
+            f"{use.tool} cannot be faulted at {fault.at}: {_explain_unreachable(use, own)}"
         )
     if fault.at == "mcp" and not operator.can_inject_at("mcp", stdio=use.stdio):
         raise LookupError(
-            f"{operator.name} cannot strike {use.tool} at mcp: its server is one over stdio, which "
-            "has no status; try tool_error, or --at model-boundary"
+            f"{operator.name} cannot be used on {use.tool} at mcp: its server is one over stdio, "
+            "which has no status; try tool_error, or --at model-boundary"
         )
     if fault.at is not None:
         return fault.at
@@ -229,9 +229,9 @@ def choose_place(use: ToolUse, fault: Fault, operator: Operator) -> Place:
         return own
     if "model-boundary" not in operator.places:
         places = " or ".join(place for place in operator.places if place != "model")
-        raise LookupError(f"{operator.name} strikes at {places} only, where {use.tool} does not go")
+        raise LookupError(f"{operator.name} works at {places} only, where {use.tool} does not go")
     if COPY in fault.params:
-        raise LookupError(f"copy is of an MCP server's result, and {use.tool} has none to strike")
+        raise LookupError(f"copy is of an MCP server's result, and {use.tool} has none")
     return "model-boundary"
 
 

@@ -192,4 +192,4 @@ def check_fault_consistency(fault: Fault, when: FaultTrigger, persist: FaultPers
     if limit is not None and limit < 1:
         raise ValueError(f"max_injections is {limit}, not a whole number from 1")
     if limit is not None and limit > 1 and persist.name == "once" and not repeats:
-        raise ValueError(f"max_injections={limit} contradicts persist=once, which strikes one call")
+        raise ValueError(f"max_injections={limit} contradicts persist=once, which selects one call")

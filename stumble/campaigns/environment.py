@@ -78,7 +78,7 @@ def find_own_workspace(
     """
     if recording is None or (source.practice and not source.command):
         return None
-    live = "after the strike the agent is live"
+    live = "after the fault the agent is live"
     return plan_isolation(
         recording.trajectory,
         store,

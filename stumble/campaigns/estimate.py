@@ -85,7 +85,7 @@ class CampaignEstimate:
             yield f"  {NO_TWINS_NOTE}"
         yield from (f"  no site: {why}" for why in self.no_site[:5])
         if len(self.no_site) > 5:
-            yield f"  and {len(self.no_site) - 5} more that strike nothing; --json has all"
+            yield f"  and {len(self.no_site) - 5} more that have no site; --json has all"
         if self.runs_left:
             money = (
                 f"${self.usd:.4f}"

@@ -190,7 +190,7 @@ def select_demo_call(job: DemoJob, told: DerivedSteps) -> tuple[str, int, str]:
         uses = [use for use in told.tool_uses if use.tool == tool]
         if field and len(uses) >= nth and _has_number_field(uses[nth - 1].result, field):
             return tool, nth, field
-    raise LookupError(f"{job.task} has no number to strike")
+    raise LookupError(f"{job.task} has no number to change")
 
 
 def _has_number_field(result: str | None, field: str) -> bool:

@@ -133,7 +133,7 @@ class GateCheck:
 def format_gate_rate(rate: GateRate) -> str:
     """Format the rate with its interval and counts."""
     if rate.rate is None:
-        return "no fault was judged" + (f" of {rate.fired} that struck" if rate.fired else "")
+        return "no fault was judged" + (f" of {rate.fired} that fired" if rate.fired else "")
     counted = f"{rate.hits} of {rate.cases} in {rate.traces} trace{'s' * (rate.traces != 1)}"
     if rate.lo is None or rate.hi is None:
         return f"{rate.rate:.3f} ({counted}), no interval: {rate.reason}"

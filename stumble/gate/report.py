@@ -55,7 +55,7 @@ def _explain_undecidable(rate: GateRate) -> str:
             f"{EXCLUSION_WORDS.get(rate.left_out_as, rate.left_out_as)}"
         )
     if rate.rate is None:
-        return "strike this agent first"
+        return "inject faults into this agent first"
     return "the rate is the limit itself: no number of injections would decide"
 
 

@@ -48,7 +48,7 @@ def build_recovery_time_section(
         name="recovery_time",
         title=title,
         lead=(
-            "Of recovered injections: how many steps of the agent it took from the struck result "
+            "Of recovered injections: how many steps of the agent it took from the faulted result "
             "to the first hard sign that it noticed, and how much longer the whole run was than "
             "its clean twins. Means are over traces.",
         ),

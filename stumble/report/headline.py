@@ -29,8 +29,8 @@ HEADLINE_TERMS = (
 )
 NO_RUNS = "There are no runs in what was selected."
 NO_FAULTS = (
-    "No fault struck in what was selected, so nothing can be said about recovery: "
-    "`stumble fork TAPE --fault NAME --where tool=TOOL` makes one strike."
+    "No fault fired in what was selected, so nothing can be said about recovery: "
+    "`stumble fork TAPE --fault NAME --where tool=TOOL` injects one."
 )
 
 
@@ -110,11 +110,10 @@ def _blank_unfinished_rates(row: ReportRow, unfinished: Mapping[AgentKey, str]) 
 
 def _write_headline_sentence(row: ReportRow, who: str) -> str:
     fired, reached = read_row_count(row, "fired"), read_row_count(row, "consumed")
-    counts = (
-        f"{who}: {fired:,} fault{'' if fired == 1 else 's'} struck, {reached:,} reached the agent."
-    )
+    faults = f"{fired:,} fault{'' if fired == 1 else 's'} injected"
+    counts = f"{who}: {faults}, {reached:,} reached the agent."
     if why := _find_missing_evidence(row):
-        return f"{counts} No rate is told: {why}."
+        return f"{counts} No rate is given: {why}."
     return (
         f"{counts} Handled: {make_handled_figure(row).text}. "
         f"Delivered wrong without a word: {make_silent_figure(row).text}."
@@ -163,7 +162,7 @@ def _make_headline_table(
         caption="What each agent did with a fault, all operators pooled: compare only like mixes",
         columns=(
             "agent",
-            "struck",
+            "injected",
             "reached",
             "traces",
             "handled",

@@ -14,7 +14,7 @@ from stumble.report.outcomes import DETECTABILITY_LABELS
 
 _TEMPLATE_FOLDER = Path(__file__).parent
 REPORT_TERMS = (
-    ("struck", "the fault fired: an exchange was changed"),
+    ("injected", "the fault fired: an exchange was changed"),
     ("reached (consumed)", "what the fault did is in the tool result that the agent's model saw"),
     ("absorbed", "a retry of the client hid the fault before the agent could see it"),
     ("recovered", "noticed, and the end state is right"),

@@ -242,7 +242,7 @@ def _build_scores_section(found: LeaderboardRows) -> ReportSection:
         f"MR {read_row_number(row, 'mr_faulted') or 0:.1f} in "
         f"{read_row_count(row, 'runs_faulted')} "
         f"run{'' if read_row_count(row, 'runs_faulted') == 1 else 's'} "
-        "that a fault struck."
+        "with a fault."
         for row in faulted
     ]
     return ReportSection(

@@ -50,7 +50,7 @@ def build_outcomes_section(
         return ReportSection(
             name="outcomes",
             title="Outcomes by fault",
-            nothing="No fault struck, so there are no outcomes.",
+            nothing="No fault fired, so there are no outcomes.",
         )
     groups: dict[str, list[ReportRow]] = {}
     for row in rows:
@@ -62,7 +62,7 @@ def build_outcomes_section(
         name="outcomes",
         title="Outcomes by fault",
         lead=(
-            "Each bar is all strikes of one operator at one detectability; its parts are their "
+            "Each bar is all injections of one operator at one detectability; its parts are their "
             "outcomes. The first four are handled, the others are not.",
         ),
         charts=tuple(_make_outcomes_chart(who, some) for who, some in groups.items()),
@@ -141,7 +141,7 @@ def _make_outcomes_table(
             "fault",
             "agent",
             "detectability",
-            "struck",
+            "injected",
             "reached",
             "handled",
             "recovered",

@@ -122,7 +122,7 @@ def build_side_by_side(
         )
     use = faulted[1].find_use(injected.call_id or "")
     if use is None:
-        return _build_without_tapes(kept, "the struck exchange belongs to no tool call of a model")
+        return _build_without_tapes(kept, "the faulted exchange belongs to no tool call of a model")
     words = find_replaced_words(*kept)
     strikes = {i.call_id: i for i in faulted[0].injections if i.call_id}
     faulted_steps = _list_shown_steps(faulted[1], use, strikes)

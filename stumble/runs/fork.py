@@ -106,7 +106,7 @@ def find_fork_point(
     told = told or derive_tape_steps(recording)
     places = {fault.at for fault in faults}
     if "model" in places and len(places) > 1:
-        raise ValueError("faults at the model and faults at tools cannot strike together")
+        raise ValueError("faults at the model and faults at tools cannot be combined")
     sites = [select_site(told, fault, bind_operator(fault), seed=seed, rep=rep) for fault in faults]
     first, named = min(sites, key=lambda site: len(site.before)), find_recording_address(told)
     settled_ones = [resolve_position(told, fault, seed=seed, rep=rep) for fault in faults]

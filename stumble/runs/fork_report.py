@@ -350,7 +350,7 @@ def confirm_fork(forked: ForkResult, twins: int) -> CounterfactualResult:
 def confirmation_to_lines(settled: CounterfactualResult) -> Iterator[str]:
     """Yield a confirmation as lines of text."""
     words = {True: "yes", False: "no: nothing moved with it", None: f"unknown: {settled.reason}"}
-    yield f"depends on the struck value: {words[settled.tainted]}"
+    yield f"depends on the changed value: {words[settled.tainted]}"
     for slot in settled.slots:
         name, nth = slot.where
         again = ", and a second value moves it too" if slot.moved_again else ""

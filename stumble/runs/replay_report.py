@@ -21,7 +21,7 @@ CUT_RECORDING_NOTE = (
 
 EXIT_CODE_WORDS: Mapping[ExitCode, str] = {
     ExitCode.OK: "followed the recording",
-    ExitCode.NOTHING_FIRED: "never struck",
+    ExitCode.NOTHING_FIRED: "no fault fired",
     ExitCode.FINDING: "tried to reach the network",
     ExitCode.DIVERGED: "diverged",
     ExitCode.BUDGET: "out of budget",
@@ -42,7 +42,7 @@ class ReplayOptions:
     """The exchange at which the recording was cut; None for one with an end."""
     isolation: IsolationMode = "auto"
     struck: bool = False
-    """Whether a fault is to strike."""
+    """Whether a fault is to be injected."""
     contacts: bool = False
     """Whether tools are live."""
     explain: bool = False
@@ -112,7 +112,7 @@ class ReplayReport:
         diverged, unasked = self.played.diverged, self.played.unasked
         yield (
             f"replayed {self.options.tape}: {self.answered} answered from the tape"
-            + (f", {self.played.fired} struck" if self.options.struck else "")
+            + (f", {self.played.fired} faulted" if self.options.struck else "")
             + f", {self.upstream} upstream, {len(diverged)} diverged"
         )
         if self.options.cut_at is not None:

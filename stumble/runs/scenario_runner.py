@@ -39,7 +39,7 @@ from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 
 MAX_AGENT_STEPS = 120
-"""Steps that the practice agent may take, so that a struck run can be twice as long."""
+"""Steps that the practice agent may take, so that a faulted run can be twice as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ async def fork_scenario(
         seed=seed,
         workspace=workspace,
     )
-    progress(f"striking {design.fork_point.describe()}")
+    progress(f"injecting into {design.fork_point.describe()}")
     forked = ForkResult(wanted=design.list_runs())
     await run_fork(
         session,

@@ -29,7 +29,7 @@ def rebuild_faults(injections: Sequence[Injection], told: DerivedSteps) -> Fault
 
 def _rebuild_fault(injection: Injection, told: DerivedSteps) -> Fault:
     if injection.tool is None:
-        raise ValueError(f"{injection.op} struck no tool call, so there is no other site to try")
+        raise ValueError(f"{injection.op} changed no tool call, so there is no other site to try")
     calls = [use.call_id for use in told.tool_uses if use.tool == injection.tool]
     if injection.call_id not in calls:
         raise ValueError(f"the run has no call {injection.call_id} of {injection.tool}")

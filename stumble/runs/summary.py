@@ -83,13 +83,13 @@ def describe_injections(tape: Tape, played: "RunResult") -> Iterator[str]:
         again = "" if injection.repeat_of is None else ", again"
         what = injection.tool or "an answer"
         yield (
-            f"struck {what} at {injection.place} with {injection.op}{again} "
+            f"faulted {what} at {injection.place} with {injection.op}{again} "
             f"(exchange {injection.seq})"
         )
     for name in played.unfired:
-        yield f"{name} never struck: not_fired, no call was reached that it was aimed at"
+        yield f"{name} did not fire: not_fired, the run made no call that it selects"
     for why in dict.fromkeys(played.no_site):
-        yield f"could not strike: no_site, {why}"
+        yield f"could not be applied: no_site, {why}"
 
 
 def collect_run_warnings(runs: Iterable["RunResult"]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import click
 
 from stumble.cli.exit_codes import HarnessError, UsageError
 
-STALE_CA_NOTE = "what was told to trust the old one (a container, a keychain) has to be told again"
+STALE_CA_NOTE = "whatever trusts the old one (a container, a keychain) has to be updated"
 
 
 def store_root() -> Path:

@@ -19,7 +19,7 @@ type Exclusion = Literal[
 EXCLUSION_WORDS: Mapping[str, str] = {
     "not_fired": "no fault was injected",
     "cut_off": "the run was cut off: it left the recording, or was stopped",
-    "several_faults": "several faults struck the run, to which all the outcome belongs",
+    "several_faults": "several faults in one run, to which all the outcome belongs",
     "baseline_failed": "the clean twins fail as well",
     "undecided": "whether the fault reached the model could not be decided",
     "few_twins": f"fewer than {MIN_CLEAN_TWINS} clean twins; give --twins {MIN_CLEAN_TWINS}",

@@ -79,7 +79,7 @@ class VerdictExplanation:
         injection, verdict, run = self.injection, self.verdict, self.faulted.tape.trajectory
         forked = f", a fork of {run.parent}" if run.parent else ""
         yield f"{injection.id}: {run.condition} run {run.id}{forked}"
-        yield from _indent_block("struck", self._describe_injection())
+        yield from _indent_block("injected", self._describe_injection())
         yield from _indent_block("consumed", self._describe_consumption())
         yield from _indent_block("noticed", self._describe_notice())
         yield from _indent_block("taint", self._describe_taint())
@@ -202,7 +202,7 @@ class VerdictExplanation:
             yield f"not counted: {excluded}, {explain_exclusion(excluded, verdict)}"
         if others := [each.op for each in self._find_other_faults()]:
             yield (
-                f"not counted alone: {', '.join(others)} struck the same run, and the outcome "
+                f"not counted alone: {', '.join(others)} were in the same run, and the outcome "
                 "belongs to all together"
             )
         yield (

@@ -165,7 +165,7 @@ def test_the_figures_are_those_of_the_store(store: TraceStore) -> None:
         rates = {row[1]: row for row in run_question(sql, "recovery_by_model").fetchall()}
     assert {row["agent"] for row in table["rows"]} == rates.keys()
     for row in table["rows"]:
-        assert row["struck"] == len(FAULTS)
+        assert row["injected"] == len(FAULTS)
         assert row["handled"]["n"] == len(FAULTS)
         assert row["handled"]["value"] == rates[row["agent"]][7]
         assert row["handled"]["reason"] == "few_traces"
@@ -175,7 +175,7 @@ def test_the_figures_are_those_of_the_store(store: TraceStore) -> None:
 def test_a_part_is_selected_by_model_and_operator(store: TraceStore) -> None:
     said = report(store.root, "--json", "--model", "practice/verifies", "--op", "digit").json
     [row] = said["headline"]["tables"][0]["rows"]
-    assert (row["agent"], row["struck"]) == ("practice/verifies", 1)
+    assert (row["agent"], row["injected"]) == ("practice/verifies", 1)
     wrong = report(store.root, "--op", "digi")
     assert (wrong.code, wrong.err) == (
         2,
@@ -216,11 +216,11 @@ def test_options_that_make_no_sense_are_refused(
 def test_an_empty_store_has_a_page_that_says_so(tmp_path: Path) -> None:
     said = page(TraceStore(tmp_path / "empty").root, tmp_path / "a.html")
     assert "There are no runs in what was selected." in said
-    assert "No fault struck in what was selected." in said
+    assert "No fault fired in what was selected." in said
     assert "0 %" not in said
     refused = report(tmp_path / "empty", "--chart", "outcomes", "-o", str(tmp_path / "a.svg"))
     assert refused.code == 2
-    assert "No fault struck, so there are no outcomes" in refused.err
+    assert "No fault fired, so there are no outcomes" in refused.err
 
 
 def test_clean_runs_alone_show_survival_and_no_rate(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_one_injection_without_a_verdict_is_no_rate(tmp_path: Path) -> None:
     )
     said = page(store.root, tmp_path / "a.html")
     assert "not known (no verdict could be given)" in said
-    assert "practice/naive: 1 fault struck, 1 reached the agent." in said
+    assert "practice/naive: 1 fault injected, 1 reached the agent." in said
     assert "nobody knows whether the clean twins end right" in said
     [row] = report(store.root, "--json").json["headline"]["tables"][0]["rows"]
     assert row["handled"]["value"] is None
@@ -255,7 +255,7 @@ def test_thousands_of_injections_make_a_page_for_people(store: TraceStore, tmp_p
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = words((tmp_path / "a.html").read_text())
     assert "200 of 5,000 injections" in said
-    assert "2,500 faults struck, 2,500 reached the agent" in said
+    assert "2,500 faults injected, 2,500 reached the agent" in said
     assert "is gone or cannot be read" in said
     assert (tmp_path / "a.html").stat().st_size < 2_000_000
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 20
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 40

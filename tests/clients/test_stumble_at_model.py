@@ -82,7 +82,7 @@ def test_a_live_run_is_struck_at_the_model(tmp_path: Path) -> None:
         asked = world.asked()
     tape = read_tape(tmp_path / "a.tape")
     (injection,) = tape.injections
-    assert "struck an answer at model with cut" in said.err
+    assert "faulted an answer at model with cut" in said.err
     second = next(x for x in tape.exchanges if x.seq == injection.seq)
     assert second.response is not None
     assert b'"server_error"' in second.response.chunks[-1].data

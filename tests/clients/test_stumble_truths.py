@@ -154,7 +154,7 @@ def test_a_strike_at_mcp_without_a_fork_never_ends_in_the_recorded_answer(
     options = ("--fault", fault, "--at", "mcp", "--where", "tool=get_order")
     said = over_mcp.replay(*options)
     assert said.code == 3
-    assert "1 struck" in said.err
+    assert "1 faulted" in said.err
     assert over_mcp.said not in said.out
     assert re.search(says, said.err)
 

@@ -49,9 +49,7 @@ def cut(
     if answer is None:
         raise NoInjectionSite("there is no answer to break off")
     if how == "sse_error" and mcp.read_client_message(exchange.request) is not None:
-        raise NoInjectionSite(
-            "MCP has no error event; its error is a response: strike with protocol_error"
-        )
+        raise NoInjectionSite("MCP has no error event; its error is a response: use protocol_error")
     events = sse.find_sse_event_ends(_find_event_stream(answer, after_events, how))
     size = len(answer.body)
     if after_events >= 0 or (how == "sse_error" and after_bytes < 0):

@@ -172,7 +172,7 @@ def fork(
         len(forked.wanted),
     )
     for line in (
-        f"striking {design.fork_point.describe()}",
+        f"injecting into {design.fork_point.describe()}",
         isolation_plan.describe_workspace(),
         *(() if twins else (NO_TWINS_NOTE,)),
     ):

@@ -184,7 +184,7 @@ def _format_probe_report(said: Mapping[str, object]) -> str:
         mark = "  (as recorded)" if name == said["recorded_action"] else ""
         clean, faulted = counts.get("clean", 0), counts.get("faulted", 0)
         lines.append(f"{clean:5}  {faulted:7}  {_shorten_action(name)}{mark}")
-    lines.append(f"{repeats['clean']:5}  {repeats['faulted']:7}  made the struck call again")
+    lines.append(f"{repeats['clean']:5}  {repeats['faulted']:7}  made the faulted call again")
     if said["distance"] is not None:
         lines.append(f"distance {said['distance']:.2f} of 1, permutation p = {said['p_value']:.3f}")
     errors = said["errors"]

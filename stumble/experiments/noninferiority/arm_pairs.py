@@ -62,7 +62,7 @@ def pair_arms(
     _check_campaigns(candidates, wanted)
     if not candidates:
         raise UsageError(
-            f"there is nothing to hold against {against}: no other run of this store was struck"
+            f"there is nothing to hold against {against}: no other run of this store has a fault"
             + (" under these names" if wanted != ArmFilter() else "")
         )
     baselines = [arm for arm in arms if is_baseline(arm)]
@@ -95,7 +95,7 @@ def _find_closest_baseline(
     closest = [arm for arm in baselines if arm.world == candidate.world]
     if not closest:
         raise UsageError(
-            f"{against} was struck in no world of the kind of {candidate.name} ({candidate.world})"
+            f"{against} has faults in no world of the kind of {candidate.name} ({candidate.world})"
         )
     similarity_tests: tuple[Callable[[ExperimentArm], bool], ...] = (
         lambda arm: (

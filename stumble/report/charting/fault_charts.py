@@ -61,7 +61,7 @@ def draw_outcomes(rows: Sequence[ReportRow], inks: Palette) -> "alt.LayerChart":
         layer=[
             bars.encode(
                 y=y,
-                x=_make_share_axis("sum(share):Q", "share of strikes"),
+                x=_make_share_axis("sum(share):Q", "share of injections"),
                 color=alt.Color("outcome:N", legend=None, scale=colours),
                 order=alt.Order("at:Q"),
             ),

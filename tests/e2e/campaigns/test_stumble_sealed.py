@@ -148,4 +148,4 @@ def test_no_rate_of_a_sealed_plan_is_told_before_it_is_finished(
     why = "the sealed campaign five is not finished"
     assert why in gate.out
     assert "go on with stumble campaign five" in gate.out
-    assert f"No rate is told: {why}" in report.out
+    assert f"No rate is given: {why}" in report.out

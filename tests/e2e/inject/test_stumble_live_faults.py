@@ -46,7 +46,7 @@ def test_a_live_run_is_struck_at_the_call_that_was_meant(tmp_path: Path) -> None
     assert injection.call_id == second.call_id
     assert '"code": 503' in (second.result or "")
     assert tape.trajectory.condition == "fault"
-    assert f"struck {second.tool} at http with http_status" in said.err
+    assert f"faulted {second.tool} at http with http_status" in said.err
 
 
 def test_a_live_delay_is_waited_for(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_live_fault_that_reached_nothing_is_said_so_and_ends_in_4(tmp_path: Pa
     with shop(tmp_path) as world:
         said, _ = record(world, "--fault", "digit", "--where", "tool=no_such_tool")
         assert said.code == 4
-        assert "digit never struck: not_fired" in said.err
+        assert "digit did not fire: not_fired" in said.err
         said, tape = record(world, "--fault", "digit", "--when", "position=early")
         assert (said.code, tape) == (2, None)
         assert "position=early is one of a recording's calls" in said.err
@@ -128,7 +128,7 @@ def test_what_has_seen_nothing_yet_says_so(
     with shop(tmp_path) as world:
         said, _ = record(world, "--fault", fault, "--where", f"tool={where}")
     assert said.code == 4
-    assert f"could not strike: no_site, {why}" in said.err
+    assert f"could not be applied: no_site, {why}" in said.err
 
 
 def test_an_effect_needs_a_world_that_can_be_set_back_in_a_live_run_too(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_a_sham_changes_no_byte(stage: Open, place: Place) -> None:
         assert clean.printed == ran.printed
 
 
-NO_FACT = "a model's answer is no fact that a tool knows; strike the tool's result"
+NO_FACT = "a model's answer is no fact that a tool knows; use the tool's result"
 NO_RECORD = "a model's answer is no record with rows, fields and marks"
 VALUES = (
     "digit", "scale_unit", "sign", "stale", "field_swap", "off_by_one", "wrong_entity",
@@ -325,17 +325,17 @@ def test_each_cell_strikes_or_has_its_reason() -> None:
 
 @pytest.mark.parametrize(("name", "place"), SENSELESS)
 def test_what_makes_no_sense_is_refused_with_its_reason(name: str, place: Place) -> None:
-    with pytest.raises(ValueError, match=f"^{name} cannot strike at {place}") as refused:
+    with pytest.raises(ValueError, match=f"^{name} cannot be used at {place}") as refused:
         bind_operator(Fault(name=name, at=place))
     assert SENSELESS[name, place] in str(refused.value)
 
 
 ELSEWHERE: Mapping[tuple[Tools, Place], str] = {
-    ("http", "mcp"): "get_order cannot be struck at mcp: it",
-    ("local", "http"): "get_order cannot be struck at http: it made no request of its own",
-    ("local", "mcp"): "get_order cannot be struck at mcp: it",
-    ("mcp", "http"): "get_order cannot be struck at http: it is a call over MCP",
-    ("stdio", "http"): "get_order cannot be struck at http: it is a call over MCP",
+    ("http", "mcp"): "get_order cannot be faulted at mcp: it",
+    ("local", "http"): "get_order cannot be faulted at http: it made no request of its own",
+    ("local", "mcp"): "get_order cannot be faulted at mcp: it",
+    ("mcp", "http"): "get_order cannot be faulted at http: it is a call over MCP",
+    ("stdio", "http"): "get_order cannot be faulted at http: it is a call over MCP",
 }
 """Places where tools of this kind cannot be struck, and why."""
 

@@ -40,7 +40,7 @@ def record(world: Shop, fault: str, *more: str) -> tuple[Tape, Injection, ToolUs
     options = ("--fault", fault, "--where", "tool=get_order")
     agent = world.agent("practice/naive", "--tools", "mcp", *more)
     said = world.stumble("record", "-o", "b.tape", *world.host_options(), *options, "--", *agent)
-    assert "struck get_order at mcp with " in said.err
+    assert "faulted get_order at mcp with " in said.err
     tape = read_tape(world.folder / "b.tape")
     (injection,) = tape.injections
     told = derive_tape_steps(tape)

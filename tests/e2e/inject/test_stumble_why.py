@@ -64,7 +64,7 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
     assert said.returncode == 0, said.stderr
     assert said.stdout.splitlines() == [
         "lied-1/1: fault run lied-1, a fork of a",
-        "  struck    get_order (step 2) at http with digit(), once, D3",
+        "  injected  get_order (step 2) at http with digit(), once, D3",
         "            total: 1250.4 -> 1259.4",
         "  consumed  yes: the corrupted value reached the model, request 2",
         "            the agent took 2 steps with it",

@@ -66,7 +66,7 @@ def test_another_verifier_of_the_same_recordings_is_another_row_and_no_sentence(
     assert verdict == "unknown"
     assert "no interval: mixed_verifiers" in said
     assert "name a campaign of one of them" in said
-    assert "No rate is told: several verifiers" in sentence(sql)
+    assert "No rate is given: several verifiers" in sentence(sql)
 
 
 def test_another_judge_is_another_row_and_no_sentence(sql: Sql) -> None:
@@ -78,7 +78,7 @@ def test_another_judge_is_another_row_and_no_sentence(sql: Sql) -> None:
     assert found == [{"fired": 4, "judge_versions": [1]}, {"fired": 4, "judge_versions": [2]}]
     verdict, said = gate(sql)
     assert (verdict, "mixed_judges" in said, "judges them anew" in said) == ("unknown", True, True)
-    assert "No rate is told: verdicts are of several versions" in sentence(sql)
+    assert "No rate is given: verdicts are of several versions" in sentence(sql)
 
 
 def test_what_no_judge_has_seen_counts_beside_the_newest(sql: Sql) -> None:
@@ -108,16 +108,16 @@ def test_without_a_judged_run_the_reason_is_told_and_what_would_help(
     fill(sql, "outcomes", [row | {"class": None} | told for row in answers(sql, "FROM outcomes")])
     verdict, said = gate(sql)
     assert verdict == "unknown"
-    assert "no fault was judged of 8 that struck" in said
+    assert "no fault was judged of 8 that fired" in said
     assert "8 are left out: " in said
     assert why in said
-    assert "No rate is told: 8 are left out: " in sentence(sql)
+    assert "No rate is given: 8 are left out: " in sentence(sql)
     assert why in sentence(sql)
 
 
 def test_a_sealed_plan_that_is_not_finished_has_no_rate(sql: Sql) -> None:
     store(sql, [strike(trace=trace) for trace in TRACES])
     why = "the sealed campaign n is not finished: 4 of 6 runs are done"
-    assert f"No rate is told: {why}" in sentence(sql, {WHO: why})
+    assert f"No rate is given: {why}" in sentence(sql, {WHO: why})
     others: dict[AgentKey, str] = {("another", "m", "fresh"): why}
     assert "Handled: 100 %" in sentence(sql, others)

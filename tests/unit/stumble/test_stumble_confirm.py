@@ -42,7 +42,7 @@ def test_what_a_careless_agent_pays_out_depends_on_what_it_was_told(
     settled = confirm_fork(event_loop.run_event_loop(run()), 3)
     lines = list(confirmation_to_lines(settled))
     assert settled.tainted is True
-    assert lines[0] == "depends on the struck value: yes"
+    assert lines[0] == "depends on the changed value: yes"
     assert "  issue_refund (1) moves with it, and a second value moves it too" in lines
     assert {len(slot.wrong) for slot in settled.slots} == {3}
     assert {len(set(slot.wrong)) for slot in settled.slots} == {1}

@@ -420,7 +420,7 @@ def test_a_turn_is_drawn_for_alike_in_whatever_order_conversations_begin() -> No
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (at_model("digit"), "digit cannot strike at model, only at .*http_status.* can"),
+        (at_model("digit"), "digit cannot be used at model, only at .*http_status.* can"),
         (at_model("drop_rows"), "only at .*; truncate, empty can"),
         (at_model("tool_error"), "tool_error:how=refusal"),
         (at_model("empty", params={"how": "null"}), "takes no parameters"),

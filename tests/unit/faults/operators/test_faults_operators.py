@@ -170,7 +170,7 @@ def test_no_word_of_the_injector_is_in_what_an_agent_sees() -> None:
         (Fault(name="truncate", params={"keep": 7}), "keep is 7, not within 0 to 1"),
         (Fault(name="delay", params={"ms": -5}), "ms is -5, not within 0 to"),
         (Fault(name="digit", where={"toll": "x"}), "no selector is called 'toll'; did you mean"),
-        (Fault(name="delay", at="model-boundary"), "delay cannot strike at model-boundary"),
+        (Fault(name="delay", at="model-boundary"), "delay cannot be used at model-boundary"),
         (Fault(name="sham", nth=0), "nth is 0, not a whole number from 1"),
     ],
 )

@@ -220,7 +220,7 @@ def test_a_status_is_one_of_the_post_and_over_stdio_there_is_none() -> None:
 
     exchange, run = struck("http_status", Server(way="stdio"))
     assert run.injections == []
-    assert "no HTTP status; strike with tool_error" in run.nemesis.no_site[0]
+    assert "no HTTP status; use tool_error" in run.nemesis.no_site[0]
 
 
 @pytest.mark.parametrize(("way", "channel"), [("json", "http"), ("stdio", "flag")])

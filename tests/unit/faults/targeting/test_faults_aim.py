@@ -229,7 +229,7 @@ def told(fault: Fault) -> str:
         (digit(persist="burst:n=0"), "burst: n is 0, not a whole number from 1"),
         (digit(where={"toll": "x"}), "no selector is called 'toll'; did you mean tool?"),
         (digit(where={"args": "amount["}), "'amount[' is no JSONPath"),
-        (digit(where={"path": "$.a"}), "said with the fault: digit:path=$.a"),
+        (digit(where={"path": "$.a"}), "parameter of the fault: digit:path=$.a"),
         (digit(params={"path": "$.a["}), "digit: path '$.a[' is no JSONPath"),
         (digit(where={"side": "wirte"}), "side is 'wirte'; did you mean write?"),
         (digit(where={"transport": "mpc"}), "transport is 'mpc'; did you mean mcp?"),

@@ -247,7 +247,7 @@ def site(fault: Fault, *, local: bool = False) -> InjectionSite:
         (fault("digit", "isue_refund"), False, "did you mean issue_refund"),
         (fault("digit", nth=3), False, "has 1 call of tool 'get_order': --nth 3 is too many"),
         (fault("digit", at="http"), True, "made no request of its own; try --at model-boundary"),
-        (fault("delay"), True, "delay strikes at http or mcp only"),
+        (fault("delay"), True, "delay works at http or mcp only"),
     ],
 )
 def test_a_site_that_is_not_there_is_named_before_anything_runs(

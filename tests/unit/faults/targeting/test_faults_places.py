@@ -188,5 +188,5 @@ def test_a_place_where_it_makes_no_sense_is_refused_before_anything_starts(name:
     operator = OPERATORS[name]
     for place in ("http", "mcp", "model-boundary", "model"):
         if place not in operator.places:
-            with pytest.raises(ValueError, match=f"cannot strike at {place}, only at"):
+            with pytest.raises(ValueError, match=f"cannot be used at {place}, only at"):
                 bind_operator(Fault(name=name, at=place))

@@ -269,7 +269,7 @@ def test_nothing_is_struck_after_which_the_agent_did_nothing() -> None:
         (Fault(name="digit", when={"first_write": True}), "of get_order no name says that it"),
         (Fault(name="digit", when={"step_range": "90-91"}), "none for step_range=90-91"),
         (Fault(name="digit", when={"after_calls": 9}), "none for after_calls=9"),
-        (Fault(name="digit", when={"probability": 1e-9}), "of which chance strikes none"),
+        (Fault(name="digit", when={"probability": 1e-9}), "of which probability selects none"),
         (Fault(name="digit", where={"tool": "pay"}), "no call of tool 'pay'"),
     ],
 )

@@ -1,6 +1,6 @@
 -- How long did recovery take? Steps to the first sign, and the cost beyond the clean twins.
 --
--- Of recovered injections. steps_to_notice: steps of the agent from the struck result to the first
+-- Of recovered injections. steps_to_notice: steps of the agent from the faulted result to the first
 -- hard sign that it noticed. extra_steps and extra_seconds: the whole run less the mean of its clean
 -- twins; seconds include what the fault itself made the agent wait. Means are over traces.
 WITH recovered AS (
