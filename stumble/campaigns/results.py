@@ -9,7 +9,12 @@ from stumble.campaigns.scheduler import CampaignProgress
 from stumble.campaigns.spec import Campaign
 from stumble.cli.exit_codes import ExitCode, signal_to_exit_code
 from stumble.report.model import ReportRow
-from stumble.store.filter import StoreFilter, fetch_named_rows, open_filtered_store
+from stumble.store.filter import (
+    StoreFilter,
+    fetch_named_rows,
+    make_measure_namer,
+    open_filtered_store,
+)
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
@@ -100,11 +105,11 @@ class CampaignResult:
         yield from _list_first_lines("diverged", now.diverged)
         yield from _list_first_lines("no site", now.no_site)
         yield from self._list_recovery_lines()
+        name_agent = make_measure_namer(
+            self.shams, lambda row: str(row["model"] or row["agent"] or "agent")
+        )
         for row in self.shams:
-            yield (
-                f"false notice, {row['model'] or row['agent'] or 'agent'}: {row['noticed']} of "
-                f"{row['judged']} shams"
-            )
+            yield f"false notice, {name_agent(row)}: {row['noticed']} of {row['judged']} shams"
         if self.excluded:
             parts = (f"{row['injections']} {row['reason']}" for row in self.excluded)
             yield f"excluded: {', '.join(parts)}"
@@ -178,7 +183,9 @@ def summarize_campaign(
             standing=standing,
             stopped=stopped,
             recovery=fetch_named_rows(connection.execute(_RECOVERY_SQL)),
-            shams=fetch_named_rows(connection.execute("FROM sham ORDER BY agent, model")),
+            shams=fetch_named_rows(
+                connection.execute("FROM sham ORDER BY agent, model, measured_by")
+            ),
             excluded=fetch_named_rows(connection.execute(_EXCLUDED_SQL)),
             unlike_twins=tuple(
                 _find_unlike_twins(store, connection.execute(_UNLIKE_TWINS_SQL).fetchall())

@@ -38,6 +38,7 @@ REASONS: Mapping[str, str] = {
     "no_cohort": "no cohort",
     "not_faulted": "no faults",
     "several_worlds": "faults in several worlds",
+    "several_judges": "several versions of the judge, or several verifiers",
     "no_baseline": "no untouched run",
     "not_known": "not known",
     "no_cases": "no such runs",

@@ -13,7 +13,7 @@ from stumble.report.model import (
     read_row_number,
 )
 from stumble.report.outcomes import NOT_RATED
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import fetch_question_rows, make_measure_namer
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,6 +32,7 @@ def build_notice_section(
             title=title,
             nothing="No fault reached an agent and could be judged, so there is nothing to notice.",
         )
+    name = make_measure_namer(rows, name)
     groups: dict[str, list[ReportRow]] = {}
     for row in rows:
         groups.setdefault(name(row), []).append(row)

@@ -14,7 +14,7 @@ from stumble.report.model import (
     read_row_count,
     read_row_number,
 )
-from stumble.store.filter import fetch_view_rows
+from stumble.store.filter import fetch_view_rows, make_measure_namer
 
 if TYPE_CHECKING:
     import duckdb
@@ -80,7 +80,7 @@ def build_survival_section(
             for key, rows in groups.items()
         ),
         legend=SURVIVAL_LEGEND if groups else (),
-        tables=_make_survival_tables(implied, name),
+        tables=_make_survival_tables(implied, make_measure_namer(implied, name)),
         notes=_list_survival_notes(groups, models, name),
     )
 
@@ -214,12 +214,13 @@ def _make_survival_cell(row: ReportRow) -> TableCell:
     return f"{bounds} ({ReportFigure(value=low, lo=lowest, hi=highest).interval})"
 
 
-def _make_survival_sort_key(row: ReportRow) -> tuple[str, str, str, str, float, int]:
+def _make_survival_sort_key(row: ReportRow) -> tuple[str, str, str, str, str, float, int]:
     basis = "0" if row["basis"] == "kaplan_meier" else str(row["e_from"] == "assumed")
     errors = str(row["class"] or "")
     return (
         str(row["model"]),
         str(row["world"]),
+        str(row["measured_by"]),
         errors,
         basis,
         read_row_number(row, "e") or 0,

@@ -1,6 +1,6 @@
 """Selection of a part of a store, and access to rows by column name."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -135,3 +135,20 @@ def make_agent_namer(found: Iterable[ReportRow]) -> Callable[[ReportRow], str]:
         return f"{model_name} ({', '.join(details)})" if details else model_name
 
     return name
+
+
+def make_measure_namer(
+    found: Iterable[ReportRow], name: Callable[[ReportRow], str]
+) -> Callable[[ReportRow], str]:
+    """Return a namer of the same agents, with what measured a row if `measured_by` varies."""
+    measures = [row["measured_by"] for row in found]
+    known = [each for each in measures if isinstance(each, Mapping)]
+    varying = [key for key in ("judge", "verifier") if len({each[key] for each in known}) > 1]
+
+    def name_with_measure(row: ReportRow) -> str:
+        measure = row.get("measured_by")
+        if not isinstance(measure, Mapping) or not varying:
+            return name(row)
+        return ", ".join([name(row), *(f"{key} {measure[key]}" for key in varying)])
+
+    return name_with_measure

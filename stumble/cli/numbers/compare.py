@@ -111,6 +111,9 @@ def _print_comparison_tables(
     from rich.console import Console
     from rich.table import Table
 
+    from stumble.store.filter import make_measure_namer
+
+    name_measure = make_measure_namer(rates, lambda row: str(row["measure"]))
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in (
         "measure",
@@ -130,7 +133,7 @@ def _print_comparison_tables(
             f"[{_format_comparison_number(row['lo'])}, {_format_comparison_number(row['hi'])}]"
         )
         table.add_row(
-            str(row["measure"]),
+            name_measure(row),
             str(row["part"]),
             str(row["pairs"]),
             str(row["traces"]),

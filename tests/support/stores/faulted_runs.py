@@ -39,6 +39,7 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "class",
         "noticed",
         "baseline_valid",
+        "judge_version",
         "first_use_step",
         "steps_after",
     )
@@ -54,7 +55,7 @@ def store(sql: Sql, strikes: list[Strike]) -> None:
         "verifier",
     )
     fill(sql, "injections", [only(each, injection + fate) for each in told])
-    fill(sql, "outcomes", [only(each, outcome) | {"judge_version": 1} for each in told])
+    fill(sql, "outcomes", [{"judge_version": 1} | only(each, outcome) for each in told])
     fill(sql, "trajectories", [only(each, run) | {"parent_id": each["trace"]} for each in told])
 
 

@@ -8,6 +8,8 @@ from stumble.gate.limits import GateLimit, GateRate, check_gate_limits, join_gat
 from stumble.gate.report import format_check_line
 from stumble.report.headline import build_headline_section
 from stumble.report.model import AgentKey, ReportRow
+from stumble.report.notice import build_notice_section
+from stumble.report.survival import build_survival_section
 from stumble.store.filter import fetch_question_rows
 from tests.support.stores.faulted_runs import (
     Strike,
@@ -67,6 +69,13 @@ def test_another_verifier_of_the_same_recordings_is_another_row_and_no_sentence(
     assert "no interval: mixed_verifiers" in said
     assert "name a campaign of one of them" in said
     assert "No rate is given: several verifiers" in sentence(sql)
+
+
+def test_another_verifier_is_another_line_of_survival_and_notice(sql: Sql) -> None:
+    store(sql, [each | {"detect": "D0"} for each in NAMED_TWICE])
+    for build in (build_survival_section, build_notice_section):
+        [table, *_] = build(sql, lambda row: str(row["model"])).tables
+        assert {row[0] for row in table.rows} == {"m, verifier 1", "m, verifier 2"}
 
 
 def test_another_judge_is_another_row_and_no_sentence(sql: Sql) -> None:

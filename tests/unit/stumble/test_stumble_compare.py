@@ -40,12 +40,13 @@ def tables(known: list[Told]) -> dict[str, list[Told]]:
     ids = [{"trajectory_id": f"r{k}", "injection_id": f"i{k}"} for k in range(len(known))]
     told = [
         {"model": "m", "op": "digit", "consumed": True, "baseline_valid": True, "sham": False,
-         "agent": None, "source": "fork", "ended": "final", "judge_version": 1,
+         "agent": None, "source": "fork", "ended": "final", "judge_version": 1, "verifier": None,
          "recorded_at": float(k), "noticed": each["class"] == R} | each | ids[k]
         for k, each in enumerate(known)
     ]  # fmt: skip
     columns = {
-        "trajectories": "trajectory_id campaign task cell agent model source ended recorded_at",
+        "trajectories": "trajectory_id campaign task cell agent model source ended recorded_at "
+        "verifier",
         "injections": "injection_id trajectory_id op family consumed sham",
         "outcomes": "injection_id judge_version class noticed baseline_valid",
     }
@@ -63,12 +64,16 @@ def sql() -> Iterator[Sql]:
 
 def compared(sql: Sql, known: list[Told], **more: Any) -> dict[tuple[str, str], Told]:
     """Rows by measure and part."""
+    rows = all_compared(sql, known, **more)
+    return {(str(each["measure"]), str(each["part"])): each for each in rows}
+
+
+def all_compared(sql: Sql, known: list[Told], **more: Any) -> list[Told]:
     for name, rows in tables(known).items():
         fill(sql, name, rows)
     answer = run_question(sql, "compare", **({"a": "before", "b": "after"} | more))
     names = [column[0] for column in answer.description or ()]
-    rows = [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
-    return {(str(each["measure"]), str(each["part"])): each for each in rows}
+    return [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
 
 
 def test_the_difference_is_that_of_a_paired_t_test_over_traces(sql: Sql) -> None:
@@ -158,6 +163,40 @@ def test_cells_without_a_mate_are_not_paired_and_a_cell_run_again_counts_once(sq
     known = runs("before", [R] * 5) + alone + again + runs("after", [R] * 5)
     found = compared(sql, known)[("recovery", "all")]
     assert (found["pairs"], found["delta"]) == (5, 0)
+
+
+MEASURES: dict[str, tuple[Told, Told]] = {
+    "mixed_judges": ({"judge_version": 1}, {"judge_version": 2}),
+    "mixed_verifiers": ({"verifier": "sums"}, {"verifier": "tests"}),
+}
+
+
+@pytest.mark.parametrize("reason", MEASURES)
+def test_what_was_measured_otherwise_is_not_compared(sql: Sql, reason: str) -> None:
+    """Nothing changed but the judge or the verifier, which would be a difference of 1."""
+    one, other = MEASURES[reason]
+    known = runs("before", [R] * 6, **one) + runs("after", [S] * 6, **other)
+    for found in compared(sql, known).values():
+        figures = (found["rate_a"], found["rate_b"], found["delta"], found["lo"], found["p"])
+        assert figures == (None,) * 5
+        assert (found["pairs"], found["left_out"], found["reason"]) == (0, 6, reason)
+    assert run_question(sql, "flips", a="before", b="after").fetchall() == []
+
+
+@pytest.mark.parametrize("reason", MEASURES)
+def test_two_measures_of_both_sides_are_two_rows(sql: Sql, reason: str) -> None:
+    one, other = MEASURES[reason]
+    known = [
+        run | {"cell": f"get#1/digit/{k}"}
+        for k, (before, after, how) in enumerate([(R, S, one), (S, R, other)])
+        for run in runs("before", [before] * 6, **how) + runs("after", [after] * 6, **how)
+    ]
+    rows = [row for row in all_compared(sql, known) if row["part"] == "all"]
+    found = [row for row in rows if row["measure"] == "recovery"]
+    assert [(row["pairs"], row["rate_a"], row["rate_b"]) for row in found] == [
+        (6, 1, 0),
+        (6, 0, 1),
+    ]
 
 
 def test_models_are_paired_within_one_campaign(sql: Sql) -> None:

@@ -24,6 +24,7 @@ from tests.support.stores.in_memory_relations import (
     near,
     one,
 )
+from traces.store.sql import VIEWS, run_question
 
 SIX = ("recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed")
 RATES = ("recovery_rate", "recovery_given_notice", "silent_rate", "handled_rate")
@@ -175,6 +176,75 @@ def test_another_judge_or_verifier_of_one_recording_is_another_row(sql: Sql, vie
         {"fired": 1, "judge_versions": [1], "verifiers": ["tests"]},
         {"fired": 2, "judge_versions": [2], "verifiers": ["sums"]},
     ]
+
+
+TWO_MEASURES: dict[str, tuple[Strike, Strike]] = {
+    "judge": ({"judge_version": 1}, {"judge_version": 2}),
+    "verifier": ({"verifier": "sums"}, {"verifier": "tests"}),
+}
+"""What two measures of the same recordings differ in; all goes well by the first of each."""
+ONE_SURVIVAL = {"class": "loud", "curve": "ends_right", "e_from": "assumed", "e": 0.02}
+
+
+@pytest.fixture(params=TWO_MEASURES)
+def twice(sql: Sql, request: pytest.FixtureRequest) -> Sql:
+    """A store whose faults and shams were measured twice, with opposite results."""
+    well, badly = TWO_MEASURES[request.param]
+    said = (well, badly | {"class": "silent_wrong", "noticed": False})
+    faults = [strike(trace=trace, detect="D0", **each) for trace in "abcdef" for each in said]
+    store(sql, [*faults, *(each | {"sham": True, "detect": None} for each in faults)])
+    return sql
+
+
+def rows_of(sql: Sql, relation: str) -> list[dict[str, object]]:
+    """All rows of a view or of a question as it is asked without parameters."""
+    if relation in VIEWS:
+        return answers(sql, f"FROM {relation} ORDER BY measured_by")
+    answer = run_question(sql, relation)
+    names = [column[0] for column in answer.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("relation", "figure", "where"),
+    [
+        ("recovery", "recovery_rate", {}),
+        ("recovery_by_site", "recovery_rate", {}),
+        ("survival", "h", ONE_SURVIVAL | {"n": 20}),
+        ("p_eff", "h", ONE_SURVIVAL),
+        ("sham", "false_notice_rate", {}),
+        ("standardised", "standardised", {"rate": "recovered"}),
+        ("funnel", "notice_rate", {}),
+        ("signal_detection", "hit", {"detect": None}),
+        ("signal_detection", "false_alarm", {"detect": "D0"}),
+    ],
+)
+def test_what_was_measured_twice_is_never_pooled(
+    twice: Sql, relation: str, figure: str, where: Mapping[str, object]
+) -> None:
+    found = [row for row in rows_of(twice, relation) if where.items() <= row.items()]
+    assert [row[figure] for row in found] == [1, 0]
+    assert found[0]["measured_by"] != found[1]["measured_by"]
+
+
+def test_resilience_that_was_measured_twice_is_two_rows_and_no_standing(twice: Sql) -> None:
+    found = answers(twice, "SELECT recovery.rate AS rate, silent.rate AS silent, judged, settled,"
+                    " measured_in FROM resilience ORDER BY measured_by")  # fmt: skip
+    told = {"judged": 6, "settled": 6, "measured_in": "fresh"}
+    assert found == [{"rate": 1, "silent": 0} | told, {"rate": 0, "silent": 1} | told]
+    row = one(twice, "FROM leaderboard")
+    for figure in ("recovery_rate", "silent_rate", "survival_20", "survival_50"):
+        assert (row[figure], row[f"{figure}_reason"]) == (None, "several_judges")
+    assert (row["judged"], row["measured_in"]) == (12, ["fresh"])
+
+
+@pytest.mark.parametrize("more", [{"consumed": None}, {"ended": "harness"}])
+def test_a_measure_that_decided_nothing_is_no_second_one(sql: Sql, more: Strike) -> None:
+    """What another judge saw and could not judge is in no rate, and takes no rate away."""
+    undecided = strike(trace="f", judge_version=2, **more)
+    store(sql, [*(strike(trace=trace) for trace in "abcdef"), undecided])
+    assert len(answers(sql, "FROM resilience")) == 2
+    assert one(sql, "SELECT recovery_rate FROM leaderboard") == {"recovery_rate": 1}
 
 
 def test_what_nobody_could_notice_is_not_missed_recovery(sql: Sql) -> None:

@@ -271,9 +271,9 @@ def test_errors_are_charged_with_faults_of_their_own_class(sql: Sql) -> None:
     assert answers(sql, "FROM survival WHERE class = 'quiet' AND e_from != 'assumed'") == []
     both = [
         each for each in run_question(sql, "survival_table", e=0.05, e_quiet=0.01).fetchall()
-        if each[4] == "loud and quiet" and each[3] == "ends_right" and each[5] == 20
+        if each[5] == "loud and quiet" and each[4] == "ends_right" and each[6] == 20
     ]  # fmt: skip
-    assert [each[10] for each in both] == [near(0.99**20)]
+    assert [each[11] for each in both] == [near(0.99**20)]
 
 
 def test_a_label_goes_before_the_family(sql: Sql) -> None:

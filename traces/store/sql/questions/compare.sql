@@ -5,7 +5,9 @@
 -- trace under A and under B (the cell of a campaign names call, fault, persistence, seed and
 -- repetition), of one agent, model and world where a name has several; where a cell was run again
 -- the latest counts. For the agent's estimands both must be judged, for handled both settled; what
--- is left out is counted.
+-- is left out is counted. Only what was measured alike is compared: a pair of two judge versions, or
+-- of two verifiers, is left out, and where all are, the reason is mixed_judges or mixed_verifiers.
+-- What another judge version, or another verifier of the same recordings, says is apart (measured_by).
 -- Estimand: delta = rate_b - rate_a, each rate a mean over traces of the share of their pairs, so
 -- that a trace with many pairs weighs as one with a few (the question recovery_by_model pools).
 -- Formula: each rate is a clustered one in which every trace weighs the same, the interval is
@@ -17,6 +19,8 @@ WITH pairs AS (
     SELECT
         a.paired_by AS paired_by,
         a.family AS family,
+        a.measured_by AS measured_by,
+        unlike,
         a.judged AND b.judged AS both_judged,
         a.settled AND b.settled AS both_settled,
         a.noticeable AND b.noticeable AS both_noticeable,
@@ -35,24 +39,55 @@ measured AS (
     SELECT
         paired_by,
         family,
-        both_noticeable AS counts,
+        measured_by,
+        unlike,
+        both_noticeable AS known,
         'recovery' AS measure,
         recovered_a AS x,
         recovered_b AS y
     FROM pairs
     UNION ALL
-    SELECT paired_by, family, both_judged, 'silent', silent_a, silent_b FROM pairs
+    SELECT
+        paired_by,
+        family,
+        measured_by,
+        unlike,
+        both_judged,
+        'silent',
+        silent_a,
+        silent_b
+    FROM pairs
     UNION ALL
-    SELECT paired_by, family, both_settled, 'handled', handled_a, handled_b FROM pairs
+    SELECT
+        paired_by,
+        family,
+        measured_by,
+        unlike,
+        both_settled,
+        'handled',
+        handled_a,
+        handled_b
+    FROM pairs
     UNION ALL
-    SELECT paired_by, family, both_settled, 'ends_right', ends_right_a, ends_right_b FROM pairs
+    SELECT
+        paired_by,
+        family,
+        measured_by,
+        unlike,
+        both_settled,
+        'ends_right',
+        ends_right_a,
+        ends_right_b
+    FROM pairs
 ),
 
 per_trace AS (
     SELECT
+        measured_by,
         measure,
         CASE WHEN grouping(family) = 1 THEN 'all' ELSE family END AS part,
         paired_by,
+        any_value(unlike) FILTER (known) AS some_unlike,
         count(*) FILTER (NOT counts) AS k_left,
         count(*) FILTER (counts) AS k_pairs,
         avg(x) FILTER (counts) AS x,
@@ -60,14 +95,18 @@ per_trace AS (
         count(*) FILTER (counts AND x > y) AS k_lost,
         count(*) FILTER (counts AND x < y) AS k_gained,
         avg(y - x) FILTER (counts) AS difference
-    FROM measured
-    GROUP BY GROUPING SETS ((measure, paired_by), (measure, family, paired_by))
+    FROM (SELECT *, known AND unlike IS NULL AS counts FROM measured)
+    GROUP BY GROUPING SETS (
+        (measured_by, measure, paired_by), (measured_by, measure, family, paired_by)
+    )
 ),
 
 rates AS (
     SELECT
+        measured_by,
         measure,
         part,
+        min(some_unlike) AS unlike,
         sum(k_pairs)::BIGINT AS pairs,
         sum(k_left)::BIGINT AS left_out,
         count(difference) AS traces,
@@ -86,7 +125,7 @@ rates AS (
         avg(difference) AS mean,
         stddev_samp(difference) / sqrt(count(difference)) AS se
     FROM per_trace
-    GROUP BY measure, part
+    GROUP BY measured_by, measure, part
 ),
 
 tested AS (
@@ -101,18 +140,23 @@ tested AS (
 ),
 
 adjusted AS (
-    SELECT measure, unnest(parts) AS part, unnest(holm(ps)) AS p_holm
+    SELECT measured_by, measure, unnest(parts) AS part, unnest(holm(ps)) AS p_holm
     FROM (
-        SELECT measure, list(part ORDER BY part) AS parts, list(p ORDER BY part) AS ps
+        SELECT
+            measured_by,
+            measure,
+            list(part ORDER BY part) AS parts,
+            list(p ORDER BY part) AS ps
         FROM tested
         WHERE part != 'all'
-        GROUP BY measure
+        GROUP BY measured_by, measure
     )
 )
 
 SELECT
-    measure,
-    part,
+    tested.measured_by,
+    tested.measure,
+    tested.part,
     pairs,
     left_out,
     traces,
@@ -127,9 +171,13 @@ SELECT
     gained,
     lost,
     CASE
-        WHEN pairs = 0 THEN 'nothing_judged'
+        WHEN pairs = 0 THEN coalesce(unlike, 'nothing_judged')
         ELSE newcombe_reason(a, b)
     END AS reason
 FROM tested
-LEFT JOIN adjusted USING (measure, part)
-ORDER BY measure, part != 'all', part;
+LEFT JOIN adjusted
+    ON
+        tested.measured_by IS NOT DISTINCT FROM adjusted.measured_by
+        AND tested.measure = adjusted.measure
+        AND tested.part IS NOT DISTINCT FROM adjusted.part
+ORDER BY tested.measured_by, tested.measure, tested.part != 'all', tested.part;

@@ -1,5 +1,7 @@
 -- Which injections ended differently under B than under A? The pairs of `compare` whose class differs.
 -- default: a = "", b = "", by = "campaign", campaign = null
+--
+-- A pair that was not measured alike is none: what differs may be the judge or the verifier.
 SELECT
     a.paired_by AS trace,
     a.cell AS cell,
@@ -9,5 +11,5 @@ SELECT
     a.injection_id AS injection_a,
     b.injection_id AS injection_b
 FROM cell_pairs($by, $a, $b, $campaign)
-WHERE a.class IS DISTINCT FROM b.class
+WHERE unlike IS NULL AND a.class IS DISTINCT FROM b.class
 ORDER BY trace, cell, op;

@@ -4,6 +4,7 @@
 -- All rates but reached_rate are of judged injections. wrong_given_claimed: of those that said it
 -- was done, the share that was wrong, an operator's real risk. A D4 fault cannot be noticed with
 -- the tools there are: its notice rate should be that of shams (see signal_detection).
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH per_trace AS (
     SELECT
         op,
@@ -11,6 +12,7 @@ WITH per_trace AS (
         agent,
         model,
         world,
+        measured_by,
         trace,
         list(DISTINCT judge_version) AS some_judges,
         count(*) AS k_injected,
@@ -30,7 +32,7 @@ WITH per_trace AS (
         count(*) FILTER (judged AND class IN ('recovered', 'masked', 'honest_fail')) AS k_safe
     FROM judged_injections
     WHERE NOT sham AND ($model IS NULL OR model = $model)
-    GROUP BY op, detect, agent, model, world, trace
+    GROUP BY op, detect, agent, model, world, measured_by, trace
 ),
 
 rates AS (
@@ -40,6 +42,7 @@ rates AS (
         agent,
         model,
         world,
+        measured_by,
         sum(k_injected)::BIGINT AS injected,
         sum(k_fired)::BIGINT AS fired,
         sum(k_absorbed)::BIGINT AS absorbed,
@@ -55,7 +58,7 @@ rates AS (
         sum(k_wrong) / nullif(sum(k_claimed), 0) AS wrong_given_claimed,
         list_sort(list_distinct(flatten(list(some_judges)))) AS judge_versions
     FROM per_trace
-    GROUP BY op, detect, agent, model, world
+    GROUP BY op, detect, agent, model, world, measured_by
 )
 
 SELECT
@@ -64,6 +67,7 @@ SELECT
     agent,
     model,
     world,
+    measured_by,
     injected,
     fired,
     absorbed,
@@ -89,4 +93,4 @@ SELECT
     notice.reason AS reason,
     judge_versions
 FROM rates
-ORDER BY op, detect, agent, model, world;
+ORDER BY op, detect, agent, model, world, measured_by;

@@ -10,6 +10,7 @@ SELECT
     agent,
     model,
     world,
+    measured_by,
     curve,
     class,
     CASE WHEN $e IS NULL THEN e_from ELSE 'given' END AS e_from,
@@ -32,4 +33,4 @@ WHERE
     AND n = 10
     AND ($model IS NULL OR model = $model)
     AND ($e IS NULL OR (e_from = 'assumed' AND e = 0.01))
-ORDER BY agent, model, world, curve, class, e_from DESC, e;
+ORDER BY agent, model, world, measured_by, curve, class, e_from DESC, e;

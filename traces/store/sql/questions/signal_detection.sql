@@ -5,11 +5,14 @@
 -- detect NULL: all faults together. d_prime is NULL where a rate is 0 or 1. youden is the
 -- difference, its interval that of two independent rates (Newcombe). corrected: the hit rate behind
 -- a judge of that sensitivity and specificity (Rogan and Gladen), to be measured on >= 100 labels.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by),
+-- and is set against its own shams only.
 WITH per_trace AS (
     SELECT
         agent,
         model,
         world,
+        measured_by,
         sham,
         detect,
         trace,
@@ -23,21 +26,23 @@ WITH per_trace AS (
         AND (sham OR judged)
         AND ($model IS NULL OR model = $model)
     GROUP BY GROUPING SETS (
-        (agent, model, world, sham, trace), (agent, model, world, sham, trace, detect)
+        (agent, model, world, measured_by, sham, trace),
+        (agent, model, world, measured_by, sham, trace, detect)
     )
     HAVING grouping(detect) = 1 OR (detect IS NOT NULL AND NOT sham)
 ),
 
 rates AS (
-    SELECT agent, model, world, sham, detect, clustered(list(y), list(n)) AS notice
+    SELECT agent, model, world, measured_by, sham, detect, clustered(list(y), list(n)) AS notice
     FROM per_trace
-    GROUP BY agent, model, world, sham, detect
+    GROUP BY agent, model, world, measured_by, sham, detect
 )
 
 SELECT
     fault.agent,
     fault.model,
     fault.world,
+    fault.measured_by,
     fault.detect,
     fault.notice.cases::BIGINT AS faults,
     sham.notice.cases::BIGINT AS shams,
@@ -64,5 +69,6 @@ LEFT JOIN rates AS sham
         AND fault.agent IS NOT DISTINCT FROM sham.agent
         AND fault.model IS NOT DISTINCT FROM sham.model
         AND fault.world IS NOT DISTINCT FROM sham.world
+        AND fault.measured_by IS NOT DISTINCT FROM sham.measured_by
 WHERE NOT fault.sham
-ORDER BY fault.agent, fault.model, fault.world, fault.detect NULLS FIRST;
+ORDER BY fault.agent, fault.model, fault.world, fault.measured_by, fault.detect NULLS FIRST;

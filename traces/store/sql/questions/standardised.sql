@@ -7,6 +7,7 @@
 -- weighs the same. Formula: direct standardisation; an injection has its operator's weight over the
 -- operator's cases, and the interval is that of a clustered rate of weighted cases (weighted_at).
 -- NULL if a weighted operator has no such injection: a mix without it is another estimand.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 -- Not for the rate in the wild, where nobody weighs faults alike.
 WITH weighted AS (
     SELECT op, weight / sum(weight) OVER () AS weight
@@ -26,6 +27,7 @@ measured AS (
         agent,
         model,
         world,
+        measured_by,
         op,
         trace,
         unnest([
@@ -42,21 +44,23 @@ per_trace AS (
         agent,
         model,
         world,
+        measured_by,
         rate,
         op,
         trace,
         count(*) FILTER (of AND hit)::DOUBLE AS k_hits,
         count(*) FILTER (of)::DOUBLE AS k_cases
     FROM measured
-    GROUP BY agent, model, world, rate, op, trace
+    GROUP BY agent, model, world, measured_by, rate, op, trace
 ),
 
 scaled AS (
     SELECT
         per_trace.*,
         weighted.weight,
-        weighted.weight / nullif(sum(k_cases) OVER (PARTITION BY agent, model, world, rate, op), 0)
-            AS each_weighs
+        weighted.weight / nullif(
+            sum(k_cases) OVER (PARTITION BY agent, model, world, measured_by, rate, op), 0
+        ) AS each_weighs
     FROM per_trace
     JOIN weighted USING (op)
 ),
@@ -66,6 +70,7 @@ clusters AS (
         agent,
         model,
         world,
+        measured_by,
         rate,
         trace,
         list(DISTINCT op) FILTER (k_cases > 0) AS some_ops,
@@ -74,7 +79,7 @@ clusters AS (
         coalesce(sum(each_weighs * k_cases), 0) AS weighted_cases,
         coalesce(sum(each_weighs * each_weighs * k_cases), 0) AS squares
     FROM scaled
-    GROUP BY agent, model, world, rate, trace
+    GROUP BY agent, model, world, measured_by, rate, trace
 ),
 
 fitted AS (
@@ -82,6 +87,7 @@ fitted AS (
         agent,
         model,
         world,
+        measured_by,
         rate AS measure,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
         sum(k_cases)::BIGINT AS judged,
@@ -92,13 +98,14 @@ fitted AS (
             0.95
         ) AS found
     FROM clusters
-    GROUP BY agent, model, world, rate
+    GROUP BY agent, model, world, measured_by, rate
 )
 
 SELECT
     agent,
     model,
     world,
+    measured_by,
     measure AS rate,
     ops,
     judged,
@@ -109,4 +116,4 @@ SELECT
     CASE WHEN complete THEN found.hi END AS hi,
     CASE WHEN complete THEN found.reason ELSE 'an_operator_has_no_injections' END AS reason
 FROM (SELECT *, len(ops) = (SELECT count(*) FROM weighted) AS complete FROM fitted)
-ORDER BY agent, model, world, rate;
+ORDER BY agent, model, world, measured_by, rate;

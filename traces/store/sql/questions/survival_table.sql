@@ -9,6 +9,7 @@ SELECT
     agent,
     model,
     world,
+    measured_by,
     curve,
     class,
     n,
@@ -32,6 +33,7 @@ SELECT
     agent,
     model,
     world,
+    measured_by,
     curve,
     class,
     n,
@@ -60,6 +62,7 @@ SELECT
     loud.agent,
     loud.model,
     loud.world,
+    loud.measured_by,
     loud.curve,
     'loud and quiet' AS class,
     loud.n,
@@ -94,6 +97,7 @@ JOIN survival AS quiet
         loud.agent IS NOT DISTINCT FROM quiet.agent
         AND loud.model IS NOT DISTINCT FROM quiet.model
         AND loud.world IS NOT DISTINCT FROM quiet.world
+        AND loud.measured_by IS NOT DISTINCT FROM quiet.measured_by
         AND loud.curve = quiet.curve
         AND loud.n = quiet.n
 WHERE
@@ -103,4 +107,4 @@ WHERE
     AND loud.e_from = 'store'
     AND quiet.class = 'quiet'
     AND quiet.e = 0.01
-ORDER BY agent, model, world, curve, basis, class, e_from DESC, e, n;
+ORDER BY agent, model, world, measured_by, curve, basis, class, e_from DESC, e, n;

@@ -8,7 +8,8 @@
 -- aei_most holds that cohort's maxima, and `indexes` the same against every cohort there is.
 -- Recovery, silent failure and survival are those of resilience: that agent and model in the one
 -- world in which it was struck; where there are several, measured_in names them and the figures are
--- NULL. Who was struck and ran no pipeline has a row too.
+-- NULL (several_worlds), as they are if several judge versions, or several verifiers of the same
+-- recordings, judged its runs (several_judges; resilience keeps them apart). Who was struck and ran no pipeline has a row too.
 WITH runs AS (
     SELECT
         *,
@@ -104,19 +105,33 @@ indexes AS (
     GROUP BY workload, mode, arm, cohort, agent, model
 ),
 
-held AS (
+struck AS (
     SELECT
         agent,
         model,
-        list_sort(list(measured_in)) AS measured_in,
-        CASE WHEN count(*) = 1 THEN any_value(recovery) END AS recovery,
-        CASE WHEN count(*) = 1 THEN any_value(silent) END AS silent,
-        CASE WHEN count(*) = 1 THEN any_value(survival_20) END AS survival_20,
-        CASE WHEN count(*) = 1 THEN any_value(survival_50) END AS survival_50,
+        list_sort(list(DISTINCT measured_in)) AS measured_in,
+        arg_max(recovery, settled) AS recovery,
+        arg_max(silent, settled) AS silent,
+        arg_max(survival_20, settled) AS survival_20,
+        arg_max(survival_50, settled) AS survival_50,
         sum(judged)::BIGINT AS judged,
-        sum(fired)::BIGINT AS fired
+        sum(fired)::BIGINT AS fired,
+        CASE
+            WHEN count(DISTINCT measured_in) > 1 THEN 'several_worlds'
+            WHEN count(*) FILTER (settled > 0) > 1 THEN 'several_judges'
+        END AS not_alike
     FROM resilience
     GROUP BY agent, model
+),
+
+held AS (
+    SELECT * REPLACE (
+        CASE WHEN not_alike IS NULL THEN recovery END AS recovery,
+        CASE WHEN not_alike IS NULL THEN silent END AS silent,
+        CASE WHEN not_alike IS NULL THEN survival_20 END AS survival_20,
+        CASE WHEN not_alike IS NULL THEN survival_50 END AS survival_50
+    )
+    FROM struck
 ),
 
 joined AS (
@@ -124,13 +139,10 @@ joined AS (
         entries.* EXCLUDE (agent, model),
         coalesce(entries.agent, held.agent) AS agent,
         coalesce(entries.model, held.model) AS model,
-        held.* EXCLUDE (agent, model),
+        held.* EXCLUDE (agent, model, not_alike),
         indexes.indexes,
         list_filter(indexes, lambda x: x.cohort = coalesce(entries.cohort, 'paper'))[1] AS own,
-        CASE
-            WHEN held.fired IS NULL THEN 'not_faulted'
-            WHEN len(held.measured_in) > 1 THEN 'several_worlds'
-        END AS not_held
+        CASE WHEN held.fired IS NULL THEN 'not_faulted' ELSE held.not_alike END AS not_held
     FROM entries
     LEFT JOIN indexes
         ON

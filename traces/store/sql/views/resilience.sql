@@ -1,21 +1,25 @@
 -- Effects of faults per agent, model and world, all operators pooled, with intervals.
 --
 -- The rates of recovery_by_model, and what a run of 20 and of 50 steps has of them: the chance to
--- end right if tools fail loudly in 2 % of steps, and never lie (survival). Compare only like mixes of faults; recovery keeps operators apart.
+-- end right if tools fail loudly in 2 % of steps, and never lie (survival). Compare only like
+-- mixes of faults; recovery keeps operators apart. Another judge version, or another verifier of the
+-- same recordings, is another row (measured_by).
 WITH per_trace AS (
     SELECT
         agent,
         model,
         world,
+        measured_by,
         trace,
         count(*) FILTER (judged)::DOUBLE AS k_judged,
         count(*) FILTER (noticeable)::DOUBLE AS k_noticeable,
         count(*) FILTER (noticeable AND class = 'recovered')::DOUBLE AS k_recovered,
         count(*) FILTER (judged AND class = 'silent_wrong')::DOUBLE AS k_silent,
+        count(*) FILTER (settled) AS k_settled,
         count(*) FILTER (state != 'unfired') AS k_fired
     FROM judged_injections
     WHERE NOT sham
-    GROUP BY agent, model, world, trace
+    GROUP BY agent, model, world, measured_by, trace
 ),
 
 pooled AS (
@@ -23,12 +27,14 @@ pooled AS (
         agent,
         model,
         world,
+        measured_by,
         sum(k_fired)::BIGINT AS fired,
         sum(k_judged)::BIGINT AS judged,
+        sum(k_settled)::BIGINT AS settled,
         clustered(list(k_recovered), list(k_noticeable)) AS recovery,
         clustered(list(k_silent), list(k_judged)) AS silent
     FROM per_trace
-    GROUP BY agent, model, world
+    GROUP BY agent, model, world, measured_by
     HAVING sum(k_fired) > 0
 ),
 
@@ -37,6 +43,7 @@ lasting AS (
         agent,
         model,
         world,
+        measured_by,
         max({'rate': survival, 'lo': lo, 'hi': hi, 'reason': reason}) FILTER (n = 20) AS survival_20,
         max({'rate': survival, 'lo': lo, 'hi': hi, 'reason': reason}) FILTER (n = 50) AS survival_50
     FROM survival
@@ -46,16 +53,18 @@ lasting AS (
         AND class = 'loud'
         AND e_from = 'assumed'
         AND e = 0.02
-    GROUP BY agent, model, world
+    GROUP BY agent, model, world, measured_by
 )
 
 SELECT
     pooled.agent,
     pooled.model,
     pooled.world,
+    pooled.measured_by,
     concat_ws(' in ', pooled.agent, pooled.world) AS measured_in,
     fired,
     judged,
+    settled,
     {'rate': recovery.rate, 'lo': recovery.lo, 'hi': recovery.hi, 'reason': recovery.reason}
         AS recovery,
     {'rate': silent.rate, 'lo': silent.lo, 'hi': silent.hi, 'reason': silent.reason} AS silent,
@@ -66,4 +75,5 @@ LEFT JOIN lasting
     ON
         pooled.agent IS NOT DISTINCT FROM lasting.agent
         AND pooled.model IS NOT DISTINCT FROM lasting.model
-        AND pooled.world IS NOT DISTINCT FROM lasting.world;
+        AND pooled.world IS NOT DISTINCT FROM lasting.world
+        AND pooled.measured_by IS NOT DISTINCT FROM lasting.measured_by;

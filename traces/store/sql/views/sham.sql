@@ -1,9 +1,12 @@
 -- Injections without any change: how often an agent "notices" a fault that is not there.
+--
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH per_trace AS (
     SELECT
         agent,
         model,
         world,
+        measured_by,
         trace,
         count(*) FILTER (state != 'unfired') AS k_fired,
         count(*) FILTER (state = 'consumed') AS k_consumed,
@@ -14,7 +17,7 @@ WITH per_trace AS (
         FROM judged_injections
         WHERE sham
     )
-    GROUP BY agent, model, world, trace
+    GROUP BY agent, model, world, measured_by, trace
 ),
 
 rates AS (
@@ -22,19 +25,21 @@ rates AS (
         agent,
         model,
         world,
+        measured_by,
         sum(k_fired)::BIGINT AS fired,
         sum(k_consumed)::BIGINT AS consumed,
         sum(k_judged)::BIGINT AS judged,
         sum(k_noticed)::BIGINT AS noticed,
         clustered(list(k_noticed::DOUBLE), list(k_judged::DOUBLE)) AS false_notice
     FROM per_trace
-    GROUP BY agent, model, world
+    GROUP BY agent, model, world, measured_by
 )
 
 SELECT
     agent,
     model,
     world,
+    measured_by,
     fired,
     consumed,
     judged,

@@ -8,7 +8,8 @@
 -- seen in unforced runs (e_from = store) or assumed to come in 1, 2 and 5 % of steps (assumed); how
 -- often tools lie is seen nowhere, so that a quiet rate is always assumed. An error of another class
 -- is taken not to occur: the question survival_table takes a rate of both. h: each operator of the
--- class with the same weight, as one clustered rate. u: deaths per step of unforced runs of that
+-- class with the same weight, as one clustered rate; another judge version, or another verifier of
+-- the same recordings, is another row (measured_by). u: deaths per step of unforced runs of that
 -- agent and model, in whatever world, by the same curve; of a failure whose step nobody knows u
 -- counts all steps of its run, and u_hi only the first. Deaths that followed an unforced error count
 -- in u and again in e (1 - h): too low rather than too high.
@@ -74,6 +75,7 @@ classed AS (
         agent,
         model,
         world,
+        measured_by,
         trace,
         op,
         scenario,
@@ -97,6 +99,7 @@ per_op AS (
         agent,
         model,
         world,
+        measured_by,
         curve,
         class,
         op,
@@ -104,9 +107,11 @@ per_op AS (
         list(DISTINCT scenario) AS some_scenarios,
         count(*)::DOUBLE AS k_cases,
         count(*) FILTER (is_good)::DOUBLE AS k_good,
-        1 / sum(count(*)) OVER (PARTITION BY agent, model, world, curve, class, op) AS each_weighs
+        1 / sum(count(*)) OVER (
+            PARTITION BY agent, model, world, measured_by, curve, class, op
+        ) AS each_weighs
     FROM classed
-    GROUP BY agent, model, world, curve, class, op, trace
+    GROUP BY agent, model, world, measured_by, curve, class, op, trace
 ),
 
 per_trace AS (
@@ -114,6 +119,7 @@ per_trace AS (
         agent,
         model,
         world,
+        measured_by,
         curve,
         class,
         trace,
@@ -123,7 +129,7 @@ per_trace AS (
         sum(each_weighs * k_cases) AS cases,
         sum(each_weighs * each_weighs * k_cases) AS squares
     FROM per_op
-    GROUP BY agent, model, world, curve, class, trace
+    GROUP BY agent, model, world, measured_by, curve, class, trace
 ),
 
 handling AS MATERIALIZED (
@@ -131,24 +137,25 @@ handling AS MATERIALIZED (
         agent,
         model,
         world,
+        measured_by,
         curve,
         class,
         list_sort(list_distinct(flatten(list(some_scenarios)))) AS scenarios,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
         weighted_at(list(good), list(cases), list(squares), 0.95) AS h
     FROM per_trace
-    GROUP BY agent, model, world, curve, class
+    GROUP BY agent, model, world, measured_by, curve, class
 ),
 
 -- Loud and quiet errors are asked for whether or not any such fault was injected.
 places AS (
-    SELECT DISTINCT agent, model, world, class
+    SELECT DISTINCT agent, model, world, measured_by, class
     FROM handling
     UNION
-    SELECT DISTINCT agent, model, world, unnest(['loud', 'quiet']) AS class
+    SELECT DISTINCT agent, model, world, measured_by, unnest(['loud', 'quiet']) AS class
     FROM handling
     UNION
-    SELECT agent, model, NULL AS world, unnest(['loud', 'quiet']) AS class
+    SELECT agent, model, NULL AS world, NULL AS measured_by, unnest(['loud', 'quiet']) AS class
     FROM (SELECT DISTINCT agent, model FROM hazards) AS hazards
     WHERE NOT EXISTS (
         FROM handling
@@ -188,6 +195,7 @@ rates AS (
             places.agent IS NOT DISTINCT FROM handling.agent
             AND places.model IS NOT DISTINCT FROM handling.model
             AND places.world IS NOT DISTINCT FROM handling.world
+            AND places.measured_by IS NOT DISTINCT FROM handling.measured_by
             AND places.class = handling.class
             AND curves.curve = handling.curve
     LEFT JOIN hazards
@@ -249,6 +257,7 @@ SELECT
     agent,
     model,
     world,
+    measured_by,
     curve,
     class,
     n,
@@ -296,6 +305,7 @@ SELECT
     kaplan_meier.agent,
     kaplan_meier.model,
     NULL AS world,
+    NULL AS measured_by,
     kaplan_meier.curve,
     NULL AS class,
     kaplan_meier.step AS n,
