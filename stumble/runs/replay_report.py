@@ -21,7 +21,7 @@ CUT_RECORDING_NOTE = (
 
 EXIT_CODE_WORDS: Mapping[ExitCode, str] = {
     ExitCode.OK: "followed the recording",
-    ExitCode.NOTHING_FIRED: "no fault fired",
+    ExitCode.NOTHING_FIRED: "without a fired fault",
     ExitCode.FINDING: "tried to reach the network",
     ExitCode.DIVERGED: "diverged",
     ExitCode.BUDGET: "out of budget",
