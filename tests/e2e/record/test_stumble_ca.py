@@ -111,7 +111,7 @@ def test_one_that_expires_soon_is_renewed(tmp_path: Path) -> None:
     was = facts_in(folder, days=29)
     said = stumble(tmp_path, *RECORD)
     assert said.returncode == 0
-    assert "was renewed; what was told to trust the old one" in said.stderr
+    assert "was renewed; whatever trusts the old one" in said.stderr
     assert read_ca_info(folder).fingerprint != was
     assert read_ca_info(folder).expires.timestamp() > datetime.now().timestamp() + 3e8
     assert "renewed" not in stumble(tmp_path, "ca").stderr

@@ -1,6 +1,6 @@
 """A disk that is full, or may not be written: said in one line, and nothing half is left.
 
-The disk is a tmpfs of 1 MB where mounting is allowed; elsewhere no file may grow beyond a limit,
+The disk is a tmpfs of 2 MB where mounting is allowed; elsewhere no file may grow beyond a limit,
 which is another reason for the same refusal.
 """
 
@@ -52,7 +52,7 @@ class Disk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+        mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
         self.mounted = subprocess.run(mount, capture_output=True, timeout=30).returncode == 0
         self.limit: int | None = None
 
@@ -99,6 +99,7 @@ print("agent done")
 def stumble(disk: Disk, store: Path, *words: str) -> subprocess.CompletedProcess[str]:
     home = store.parent
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "STUMBLE_STORE": str(store)}
+    env["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]  # not on this disk: it takes half of it
     return subprocess.run(
         [sys.executable, "-m", "stumble", *words],
         cwd=home,
@@ -157,11 +158,11 @@ def test_where_the_sealed_tape_does_not_fit_the_other_one_stays(
     if not disk.mounted:
         return  # one file of this size fits, so no limit on files keeps out the second one
     path = disk.folder / "a.tape"
-    said = record(disk, tmp_path / "store", shop, path, count=12)
+    said = record(disk, tmp_path / "store", shop, path, count=24)
 
     assert said.returncode == 0, said.stderr
     assert f"{path} was not sealed: No space left on device; it is whole" in said.stderr
-    assert len(read_tape(path).exchanges) == 12
+    assert len(read_tape(path).exchanges) == 24
     assert read_tape(path).ending is not None
     assert halves(disk.folder) == []
 
