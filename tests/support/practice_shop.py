@@ -56,7 +56,7 @@ class Shop:
         return subprocess.run(self.world()[3].split(), timeout=30).returncode == 0
 
     def stumble(
-        self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 90
+        self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 200
     ) -> Said:
         given = self.environment() | dict(env or {})
         return run_stumble(arguments, cwd=self.folder, env=given, timeout=timeout)
