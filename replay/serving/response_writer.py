@@ -215,11 +215,13 @@ class ResponseWriter:
         self._notify_taps()
 
     def _write_queued(self) -> None:
+        # Before the write: an agent can react to these bytes before the write returns, and its
+        # next request must not be on the tape with an earlier time.
+        self._at = self._stage.now()
         if data := b"".join(self._out):
             self._line.write(data)
             self._out.clear()
             self._size = 0
-        self._at = self._stage.now()
 
     def _notify_taps(self) -> None:
         at = self._at

@@ -14,6 +14,7 @@ import httpx
 import openai
 import pytest
 
+from replay.serving.connection import ReplayConnection
 from replay.serving.server import ReplayServer, RunListener
 from tests.support.servers.replay_server_thread import (
     GET,
@@ -92,6 +93,28 @@ def test_whichever_method_of_a_tap_raises(performer: ReplayServer, method: str) 
 
     with pytest.raises(LookupError, match=method):
         run()
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02], ids=["whole", "in pieces"])
+def test_no_chunk_is_later_on_the_tape_than_the_agent_had_it(
+    performer: ReplayServer, monkeypatch: pytest.MonkeyPatch, gap: float
+) -> None:
+    write = ReplayConnection.write
+
+    def write_and_lose_the_processor(connection: ReplayConnection, data: bytes) -> None:
+        write(connection, data)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(ReplayConnection, "write", write_and_lose_the_processor)
+    script = Script(say(b"one", b"two", gap=gap))
+    with on_stage(performer, script) as stage, dial(stage) as end:
+        end.sendall(GET)
+        heard(end, b"two")
+        had = stage.now()
+        heard(end, b"0\r\n\r\n")
+    (exchange,) = script.got
+    assert exchange.response is not None
+    assert exchange.response.at <= exchange.response.chunks[-1].at <= had
 
 
 def test_what_is_held_back_is_bent_before_it_is_performed(performer: ReplayServer) -> None:
