@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from recorder import event_loop
+from recorder.scratch_folder import make_scratch_folder
 from scenarios.workspace.snapshot import SnapshotLimits
 from stumble.cli.exit_codes import UsageError
 from stumble.pipeline.checkpoint import PipelineCheckpoint
@@ -101,7 +101,7 @@ def _record_pipeline(
         marked=True,
         before=kept.before,
     )
-    with TemporaryDirectory(prefix="stumble-") as scratch:
+    with make_scratch_folder() as scratch:
         result = event_loop.run_event_loop(
             record_run(
                 path,
@@ -109,7 +109,7 @@ def _record_pipeline(
                 plan,
                 id=kept.run,
                 ca=prepare_ca_folder(),
-                scratch=Path(scratch),
+                scratch=scratch,
                 say=ground.say,
             )
         )

@@ -2,8 +2,6 @@
 
 import json
 import os
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -38,13 +36,14 @@ def doctor(budget: float, as_json: bool, command: tuple[str, ...]) -> None:
     command = options.check_agent_command(command)
 
     from recorder import event_loop
+    from recorder.scratch_folder import make_scratch_folder
     from stumble.doctor.probe_run import examine_agent
     from stumble.user_data.paths import prepare_ca_folder
 
-    with TemporaryDirectory(prefix="stumble-") as scratch, options.report_launch_failure(command):
+    with make_scratch_folder() as scratch, options.report_launch_failure(command):
         result = event_loop.run_event_loop(
             examine_agent(
-                command, os.environ, ca=prepare_ca_folder(), scratch=Path(scratch), budget=budget
+                command, os.environ, ca=prepare_ca_folder(), scratch=scratch, budget=budget
             )
         )
     click.echo(

@@ -3,7 +3,6 @@
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -133,6 +132,7 @@ def record(
 
     from faults.targeting.bound_fault import bind_without_recording
     from recorder import event_loop
+    from recorder.scratch_folder import make_scratch_folder
     from stumble.runs.environment.base_urls import parse_base_urls as read_upstreams
     from stumble.runs.environment.benchmark_setup import (
         configure_benchmark_launcher,
@@ -218,10 +218,10 @@ def record(
         for line in benchmark.limitations:
             click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
     with (
-        TemporaryDirectory(prefix="stumble-") as scratch,
+        make_scratch_folder() as scratch,
         options.report_launch_failure(command, path),
     ):
-        played = event_loop.run_event_loop(recording(Path(scratch)))
+        played = event_loop.run_event_loop(recording(scratch))
     # The tape is held in memory only for this loop.
     for line in _describe_recording(read_tape(path), played, redact=redact):
         click.echo(line, err=True)

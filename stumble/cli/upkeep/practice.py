@@ -43,14 +43,14 @@ def serve(task: str, db: Path | None) -> None:
     If one of the ports is in use, serves on two free ports; the other practice commands find
     them.
     """
-    from tempfile import TemporaryDirectory
 
     from recorder import event_loop
+    from recorder.scratch_folder import make_scratch_folder
     from scenarios.practice import model_server, tool_server, world
 
     practice_task = _find_practice_task(task)
-    with TemporaryDirectory(prefix="stumble-practice-") as folder:
-        book = db or Path(folder) / "shop.db"
+    with make_scratch_folder("stumble-practice-") as folder:
+        book = db or folder / "shop.db"
         world.set_up_order_book(book, practice_task)
 
         async def run() -> None:
@@ -88,8 +88,8 @@ def mcp(task: str, http: bool, port: int, db: Path | None) -> None:
     An existing order book is used unchanged, as made by `stumble practice serve --db`.
     """
     import asyncio
-    from tempfile import TemporaryDirectory
 
+    from recorder.scratch_folder import make_scratch_folder
     from scenarios.practice import world
 
     practice_task = _find_practice_task(task)
@@ -97,8 +97,8 @@ def mcp(task: str, http: bool, port: int, db: Path | None) -> None:
         from scenarios.practice import mcp_server
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error}; install stumble[mcp]") from None
-    with TemporaryDirectory(prefix="stumble-practice-") as folder:
-        book = db or Path(folder) / "shop.db"
+    with make_scratch_folder("stumble-practice-") as folder:
+        book = db or folder / "shop.db"
         if not book.exists():
             world.set_up_order_book(book, practice_task)
         try:

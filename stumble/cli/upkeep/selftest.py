@@ -2,10 +2,8 @@
 
 import json
 import os
-import tempfile
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -37,15 +35,16 @@ def selftest(as_json: bool, keep: bool) -> None:
     """
     from recorder import event_loop
     from recorder.proxy.corporate_proxy import read_proxy_settings
+    from recorder.scratch_folder import make_scratch_folder
     from stumble.selftest.checks import run_selftest_checks
     from stumble.selftest.runner import gather_selftest_evidence
 
     with options.usage_errors():
         read_proxy_settings(os.environ)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="stumble-selftest-", delete=not keep) as name:
+    with make_scratch_folder("stumble-selftest-", keep=keep) as folder:
         evidence = event_loop.run_event_loop(
-            gather_selftest_evidence(Path(name), lambda what: click.echo(f"  {what}", err=True))
+            gather_selftest_evidence(folder, lambda what: click.echo(f"  {what}", err=True))
         )
         checks = tuple(run_selftest_checks(evidence))
     failed = [each.name for each in checks if each.holds is False]
@@ -53,13 +52,13 @@ def selftest(as_json: bool, keep: bool) -> None:
         "properties": [asdict(each) for each in checks],
         "failed": failed,
         "seconds": round(time.monotonic() - began, 1),
-        "kept": name if keep else None,
+        "kept": str(folder) if keep else None,
     }
     click.echo(
         json.dumps(data) if as_json else "\n".join(_format_property(each) for each in checks)
     )
     if keep:
-        click.echo(f"the evidence is kept in {name}", err=True)
+        click.echo(f"the evidence is kept in {folder}", err=True)
     if failed:
         click.echo(f"{', '.join(failed)}: a replay on this machine cannot be trusted", err=True)
         if not keep:
