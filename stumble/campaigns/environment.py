@@ -14,8 +14,8 @@ from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.demo.runner import PracticeWorld
 from stumble.runs.environment.user_edits import find_user_edits
 from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_names
-from stumble.runs.environment.worlds import WORKSPACE_SLOT, make_command_world
-from stumble.runs.isolation import plan_isolation
+from stumble.runs.environment.worlds import WORKSPACE_SLOT, WorldCommands
+from stumble.runs.isolation import WorkspaceChoice, plan_isolation
 from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
 from stumble.runs.types import AgentLauncher, Hosts, RunLabels
 from traces.store.trace_store import TraceStore
@@ -52,14 +52,10 @@ def build_own_environment(
     command, workspace = source.command, find_own_workspace(campaign, source, recording, store)
     if recording is not None:
         command = command or recording.trajectory.command
+    commands = WorldCommands(campaign.reset, campaign.verify, campaign.state)
     return CampaignEnvironment(
         hosts=campaign.hosts_in_slot(slot),
-        world=make_command_world(
-            campaign.reset,
-            campaign.verify,
-            state=campaign.state,
-            filled=campaign.placeholder_values(slot),
-        ),
+        world=commands.make_world(filled=campaign.placeholder_values(slot)),
         launch=ColdLauncher(
             command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
         ),
@@ -82,10 +78,9 @@ def find_own_workspace(
     return plan_isolation(
         recording.trajectory,
         store,
+        # Edits of the user would separate runs from twins.
+        WorkspaceChoice(in_place=campaign.in_place, as_recorded=not campaign.in_place),
         live=live,
-        in_place=campaign.in_place,
-        keep=False,
-        as_recorded=not campaign.in_place,  # or edits would separate runs from twins
     ).workspace
 
 

@@ -120,8 +120,8 @@ def host_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     )(function)
 
 
-def world_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Add the commands that reset, verify and print the world."""
+def world_command_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """Add `--reset`, `--verify` and `--state`; the command gets three texts."""
     verify = click.option(
         "--verify",
         metavar="COMMAND",
@@ -139,6 +139,18 @@ def world_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return reset(verify(state(function)))
 
 
+def world_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """Add `--reset`, `--verify` and `--state`; the command gets `world_commands`."""
+
+    @functools.wraps(function)
+    def wrapper(*, reset: str | None, verify: str | None, state: str | None, **rest: object) -> R:
+        from stumble.runs.environment.worlds import WorldCommands
+
+        return function(world_commands=WorldCommands(reset, verify, state), **rest)
+
+    return world_command_options(wrapper)
+
+
 def in_place_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """Add `--in-place`: run in the caller's folder."""
     return click.option(
@@ -149,8 +161,8 @@ def in_place_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     )(function)
 
 
-def workspace_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Add the options for the agent's workspace."""
+def workspace_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options for the agent's workspace; the command gets `workspace_choice`."""
     keep = click.option(
         "--keep-workspace", is_flag=True, help="Keep the workspace copies and print their paths."
     )
@@ -159,7 +171,15 @@ def workspace_options[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         is_flag=True,
         help="Exclude edits made to the folder since the recording.",
     )
-    return in_place_option(as_recorded(keep(function)))
+
+    @functools.wraps(function)
+    def wrapper(*, in_place: bool, as_recorded: bool, keep_workspace: bool, **rest: object) -> R:
+        from stumble.runs.isolation import WorkspaceChoice
+
+        choice = WorkspaceChoice(in_place=in_place, as_recorded=as_recorded, keep=keep_workspace)
+        return function(workspace_choice=choice, **rest)
+
+    return in_place_option(as_recorded(keep(wrapper)))
 
 
 def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:

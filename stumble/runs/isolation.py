@@ -120,15 +120,31 @@ class IsolationPlan:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceChoice:
+    """Where a user wants the agent to work: by default in a fresh copy with the user's edits."""
+
+    in_place: bool = False
+    as_recorded: bool = False
+    """Without the edits made to the folder since the recording."""
+    keep: bool = False
+    """Keep the copies."""
+
+    def check(self) -> None:
+        """Raise UsageError if the choices exclude each other."""
+        if self.in_place and self.keep:
+            raise UsageError("--keep-workspace keeps a copy, and --in-place makes none")
+        if self.in_place and self.as_recorded:
+            raise UsageError("--as-recorded leaves edits out of a copy, and --in-place makes none")
+
+
 def plan_isolation(
     recording: Trajectory,
     store: StoreDirectory,
+    choice: WorkspaceChoice,
     *,
     isolation: IsolationMode = "auto",
     live: str | None = None,
-    in_place: bool,
-    keep: bool,
-    as_recorded: bool = False,
     nests: bool = False,
 ) -> IsolationPlan:
     """How runs of a recording are set apart; `live` says what lets them reach the network.
@@ -138,14 +154,15 @@ def plan_isolation(
     Wrong for options that exclude each other, if isolation is required and unavailable, and if
     there is no snapshot to copy: the recorded commands would run in the caller's own folder.
     """
-    if in_place and keep:
-        raise UsageError("--keep-workspace keeps a copy, and --in-place makes none")
-    if in_place and as_recorded:
-        raise UsageError("--as-recorded leaves edits out of a copy, and --in-place makes none")
-    found = "--in-place" if in_place else find_recorded_workspace(recording, store, keep=keep)
-    if isinstance(found, str) and not in_place:
+    choice.check()
+    found = (
+        "--in-place"
+        if choice.in_place
+        else find_recorded_workspace(recording, store, keep=choice.keep)
+    )
+    if isinstance(found, str) and not choice.in_place:
         raise UsageError(explain_missing_copy(recording, store, found))
-    if isinstance(found, RecordedWorkspace) and not as_recorded:
+    if isinstance(found, RecordedWorkspace) and not choice.as_recorded:
         found = apply_user_edits(found, recording, store)
     reason = live or (
         "--isolation off" if isolation == "off" else find_missing_capabilities().alone

@@ -2,12 +2,17 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from faults.injector.injector import FaultInjector
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.player import TapePlayer
 from replay.result_pinning import ResultPinning
+from scenarios.world import World
 from stumble.pipeline.replay_check import Pipeline
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import restore_base_urls
@@ -41,6 +46,20 @@ async def run_replay(
             return await _run_replay_session(session, recording, folder, plan, launch, place)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReplayTaps:
+    """What takes part in one replayed run, in the order in which it sees an exchange."""
+
+    pin: ResultPinning | None
+    watch: ConversationTap
+    injector: FaultInjector | None
+    player: TapePlayer
+    budgets: BudgetTap | None
+
+    def __iter__(self) -> Iterator[object]:
+        return iter((self.pin, self.watch, self.injector, self.player, self.budgets))
+
+
 async def _run_replay_session(
     session: ReplaySession,
     recording: Tape,
@@ -54,48 +73,19 @@ async def _run_replay_session(
         world = world.new_world()
     if world is not None:
         await world.reset()
-    began, run = time.monotonic(), new_trajectory_id()
-    rules = tuple(dict.fromkeys((*recording.trajectory.rules, *map(str, plan.rules))))
-    watch, halted = ConversationTap(recording.trajectory.tools), asyncio.Event()
-    path = folder / f"{run}.tape"
+    began, run, halted = time.monotonic(), new_trajectory_id(), asyncio.Event()
     if plan.can_go_live and session.upstream_port is None:
         raise ValueError("cannot go live: no upstream proxy was started")
-    head = _make_replay_head(recording.trajectory, plan, launch, run, rules)
+    head = _make_replay_head(recording.trajectory, plan, launch, run)
+    path = folder / f"{run}.tape"
     with TapeWriter(path, head, secrets=load_user_secrets(), recorded=recording.redactions) as tape:
-        redact = _leave_unredacted if recording.verbatim else tape.redactor.redact_request
-        accepted = MatchRules(map(parse_match_rule, rules), volatile=recording.trajectory.volatile)
-        player = TapePlayer(
-            recording,
-            watch,
-            live=plan.live,
-            fork=plan.fork,
-            speed=plan.speed,
-            redact=redact,
-            rules=accepted,
-            on_miss=plan.on_miss,
-            halt=halted.set,
+        taps = _make_replay_taps(
+            recording, plan, head, tape, began=began, world=world, halted=halted
         )
-        pin = None
-        if plan.pin:
-            pin = ResultPinning(plan.pin, player.saved, redact=redact, rules=accepted)
-        injector = plan.injection_plan and plan.injection_plan.make_injector(
-            watch,
-            tape.write_injection,
-            run=run,
-            seed=plan.seed,
-            rep=plan.rep,
-            world=plan.world is not None,
-        )
-        budgets = None
-        if recording.marks:
-            forked, also = plan.fork is not None, find_event_listeners(world)
-            budgets = BudgetTap(
-                watch, tape, began=began, run=run, timed=forked, strict=not forked, also=also
-            )
         agent = await run_agent(
             session,
             launch,
-            (pin, watch, injector, player, budgets),
+            taps,
             tape,
             RunOptions(
                 out=plan.can_go_live,
@@ -103,41 +93,35 @@ async def _run_replay_session(
                 place=place,
                 alone=plan.alone,
                 confined=plan.confined,
-                cues=player.find_message_timings,
-                retold=player.rewrite_message,
+                cues=taps.player.find_message_timings,
+                retold=taps.player.rewrite_message,
                 halted=halted,
-                budgets=budgets,
+                budgets=taps.budgets,
             ),
             began=began,
         )
-        unasked = (
-            () if plan.fork else tuple(_describe_unasked_exchange(x) for x in player.list_unasked())
-        )
-        regraded = (
-            ()
-            if plan.can_go_live or plan.injection_plan
-            else _compare_run_events(recording, budgets)
-        )
-        went_live = len(player.went_live) if plan.on_miss == "live" else 0
-        left = (*player.diverged, *regraded, *(() if went_live else unasked))
-        ending = await write_run_ending(tape, watch, agent.exit, world, began, left, player.missed)
+        found = _find_differences(recording, plan, taps)
+        left = (*found.diverged, *(() if found.went_live else found.unasked))
+        missed = taps.player.missed
+        ending = await write_run_ending(tape, taps.watch, agent.exit, world, began, left, missed)
     await asyncio.to_thread(tape_files.seal_finished_tape, path)
+    player, injector = taps.player, taps.injector
     return RunResult(
         id=run,
         path=path,
         exit=agent.exit,
         ending=ending,
-        diverged=(*player.diverged, *regraded),
-        missed=tuple(player.missed),
-        unasked=unasked,
-        went_live=went_live,
+        diverged=found.diverged,
+        missed=tuple(missed),
+        unasked=found.unasked,
+        went_live=found.went_live,
         fired=injector.fired if injector else 0,
         no_site=tuple(injector.no_site) if injector else (),
         unfired=injector.unfired if injector else (),
         saved=tuple(x.seq for x in player.saved),
         matched=player.matched,
         cascades=player.cascade_count,
-        drifted=pin.drift_count if pin else None,
+        drifted=taps.pin.drift_count if taps.pin else None,
         untrusted=agent.untrusted,
         refusals=dict(session.refusals),
         warnings=agent.warnings,
@@ -146,8 +130,69 @@ async def _run_replay_session(
     )
 
 
+def _make_replay_taps(
+    recording: Tape,
+    plan: ReplayPlan,
+    head: Trajectory,
+    tape: TapeWriter,
+    *,
+    began: float,
+    world: World | None,
+    halted: asyncio.Event,
+) -> _ReplayTaps:
+    watch = ConversationTap(recording.trajectory.tools)
+    redact = _leave_unredacted if recording.verbatim else tape.redactor.redact_request
+    rules = MatchRules(map(parse_match_rule, head.rules), volatile=recording.trajectory.volatile)
+    player = TapePlayer(
+        recording,
+        watch,
+        live=plan.live,
+        fork=plan.fork,
+        speed=plan.speed,
+        redact=redact,
+        rules=rules,
+        on_miss=plan.on_miss,
+        halt=halted.set,
+    )
+    pin = ResultPinning(plan.pin, player.saved, redact=redact, rules=rules) if plan.pin else None
+    injector = None
+    if plan.injection_plan is not None:
+        injector = plan.injection_plan.make_injector(
+            watch,
+            tape.write_injection,
+            run=head.id,
+            seed=plan.seed,
+            rep=plan.rep,
+            world=plan.world is not None,
+        )
+    budgets = None
+    if recording.marks:
+        forked, also = plan.fork is not None, find_event_listeners(world)
+        budgets = BudgetTap(
+            watch, tape, began=began, run=head.id, timed=forked, strict=not forked, also=also
+        )
+    return _ReplayTaps(pin=pin, watch=watch, injector=injector, player=player, budgets=budgets)
+
+
+class _Differences(NamedTuple):
+    """How a replay differed from its recording."""
+
+    diverged: tuple[str, ...]
+    unasked: tuple[str, ...]
+    went_live: int
+
+
+def _find_differences(recording: Tape, plan: ReplayPlan, taps: _ReplayTaps) -> _Differences:
+    player, regraded = taps.player, tuple[str, ...]()
+    if taps.budgets and not plan.can_go_live and not plan.injection_plan:
+        regraded = tuple(describe_stage_differences(recording.marks, taps.budgets.marks))
+    unasked = () if plan.fork else tuple(map(_describe_unasked_exchange, player.list_unasked()))
+    went_live = len(player.went_live) if plan.on_miss == "live" else 0
+    return _Differences((*player.diverged, *regraded), unasked, went_live)
+
+
 def _make_replay_head(
-    recorded: Trajectory, plan: ReplayPlan, launch: AgentLauncher, id: str, rules: tuple[str, ...]
+    recorded: Trajectory, plan: ReplayPlan, launch: AgentLauncher, id: str
 ) -> Trajectory:
     workspace = plan.workspace
     head = Trajectory(
@@ -162,17 +207,12 @@ def _make_replay_head(
         tools=recorded.tools,
         equivalent=recorded.equivalent,
         upstreams=recorded.upstreams,
-        rules=rules,
+        rules=tuple(dict.fromkeys((*recorded.rules, *map(str, plan.rules)))),
         volatile=recorded.volatile,
         workspace=str(workspace.path) if workspace else None,
         snapshot=workspace.snapshot if workspace else None,
     )
     return label_trajectory(head, plan.labels.with_defaults_from(recorded), launch)
-
-
-def _compare_run_events(recording: Tape, budgets: BudgetTap | None) -> tuple[str, ...]:
-    """Describe run events of a strict replay that differ from those of its recording."""
-    return tuple(describe_stage_differences(recording.marks, budgets.marks)) if budgets else ()
 
 
 def _leave_unredacted(request: Request) -> Request:

@@ -25,8 +25,7 @@ from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_s
 from scenarios.toml_reader import ScenarioError
 from scenarios.world import World
 from stumble.demo.runner import PracticeWorld
-from stumble.runs.environment.workspaces import RecordedWorkspace
-from stumble.runs.fork import ForkPlan, ForkResult, find_fork_point, run_fork
+from stumble.runs.fork import ForkPlan, ForkResult, run_fork
 from stumble.runs.fork_report import ForkReport, judge_fork
 from stumble.runs.launcher import WarmLauncher, start_warm_agent
 from stumble.runs.record import record_run
@@ -210,25 +209,13 @@ async def record_scenario(
 
 
 async def fork_scenario(
-    told: CheckedScenario,
+    design: ForkPlan,
     setting: RunEnvironment,
-    recording: Tape,
     session: ReplaySession,
     store: TraceStore,
-    *,
-    seed: int,
-    twins: int,
-    workspace: RecordedWorkspace | None = None,
     progress: Callable[[str], object] = lambda what: None,
 ) -> ForkReport:
-    """Fork the recording at the first injected call. Raises LookupError if there is none."""
-    design = ForkPlan(
-        fork_point=find_fork_point(recording, told.faults, seed=seed),
-        twins=twins,
-        world=setting.world,
-        seed=seed,
-        workspace=workspace,
-    )
+    """Fork the recording at the first injected call, and judge."""
     progress(f"injecting into {design.fork_point.describe()}")
     forked = ForkResult(wanted=design.list_runs())
     await run_fork(

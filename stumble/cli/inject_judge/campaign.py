@@ -115,7 +115,7 @@ if TYPE_CHECKING:
     help="With --plan: intraclass correlation of the injections in one trace.",
 )
 @add_seal_options
-@options.world_options
+@options.world_command_options
 @options.in_place_option
 @options.host_option
 @click.option(

@@ -1,7 +1,7 @@
 """`stumble fork`: replay up to one call, inject a fault there, continue live, and judge."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -12,14 +12,15 @@ from stumble.cli import match_options, options
 from stumble.cli.exit_codes import UsageError, signal_to_exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from replay.matching.rules import MatchRule
+    from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork import ForkPlan, ForkResult, ForkRun
     from stumble.runs.fork_report import ForkReport
-    from stumble.runs.isolation import IsolationPlan
+    from stumble.runs.isolation import IsolationPlan, WorkspaceChoice
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import Hosts
     from traces.model import Fault
+    from traces.store.trace_store import TraceStore
 
 FORK_STOP_SECONDS = 5.0
 """Seconds that agents get to exit after a signal to stumble."""
@@ -87,12 +88,8 @@ def fork(
     jobs: int | None,
     pin: bool,
     rule_texts: tuple[str, ...],
-    reset: str | None,
-    verify: str | None,
-    state: str | None,
-    in_place: bool,
-    as_recorded: bool,
-    keep_workspace: bool,
+    world_commands: "WorldCommands",
+    workspace_choice: "WorkspaceChoice",
     host_texts: tuple[str, ...],
     budget: float,
     as_json: bool,
@@ -114,32 +111,23 @@ def fork(
     stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund \\
         --reset "python reset_shop.py" --verify "python check_shop.py" -- python my_agent.py
     """
-    from recorder import event_loop
     from replay.matching.rules import parse_match_rule
     from stumble.pipeline.replay_check import Pipeline, find_passed_stages
-    from stumble.runs.environment.worlds import make_command_world
-    from stumble.runs.fork import ForkPlan, ForkResult, ForkRun, find_fork_point
-    from stumble.runs.fork_report import judge_fork
+    from stumble.runs.fork import ForkPlan, ForkResult, find_fork_point
     from stumble.runs.isolation import max_parallel_runs, plan_isolation
     from stumble.runs.launcher import ColdLauncher
-    from stumble.runs.summary import collect_run_warnings
-    from stumble.store import index
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
-    from stumble.verdicts.exclusions import NO_TWINS_NOTE, check_twins
+    from stumble.verdicts.exclusions import check_twins
     from traces.store.trace_store import TraceStore
 
-    world = make_command_world(reset, verify, state=state)
-    hosts = options.parse_host_options(host_texts)
+    world = world_commands.make_world()
     recording = load_tape(tape)
     marked = world is None and bool(recording.marks)
     if marked:
         world = Pipeline(find_passed_stages(recording.marks))
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
-    rules = tuple(
-        parse_match_rule(text) for text in match_options.collect_match_rules(None, rule_texts)
-    )
-    idle = match_options.find_unplaced_rules(rule_texts, recording.exchanges)
+    rules = match_options.collect_match_rules(None, rule_texts)
     command = options.check_agent_command(command or recording.trajectory.command)
     with options.usage_errors():
         check_twins(twins)
@@ -149,10 +137,8 @@ def fork(
     isolation_plan = plan_isolation(
         recording.trajectory,
         store,
+        workspace_choice,
         live="the agent is live after the injection",
-        in_place=in_place,
-        keep=keep_workspace,
-        as_recorded=as_recorded,
     )
     with options.usage_errors():
         design = ForkPlan(
@@ -163,7 +149,7 @@ def fork(
             world=world,
             seed=seed,
             pin=pin,
-            rules=rules,
+            rules=tuple(map(parse_match_rule, rules)),
             workspace=isolation_plan.workspace,
         )
     forked = ForkResult(wanted=design.list_runs())
@@ -171,32 +157,84 @@ def fork(
         max_parallel_runs(isolation_plan, jobs, world=world is not None and not marked),
         len(forked.wanted),
     )
+    _describe_plan(design, isolation_plan)
+    launch = ColdLauncher(command=command, budget=budget, patience=FORK_STOP_SECONDS)
+    shows_agent = jobs == times == 1 and not confirm and not as_json
+    starts = _AgentStarts(launch, store, tape.stem, shows_agent)
+    hosts = options.parse_host_options(host_texts)
+    failure = _run_to_end(design, forked, starts, hosts, jobs)
+    idle = match_options.find_unplaced_rules(rule_texts, recording.exchanges)
+    code = _report_fork(
+        design,
+        forked,
+        isolation_plan,
+        idle=idle,
+        as_json=as_json,
+        resets=world_commands.reset is not None,
+    )
+    if failure is not None:
+        raise failure
+    signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
+    raise SystemExit(code if signal is None else signal_to_exit_code(signal))
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentStarts:
+    """How the agent of each run starts: its output goes to a log, or to the terminal."""
+
+    launch: "ColdLauncher"
+    store: "TraceStore"
+    name: str
+    shows_faulted: bool
+
+    def make_launcher(self, run: "ForkRun") -> "ColdLauncher":
+        if self.shows_faulted and run.condition == "fault":
+            return self.launch
+        log = self.store.log_path(f"{self.name}-{run.condition}-{run.rep}")
+        return replace(self.launch, output=log)
+
+
+def _describe_plan(design: "ForkPlan", isolation_plan: "IsolationPlan") -> None:
+    from stumble.verdicts.exclusions import NO_TWINS_NOTE
+
     for line in (
         f"injecting into {design.fork_point.describe()}",
         isolation_plan.describe_workspace(),
-        *(() if twins else (NO_TWINS_NOTE,)),
+        *(() if design.twins else (NO_TWINS_NOTE,)),
     ):
         click.echo(line, err=True)
-    passes = jobs == times == 1 and not confirm and not as_json
 
-    def launch(each: ForkRun) -> ColdLauncher:
-        shown = passes and each.condition == "fault"
-        log = store.log_path(f"{tape.stem}-{each.condition}-{each.rep}")
-        return ColdLauncher(
-            command=command,
-            budget=budget,
-            output=None if shown else log,
-            patience=FORK_STOP_SECONDS,
-        )
+
+def _run_to_end(
+    design: "ForkPlan", forked: "ForkResult", starts: _AgentStarts, hosts: "Hosts", jobs: int
+) -> BaseException | None:
+    """Run all forks and index them; return what ended them early, to be raised after the report."""
+    from recorder import event_loop
+    from stumble.store import index
 
     failure: BaseException | None = None
     try:
-        with options.report_launch_failure(command):
-            running = _run_planned_forks(design, forked, launch, store.tapes, hosts, jobs)
-            event_loop.run_event_loop(running)
+        with options.report_launch_failure(starts.launch.command):
+            event_loop.run_event_loop(_run_planned_forks(design, forked, starts, hosts, jobs))
     except (event_loop.SignalInterrupt, ChildProcessError) as error:
-        failure = error  # raised again after the report of the finished runs
-    index.refresh_index(store)
+        failure = error
+    index.refresh_index(starts.store)
+    return failure
+
+
+def _report_fork(
+    design: "ForkPlan",
+    forked: "ForkResult",
+    isolation_plan: "IsolationPlan",
+    *,
+    idle: "tuple[MatchRule, ...]",
+    as_json: bool,
+    resets: bool,
+) -> int:
+    """Print warnings and the judged fork; return the exit code."""
+    from stumble.runs.fork_report import judge_fork
+    from stumble.runs.summary import collect_run_warnings
+
     for why in (
         *collect_run_warnings(forked.runs),
         *match_options.describe_unused_rules(idle, forked.runs),
@@ -205,19 +243,15 @@ def fork(
     report = judge_fork(design.fork_point, forked)
     data, lines = _format_fork(report, design, isolation_plan)
     if data["diverged"]:
-        lines += _list_divergence_hints(design, in_copy=bool(isolation_plan.workspace and reset))
+        lines += _list_divergence_hints(design, in_copy=bool(isolation_plan.workspace and resets))
     click.echo(json.dumps(data) if as_json else "\n".join(lines))
-    if failure is not None:
-        raise failure
-    signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
-    raise SystemExit(report.code if signal is None else signal_to_exit_code(signal))
+    return report.code
 
 
 async def _run_planned_forks(
     design: "ForkPlan",
     forked: "ForkResult",
-    launch: "Callable[[ForkRun], ColdLauncher]",
-    tapes: Path,
+    starts: _AgentStarts,
     hosts: "Hosts",
     jobs: int,
 ) -> None:
@@ -234,8 +268,8 @@ async def _run_planned_forks(
                 session,
                 design,
                 forked,
-                launch,
-                tapes,
+                starts.make_launcher,
+                starts.store.tapes,
                 jobs=jobs,
                 progress=lambda what: click.echo(f"  {what}", err=True),
             )

@@ -3,7 +3,9 @@
 import json
 import os
 import shlex
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -15,9 +17,12 @@ from stumble.cli import match_options, options
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 
 if TYPE_CHECKING:
-    from scenarios.benchmarks.protocol import BenchmarkEnvironment
+    from scenarios.scenario import Scenario
+    from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork_report import ForkReport
+    from stumble.runs.launcher import ColdLauncher
     from stumble.runs.scenario_runner import CheckedScenario, RunEnvironment
+    from stumble.runs.types import Hosts, RunLabels
     from traces.model import Fault
     from traces.store.trace_store import TraceStore
     from traces.tape import Tape
@@ -48,9 +53,7 @@ def run(
     where: tuple[str, ...],
     seed: int | None,
     twins: int | None,
-    reset: str | None,
-    verify: str | None,
-    state: str | None,
+    world_commands: "WorldCommands",
     in_place: bool,
     host_texts: tuple[str, ...],
     as_json: bool,
@@ -87,7 +90,7 @@ def run(
         --fault lost_ack --where side=write
     """
     from recorder import event_loop
-    from stumble.runs.environment.benchmark_setup import fill_agent_command as instructed
+    from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.scenario_runner import load_checked_scenario
     from stumble.store import index
     from stumble.store.tape_files import load_tape
@@ -98,53 +101,36 @@ def run(
     with options.usage_errors():
         checked = load_checked_scenario(name, faults)
         checked = checked if faults else checked.retarget_faults(options.parse_option_pairs(where))
-    scenario = checked.scenario
-    twins = scenario.twins if twins is None else twins
-    with options.usage_errors():
+        scenario = checked.scenario
+        twins = scenario.twins if twins is None else twins
         check_twins(twins)
     if not checked.faults:
         raise UsageError(f"{name} is a task without a fault: give --fault")
-    try:
-        command = tuple(shlex.split(text)) if text else scenario.command
-        if command and scenario.benchmark is not None:
-            command = instructed(command, scenario.benchmark)
-    except ValueError as error:
-        raise UsageError(f"--command {text!r}: {error}") from None
-    recording: Tape | None = None
-    if tape is not None:
-        recording = load_tape(tape)
-        match_options.check_recorded_rules(recording.trajectory.rules, tape)
-        command = command or recording.trajectory.command
-    if command:
-        options.check_agent_command(command)
-    elif tape is not None or scenario.practice is None:
-        why = (
-            f"{tape} names no command" if tape else f"{scenario.path} is not for the practice world"
-        )
-        raise UsageError(f"{why}: give --command")
-    elif reset or verify or state or host_texts:
+    recording = load_tape(tape) if tape else None
+    if recording is not None:
+        match_options.check_recorded_rules(recording.trajectory.rules, recording.path)
+    command = _choose_command(text, scenario, recording)
+    has_own_world = any(world_commands)
+    if not command and (has_own_world or host_texts):
         raise UsageError(
             "--reset, --verify, --state and --host need --command: they are for your own agent"
         )
-    if scenario.benchmark is not None and (reset or verify or state):
+    if scenario.benchmark is not None and has_own_world:
         raise UsageError(f"{name} has its own world: omit --reset, --verify and --state")
+    own = WorldCommands(scenario.reset, scenario.verify, scenario.state)
     store = TraceStore(store_root())
+    plan = _ScenarioPlan(
+        checked=checked,
+        command=command,
+        store=store,
+        seed=scenario.seed if seed is None else seed,
+        twins=twins,
+        world=world_commands.with_defaults_from(own),
+        in_place=in_place,
+        hosts=options.parse_host_options(host_texts),
+    )
     try:
-        report = event_loop.run_event_loop(
-            _run_scenario(
-                checked,
-                command,
-                recording,
-                store,
-                seed=scenario.seed if seed is None else seed,
-                twins=twins,
-                reset=reset or scenario.reset,
-                verify=verify or scenario.verify,
-                state=state or scenario.state,
-                in_place=in_place,
-                host_texts=host_texts,
-            )
-        )
+        report = event_loop.run_event_loop(_run_scenario(plan, recording))
     except LookupError as error:
         click.echo(f"no fault fired: {error.args[0]}", err=True)
         raise SystemExit(ExitCode.NOTHING_FIRED) from None
@@ -155,138 +141,152 @@ def run(
     raise SystemExit(report.code if signal is None else signal_to_exit_code(signal))
 
 
-async def _run_scenario(
-    told: "CheckedScenario",
-    command: tuple[str, ...],
-    recording: "Tape | None",
-    store: "TraceStore",
-    *,
-    seed: int,
-    twins: int,
-    reset: str | None,
-    verify: str | None,
-    state: str | None,
-    in_place: bool,
-    host_texts: tuple[str, ...],
-) -> "ForkReport":
-    from stumble.runs.environment.benchmark_setup import set_up_benchmark
+def _choose_command(
+    text: str | None, scenario: "Scenario", recording: "Tape | None"
+) -> tuple[str, ...]:
+    """Return the agent's command; () for the practice agent. Raises UsageError if none fits."""
+    from stumble.runs.environment.benchmark_setup import fill_agent_command
+
+    try:
+        command = tuple(shlex.split(text)) if text else scenario.command
+        if command and scenario.benchmark is not None:
+            command = fill_agent_command(command, scenario.benchmark)
+    except ValueError as error:
+        raise UsageError(f"--command {text!r}: {error}") from None
+    if recording is not None:
+        command = command or recording.trajectory.command
+    if command:
+        return options.check_agent_command(command)
+    if recording is not None:
+        raise UsageError(f"{recording.path} names no command: give --command")
+    if scenario.practice is None:
+        raise UsageError(f"{scenario.path} is not for the practice world: give --command")
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScenarioPlan:
+    """A scenario with the user's choices."""
+
+    checked: "CheckedScenario"
+    command: tuple[str, ...]
+    """The command of the user's agent; () for the practice agent."""
+    store: "TraceStore"
+    seed: int
+    twins: int
+    world: "WorldCommands"
+    in_place: bool
+    hosts: "Hosts"
+
+    @property
+    def scenario(self) -> "Scenario":
+        return self.checked.scenario
+
+    @property
+    def uses_folder(self) -> bool:
+        """Whether the agent works in the user's folder, of which each run gets a copy."""
+        return bool(self.command) and self.scenario.benchmark is None
+
+    @property
+    def labels(self) -> "RunLabels":
+        from stumble.runs.types import RunLabels
+
+        scenario = self.scenario
+        return RunLabels(
+            agent=scenario.agent, model=scenario.model, scenario=scenario.name, task=scenario.task
+        )
+
+    def make_launcher(self, name: str) -> "ColdLauncher":
+        """Return how the user's agent starts in the run of that name."""
+        from stumble.runs.launcher import ColdLauncher
+
+        output = self.store.log_path(f"{self.scenario.name}-{name}")
+        return ColdLauncher(command=self.command, budget=self.scenario.budget, output=output)
+
+
+async def _run_scenario(plan: _ScenarioPlan, recording: "Tape | None") -> "ForkReport":
+    """Record the scenario unless there is a recording, fork it, and judge."""
     from stumble.runs.environment.workspaces import snapshot_current_folder
-    from stumble.runs.isolation import plan_isolation
-    from stumble.runs.scenario_runner import fork_scenario, open_practice_scenario, record_scenario
+    from stumble.runs.fork import ForkPlan, find_fork_point
+    from stumble.runs.isolation import WorkspaceChoice, plan_isolation
+    from stumble.runs.scenario_runner import fork_scenario, record_scenario
     from stumble.runs.session import open_replay_session
     from stumble.user_data.paths import prepare_ca_folder
 
-    scenario, is_practice = told.scenario, not command
+    store, ca, workspace = plan.store, prepare_ca_folder(), None
     with TemporaryDirectory(prefix="stumble-") as name:
         folder = Path(name)
-        async with AsyncExitStack() as stack:
-            if is_practice and scenario.practice is not None:
-                os.environ.setdefault("OPENAI_API_KEY", PRACTICE_KEY)
-                at = open_practice_scenario(scenario, scenario.practice, folder)
-                environment = await stack.enter_async_context(at)
-            elif scenario.benchmark is not None:
-                benchmark = scenario.benchmark
-                for line in benchmark.limitations:
-                    click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
-                stage = await stack.enter_async_context(set_up_benchmark(benchmark))
-                environment = _prepare_benchmark_agent(told, command, store, stage, host_texts)
-            else:
-                environment = _prepare_own_agent(
-                    told, command, store, reset, verify, state, host_texts
-                )
-            here = not is_practice and scenario.benchmark is None
+        async with _open_environment(plan, folder) as environment:
             if recording is None:
-                click.echo(f"{scenario.name}: recording", err=True)
+                click.echo(f"{plan.scenario.name}: recording", err=True)
                 recording = await record_scenario(
-                    told, environment, store, ca=prepare_ca_folder(), scratch=folder,
-                    workspace=Path.cwd() if here else None,
-                    snapshot=snapshot_current_folder(store) if here else None,
-                )  # fmt: skip
-            copies = None
-            if here:
-                live = "the agent is live after the injection"
+                    plan.checked,
+                    environment,
+                    store,
+                    ca=ca,
+                    scratch=folder,
+                    workspace=Path.cwd() if plan.uses_folder else None,
+                    snapshot=snapshot_current_folder(store) if plan.uses_folder else None,
+                )
+            if plan.uses_folder:
                 isolation_plan = plan_isolation(
-                    recording.trajectory, store, live=live, in_place=in_place, keep=False
+                    recording.trajectory,
+                    store,
+                    WorkspaceChoice(in_place=plan.in_place),
+                    live="the agent is live after the injection",
                 )
                 click.echo(isolation_plan.describe_workspace(), err=True)
-                copies = isolation_plan.workspace
-            session_context = open_replay_session(
-                ca=prepare_ca_folder(), scratch=folder, hosts=environment.hosts, out=True
+                workspace = isolation_plan.workspace
+            design = ForkPlan(
+                fork_point=find_fork_point(recording, plan.checked.faults, seed=plan.seed),
+                twins=plan.twins,
+                world=environment.world,
+                seed=plan.seed,
+                workspace=workspace,
             )
-            return await fork_scenario(
-                told,
-                environment,
-                recording,
-                await stack.enter_async_context(session_context),
-                store,
-                seed=seed,
-                twins=twins,
-                workspace=copies,
-                progress=lambda what: click.echo(what, err=True),
-            )
+            async with open_replay_session(
+                ca=ca, scratch=folder, hosts=environment.hosts, out=True
+            ) as session:
+                return await fork_scenario(
+                    design,
+                    environment,
+                    session,
+                    store,
+                    progress=lambda what: click.echo(what, err=True),
+                )
 
 
-def _prepare_own_agent(
-    told: "CheckedScenario",
-    command: tuple[str, ...],
-    store: "TraceStore",
-    reset: str | None,
-    verify: str | None,
-    state: str | None,
-    host_texts: tuple[str, ...],
-) -> "RunEnvironment":
-    """Return the run environment of the user's agent in the user's world."""
-    from stumble.runs.environment.worlds import make_command_world
-    from stumble.runs.launcher import ColdLauncher
-    from stumble.runs.scenario_runner import RunEnvironment
-    from stumble.runs.types import RunLabels
-
-    scenario = told.scenario
-
-    def launch(name: str) -> ColdLauncher:
-        output = store.log_path(f"{scenario.name}-{name}")
-        return ColdLauncher(command=command, budget=scenario.budget, output=output)
-
-    return RunEnvironment(
-        hosts=options.parse_host_options(host_texts),
-        world=make_command_world(
-            reset, verify, scenario.answer if reset == scenario.reset else None, state=state
-        ),
-        launch=launch,
-        labels=RunLabels(
-            agent=scenario.agent, model=scenario.model, scenario=scenario.name, task=scenario.task
-        ),
+@asynccontextmanager
+async def _open_environment(plan: _ScenarioPlan, folder: Path) -> AsyncIterator["RunEnvironment"]:
+    """Set up the practice world, the world of a benchmark task, or that of the user."""
+    from stumble.runs.environment.benchmark_setup import (
+        configure_benchmark_launcher,
+        set_up_benchmark,
     )
+    from stumble.runs.scenario_runner import RunEnvironment, open_practice_scenario
 
-
-def _prepare_benchmark_agent(
-    told: "CheckedScenario",
-    command: tuple[str, ...],
-    store: "TraceStore",
-    stage: "BenchmarkEnvironment",
-    host_texts: tuple[str, ...],
-) -> "RunEnvironment":
-    """Return the run environment of the user's agent in the world of a benchmark task."""
-    from stumble.runs.environment.benchmark_setup import configure_benchmark_launcher
-    from stumble.runs.launcher import ColdLauncher
-    from stumble.runs.scenario_runner import RunEnvironment
-    from stumble.runs.types import RunLabels
-
-    scenario = told.scenario
-    benchmark = scenario.benchmark
-    assert benchmark is not None
-
-    def launch(name: str) -> ColdLauncher:
-        output = store.log_path(f"{scenario.name}-{name}")
-        return configure_benchmark_launcher(
-            ColdLauncher(command=command, budget=scenario.budget, output=output), stage, benchmark
+    scenario, benchmark = plan.scenario, plan.scenario.benchmark
+    if not plan.command and scenario.practice is not None:
+        os.environ.setdefault("OPENAI_API_KEY", PRACTICE_KEY)
+        async with open_practice_scenario(scenario, scenario.practice, folder) as environment:
+            yield environment
+    elif benchmark is not None:
+        for line in benchmark.limitations:
+            click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
+        async with set_up_benchmark(benchmark) as stage:
+            yield RunEnvironment(
+                hosts={**stage.hosts, **plan.hosts},
+                world=stage.world,
+                launch=lambda name: configure_benchmark_launcher(
+                    plan.make_launcher(name), stage, benchmark
+                ),
+                labels=plan.labels,
+            )
+    else:
+        answer = scenario.answer if plan.world.reset == scenario.reset else None
+        yield RunEnvironment(
+            hosts=plan.hosts,
+            world=plan.world.make_world(answer),
+            launch=plan.make_launcher,
+            labels=plan.labels,
         )
-
-    return RunEnvironment(
-        hosts={**stage.hosts, **options.parse_host_options(host_texts)},
-        world=stage.world,
-        launch=launch,
-        labels=RunLabels(
-            agent=scenario.agent, model=scenario.model, scenario=scenario.name, task=scenario.task
-        ),
-    )

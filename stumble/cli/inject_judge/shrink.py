@@ -17,7 +17,9 @@ from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 if TYPE_CHECKING:
     from scenarios.world import World
     from stumble.runs.environment.workspaces import RecordedWorkspace
+    from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork import ForkPoint, ForkRun
+    from stumble.runs.isolation import WorkspaceChoice
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.session import ReplaySession
     from stumble.runs.shrink import Faults, FaultShrinker
@@ -73,12 +75,8 @@ def shrink(
     times: int,
     most: int,
     output: Path | None,
-    reset: str | None,
-    verify: str | None,
-    state: str | None,
-    in_place: bool,
-    as_recorded: bool,
-    keep_workspace: bool,
+    world_commands: "WorldCommands",
+    workspace_choice: "WorkspaceChoice",
     host_texts: tuple[str, ...],
     budget: float,
     as_json: bool,
@@ -98,7 +96,6 @@ def shrink(
     stumble shrink a.tape -o smallest.toml --times 3 --reset ... --verify ... -- python my_agent.py
     """  # fmt: skip
     from recorder import event_loop
-    from stumble.runs.environment.worlds import make_command_world
     from stumble.runs.isolation import plan_isolation
     from stumble.runs.shrink import FaultShrinker, rebuild_faults
     from stumble.store import index
@@ -107,8 +104,8 @@ def shrink(
     from traces.conversation.derived_steps import derive_tape_steps
     from traces.store.trace_store import TraceStore
 
-    world = make_command_world(reset, verify, state=state)
-    if world is None or verify is None:
+    world = world_commands.make_world()
+    if world is None or world_commands.verify is None:
         raise UsageError(
             "shrink needs --reset and --verify: it judges the end state, and runs no twins that "
             "--state could compare it with"
@@ -124,10 +121,8 @@ def shrink(
     isolation_plan = plan_isolation(
         parent.trajectory,
         store,
+        workspace_choice,
         live=live,
-        in_place=in_place,
-        keep=keep_workspace,
-        as_recorded=as_recorded,
     )
     forking = _FaultSetForker(
         recording=parent,
@@ -147,16 +142,9 @@ def shrink(
         raise UsageError(f"{run} has no injected fault")
     click.echo(isolation_plan.describe_workspace(), err=True)
     shrinking = FaultShrinker(forking.breaks, most)
-
-    async def work() -> "Faults | None":
-        async with forking.open_session():
-            if await forking.breaks_without_faults(faults):
-                return ()
-            return await shrinking.shrink(faults) if await shrinking.breaks_run(faults) else None
-
     try:
         with options.report_launch_failure(command):
-            left = event_loop.run_event_loop(work())
+            left = event_loop.run_event_loop(forking.find_smallest(faults, shrinking))
     except _DivergedEarly as error:
         click.echo(f"diverged: {error}", err=True)
         raise SystemExit(ExitCode.DIVERGED) from None
@@ -167,11 +155,8 @@ def shrink(
     if output is not None and left:
         output.write_text(_format_fault_scenario(run, left), encoding="utf-8")
     data = _shrink_to_dict(run, faults, left, shrinking)
-    click.echo(
-        json.dumps(data)
-        if as_json
-        else "\n".join(_format_shrink_lines(left, shrinking, output, parent))
-    )
+    lines = _format_shrink_lines(left, shrinking, output, parent)
+    click.echo(json.dumps(data) if as_json else "\n".join(lines))
     if left is None:
         raise SystemExit(ExitCode.NOT_ENOUGH)
     raise SystemExit(ExitCode.OK if left else ExitCode.FINDING)
@@ -215,6 +200,15 @@ class _FaultSetForker:
                 ca=prepare_ca_folder(), scratch=Path(scratch), hosts=self.hosts, out=True
             ) as self.session:
                 yield
+
+    async def find_smallest(self, faults: "Faults", shrinking: "FaultShrinker") -> "Faults | None":
+        """Return the smallest set that breaks the run, () if it breaks without any fault, and
+        None if these faults do not break it again.
+        """
+        async with self.open_session():
+            if await self.breaks_without_faults(faults):
+                return ()
+            return await shrinking.shrink(faults) if await shrinking.breaks_run(faults) else None
 
     async def breaks(self, faults: "Faults") -> bool:
         """Return True if more than half of the runs end wrong; False if no call fits the set."""

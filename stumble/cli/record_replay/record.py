@@ -1,6 +1,7 @@
 """`stumble record`: run an agent and record its traffic."""
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,11 @@ from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.terminal_progress import show_terminal_progress
 
 if TYPE_CHECKING:
+    from scenarios.benchmarks.protocol import BenchmarkTask
     from scenarios.workspace.snapshot import SnapshotLimits
-    from stumble.runs.types import RunResult
+    from stumble.runs.environment.worlds import WorldCommands
+    from stumble.runs.launcher import ColdLauncher
+    from stumble.runs.types import RecordPlan, RunResult
     from traces.model import Fault
     from traces.store.trace_store import TraceStore
     from traces.tape import Tape
@@ -94,9 +98,7 @@ def record(
     rule_texts: tuple[str, ...],
     scenario_name: str | None,
     times: int,
-    reset: str | None,
-    verify: str | None,
-    state: str | None,
+    world_commands: "WorldCommands",
     budget: float | None,
     redact: bool,
     websocket: bool,
@@ -131,47 +133,32 @@ def record(
         options.check_new_tape_path(output)
 
     from faults.targeting.bound_fault import bind_without_recording
-    from recorder import event_loop
-    from recorder.scratch_folder import make_scratch_folder
-    from stumble.runs.environment.base_urls import parse_base_urls as read_upstreams
-    from stumble.runs.environment.benchmark_setup import (
-        configure_benchmark_launcher,
-        set_up_benchmark,
-    )
-    from stumble.runs.environment.benchmark_setup import fill_agent_command as instructed
-    from stumble.runs.environment.worlds import make_command_world
+    from stumble.runs.environment.base_urls import parse_base_urls
+    from stumble.runs.environment.benchmark_setup import fill_agent_command
     from stumble.runs.launcher import ColdLauncher
-    from stumble.runs.record import record_run
     from stumble.runs.types import RecordPlan, RunLabels
-    from stumble.store import index
-    from stumble.user_data.paths import (
-        new_experiment_id,
-        new_trajectory_id,
-        prepare_ca_folder,
-        store_root,
-    )
+    from stumble.user_data.paths import new_experiment_id, store_root
     from traces.store.trace_store import TraceStore
-    from traces.tape import read_tape
 
     scenario = match_options.load_match_scenario(scenario_name)
     rules = match_options.collect_match_rules(scenario, rule_texts)
     with options.usage_errors():
         armed = tuple(bind_without_recording(fault) for fault in faults)
-    upstreams = read_upstreams(upstream_texts, base_url_names)
+    upstreams = parse_base_urls(upstream_texts, base_url_names)
     tools = options.parse_tool_options(tool_texts)
-    world, hosts = (
-        make_command_world(reset, verify, state=state),
-        options.parse_host_options(host_texts),
-    )
+    world = world_commands.make_world()
+    hosts = options.parse_host_options(host_texts)
     benchmark = scenario.benchmark if scenario else None
     if benchmark is not None:
         if world is not None:
             raise UsageError(
                 f"{scenario_name} has its own world: omit --reset, --verify and --state"
             )
-        command, budget, limits = instructed(command, benchmark), budget or benchmark.budget, None
-    store, id = TraceStore(store_root()), new_trajectory_id()
-    path = output or store.tapes / f"{id}.tape"
+        command, limits = fill_agent_command(command, benchmark), None
+        budget = budget or benchmark.budget
+        for line in benchmark.limitations:
+            click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
+    store = TraceStore(store_root())
     plan = RecordPlan(
         labels=RunLabels(
             agent=agent,
@@ -182,6 +169,8 @@ def record(
         ),
         rules=rules,
         tools=tools,
+        hosts=hosts,
+        world=world,
         redact=redact,
         websocket=websocket,
         upstreams=upstreams,
@@ -191,53 +180,79 @@ def record(
         armed=armed,
         seed=seed,
     )
+    played = _record_to_store(
+        plan, ColdLauncher(command=command, budget=budget), benchmark, store, output
+    )
+    if played.exit.signal is not None:
+        raise SystemExit(signal_to_exit_code(played.exit.signal))
+    if played.exit.out_of_budget:
+        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
+        raise SystemExit(ExitCode.BUDGET)
+    if times > 1:
+        from stumble.drift.control_replays import run_control_replays
 
-    async def recording(scratch: Path) -> "RunResult":
-        async with AsyncExitStack() as stack:
-            launch = ColdLauncher(command=command, budget=budget)
-            stage = (
-                await stack.enter_async_context(set_up_benchmark(benchmark)) if benchmark else None
-            )
+        for line in run_control_replays(played.path, times - 1):
+            click.echo(line, err=True)
+    missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK
+    raise SystemExit(played.exit.code or missed)
+
+
+def _record_to_store(
+    plan: "RecordPlan",
+    launch: "ColdLauncher",
+    benchmark: "BenchmarkTask | None",
+    store: "TraceStore",
+    output: Path | None,
+) -> "RunResult":
+    """Record one run onto a tape of the store or `output`, describe it, and index it."""
+    from recorder import event_loop
+    from recorder.scratch_folder import make_scratch_folder
+    from stumble.runs.record import record_run
+    from stumble.store import index
+    from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
+    from traces.tape import read_tape
+
+    id = new_trajectory_id()
+    path = output or store.tapes / f"{id}.tape"
+
+    async def run(scratch: Path) -> "RunResult":
+        async with _open_benchmark(plan, launch, benchmark) as (own_plan, own_launch):
             return await record_run(
                 path,
-                configure_benchmark_launcher(launch, stage, benchmark)
-                if stage and benchmark
-                else launch,
-                replace(
-                    plan,
-                    hosts={**stage.hosts, **hosts} if stage else hosts,
-                    world=stage.world if stage else world,
-                ),
+                own_launch,
+                own_plan,
                 id=id,
                 ca=prepare_ca_folder(),
                 scratch=scratch,
                 say=lambda line: click.echo(line, err=True),
             )
 
-    if benchmark is not None:
-        for line in benchmark.limitations:
-            click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
-    with (
-        make_scratch_folder() as scratch,
-        options.report_launch_failure(command, path),
-    ):
-        played = event_loop.run_event_loop(recording(scratch))
+    with make_scratch_folder() as scratch, options.report_launch_failure(launch.command, path):
+        played = event_loop.run_event_loop(run(scratch))
     # The tape is held in memory only for this loop.
-    for line in _describe_recording(read_tape(path), played, redact=redact):
+    for line in _describe_recording(read_tape(path), played, redact=plan.redact):
         click.echo(line, err=True)
     index.link_tape(store, path, id)
     index.refresh_index(store)
-    if played.exit.out_of_budget:
-        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
-    elif played.exit.signal is None and times > 1:
-        from stumble.drift.control_replays import run_control_replays
+    return played
 
-        for line in run_control_replays(path, times - 1):
-            click.echo(line, err=True)
-    if played.exit.signal is not None:
-        raise SystemExit(signal_to_exit_code(played.exit.signal))
-    missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK
-    raise SystemExit(ExitCode.BUDGET if played.exit.out_of_budget else played.exit.code or missed)
+
+@asynccontextmanager
+async def _open_benchmark(
+    plan: "RecordPlan", launch: "ColdLauncher", benchmark: "BenchmarkTask | None"
+) -> AsyncIterator[tuple["RecordPlan", "ColdLauncher"]]:
+    """Set up the benchmark's world; yield plan and launcher with its hosts, world and files."""
+    from stumble.runs.environment.benchmark_setup import (
+        configure_benchmark_launcher,
+        set_up_benchmark,
+    )
+
+    if benchmark is None:
+        yield plan, launch
+        return
+    async with set_up_benchmark(benchmark) as stage:
+        own_plan = replace(plan, hosts={**stage.hosts, **plan.hosts}, world=stage.world)
+        yield own_plan, configure_benchmark_launcher(launch, stage, benchmark)
 
 
 def _describe_recording(tape: "Tape", played: "RunResult", *, redact: bool) -> list[str]:

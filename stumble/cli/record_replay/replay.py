@@ -12,9 +12,10 @@ from stumble.cli import match_options, options
 from stumble.cli.exit_codes import signal_to_exit_code
 
 if TYPE_CHECKING:
+    from replay.matching.rules import MatchRule
     from replay.player import OnMiss
     from stumble.runs.injection import InjectionPlan
-    from stumble.runs.isolation import IsolationMode
+    from stumble.runs.isolation import IsolationMode, WorkspaceChoice
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.replay_report import ReplayOptions, ReplayReport
     from stumble.runs.types import ReplayPlan
@@ -91,9 +92,7 @@ def replay(
     times: int,
     explain: bool,
     isolation: "IsolationMode",
-    in_place: bool,
-    as_recorded: bool,
-    keep_workspace: bool,
+    workspace_choice: "WorkspaceChoice",
     faults: tuple["Fault", ...],
     seed: int,
     host_texts: tuple[str, ...],
@@ -122,13 +121,7 @@ def replay(
     from replay.matching.rules import parse_match_rule
     from stumble.runs.isolation import plan_isolation
     from stumble.runs.launcher import ColdLauncher
-    from stumble.runs.replay_report import (
-        ReplayOptions,
-        find_worst_exit_code,
-        replays_to_dict,
-        replays_to_lines,
-    )
-    from stumble.runs.summary import collect_run_warnings
+    from stumble.runs.replay_report import ReplayOptions, find_worst_exit_code
     from stumble.runs.types import ReplayPlan
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
@@ -143,18 +136,15 @@ def replay(
     rules = match_options.collect_match_rules(
         match_options.load_match_scenario(scenario_name), rule_texts
     )
-    idle = match_options.find_unplaced_rules(rule_texts, recording.exchanges)
     injection_plan = _prepare_injection(recording, faults, seed) if faults else None
     store, kinds = StoreDirectory(store_root()), LIVE_KINDS.get(live or "", ())
     lets_out = f"--live {live}" if live else "--on-miss live" if on_miss == "live" else None
     isolation_plan = plan_isolation(
         recording.trajectory,
         store,
+        workspace_choice,
         isolation=isolation,
         live=f"{lets_out} needs the network" if lets_out else None,
-        in_place=in_place,
-        keep=keep_workspace,
-        as_recorded=as_recorded,
         nests=bool(recording.marks),
     )
     if isolation_plan.workspace is None and not as_json:
@@ -194,6 +184,20 @@ def replay(
             options.parse_host_options(host_texts),
             times,
         )
+    idle = match_options.find_unplaced_rules(rule_texts, recording.exchanges)
+    _print_replays(runs, times, idle, as_json=as_json)
+    if not as_json and any(each.played.exit.out_of_budget for each in runs):
+        click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
+    signal = runs[-1].played.exit.signal
+    raise SystemExit(find_worst_exit_code(runs) if signal is None else signal_to_exit_code(signal))
+
+
+def _print_replays(
+    runs: list["ReplayReport"], times: int, idle: tuple["MatchRule", ...], *, as_json: bool
+) -> None:
+    from stumble.runs.replay_report import replays_to_dict, replays_to_lines
+    from stumble.runs.summary import collect_run_warnings
+
     played = [each.played for each in runs]
     for why in (*collect_run_warnings(played), *match_options.describe_unused_rules(idle, played)):
         click.echo(f"warning: {why}", err=True)
@@ -201,10 +205,6 @@ def replay(
         click.echo(json.dumps(replays_to_dict(runs, times)))
     else:
         click.echo("\n".join(replays_to_lines(runs, times)), err=True)
-        if any(each.played.exit.out_of_budget for each in runs):
-            click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
-    signal = runs[-1].played.exit.signal
-    raise SystemExit(find_worst_exit_code(runs) if signal is None else signal_to_exit_code(signal))
 
 
 def _prepare_injection(

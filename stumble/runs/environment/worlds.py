@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -30,31 +31,40 @@ WAIT_NOTICE_SECONDS = 5.0
 """Seconds after which it is said that a run waits."""
 
 
-def make_command_world(
-    reset: str | None,
-    verify: str | None,
-    answer: str | None = None,
-    *,
-    state: str | None = None,
-    filled: Mapping[str, str] | None = None,
-) -> World | None:
-    """Return a world behind commands; None if no command is given.
+class WorldCommands(NamedTuple):
+    """A user's commands for a world, each in shell words, or None."""
 
-    An answer is judged where no command does it. `filled` stands in the place of `{slot}` and
-    `{port}`, for a world that there are several of.
-    """
-    if reset is None and verify is None and state is None:
-        return None
-    if reset is None:
-        option = "--state" if verify is None else "--verify"
-        raise UsageError(f"{option} needs --reset: a verdict means nothing on a used world")
-    world = CommandWorld(
-        _parse_world_command("--reset", reset),
-        _parse_world_command("--verify", verify) if verify else (),
-        answer=answer or "",
-        state_command=_parse_world_command("--state", state) if state else (),
-    )
-    return world.with_values(filled) if filled else world
+    reset: str | None = None
+    verify: str | None = None
+    state: str | None = None
+
+    def with_defaults_from(self, other: "WorldCommands") -> "WorldCommands":
+        """Return these commands, with those of `other` for the missing ones."""
+        return WorldCommands(
+            self.reset or other.reset, self.verify or other.verify, self.state or other.state
+        )
+
+    def make_world(
+        self, answer: str | None = None, filled: Mapping[str, str] | None = None
+    ) -> World | None:
+        """Return the world behind these commands; None if no command is given.
+
+        `answer` is the expected final answer, which is judged if there is no `verify`. `filled`
+        gives the values of `{slot}` and `{port}` in the commands, one set for each of several
+        worlds. Raises UsageError for a command that cannot be parsed, and without `reset`.
+        """
+        if self == WorldCommands():
+            return None
+        if self.reset is None:
+            option = "--state" if self.verify is None else "--verify"
+            raise UsageError(f"{option} needs --reset: a verdict means nothing on a used world")
+        world = CommandWorld(
+            _parse_world_command("--reset", self.reset),
+            _parse_world_command("--verify", self.verify) if self.verify else (),
+            answer=answer or "",
+            state_command=_parse_world_command("--state", self.state) if self.state else (),
+        )
+        return world.with_values(filled) if filled else world
 
 
 def _parse_world_command(option: str, text: str) -> tuple[str, ...]:

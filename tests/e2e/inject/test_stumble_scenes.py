@@ -11,6 +11,7 @@ from scenarios.practice import PRACTICE_KEY
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.scenario import list_ready_scenarios
 from scenarios.toml_reader import ScenarioError
+from stumble.runs.fork import ForkPlan, find_fork_point
 from stumble.runs.fork_report import ForkReport
 from stumble.runs.scenario_runner import (
     fork_scenario,
@@ -194,7 +195,12 @@ def test_every_ready_scenario_strikes_the_practice_agent(
             async with open_replay_session(
                 ca=ca, scratch=scratch, hosts=at.hosts, out=True
             ) as house:
-                return await fork_scenario(told, at, recording, house, store, seed=0, twins=0)
+                design = ForkPlan(
+                    fork_point=find_fork_point(recording, told.faults),
+                    twins=0,
+                    world=at.world,
+                )
+                return await fork_scenario(design, at, house, store)
 
     said = event_loop.run_event_loop(run()).to_dict()
     assert said["diverged"] == []

@@ -7,7 +7,7 @@ import pytest
 from scenarios.world import CommandWorld
 from stumble.campaigns.environment import count_worlds
 from stumble.campaigns.spec import Campaign, parse_campaign
-from stumble.runs.environment.worlds import make_command_world, name_world
+from stumble.runs.environment.worlds import WorldCommands, name_world
 from traces.store.trace_store import TraceStore
 
 PRACTICE: dict[str, object] = {"tasks": ["refund-1"], "models": ["practice/naive"]}
@@ -30,7 +30,7 @@ def test_several_worlds_are_told_apart_by_slot_and_port(tmp_path: Path) -> None:
     assert count_worlds(found, TraceStore(tmp_path / "s")) == 3
     assert found.hosts_in_slot(2) == {"shop": ("127.0.0.1", 8903), "model": ("127.0.0.1", 80)}
     made = [
-        make_command_world("true {port}", "cat {slot}", filled=found.placeholder_values(n))
+        WorldCommands("true {port}", "cat {slot}").make_world(filled=found.placeholder_values(n))
         for n in range(2)
     ]
     first, second = made
