@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -77,6 +77,21 @@ class LimitedResult:
     """Which of WALLS protected it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderAccess:
+    """What a command may do with folders beside its scratch folder."""
+
+    writes: Sequence[Path] = ()
+    """Further writable folders, owned by the command's user afterwards."""
+    hidden: Sequence[Path] = ()
+    """Folders that it sees empty, if the "folders" protection is available."""
+    shown: Mapping[Path, Path] = field(default_factory=dict)
+    """Folders in whose place it sees another one, with that protection."""
+
+
+DEFAULT_ACCESS = FolderAccess()
+
+
 def run_limited(
     command: Sequence[str],
     *,
@@ -85,17 +100,13 @@ def run_limited(
     env: Mapping[str, str],
     limits: ProcessLimits | None = None,
     stdin: bytes = b"",
-    writes: Sequence[Path] = (),
-    hidden: Sequence[Path] = (),
-    shown: Mapping[Path, Path] | None = None,
+    folders: FolderAccess = DEFAULT_ACCESS,
     left: str | None = None,
 ) -> LimitedResult:
     """Run a command to its end and return the file `left` of its scratch folder.
 
     `scratch` is an empty folder, which stays empty if the "folders" protection is available.
-    `writes` are further writable folders, owned by the command's user afterwards. With that
-    protection, it sees the `hidden` folders empty, and in place of each key of `shown` the folder
-    that is its value. Raises ChildProcessError if the supervisor failed.
+    Raises ChildProcessError if the supervisor failed.
     """
     limits = limits or ProcessLimits()
     order: dict[str, object] = {
@@ -104,9 +115,9 @@ def run_limited(
         "scratch": str(scratch),
         "env": dict(env),
         "left": left,
-        "writes": [str(folder) for folder in writes],
-        "hidden": [str(folder) for folder in hidden],
-        "shown": [(str(folder), str(path)) for path, folder in (shown or {}).items()],
+        "writes": [str(folder) for folder in folders.writes],
+        "hidden": [str(folder) for folder in folders.hidden],
+        "shown": [(str(folder), str(path)) for path, folder in folders.shown.items()],
         "limits": asdict(limits),
     }
     collector = _OutputCollector(limits)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from recorder.agent.isolation import AgentIsolation
 from recorder.event_loop import ENDING_SIGNALS
@@ -34,15 +34,24 @@ class AgentExit:
     """The first ending signal this process received, which it forwarded to all running agents."""
 
 
+class AgentStreams(NamedTuple):
+    """The agent's standard input, output and error; None inherits this process's."""
+
+    stdin: int | IO[bytes] | None = None
+    stdout: int | IO[bytes] | None = None
+    stderr: int | IO[bytes] | None = None
+
+
+INHERITED_STREAMS = AgentStreams()
+
+
 async def run_agent_process(
     command: Sequence[str],
     *,
     env: Mapping[str, str],
     cwd: Path | None = None,
     budget: float | None = None,
-    stdin: int | IO[bytes] | None = None,
-    stdout: int | IO[bytes] | None = None,
-    stderr: int | IO[bytes] | None = None,
+    streams: AgentStreams = INHERITED_STREAMS,
     grace: float = GRACE_SECONDS,
     patience: float | None = None,
     cage: AgentIsolation | None = None,
@@ -50,7 +59,7 @@ async def run_agent_process(
     """Run the agent to its end, at most `budget` seconds; no process it started survives.
 
     A received signal is forwarded, and the agent then has `patience` more seconds; None means no
-    limit. Standard input, output and error are inherited unless given. Raises FileNotFoundError if
+    limit. Raises FileNotFoundError if
     the command is not on the PATH of `env` and PermissionError if it is not executable, both before
     anything is started; ChildProcessError if its isolation could not be set up. Cancelling ends the
     agent.
@@ -79,9 +88,9 @@ async def run_agent_process(
             ],
             env=env,
             cwd=cwd,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
             pass_fds=(order_reader, *(cage.passed_fds if cage else ())),
             process_group=0,
         )

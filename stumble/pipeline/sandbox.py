@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recorder.agent.process import run_agent_process
+from recorder.agent.process import AgentStreams, run_agent_process
 from sandbox import factory
 from sandbox.sandbox_env import select_agent_env
 from sandbox.types import SECRET_FOLDERS, Sandbox, SandboxKind, SandboxResult, SandboxSpec
@@ -83,9 +83,7 @@ class _NoSandbox:
                 env={**self.order.env, **(env or {})},
                 cwd=cwd or self.order.workspace,
                 budget=budget,
-                stdin=nothing if stdin is None else stdin,
-                stdout=stdout,
-                stderr=stderr,
+                streams=AgentStreams(nothing if stdin is None else stdin, stdout, stderr),
             )
         if ended.signal is not None:  # the signal was for this process: raise it
             signal.raise_signal(ended.signal)

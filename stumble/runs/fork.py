@@ -142,7 +142,6 @@ def plan_fork_run(
     seed: int,
     rep: int = 0,
     pin: bool = False,
-    rules: tuple[MatchRule, ...] = (),
     labels: RunLabels | None = None,
     workspace: RecordedWorkspace | None = None,
 ) -> ReplayPlan:
@@ -166,7 +165,6 @@ def plan_fork_run(
         seed=seed,
         rep=rep,
         pin=find_pinnable_uses(found.derived_steps.tool_uses) if pin else (),
-        rules=rules,
         labels=labels or RunLabels(),
         workspace=workspace,
     )
@@ -233,11 +231,11 @@ class ForkPlan:
             seed=self.seed,
             rep=each.rep // self.twins if self.confirm else each.rep,
             pin=self.pin,
-            rules=self.rules,
             labels=self.labels,
             workspace=self.workspace,
         )
-        return replace(planned, condition=self.condition or planned.condition)
+        condition = self.condition or planned.condition
+        return replace(planned, condition=condition, rules=self.rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recorder.agent.isolation import AgentIsolation
-from recorder.agent.process import AgentExit, run_agent_process
+from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 
 WARM_EXIT_SECONDS = 10.0
 """Seconds a warm process gets to end after its input was closed."""
@@ -52,8 +52,7 @@ class ColdLauncher:
                 cwd=cwd or self.cwd,
                 budget=self.budget,
                 patience=self.patience,
-                stdout=out,
-                stderr=out,
+                streams=AgentStreams(stdout=out, stderr=out),
                 cage=cage,
             )
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from recorder.agent.isolation import ENTER_NAMESPACES, AgentIsolation
-from recorder.agent.process import AgentExit, run_agent_process
+from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 from recorder.event_loop import run_event_loop as on_loop
 
 ATTACKS = """
@@ -167,8 +167,7 @@ async def caged(script: str, out: Path, *, budget: float | None = None) -> Agent
             return await run_agent_process(
                 ["/bin/sh", "-c", script],
                 env={"PATH": os.environ["PATH"], "HOME": str(out.parent)},
-                stdout=file,
-                stderr=file,
+                streams=AgentStreams(stdout=file, stderr=file),
                 budget=budget,
                 grace=0.3,
                 cage=cage,

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox.limited_process import LimitedResult, ProcessLimits, run_limited
+from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
 from scenarios.pipeline.compiler import toolchain
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
 
@@ -114,9 +114,11 @@ class StageSubmission:
             scratch=ours / "scratch",
             env=make_program_env(ours / "scratch", self.stage),
             limits=limits,
-            writes=writes,
-            hidden=list_hidden_folders(self.stage),
-            shown={self.origin: self.copy},
+            folders=FolderAccess(
+                writes=writes,
+                hidden=list_hidden_folders(self.stage),
+                shown={self.origin: self.copy},
+            ),
             left=left,
         )
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox.limited_process import LimitedResult, ProcessLimits, run_limited
+from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
 from scenarios.pipeline.compiler.submission import copy_submitted_files, force_remove_folder
 from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, Result, StageGrade
 from scenarios.pipeline.yatcc import scores
@@ -180,7 +180,7 @@ class _YatccGrader:
                 scratch=folder / "scratch",
                 env=select_build_env(),
                 limits=self.limits,
-                writes=(self.tree,),
+                folders=FolderAccess(writes=(self.tree,)),
             )
 
 

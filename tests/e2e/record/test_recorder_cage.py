@@ -24,7 +24,7 @@ from recorder.agent.isolation import (
     MountedCopy,
     find_missing_capabilities,
 )
-from recorder.agent.process import AgentExit, run_agent_process
+from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 from recorder.event_loop import run_event_loop as on_loop
 from tests.integration.recorder.test_recorder_process import gone, number
 
@@ -81,11 +81,15 @@ async def alone(
     with out.open("wb") as file:
         if not cage:
             return await run_agent_process(
-                command, env=ENV, stdout=file, stderr=file, grace=0.3
+                command, env=ENV, streams=AgentStreams(stdout=file, stderr=file), grace=0.3
             ), {}
         async with AgentIsolation(ports=(PORT,), room=room) as held:
             ended = await run_agent_process(
-                command, env=ENV, stdout=file, stderr=file, grace=0.3, cage=held
+                command,
+                env=ENV,
+                streams=AgentStreams(stdout=file, stderr=file),
+                grace=0.3,
+                cage=held,
             )
         return ended, dict(held.attempts)
 
@@ -208,7 +212,9 @@ def test_we_are_reached_at_the_port_that_was_agreed(tmp_path: Path) -> None:
         command = [sys.executable, "-c", TALKS, "127.0.0.1", str(PORT)]
         async with AgentIsolation(ports=(PORT,), serve=serve) as held:
             with out.open("wb") as file:
-                await run_agent_process(command, env=ENV, stdout=file, cage=held)
+                await run_agent_process(
+                    command, env=ENV, streams=AgentStreams(stdout=file), cage=held
+                )
         assert held.attempts == {}
         served[0].close()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.limited_process import WALLS, LimitedResult, ProcessLimits, run_limited
+from sandbox.limited_process import WALLS, FolderAccess, LimitedResult, ProcessLimits, run_limited
 
 POWERLESS = str(Path(__file__).parents[2] / "support" / "without_namespaces.py")
 LITTLE = ProcessLimits(cpu=1, file=1 << 20, disk=4 << 20, processes=16, output=1 << 16, wall=30)
@@ -52,7 +52,7 @@ def limited(tmp_path: Path) -> Runs:
             scratch=tmp_path / "scratch",
             env={"TMPDIR": str(tmp_path / "scratch"), **options},
             limits=limits,
-            hidden=[tmp_path / "gold"],
+            folders=FolderAccess(hidden=[tmp_path / "gold"]),
             left="out",
         )
 
@@ -159,7 +159,7 @@ def test_it_is_never_root_whatever_lies_in_its_folders(tmp_path: Path) -> None:
         cwd=tmp_path / "copy",
         scratch=tmp_path / "scratch",
         env={},
-        writes=[tmp_path / "copy"],
+        folders=FolderAccess(writes=[tmp_path / "copy"]),
     )
     shutil.rmtree(tmp_path / "copy")
     assert (ended.stdout, ended.walls) == (b"False\n", WALLS)
@@ -226,7 +226,7 @@ def test_folders_that_it_may_write_to_are_kept(tmp_path: Path) -> None:
             scratch=tmp_path / "scratch",
             env={},
             limits=LITTLE,
-            writes=[tmp_path / "copy"],
+            folders=FolderAccess(writes=[tmp_path / "copy"]),
         )
         assert ended.beyond == beyond
     assert (tmp_path / "copy" / "made").read_text() == "x"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recorder.agent.process import AgentExit, run_agent_process
+from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 from recorder.event_loop import SignalInterrupt
 from recorder.event_loop import run_event_loop as on_loop
 
@@ -64,8 +64,7 @@ def test_standard_output_directory_and_name_are_the_agents(tmp_path) -> None:
                 ["./tool"],
                 env=ENV | {"GREETING": "hello"},
                 cwd=tmp_path,
-                stdout=to,
-                stderr=other,
+                streams=AgentStreams(stdout=to, stderr=other),
             )
         )
     assert (ended.code, out.read_text()) == (0, f"./tool {tmp_path} hello\n")
