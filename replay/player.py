@@ -13,7 +13,7 @@ recovery, and no outcome is derived from it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -61,6 +61,25 @@ REFUSED_STATUS = 422
 """No SDK retries this status; the x-should-retry header tells those that read it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybackOptions:
+    """What a player answers from the tape, when, and what it does with other requests."""
+
+    live: Collection[ExchangeKind] = ()
+    """The kinds of requests that go upstream."""
+    fork: Fork | None = None
+    speed: float = 0
+    """1 keeps the recorded pace, 2 is twice as fast, 0 as fast as possible."""
+    on_miss: OnMiss = "refuse"
+    halt: Callable[[], object] = lambda: None
+    """Stops the agent, if `on_miss` is "halt"."""
+    any_client: bool = False
+    """Whether another client than the recorded one may ask, as with an MCP server."""
+
+
+STRICT_PLAYBACK = PlaybackOptions()
+
+
 class TapePlayer:
     """Answers from one recording, for one run."""
 
@@ -69,16 +88,10 @@ class TapePlayer:
         recording: Tape,
         watch: ConversationTap,
         *,
-        live: Collection[ExchangeKind] = (),
-        fork: Fork | None = None,
-        speed: float = 0,
+        options: PlaybackOptions = STRICT_PLAYBACK,
         redact: Callable[[Request], Request] = lambda request: request,
         rules: MatchRules = BUILT_IN_RULES,
-        on_miss: OnMiss = "refuse",
-        halt: Callable[[], object] = lambda: None,
-        any_client: bool = False,
     ) -> None:
-        """`any_client`: a client other than the recorded one may ask, as with an MCP server."""
         playable, run = select_playable_exchanges(recording.exchanges), recording.trajectory
         rules = rules.with_clock(partial(find_clock_rules, playable, run))
         self._index = RecordingIndex(
@@ -86,16 +99,14 @@ class TapePlayer:
             rules,
             partial(find_served_calls, recording),
             redactions=find_tape_redactions(recording),
-            policy=_choose_header_policy(
-                recording, any_client, fork is not None or "model" in live
-            ),
+            policy=_choose_header_policy(recording, options),
             given=run.command,
             recorded_at=run.recorded_at or 0.0,
         )
-        self._on_miss, self._halt = on_miss, halt
-        self._watch, self._live, self._fork, self._speed = watch, live, fork, speed
-        self._redact = redact
-        self._lanes = ForkLanes(fork, watch.conversations)
+        self._on_miss, self._halt = options.on_miss, options.halt
+        self._live, self._fork, self._speed = options.live, options.fork, options.speed
+        self._watch, self._redact = watch, redact
+        self._lanes = ForkLanes(options.fork, watch.conversations)
         self._misses = MissLog(self._index, select_unplayable_exchanges(recording.exchanges), rules)
         self._played: dict[int, Exchange] = {}
         self._tokens: dict[str, str] = {}
@@ -371,12 +382,13 @@ def _retime_response(answer: Response, moved: Callable[[float], float]) -> Respo
     )
 
 
-def _choose_header_policy(recording: Tape, any_client: bool, new_calls: bool) -> HeaderPolicy:
-    if any_client:
+def _choose_header_policy(recording: Tape, options: PlaybackOptions) -> HeaderPolicy:
+    if options.any_client:
         return "none"
     if recording.trajectory.is_imported or recording.trajectory.source == _ATTACH_SOURCE:
         return "shared"
-    return "new calls" if new_calls else "all"
+    has_new_calls = options.fork is not None or "model" in options.live
+    return "new calls" if has_new_calls else "all"
 
 
 def find_tape_redactions(recording: Tape) -> tuple[RedactionRecord, ...] | None:

@@ -76,6 +76,17 @@ type _ResultKey = tuple[str, str, int]
 """Identifies a result in any request: its call's id, its text, and its index among equal ones."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSeeds:
+    """Names a run, and seeds the random choices of its injections."""
+
+    run: str
+    trace: str
+    """Names the recording, or the task if the run follows none."""
+    seed: int = 0
+    rep: int = 0
+
+
 class FaultInjector:
     """Injects faults into one run."""
 
@@ -85,17 +96,14 @@ class FaultInjector:
         watch: ConversationTap,
         injected: Callable[[Injection], None],
         *,
-        run: str,
-        trace: str,
-        seed: int = 0,
-        rep: int = 0,
+        seeds: RunSeeds,
         background: frozenset[str] = frozenset(),
         seen: ObservationSource = NO_OBSERVATIONS,
     ) -> None:
         self._watch, self._injected = watch, injected
-        self._run, self._trace, self._seed, self._rep = run, trace, seed, rep
+        self._seeds = seeds
         self._background, self._seen = background, seen
-        arms = [FaultState(each, seed, trace, rep) for each in armed]
+        arms = [FaultState(each, seeds.seed, seeds.trace, seeds.rep) for each in armed]
         self._arms = tuple(sorted(arms, key=lambda arm: FAMILY_ORDER.index(arm.operator.family)))
         self._of_calls = tuple(arm for arm in self._arms if arm.fault.at != "model")
         self._of_turns = tuple(arm for arm in self._arms if arm.fault.at == "model")
@@ -190,9 +198,9 @@ class FaultInjector:
             arm.find_recorded_turn(call) or call
         )  # lanes are numbered as they come, and they may race
         return make_draw_address(
-            seed=self._seed,
-            trace=self._trace,
-            rep=self._rep,
+            seed=self._seeds.seed,
+            trace=self._seeds.trace,
+            rep=self._seeds.rep,
             fault=arm.operator.name,
             tool=call.tool,
             arguments=canonicalize_arguments(call.arguments),
@@ -367,7 +375,7 @@ class FaultInjector:
         arm, call = strike.arm, strike.call
         self.fired += 1
         arm.fired += 1
-        id = f"{self._run}/{self.fired}"
+        id = f"{self._seeds.run}/{self.fired}"
         first, arm.first = arm.first, arm.first or id
         return Injection(
             id=id,

@@ -15,7 +15,6 @@ from recorder.proxy.tls import ProxyTls
 from traces.taps import TapChain
 
 HOST = "127.0.0.1"
-NO_UPSTREAM_PROXY = ProxySettings()
 PROXY_CLOSING_TIMEOUT = 5.0
 """Seconds that connections get to close after the request to."""
 
@@ -43,6 +42,20 @@ class RecordingProxy:
         return f"http://{HOST}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamRoute:
+    """How the proxy reaches servers."""
+
+    hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Each replaced host's actual address."""
+    ca_file: Path | None = None
+    """The trusted CAs as PEM, by default certifi's."""
+    proxies: ProxySettings = ProxySettings()  # noqa: RUF009
+
+
+DIRECT_ROUTE = UpstreamRoute()
+
+
 @asynccontextmanager
 async def start_recording_proxy(
     taps: TapChain,
@@ -51,20 +64,17 @@ async def start_recording_proxy(
     port: int = 0,
     began: float,
     seqs: Iterator[int],
-    hosts: Mapping[str, tuple[str, int]] = {},
-    upstream_ca: Path | None = None,
-    way: ProxySettings = NO_UPSTREAM_PROXY,
+    upstream: UpstreamRoute = DIRECT_ROUTE,
     origins: Mapping[str, int] = {},
     inner: bool = False,
 ) -> AsyncIterator[RecordingProxy]:
     """Run a recording proxy while the block runs; everything it opened is closed afterwards.
 
     `confdir` contains the CA (created if missing, key with mode 0600). `began` is the
-    time.monotonic() from which all times count. `hosts` maps a host to its actual address.
-    `upstream_ca` (PEM) contains the trusted CAs, by default certifi's. `way` selects the upstream
-    proxies. `origins` (`https://api.openai.com`) maps each origin that gets a port of its own to
-    that port (0 for any); clients reach it there without a proxy. An exception from a tap cancels
-    the block and is raised here; agents' connections are reset.
+    time.monotonic() from which all times count. `origins` (`https://api.openai.com`) maps each
+    origin that gets a port of its own to that port (0 for any); clients reach it there without a
+    proxy. An exception from a tap cancels the block and is raised here; agents' connections are
+    reset.
 
     An `inner` proxy runs behind a replay server: if there is no response at all, not even a head,
     it sends status 502 with the reason in the header `x-stumble-error` instead of a reset.
@@ -79,14 +89,14 @@ async def start_recording_proxy(
             task.cancel()
 
     distrusting_hosts, refusals = dict[str, str](), dict[str, str]()
-    tls = ProxyTls(confdir, upstream_ca)
+    tls = ProxyTls(confdir, upstream.ca_file)
     origin_at: dict[int, tuple[str, str, int]] = {}
     context = ProxyContext(
         origins=origin_at,
         tls=tls,
-        hosts=hosts,
+        hosts=upstream.hosts,
         inner=inner,
-        proxy_settings=way,
+        proxy_settings=upstream.proxies,
         refusals=refusals,
         mistrusted=distrusting_hosts,
         fail=fail,

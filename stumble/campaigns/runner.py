@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
@@ -15,6 +15,14 @@ from traces.store.trace_store import TraceStore
 type ProgressDisplay = Callable[[], AbstractContextManager[ProgressListener]]
 
 
+@dataclass(frozen=True, slots=True)
+class CampaignDisplay:
+    """Where a campaign shows its progress and its warnings."""
+
+    show: ProgressDisplay
+    warn: Callable[[str], object]
+
+
 def run_campaign_session(
     campaign: Campaign,
     store: TraceStore,
@@ -23,8 +31,7 @@ def run_campaign_session(
     *,
     ca: Path,
     jobs: int,
-    show: ProgressDisplay,
-    warn: Callable[[str], object],
+    display: CampaignDisplay,
     only: Sequence[TraceSource] | None = None,
 ) -> CampaignResult:
     """Make and judge the remaining runs, and return the result, even if a signal ends it early.
@@ -41,15 +48,15 @@ def run_campaign_session(
             dict(said) | {"name": campaign.name}, beside, fingerprint_surroundings(campaign)
         )
         for why in index.refresh_index(store):
-            warn(why)
+            display.warn(why)
         done = find_completed_runs(store, campaign.name)
         try:
-            with show() as tell:
+            with display.show() as tell:
                 schedule_campaign(
                     now, store, folder, done, ca=ca, jobs=jobs, standing=standing, tell=tell
                 )
         except KeyboardInterrupt as error:
             stopped = int(getattr(error, "number", 2))
         for why in index.refresh_index(store):
-            warn(why)
+            display.warn(why)
     return summarize_campaign(campaign, store, standing, stopped=stopped)

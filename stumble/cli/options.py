@@ -205,6 +205,11 @@ def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:
     return functools.reduce(lambda f, option: option(f), reversed(options), wrapper)
 
 
+def print_warning(why: str) -> None:
+    """Print a warning to standard error."""
+    click.echo(f"warning: {why}", err=True)
+
+
 class PositiveSeconds(click.FloatRange):
     """A finite number of seconds above 0; refuses `nan` and `inf`."""
 

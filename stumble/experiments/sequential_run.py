@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.campaigns.results import CampaignResult
-from stumble.campaigns.runner import run_campaign_session
+from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.scheduler import ProgressListener
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.cli.exit_codes import UsageError
@@ -43,20 +43,19 @@ def run_sealed_campaign(
     *,
     ca: Path,
     jobs: int,
-    show: ProgressDisplay,
-    warn: Callable[[str], object],
+    display: CampaignDisplay,
 ) -> SequentialResult:
     """Run a campaign up to the deciding look of its seal; see `run_campaign_session`."""
 
     def run(only: Sequence[TraceSource] | None) -> CampaignResult:
         return run_campaign_session(
-            campaign, store, said, beside, ca=ca, jobs=jobs, show=show, warn=warn, only=only
+            campaign, store, said, beside, ca=ca, jobs=jobs, display=display, only=only
         )
 
     terms = _load_sealed_terms(campaign, beside, store)
     if terms is None or terms.against is None:
         return SequentialResult(outcome=run(None))
-    return _run_looks(campaign, store, terms, run, warn)
+    return _run_looks(campaign, store, terms, run, display.warn)
 
 
 def _load_sealed_terms(campaign: Campaign, beside: Path, store: TraceStore) -> AnalysisTerms | None:

@@ -16,7 +16,7 @@ from math import comb
 from random import Random
 from typing import Literal
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
 from stumble.llm.client import MODEL_REQUEST_FIELDS, ModelReply
 from stumble.llm.prices import compute_token_cost
@@ -75,9 +75,7 @@ def build_probe_question(found: ForkPoint, seed: int) -> ProbeQuestion:
         [BoundFault(fault=each.fault, site=site) for each in found.bound_faults if each.site],
         tap,
         injected.append,
-        run="probe",
-        trace=found.recording.trajectory.id,
-        seed=seed,
+        seeds=RunSeeds(run="probe", trace=found.recording.trajectory.id, seed=seed),
         background=found.background,
         seen=found.observations,
     )

@@ -16,7 +16,7 @@ from replay.mcp.servers import (
     to_http_server,
     to_stdio_server,
 )
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from replay.serving.server import ReplayServer
 from stumble.cli.exit_codes import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
@@ -99,9 +99,8 @@ class McpReplayServer:
         self._player = TapePlayer(
             replace(tape, exchanges=exchanges),
             tap,
-            speed=speed,
+            options=PlaybackOptions(speed=speed, any_client=True),
             redact=redact or (lambda request: request),
-            any_client=True,
         )
         self._taps = TapChain([tap, McpDefaults(exchanges), self._player])
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
 from faults.targeting.live_observations import LiveObservations
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
@@ -36,12 +36,9 @@ class InjectionPlan:
             self.bound_faults,
             watch,
             tell,
-            run=run,
-            # What was said before the call names the trace: two recordings of the same
-            # conversation are struck alike, on any machine.
-            trace=self.site.prefix,
-            seed=seed,
-            rep=rep,
+            # The messages before the call name the trace: two recordings of the same
+            # conversation get the same injections, on any machine.
+            seeds=RunSeeds(run=run, trace=self.site.prefix, seed=seed, rep=rep),
             background=self.background,
             seen=replace(self.observations, world=world),
         )
@@ -63,4 +60,5 @@ def injector_without_recording(
     have seen, it has from the run itself.
     """
     seen = LiveObservations(watch, world=world)
-    return seen, FaultInjector(armed, watch, tell, run=run, trace=task or "", seed=seed, seen=seen)
+    seeds = RunSeeds(run=run, trace=task or "", seed=seed)
+    return seen, FaultInjector(armed, watch, tell, seeds=seeds, seen=seen)

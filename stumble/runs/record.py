@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
+from recorder.proxy.server import UpstreamRoute
 from scenarios.world import World
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import (
@@ -192,9 +193,11 @@ class LiveRecording:
                     confdir=self.ca,
                     began=began,
                     seqs=seqs,
-                    hosts=self.plan.hosts,
-                    upstream_ca=bundle,
-                    way=read_proxy_settings(os.environ),
+                    upstream=UpstreamRoute(
+                        hosts=self.plan.hosts,
+                        ca_file=bundle,
+                        proxies=read_proxy_settings(os.environ),
+                    ),
                     origins=collect_origin_ports(upstreams),
                 ) as proxy,
                 stdio.serve_tees(taps, socket_path, began=began, seqs=seqs) as tees,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from faults.injector.injector import FaultInjector
 from replay.matching.rules import MatchRules, parse_match_rule
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from replay.result_pinning import ResultPinning
 from scenarios.world import World
 from stumble.pipeline.replay_check import Pipeline
@@ -146,13 +146,11 @@ def _make_replay_taps(
     player = TapePlayer(
         recording,
         watch,
-        live=plan.live,
-        fork=plan.fork,
-        speed=plan.speed,
+        options=PlaybackOptions(
+            live=plan.live, fork=plan.fork, speed=plan.speed, on_miss=plan.on_miss, halt=halted.set
+        ),
         redact=redact,
         rules=rules,
-        on_miss=plan.on_miss,
-        halt=halted.set,
     )
     pin = ResultPinning(plan.pin, player.saved, redact=redact, rules=rules) if plan.pin else None
     injector = None

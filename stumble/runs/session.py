@@ -20,6 +20,7 @@ from recorder.agent.process import AgentExit
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
+from recorder.proxy.server import UpstreamRoute
 from replay.serving.server import ReplayServer, RunListener
 from stumble.cli.exit_codes import ExitCode
 from stumble.runs.budgets import BudgetTap
@@ -83,9 +84,9 @@ async def open_replay_session(
         confdir=ca,
         began=began,
         seqs=seqs,
-        hosts=hosts,
-        upstream_ca=trusted,
-        way=read_proxy_settings(os.environ),
+        upstream=UpstreamRoute(
+            hosts=hosts, ca_file=trusted, proxies=read_proxy_settings(os.environ)
+        ),
         inner=True,
     ) as inner:
         yield ReplaySession(

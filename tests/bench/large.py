@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.player import TapePlayer
@@ -159,7 +159,9 @@ def struck(said: list[Exchange]) -> list[float]:
     """Return the cost of each request with a persistent injected result."""
     watch, injections = ConversationTap(), list[object]()
     fault = Fault(name="truncate", at="model-boundary")
-    nemesis = FaultInjector([BoundFault(fault=fault)], watch, injections.append, run="r", trace="t")
+    nemesis = FaultInjector(
+        [BoundFault(fault=fault)], watch, injections.append, seeds=RunSeeds(run="r", trace="t")
+    )
     taps = TapChain([watch, nemesis])
     costs = each(taps, said, lambda exchange: taps.request(exchange).forwarded)
     if len(injections) != 1:
@@ -173,7 +175,9 @@ def idle(said: list[Exchange]) -> tuple[list[float], list[float]]:
     """
     watch = ConversationTap()
     fault = Fault(name="truncate", where={"tool": "no_such_tool"}, at="model-boundary")
-    nemesis = FaultInjector([BoundFault(fault=fault)], watch, print, run="r", trace="t")
+    nemesis = FaultInjector(
+        [BoundFault(fault=fault)], watch, print, seeds=RunSeeds(run="r", trace="t")
+    )
     taps, models, tools = TapChain([watch, nemesis]), list[float](), list[float]()
     for exchange in said:
         request = Request(method="POST", url="http://tool/bash", body=SOURCES[:1000].encode())

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from replay.serving.server import ReplayServer, RunListener
 from tests.bench.target import target
 from traces.conversation.tracker import ConversationTap
@@ -112,7 +112,9 @@ async def main(rounds: int) -> None:
     print(f"a bare sleep is {high:.3f} ms too long at the 99th percentile")
     with TemporaryDirectory() as folder:
         performer, watch = ReplayServer(confdir=Path(folder)), ConversationTap()
-        taps = TapChain([watch, TapePlayer(recording(rounds), watch, speed=1)])
+        taps = TapChain(
+            [watch, TapePlayer(recording(rounds), watch, options=PlaybackOptions(speed=1))]
+        )
         async with performer.create_listener(taps, began=time.monotonic(), seqs=count(1)) as stage:
             for name, ca in (("HTTP", ""), ("HTTPS", str(Path(folder, "mitmproxy-ca-cert.pem")))):
                 wrong = await errors(stage, rounds, ca)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import cast
 
 from recorder.event_loop import run_event_loop
-from recorder.proxy.server import start_recording_proxy
+from recorder.proxy.server import UpstreamRoute, start_recording_proxy
 from tests.bench.conversation import SOURCES
 from tests.support.servers.raw_servers import (
     server_ca,
@@ -152,7 +152,11 @@ async def listen(name: str, folder: Path) -> None:
         began, seqs = time.monotonic(), itertools.count(1)
         trusted = folder / "server.pem"
         async with start_recording_proxy(
-            TapChain(taps), confdir=home, began=began, seqs=seqs, upstream_ca=trusted
+            TapChain(taps),
+            confdir=home,
+            began=began,
+            seqs=seqs,
+            upstream=UpstreamRoute(ca_file=trusted),
         ) as here:
             print(here.port, flush=True)
             await asyncio.Event().wait()

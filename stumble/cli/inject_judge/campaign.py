@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stumble.campaigns.runner import CampaignDisplay
 from stumble.cli import options
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.seal_options import add_seal_options, to_seal_table
@@ -161,7 +162,7 @@ def campaign(
     with options.usage_errors():
         spec = read(table, path)
     for line in check_workspaces(spec, store):
-        click.echo(f"warning: {line}", err=True)
+        options.print_warning(line)
     if sealing:
         print_seal(spec, store, table, path, as_json)
         return
@@ -178,8 +179,7 @@ def campaign(
         path,
         ca=prepare_ca_folder(),
         jobs=processes,
-        show=show_campaign_progress,
-        warn=lambda why: click.echo(f"warning: {why}", err=True),
+        display=CampaignDisplay(show_campaign_progress, options.print_warning),
     )
     print_campaign_end(result, as_json)
 

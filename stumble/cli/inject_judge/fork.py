@@ -239,7 +239,7 @@ def _report_fork(
         *collect_run_warnings(forked.runs),
         *match_options.describe_unused_rules(idle, forked.runs),
     ):
-        click.echo(f"warning: {why}", err=True)
+        options.print_warning(why)
     report = judge_fork(design.fork_point, forked)
     data, lines = _format_fork(report, design, isolation_plan)
     if data["diverged"]:

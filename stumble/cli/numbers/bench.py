@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stumble.campaigns.runner import CampaignDisplay
 from stumble.cli import options
 from stumble.cli.exit_codes import ExitCode, UsageError
 
@@ -101,7 +102,7 @@ def bench(
     bench_store = TraceStore(archive or store or store_root() / "bench")
     if archive is not None:
         for why in index.refresh_index(bench_store):
-            click.echo(f"warning: {why}", err=True)
+            options.print_warning(why)
     else:
         table_config = definition.to_campaign_table(models, command, agent) | (
             {"in_place": True} if in_place else {}
@@ -115,8 +116,7 @@ def bench(
             Path.cwd() / "bench",
             ca=prepare_ca_folder(),
             jobs=count_processes(jobs),
-            show=show_campaign_progress,
-            warn=lambda why: click.echo(f"warning: {why}", err=True),
+            display=CampaignDisplay(show_campaign_progress, options.print_warning),
         )
         code, progress, incomplete = (
             result.exit_code,

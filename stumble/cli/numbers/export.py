@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stumble.cli import options
 from stumble.cli.exit_codes import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
         raise UsageError(f"{output} exists already; it is not overwritten")
     store = TraceStore(store_root())
     for line in index.refresh_index(store):
-        click.echo(f"warning: {line}", err=True)
+        options.print_warning(line)
     if form == "parquet":
         if output.exists() and any(output.iterdir()):
             raise UsageError(f"{output} is not empty; parquet needs a new or empty folder")

@@ -200,7 +200,7 @@ def _print_replays(
 
     played = [each.played for each in runs]
     for why in (*collect_run_warnings(played), *match_options.describe_unused_rules(idle, played)):
-        click.echo(f"warning: {why}", err=True)
+        options.print_warning(why)
     if as_json:
         click.echo(json.dumps(replays_to_dict(runs, times)))
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from stumble.runs.fork import find_fork_point, plan_fork_run
 from tests.support.practice_shop import shop
 from tests.support.stores.scripted_runs import (
@@ -35,7 +35,9 @@ def test_a_clean_twin_is_a_sham_at_the_same_place(condition: Condition, name: st
 def test_a_position_is_settled_before_a_run_is_armed(position: str) -> None:
     found = find_fork_point(RUN.tape, Fault(name="digit", when={"position": position}))
     armed = found.injection_plan.bound_faults
-    nemesis = FaultInjector(armed, ConversationTap(), lambda injection: None, run="r", trace="t")
+    nemesis = FaultInjector(
+        armed, ConversationTap(), lambda injection: None, seeds=RunSeeds(run="r", trace="t")
+    )
     assert nemesis.unfired == ("digit",)
     assert armed[0].fault.nth == 1
 

@@ -23,7 +23,7 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from recorder.proxy.server import start_recording_proxy
+from recorder.proxy.server import UpstreamRoute, start_recording_proxy
 from replay.player import TapePlayer
 from replay.serving.server import ReplayServer
 from scenarios.practice import mcp_server
@@ -105,7 +105,7 @@ async def recorder(tape: Path, port: int) -> AsyncIterator[str]:
             confdir=confdir(),
             began=time.monotonic(),
             seqs=itertools.count(),
-            hosts={"mcp.practice": ("127.0.0.1", port)},
+            upstream=UpstreamRoute(hosts={"mcp.practice": ("127.0.0.1", port)}),
         ) as listening:
             yield listening.url
 

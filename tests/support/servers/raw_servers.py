@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from mitmproxy.certs import CertStore
 
 from recorder.proxy.corporate_proxy import ProxySettings
-from recorder.proxy.server import NO_UPSTREAM_PROXY, RecordingProxy, start_recording_proxy
+from recorder.proxy.server import DIRECT_ROUTE, RecordingProxy, UpstreamRoute, start_recording_proxy
 from traces.model import Chunk, Exchange
 from traces.taps import TapChain
 
@@ -191,7 +191,7 @@ async def recording(
     hosts: Mapping[str, tuple[str, int]] = {},
     inner: bool = False,
     trusting: bool = True,
-    way: ProxySettings = NO_UPSTREAM_PROXY,
+    way: ProxySettings = DIRECT_ROUTE.proxies,
     upstream_ca: Path | None = None,
 ) -> AsyncIterator[RecordingProxy]:
     """Run the proxy under test, which trusts the test servers."""
@@ -202,9 +202,9 @@ async def recording(
             confdir=confdir(),
             began=time.monotonic(),
             seqs=itertools.count(1),
-            hosts=hosts,
-            upstream_ca=upstream_ca or (server_ca() if trusting else None),
-            way=way,
+            upstream=UpstreamRoute(
+                hosts=hosts, ca_file=upstream_ca or (server_ca() if trusting else None), proxies=way
+            ),
             inner=inner,
         ) as here,
     ):

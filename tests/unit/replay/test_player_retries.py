@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from replay.fork_state import Fork
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from tests.support.stores.scripted_runs import (
     FAILED,
     ORDER,
@@ -31,7 +31,9 @@ class Client:
         assert use is not None
         self.struck, self.at_once = -1, at_once
         self.watch = ConversationTap()
-        self.player = TapePlayer(RUN.tape, self.watch, fork=Fork("c1", use.prefix, world=world))
+        self.player = TapePlayer(
+            RUN.tape, self.watch, options=PlaybackOptions(fork=Fork("c1", use.prefix, world=world))
+        )
         self.taps, self.seqs = TapChain([self.watch, self, self.player]), count()
 
     def request(self, exchange: Exchange) -> Exchange:
@@ -134,7 +136,7 @@ def test_without_a_world_a_read_is_answered_again_with_what_the_fault_kept_from_
             ),
         ),
         client.watch,
-        fork=Fork("c1", None, world=False),
+        options=PlaybackOptions(fork=Fork("c1", None, world=False)),
     )
     client.taps = TapChain([client.watch, client, client.player])
     client.ask(MODEL)

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from replay.fork_state import Fork
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall
@@ -109,7 +109,11 @@ def forked(
     """(who, who answered, whether by a cascade) for each request of a fork, and its player."""
     watch, seqs = ConversationTap(), count()
     said = list[tuple[str, str, bool]]()
-    player = TapePlayer(recorded(type(office)()), watch, fork=Fork(call_id, None, world=True))
+    player = TapePlayer(
+        recorded(type(office)()),
+        watch,
+        options=PlaybackOptions(fork=Fork(call_id, None, world=True)),
+    )
     began = Trajectory(id="f", recorded_at=0.0, forked_at=call_id, source="fork")
     with TapeWriter(path, began) as tape:
         taps = TapChain([watch, player, tape])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault
 from faults.targeting.site import select_site
 from replay.fork_state import Fork
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from replay.result_pinning import ResultPinning, find_pinnable_uses
 from tests.unit.replay.test_replay_lanes import Talk, call, moved
 from traces.conversation.derived_steps import derive_tape_steps
@@ -66,7 +66,7 @@ def forked(
     """All exchanges of a fork at a call, in which tools say these things."""
     tape, watch, seqs = recorded(), ConversationTap(), count()
     told = derive_tape_steps(tape)
-    player = TapePlayer(tape, watch, fork=Fork(at.id, None, world=False))
+    player = TapePlayer(tape, watch, options=PlaybackOptions(fork=Fork(at.id, None, world=False)))
     pin = ResultPinning(told.tool_uses if pinned else (), player.saved)
     began = Trajectory(id="f", recorded_at=0.0, forked_at=at.id, source="fork")
     said = list[Exchange]()
@@ -78,8 +78,7 @@ def forked(
                 (BoundFault(fault=fault, site=site),),
                 watch,
                 writer.write_injection,
-                run="f",
-                trace="t",
+                seeds=RunSeeds(run="f", trace="t"),
             )
             taps.insert(2, struck)
         chain = TapChain(taps)

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from replay.fork_state import Fork
 from replay.matching.diff import explain_miss
 from replay.matching.index import RecordingIndex
-from replay.player import REFUSED_STATUS, TapePlayer
+from replay.player import REFUSED_STATUS, PlaybackOptions, TapePlayer
 from tests.support.example_counts import examples
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
@@ -70,9 +70,11 @@ RECORDED = tape(model(GO, CALL), tool('{"total": 345}'), model(after('{"total": 
 class Stage:
     """Asks a player as an agent would; what it lets out is answered by `live`."""
 
-    def __init__(self, recording: Tape, live: Exchange | None = None, kinds=(), **options) -> None:
+    def __init__(self, recording: Tape, live: Exchange | None = None, kinds=(), **matching) -> None:
         self.watch = ConversationTap()
-        self.player = TapePlayer(recording, self.watch, live=kinds, **options)
+        self.player = TapePlayer(
+            recording, self.watch, options=PlaybackOptions(live=kinds), **matching
+        )
         self.taps, self.seqs, self.live = TapChain([self.watch, self.player]), count(), live
 
     def ask(self, exchange: Exchange, at: float = 100.0) -> Exchange:

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from replay.fork_state import Fork
-from replay.player import TapePlayer
+from replay.player import PlaybackOptions, TapePlayer
 from tests.support.stores.scripted_runs import (
     ORDER,
     Telling,
@@ -27,7 +27,9 @@ class Agent:
         use = RUN.story.find_use(call)
         assert use is not None
         watch = ConversationTap()
-        self.player = TapePlayer(RUN.tape, watch, fork=Fork(call, use.prefix, world=world))
+        self.player = TapePlayer(
+            RUN.tape, watch, options=PlaybackOptions(fork=Fork(call, use.prefix, world=world))
+        )
         self.taps, self.seqs = TapChain([watch, self.player]), count()
 
     def ask(self, request: Request, answer: Response | None) -> str:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from replay.player import REFUSED_STATUS, TapePlayer
+from replay.player import REFUSED_STATUS, PlaybackOptions, TapePlayer
 from tests.unit.replay.test_replay_player import tape
 from traces.conversation.classify import ExchangeKind
 from traces.conversation.tracker import ConversationTap
@@ -41,7 +41,7 @@ def listening(*chunks: bytes) -> Exchange:
 
 def playing(*recorded: Exchange, speed: float = 0) -> tuple[TapePlayer, TapChain]:
     watch = ConversationTap()
-    player = TapePlayer(tape(*recorded), watch, speed=speed)
+    player = TapePlayer(tape(*recorded), watch, options=PlaybackOptions(speed=speed))
     return player, TapChain((watch, player))
 
 
@@ -126,7 +126,9 @@ def test_a_live_session_is_compared_by_its_responses() -> None:
     watch = ConversationTap()
     recorded = said(call(2, a=1), 2, "one", stream=True)
     live: tuple[ExchangeKind, ...] = ("tool",)
-    player = TapePlayer(tape(recorded, said(call(3, a=2), 3, "two")), watch, live=live)
+    player = TapePlayer(
+        tape(recorded, said(call(3, a=2), 3, "two")), watch, options=PlaybackOptions(live=live)
+    )
     taps = TapChain((watch, player))
     ask(taps, call(7, a=1), 0)
     now = replace(said(call(7, a=1), 7, "one"), error="cancelled: eof by the agent")

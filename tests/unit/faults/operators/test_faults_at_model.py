@@ -13,7 +13,7 @@ import pytest
 
 from faults.errors import NoInjectionSite
 from faults.injector.inject_websocket import to_message_exchange, to_stream_exchange
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.judging.consumption import decide_consumption
 from faults.seeded_random import make_rng
 from faults.specs.spec_check import bind_operator
@@ -174,7 +174,10 @@ def strike(fault: Fault, name: str = "chat", *, stream: bool = False) -> Struck:
     site = select_site(derive_steps(clean.seen), fault, bind_operator(fault))
     watch, injections = ConversationTap(), list[Injection]()
     nemesis = FaultInjector(
-        [BoundFault(fault=fault, site=site)], watch, injections.append, run="r", trace="t"
+        [BoundFault(fault=fault, site=site)],
+        watch,
+        injections.append,
+        seeds=RunSeeds(run="r", trace="t"),
     )
     agent = Agent(TapChain([watch, nemesis]), dialect, stream=stream)
     return Struck(agent, tuple(injections), nemesis, clean)
@@ -381,8 +384,7 @@ def test_requests_on_the_side_that_offer_no_tools_are_no_sites() -> None:
         [bind_without_recording(at_model("http_status", nth=1))],
         watch,
         injections.append,
-        run="r",
-        trace="t",
+        seeds=RunSeeds(run="r", trace="t"),
     )
     agent = Agent.__new__(Agent)
     agent.taps, agent.dialect, agent.stream = TapChain([watch, nemesis]), DIALECTS["chat"], False
@@ -407,7 +409,7 @@ def test_a_turn_is_drawn_for_alike_in_whatever_order_conversations_begin() -> No
     )
     watch = ConversationTap()
     nemesis = FaultInjector(
-        [BoundFault(fault=fault, site=site)], watch, told.append, run="r", trace="t"
+        [BoundFault(fault=fault, site=site)], watch, told.append, seeds=RunSeeds(run="r", trace="t")
     )
     taps = TapChain([watch, nemesis])
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "ping"}]}).encode()

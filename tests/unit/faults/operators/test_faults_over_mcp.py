@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.judging.consumption import decide_consumption
 from faults.targeting.bound_fault import bind_without_recording
 from faults.targeting.live_observations import LiveObservations
@@ -59,7 +59,7 @@ class Server:
 class Run:
     """What a client of that server hears while a fault strikes."""
 
-    def __init__(self, server: Server, *faults: Fault, world: bool = True) -> None:
+    def __init__(self, server: Server, *faults: Fault, world: bool = True, seed: int = 3) -> None:
         self.server, self.seqs, self.ids = server, count(), count()
         self.injections, watch = list[Injection](), ConversationTap()
         seen = LiveObservations(watch, world=world)
@@ -67,9 +67,7 @@ class Run:
             [bind_without_recording(each) for each in faults],
             watch,
             self.injections.append,
-            run="r",
-            trace="t",
-            seed=3,
+            seeds=RunSeeds(run="r", trace="t", seed=seed),
             seen=seen,
         )
         self.taps = TapChain([watch, seen, self.nemesis])
@@ -291,8 +289,7 @@ def test_a_wrong_value_keeps_to_what_the_tool_declares() -> None:
     """Of 1250.4 the second digit may not grow: more than 1260 is not allowed."""
     for seed in range(12):
         server = Server(structured=ORDER, schema=NUMBERS)
-        run = Run(server, Fault(name="digit", params={"path": "$.total"}))
-        run.nemesis._seed = seed
+        run = Run(server, Fault(name="digit", params={"path": "$.total"}), seed=seed)
         said = result(run.call())["structuredContent"]
         assert isinstance(said, dict)
         assert said["total"] <= 1260

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.judging.consumption import decide_consumption
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault, bind_without_recording
@@ -88,9 +88,7 @@ def struck(
         [BoundFault(fault=fault, site=select_site(told, fault, bind_operator(fault)))],
         watch,
         injections.append,
-        run="r",
-        trace="t",
-        seed=seed,
+        seeds=RunSeeds(run="r", trace="t", seed=seed),
         background=background,
     )
     agent = Agent(TapChain([watch, nemesis])).run(local=local)
@@ -143,7 +141,7 @@ def asks_twice(said: str, call: Fault) -> tuple[list[list[str]], list[Injection]
     injections: list[Injection] = []
     watch = ConversationTap()
     nemesis = FaultInjector(
-        [bind_without_recording(call)], watch, injections.append, run="r", trace="t"
+        [bind_without_recording(call)], watch, injections.append, seeds=RunSeeds(run="r", trace="t")
     )
     agent, told = Agent(TapChain([watch, nemesis])), list(GO)
     function = {"name": ORDER.name, "arguments": ORDER.arguments}
@@ -271,7 +269,10 @@ def test_an_error_of_a_tool_is_marked_as_one_where_the_dialect_has_a_mark(
 ) -> None:
     injections, watch = list[Injection](), ConversationTap()
     nemesis = FaultInjector(
-        [bind_without_recording(Fault(name=name))], watch, injections.append, run="r", trace="t"
+        [bind_without_recording(Fault(name=name))],
+        watch,
+        injections.append,
+        seeds=RunSeeds(run="r", trace="t"),
     )
     agent = Agent(TapChain([watch, nemesis]))
     answer = ModelAnswer(message="", calls=(ORDER,), model="m")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.judging.consumption import decide_consumption
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault
@@ -55,7 +55,7 @@ def test_a_struck_result_is_struck_in_every_turn_that_says_it(again: bool) -> No
     armed = [
         BoundFault(fault=fault, site=select_site(derive_steps(job()), fault, bind_operator(fault)))
     ]
-    nemesis = FaultInjector(armed, watch, injections.append, run="r", trace="t")
+    nemesis = FaultInjector(armed, watch, injections.append, seeds=RunSeeds(run="r", trace="t"))
     out = through(TapChain([watch, nemesis]), job(again=again))
 
     (injection,) = injections

@@ -12,7 +12,7 @@ import pytest
 
 from faults import OPERATORS
 from faults.errors import NoInjectionSite
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.injector.tool_result_text import render_tool_result
 from faults.judging.consumption import decide_consumption
 from faults.operator_examples import EARLIER, EXAMPLE_EXCHANGE, EXAMPLE_OBSERVATIONS, ORDER, OTHER
@@ -124,9 +124,7 @@ def struck(name: str, place: Place) -> tuple[Run, tuple[Injection, ...], FaultIn
         [BoundFault(fault=fault, site=select_site(clean, fault, bind_operator(fault)))],
         watch,
         injections.append,
-        run="r",
-        trace="t",
-        seed=7,
+        seeds=RunSeeds(run="r", trace="t", seed=7),
         seen=replace(observe_recording(clean, CLEAN[place]), world=True),
     )
     return Run(TapChain([watch, nemesis]), place), tuple(injections), nemesis

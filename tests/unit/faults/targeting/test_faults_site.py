@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault
 from faults.targeting.site import select_site
@@ -31,7 +31,9 @@ def through(
         select_site(derive_steps(recorded), fault, bind_operator(fault)),
     )
     armed = [BoundFault(fault=fault, site=site)]
-    taps = TapChain([watch, FaultInjector(armed, watch, injections.append, run="r", trace="t")])
+    taps = TapChain(
+        [watch, FaultInjector(armed, watch, injections.append, seeds=RunSeeds(run="r", trace="t"))]
+    )
     struck = []
     for exchange in asked:
         request = Exchange(seq=exchange.seq, request=exchange.request, started=exchange.started)

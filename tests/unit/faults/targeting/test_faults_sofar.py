@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.operator_examples import EARLIER, ORDER, OTHER
 from faults.targeting.bound_fault import bind_without_recording
 from faults.targeting.live_observations import MAX_RESULTS, LiveObservations
@@ -27,7 +27,11 @@ def struck(fault: Fault, *, local: bool) -> tuple[tuple[Injection, ...], FaultIn
     injections, watch = list[Injection](), ConversationTap()
     seen = LiveObservations(watch, world=True)
     nemesis = FaultInjector(
-        [bind_without_recording(fault)], watch, injections.append, run="r", trace="", seen=seen
+        [bind_without_recording(fault)],
+        watch,
+        injections.append,
+        seeds=RunSeeds(run="r", trace=""),
+        seen=seen,
     )
     Run(TapChain([watch, seen, nemesis]), PLACES[local], script=AGAIN)
     return tuple(injections), nemesis
@@ -78,7 +82,9 @@ def test_a_lie_is_no_observation() -> None:
         injections, watch = list[Injection](), ConversationTap()
         seen = LiveObservations(watch, world=True)
         armed = [bind_without_recording(digit), bind_without_recording(stale)]
-        nemesis = FaultInjector(armed, watch, injections.append, run="r", trace="", seen=seen)
+        nemesis = FaultInjector(
+            armed, watch, injections.append, seeds=RunSeeds(run="r", trace=""), seen=seen
+        )
         Run(TapChain([watch, seen, nemesis]), PLACES[local])
         lie, *later = injections
         told = json.loads(lie.mutated or b"")["total"]

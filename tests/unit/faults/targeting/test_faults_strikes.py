@@ -7,7 +7,7 @@ from itertools import count, permutations
 
 import pytest
 
-from faults.injector.injector import FaultInjector
+from faults.injector.injector import FaultInjector, RunSeeds
 from faults.specs.spec_check import bind_operator
 from faults.targeting.bound_fault import BoundFault, bind_without_recording
 from faults.targeting.site import is_call_followed, resolve_position, select_site, select_third
@@ -41,7 +41,7 @@ class Run:
         self.watch = ConversationTap({"search": "POST /search"})
         armed = [bind_without_recording(fault) for fault in faults]
         self.nemesis = FaultInjector(
-            armed, self.watch, self.injections.append, run="r", trace="t", seed=seed
+            armed, self.watch, self.injections.append, seeds=RunSeeds(run="r", trace="t", seed=seed)
         )
         self.taps, self.seqs, self.now = TapChain([self.watch, self.nemesis]), count(), count(1)
         self.told: list[dict[str, object]] = [{"role": "user", "content": "go"}]
@@ -288,7 +288,9 @@ def test_each_repetition_begins_at_the_same_site_and_persists_from_there(rep: in
     site = select_site(told, fault, bind_operator(fault), seed=seed)
     watch, injections = ConversationTap(), list[Injection]()
     armed = [BoundFault(fault=fault, site=site, trace=told.tool_uses[0].prefix)]
-    nemesis = FaultInjector(armed, watch, injections.append, run="r", trace="t", seed=seed, rep=rep)
+    nemesis = FaultInjector(
+        armed, watch, injections.append, seeds=RunSeeds(run="r", trace="t", seed=seed, rep=rep)
+    )
     taps = TapChain([watch, nemesis])
     for x in calls:
         asked = taps.request(Exchange(seq=x.seq, request=x.request, started=x.started))
