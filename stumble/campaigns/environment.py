@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scenarios.practice import model_server, tool_server, world
+from scenarios.practice import world
+from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
 from scenarios.scenario import PracticeSettings
-from scenarios.world import World
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.demo.runner import PracticeWorld
 from stumble.runs.environment.user_edits import find_user_edits
@@ -17,23 +17,12 @@ from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_
 from stumble.runs.environment.worlds import WORKSPACE_SLOT, WorldCommands
 from stumble.runs.isolation import WorkspaceChoice, plan_isolation
 from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
-from stumble.runs.types import AgentLauncher, Hosts, RunLabels
+from stumble.runs.types import AgentLauncher, Hosts, RunEnvironment, RunLabels
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 
 AGENT_STOP_SECONDS = 5.0
 """Seconds that an agent gets to end after a stop signal."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignEnvironment:
-    """The agent, hosts, world, labels and workspace of a run."""
-
-    hosts: Hosts
-    world: World | None
-    launch: AgentLauncher
-    labels: RunLabels
-    workspace: RecordedWorkspace | None = None
 
 
 def build_own_environment(
@@ -44,7 +33,7 @@ def build_own_environment(
     labels: RunLabels,
     output: Path,
     slot: int = 0,
-) -> CampaignEnvironment:
+) -> RunEnvironment:
     """Build the environment of the user's agent in the world of this slot.
 
     Each run gets a copy of the recorded folder.
@@ -53,12 +42,13 @@ def build_own_environment(
     if recording is not None:
         command = command or recording.trajectory.command
     commands = WorldCommands(campaign.reset, campaign.verify, campaign.state)
-    return CampaignEnvironment(
+    launcher = ColdLauncher(
+        command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
+    )
+    return RunEnvironment(
         hosts=campaign.hosts_in_slot(slot),
         world=commands.make_world(filled=campaign.placeholder_values(slot)),
-        launch=ColdLauncher(
-            command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
-        ),
+        launch=lambda name: launcher,
         labels=labels if recording else replace(labels, task=source.name),
         workspace=workspace,
     )
@@ -96,12 +86,13 @@ class PracticeEnvironment:
 
     def make_environment(
         self, source: TraceSource, practice: PracticeSettings, labels: RunLabels
-    ) -> CampaignEnvironment:
+    ) -> RunEnvironment:
         """Return the practice world with the task of a source, and its agent."""
-        return CampaignEnvironment(
+        launcher = self._make_launcher(source, practice)
+        return RunEnvironment(
             hosts=self.hosts,
             world=PracticeWorld(self.book, practice.task, self.hosts),
-            launch=self._launch(source, practice),
+            launch=lambda name: launcher,
             labels=replace(
                 labels,
                 agent=self.campaign.agent if source.command else "practice",
@@ -110,7 +101,7 @@ class PracticeEnvironment:
             ),
         )
 
-    def _launch(self, source: TraceSource, practice: PracticeSettings) -> AgentLauncher:
+    def _make_launcher(self, source: TraceSource, practice: PracticeSettings) -> AgentLauncher:
         budget, output = self.campaign.budget, self.folder / "agent.log"
         if source.command:
             values = {"task": practice.task, "model": practice.model}
@@ -148,26 +139,17 @@ async def open_practice_environment(
         campaign.log.mkdir(parents=True, exist_ok=True)
         log = campaign.log / f"{folder.name}.jsonl"
     world.set_up_order_book(book, next(iter(ORDER_TASKS.values())))
-    async with AsyncExitStack() as stack:
-        ports = {
-            "shop.practice": await stack.enter_async_context(tool_server.serve_tools(book)),
-            "model.practice": await stack.enter_async_context(model_server.serve_model(log=log)),
-        }
-        if any(each.practice and each.practice.tools == "mcp" for each in campaign.sources):
-            from scenarios.practice import mcp_server
-
-            ports["mcp.practice"] = await stack.enter_async_context(
-                mcp_server.serve_mcp_order_book(book)
-            )
-        served = {name: ("127.0.0.1", port) for name, port in ports.items()}
+    mcp = any(each.practice and each.practice.tools == "mcp" for each in campaign.sources)
+    async with (
+        serve_practice_world(book, mcp=mcp, log=log) as served,
+        start_warm_agent("scenarios.practice.agents.openai_agent") as agent,
+    ):
         yield PracticeEnvironment(
             campaign=campaign,
             folder=folder,
             book=book,
             hosts=served | dict(campaign.hosts),
-            agent=await stack.enter_async_context(
-                start_warm_agent("scenarios.practice.agents.openai_agent")
-            ),
+            agent=agent,
         )
 
 

@@ -20,7 +20,6 @@ from recorder import event_loop
 from scenarios.practice import PRACTICE_KEY
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.environment import (
-    CampaignEnvironment,
     PracticeEnvironment,
     build_own_environment,
     find_own_workspace,
@@ -35,7 +34,7 @@ from stumble.runs.fork import find_fork_point, plan_fork_run
 from stumble.runs.record import record_run
 from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
-from stumble.runs.types import Hosts, RecordPlan, RunLabels, RunResult
+from stumble.runs.types import Hosts, RecordPlan, RunEnvironment, RunLabels, RunResult
 from stumble.store import index
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
@@ -252,7 +251,7 @@ class CampaignWorker:
         is_user_agent = bool(source.command)
         result = await record_run(
             self._runs / f"{id}.tape",
-            environment.launch,
+            environment.launch(id),
             RecordPlan(
                 hosts=environment.hosts,
                 world=environment.world,
@@ -289,7 +288,7 @@ class CampaignWorker:
                 labels=replace(environment.labels, cell=cell.address, controls=cell.controls),
                 workspace=environment.workspace,
             ),
-            environment.launch,
+            environment.launch(cell.address),
         )
         path = self._keep_finished_run(result)
         return RunDone(
@@ -325,7 +324,7 @@ class CampaignWorker:
 
     async def _build_environment(
         self, source: TraceSource, recording: Tape | None = None
-    ) -> CampaignEnvironment:
+    ) -> RunEnvironment:
         """Build the environment of a run."""
         labels = RunLabels(
             agent=self._campaign.agent,

@@ -20,7 +20,8 @@ from queue import Empty
 from tempfile import TemporaryDirectory
 
 from recorder import event_loop
-from scenarios.practice import PRACTICE_KEY, model_server, tool_server, world
+from scenarios.practice import PRACTICE_KEY, world
+from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
 from scenarios.world import Verdict
 from stumble.cli.exit_codes import signal_to_exit_code
@@ -207,14 +208,9 @@ async def open_demo_worker(
     book = folder / "shop.db"
     world.set_up_order_book(book, next(iter(ORDER_TASKS.values())))
     async with (
-        tool_server.serve_tools(book) as shop,
-        model_server.serve_model() as model,
+        serve_practice_world(book) as hosts,
         start_warm_agent("scenarios.practice.agents.openai_agent") as agent,
     ):
-        hosts = {
-            "shop.practice": ("127.0.0.1", shop),
-            "model.practice": ("127.0.0.1", model),
-        }
         yield DemoWorker(store, folder, agent, hosts, ran)
 
 

@@ -17,20 +17,20 @@ from faults import bind_operator
 from faults.jsonpath import find_json_paths
 from faults.specs.spec_parser import parse_fault
 from replay.matching.rules import parse_match_rule
-from scenarios.practice import model_server, scripted_model, tool_server, world
+from scenarios.practice import scripted_model, world
+from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.practice.tools.json_schema import build_schema_example
 from scenarios.practice.tools.registry import SHOP_TOOLS
 from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_scenario
 from scenarios.toml_reader import ScenarioError
-from scenarios.world import World
 from stumble.demo.runner import PracticeWorld
 from stumble.runs.fork import ForkPlan, ForkResult, run_fork
 from stumble.runs.fork_report import ForkReport, judge_fork
 from stumble.runs.launcher import WarmLauncher, start_warm_agent
 from stumble.runs.record import record_run
 from stumble.runs.session import ReplaySession
-from stumble.runs.types import AgentLauncher, Hosts, RecordPlan, RunLabels
+from stumble.runs.types import RecordPlan, RunEnvironment, RunLabels
 from stumble.user_data.paths import new_trajectory_id
 from traces.did_you_mean import suggest_nearest_name
 from traces.model import Fault
@@ -115,17 +115,6 @@ def _check_fault_target(path: Path, key: str, fault: Fault) -> None:
         raise ScenarioError(path, f"{key}.path", f"{part!r} fits nothing that {names} returns")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnvironment:
-    """Environment of a scenario's runs: agent, world and hosts."""
-
-    hosts: Hosts
-    world: World | None
-    launch: Callable[[str], AgentLauncher]
-    """Of the run of that name."""
-    labels: RunLabels
-
-
 @asynccontextmanager
 async def open_practice_scenario(
     said: Scenario, practice: PracticeSettings, folder: Path
@@ -138,13 +127,9 @@ async def open_practice_scenario(
     stream = ("--stream",) if practice.stream else ()
     argv = (practice.task, *skill, "--tools", practice.tools, *local, *stream)
     async with (
-        tool_server.serve_tools(book) as shop,
-        model_server.serve_model() as asked,
-        _serve_over_mcp(book, practice) as mcp,
+        serve_practice_world(book, mcp=practice.tools == "mcp") as hosts,
         start_warm_agent("scenarios.practice.agents.openai_agent") as agent,
     ):
-        ports = {"shop.practice": shop, "model.practice": asked, "mcp.practice": mcp}
-        hosts = {name: ("127.0.0.1", port) for name, port in ports.items() if port is not None}
         launch = WarmLauncher(
             process=agent,
             command=(sys.executable, "-m", "scenarios.practice.agents.openai_agent", *argv),
@@ -160,18 +145,6 @@ async def open_practice_scenario(
                 agent="practice", model=practice.model, scenario=said.name, task=practice.task
             ),
         )
-
-
-@asynccontextmanager
-async def _serve_over_mcp(book: Path, practice: PracticeSettings) -> AsyncIterator[int | None]:
-    """The port at which the shop's tools are served over MCP, where they are wanted so."""
-    if practice.tools != "mcp":
-        yield None
-        return
-    from scenarios.practice import mcp_server
-
-    async with mcp_server.serve_mcp_order_book(book) as port:
-        yield port
 
 
 async def record_scenario(

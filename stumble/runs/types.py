@@ -9,7 +9,7 @@ mitmproxy as its upstream. Both write the same tape.
 """
 
 import time
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -90,6 +90,19 @@ class RunLabels:
             controls=self.controls,
             seal=self.seal,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironment:
+    """What the runs of one agent have in common: hosts, world, agent, labels and workspace."""
+
+    hosts: Hosts
+    world: World | None
+    launch: Callable[[str], AgentLauncher]
+    """Returns the launcher of the run of that name."""
+    labels: RunLabels
+    workspace: RecordedWorkspace | None = None
+    """The folder of which each run gets a copy; None runs the agent in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

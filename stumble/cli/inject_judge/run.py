@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from stumble.runs.environment.worlds import WorldCommands
     from stumble.runs.fork_report import ForkReport
     from stumble.runs.launcher import ColdLauncher
-    from stumble.runs.scenario_runner import CheckedScenario, RunEnvironment
-    from stumble.runs.types import Hosts, RunLabels
+    from stumble.runs.scenario_runner import CheckedScenario
+    from stumble.runs.types import Hosts, RunEnvironment, RunLabels
     from traces.model import Fault
     from traces.store.trace_store import TraceStore
     from traces.tape import Tape
@@ -263,7 +263,8 @@ async def _open_environment(plan: _ScenarioPlan, folder: Path) -> AsyncIterator[
         configure_benchmark_launcher,
         set_up_benchmark,
     )
-    from stumble.runs.scenario_runner import RunEnvironment, open_practice_scenario
+    from stumble.runs.scenario_runner import open_practice_scenario
+    from stumble.runs.types import RunEnvironment
 
     scenario, benchmark = plan.scenario, plan.scenario.benchmark
     if not plan.command and scenario.practice is not None:
