@@ -4,6 +4,7 @@ Injections and outcomes are verdicts of another package and are not created here
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, TypedDict
 
 from traces.conversation.derived_steps import (
     DerivedSteps,
@@ -12,7 +13,7 @@ from traces.conversation.derived_steps import (
     find_answer_end,
 )
 from traces.dialects.types import TokenUsage
-from traces.model import Exchange, Trajectory
+from traces.model import Exchange, RunEnding, Trajectory
 from traces.pipeline.attempts import collect_stage_attempts
 from traces.pipeline.failure_causes import PASSING_SCORE, find_failure_causes
 from traces.pipeline.stages import ModelCharge, derive_stage_rows
@@ -27,71 +28,101 @@ type PriceFunction = Callable[[str, TokenUsage], float | None]
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
+class UsageColumns(TypedDict):
+    """A row of the relation `usage`."""
+
+    trajectory_id: str
+    seq: int
+    model: str | None
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: float | None
+
+
+TOKEN_COLUMNS: tuple[
+    Literal["prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"], ...
+] = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+
+
 def build_tape_rows(
     tape: Tape, told: DerivedSteps | None = None, price: PriceFunction = lambda model, usage: None
 ) -> RelationRows:
     """Return the rows of one tape by relation, each a tuple in the order of its schema."""
     told = told or derive_tape_steps(tape)
-    usage = list(_iter_usage_rows(tape, told, price))
+    usage = list(_iter_usage(tape, told, price))
     return {
         "trajectories": [_build_trajectory_row(tape, told, usage)],
         "exchanges": list(_iter_exchange_rows(tape, told)),
         "steps": list(_iter_step_rows(tape, told)),
         "tool_calls": list(_iter_tool_call_rows(tape, told)),
         "messages": list(_iter_message_rows(tape, told)),
-        "usage": usage,
+        "usage": [make_relation_row("usage", each) for each in usage],
         "stages": list(_iter_stage_rows(tape, told, usage)),
     }
 
 
 def _build_trajectory_row(
-    tape: Tape, told: DerivedSteps, usage: list[tuple[object, ...]]
+    tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
 ) -> tuple[object, ...]:
     run, ending = tape.trajectory, tape.ending
-    costs = [row[7] for row in usage]
-    counts = [(row[3] or 0) + (row[5] or 0) for row in usage]  # type: ignore[operator]
+    costs = [cost for row in usage if (cost := row["cost_usd"]) is not None]
     model = run.model or next((turn.model for turn in told.agent_steps if turn.model), None)
     last = max((find_answer_end(x) for x in tape.exchanges), default=0.0)
-    last = ending.at if ending else last
-    return (
-        run.id,
-        derive_agent_name(run),
-        model,
-        run.scenario,
-        run.task,
-        run.trial,
-        run.condition,
-        run.world,
-        run.seed,
-        run.parent,
-        run.forked_at,
-        run.recorded_at,
-        run.source,
-        len(told.agent_steps),
-        ending.passed if ending else None,
-        ending.reward if ending else None,
-        ending.ended if ending else None,
-        sum(costs) if costs and None not in costs else None,  # type: ignore[arg-type]
-        last if run.timed else None,
-        sum(counts) if counts else None,
-        ending.exit_code if ending else None,
-        ending.verifier if ending else None,
-        None,
-        *_count_fork_effects(tape, told),
-        run.campaign,
-        run.cell,
-        *(_sum_known_counts(row[column] for row in usage) for column in (3, 4, 5, 6)),
-        None,
-        run.experiment,
-        digest_control_group(run, ending),
-        list(run.controls),
-        ending.verifier_of if ending else None,
-        ending.state if ending else None,
-        "verifier" if ending and ending.passed is not None else None,
-        _explain_unknown_result(tape),
-        run.seal,
-        tape.cut_at,
+    return make_relation_row(
+        "trajectories",
+        {
+            "trajectory_id": run.id,
+            "agent": derive_agent_name(run),
+            "model": model,
+            "scenario": run.scenario,
+            "task": run.task,
+            "trial": run.trial,
+            "condition": run.condition,
+            "world": run.world,
+            "seed": run.seed,
+            "parent_id": run.parent,
+            "forked_at": run.forked_at,
+            "recorded_at": run.recorded_at,
+            "source": run.source,
+            "n_steps": len(told.agent_steps),
+            "cost_usd": sum(costs) if usage and len(costs) == len(usage) else None,
+            "seconds": (ending.at if ending else last) if run.timed else None,
+            "tokens": sum(map(_count_tokens, usage)) if usage else None,
+            "campaign": run.campaign,
+            "cell": run.cell,
+            "experiment": run.experiment,
+            "control_group": digest_control_group(run, ending),
+            "controls": list(run.controls),
+            "passed_reason": _explain_unknown_result(tape),
+            "seal": run.seal,
+            "cut_at": tape.cut_at,
+            **_describe_ending(ending),
+            **_count_fork_effects(tape, told),
+            **{column: _sum_known_counts(row[column] for row in usage) for column in TOKEN_COLUMNS},
+        },
     )
+
+
+def _describe_ending(ending: RunEnding | None) -> dict[str, object]:
+    if ending is None:
+        return {}
+    return {
+        "passed": ending.passed,
+        "reward": ending.reward,
+        "ended": ending.ended,
+        "agent_exit": ending.exit_code,
+        "verifier": ending.verifier,
+        "verifier_of": ending.verifier_of,
+        "state": ending.state,
+        "passed_by": "verifier" if ending.passed is not None else None,
+    }
+
+
+def _count_tokens(usage: UsageColumns) -> int:
+    prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
+    return (prompt or 0) + (completion or 0)
 
 
 def _explain_unknown_result(tape: Tape) -> str | None:
@@ -111,13 +142,12 @@ def _sum_known_counts(counts: Iterable[object]) -> int | None:
     return sum(known) if known else None
 
 
-def _count_fork_effects(tape: Tape, told: DerivedSteps) -> tuple[int | None, int | None]:
-    """Count the lanes that a fork cascaded into and the pinned results; (None, None) if not a
-    fork."""
+def _count_fork_effects(tape: Tape, told: DerivedSteps) -> dict[str, int]:
+    """Count the lanes that a fork cascaded into and the pinned results; {} if not a fork."""
     if tape.trajectory.forked_at is None:
-        return None, None
+        return {}
     lanes = {told.contexts[x.seq].lane for x in tape.exchanges if x.cascade}
-    return len(lanes), len(_find_pinned_calls(tape))
+    return {"cascades": len(lanes), "drifted": len(_find_pinned_calls(tape))}
 
 
 def _find_pinned_calls(tape: Tape) -> frozenset[str]:
@@ -142,28 +172,33 @@ def _iter_exchange_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object
         placed = told.contexts[exchange.seq]
         answer = exchange.response
         offset, length = tape.spans[exchange.seq]
-        yield (
-            tape.trajectory.id,
-            exchange.seq,
-            placed.lane,
-            placed.kind,
-            exchange.transport,
-            exchange.request.method,
-            exchange.request.url,
-            answer.status if answer else None,
-            exchange.error,
-            exchange.started if timed else None,
-            _measure_exchange_time(exchange) if timed else None,
-            answer.at - exchange.started if answer and timed else None,
-            len(exchange.request.body),
-            sum(len(chunk.data) for chunk in answer.chunks) if answer else None,
-            len(answer.chunks) if answer else None,
-            placed.attempt_of,
-            exchange.answered_by,
-            str(tape.path),
-            offset,
-            length,
-            exchange.cascade,
+        yield make_relation_row(
+            "exchanges",
+            {
+                "trajectory_id": tape.trajectory.id,
+                "seq": exchange.seq,
+                "lane": placed.lane,
+                "kind": placed.kind,
+                "transport": exchange.transport,
+                "method": exchange.request.method,
+                "url": exchange.request.url,
+                "status": answer.status if answer else None,
+                "error": exchange.error,
+                "started": exchange.started if timed else None,
+                "duration": _measure_exchange_time(exchange) if timed else None,
+                "ttfb": answer.at - exchange.started if answer and timed else None,
+                "request_bytes": len(exchange.request.body),
+                "response_bytes": sum(len(chunk.data) for chunk in answer.chunks)
+                if answer
+                else None,
+                "n_chunks": len(answer.chunks) if answer else None,
+                "attempt_of": placed.attempt_of,
+                "answered_by": exchange.answered_by,
+                "tape": str(tape.path),
+                "offset": offset,
+                "length": length,
+                "cascade": exchange.cascade,
+            },
         )
 
 
@@ -173,13 +208,16 @@ def _measure_exchange_time(exchange: Exchange) -> float | None:
 
 def _iter_step_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
     for step in told.steps:
-        yield (
-            tape.trajectory.id,
-            step.number,
-            step.source,
-            clip_stored_text(step.message),
-            step.model,
-            list(step.seqs),
+        yield make_relation_row(
+            "steps",
+            {
+                "trajectory_id": tape.trajectory.id,
+                "step": step.number,
+                "source": step.source,
+                "message": clip_stored_text(step.message),
+                "model": step.model,
+                "seqs": list(step.seqs),
+            },
         )
 
 
@@ -190,24 +228,29 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
     for use in told.tool_uses:
         exchanges = [by_seq[seq] for seq in use.seqs]
         durations = [took for x in exchanges if (took := _measure_exchange_time(x)) is not None]
-        yield (
-            tape.trajectory.id,
-            use.step,
-            use.call_id,
-            use.tool,
-            clip_stored_text(use.arguments),
-            None if use.result is None else clip_stored_text(use.result),
-            use.is_error,
-            use.place,
-            _is_read_only_call(use, exchanges),
-            use.join,
-            exchanges[0].seq if exchanges else None,
-            sum(durations) if durations and tape.trajectory.timed else None,
-            use.call_id in faulted_calls,
-            len(use.arguments.encode("utf-8", "replace")),
-            None if use.result is None else len(use.result.encode("utf-8", "replace")),
-            exchanges[-1].answered_by if exchanges else None,
-            use.call_id in pinned,
+        yield make_relation_row(
+            "tool_calls",
+            {
+                "trajectory_id": tape.trajectory.id,
+                "step": use.step,
+                "call_id": use.call_id,
+                "tool": use.tool,
+                "arguments": clip_stored_text(use.arguments),
+                "result": None if use.result is None else clip_stored_text(use.result),
+                "is_error": use.is_error,
+                "place": use.place,
+                "read_only": _is_read_only_call(use, exchanges),
+                "join": use.join,
+                "seq": exchanges[0].seq if exchanges else None,
+                "duration": sum(durations) if durations and tape.trajectory.timed else None,
+                "struck": use.call_id in faulted_calls,
+                "arguments_bytes": len(use.arguments.encode("utf-8", "replace")),
+                "result_bytes": None
+                if use.result is None
+                else len(use.result.encode("utf-8", "replace")),
+                "answered_by": exchanges[-1].answered_by if exchanges else None,
+                "drifted": use.call_id in pinned,
+            },
         )
 
 
@@ -231,38 +274,45 @@ def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object,
                 first[key] = (seq, message.role, message.content)
             last[key] = seq
     for (lane, position), (seq, role, content) in first.items():
-        size = len(content.encode("utf-8", "replace"))
-        text = clip_stored_text(content)
-        yield tape.trajectory.id, seq, position, last[lane, position], role, text, size, lane
+        yield make_relation_row(
+            "messages",
+            {
+                "trajectory_id": tape.trajectory.id,
+                "first_seq": seq,
+                "position": position,
+                "last_seq": last[lane, position],
+                "role": role,
+                "content": clip_stored_text(content),
+                "content_bytes": len(content.encode("utf-8", "replace")),
+                "lane": lane,
+            },
+        )
 
 
-def _iter_usage_rows(
-    tape: Tape, told: DerivedSteps, price: PriceFunction
-) -> Iterator[tuple[object, ...]]:
+def _iter_usage(tape: Tape, told: DerivedSteps, price: PriceFunction) -> Iterator[UsageColumns]:
     for seq, answer in sorted(told.answers.items()):
         usage = answer.usage
         if usage is None:
             continue
-        yield (
-            tape.trajectory.id,
-            seq,
-            answer.model,
-            usage.prompt_tokens,
-            usage.cached_tokens,
-            usage.completion_tokens,
-            usage.reasoning_tokens,
-            price(answer.model, usage) if answer.model else None,
-            None,
-        )
+        yield {
+            "trajectory_id": tape.trajectory.id,
+            "seq": seq,
+            "model": answer.model,
+            "prompt_tokens": usage.prompt_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "cost_usd": price(answer.model, usage) if answer.model else None,
+        }
 
 
 def _iter_stage_rows(
-    tape: Tape, told: DerivedSteps, usage: list[tuple[object, ...]]
+    tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
 ) -> Iterator[tuple[object, ...]]:
     """Yield the stages that run events report, with the model cost of each."""
     if not tape.marks:
         return
-    used = {each[1]: each for each in usage}
+    used = {each["seq"]: each for each in usage}
     charges = [
         _to_model_charge(exchange, used.get(exchange.seq))
         for exchange in tape.exchanges
@@ -282,12 +332,7 @@ def _iter_stage_rows(
         )
 
 
-def _to_model_charge(exchange: Exchange, used: tuple[object, ...] | None) -> ModelCharge:
+def _to_model_charge(exchange: Exchange, used: UsageColumns | None) -> ModelCharge:
     if used is None:
         return ModelCharge(at=exchange.started)
-    prompt, completion, cost = used[3], used[5], used[7]
-    return ModelCharge(
-        at=exchange.started,
-        tokens=(prompt or 0) + (completion or 0),  # type: ignore[operator]
-        dollars=cost,  # type: ignore[arg-type]
-    )
+    return ModelCharge(at=exchange.started, tokens=_count_tokens(used), dollars=used["cost_usd"])

@@ -245,10 +245,13 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
 )
 
 
+COLUMN_NAMES = {name: tuple(schema.names) for name, schema in SCHEMAS.items()}
+
+
 def make_relation_row(name: str, known: Mapping[str, object]) -> tuple[object, ...]:
     """Return one row of a relation from its known columns; the others are NULL."""
-    names = SCHEMAS[name].names
-    for column in known.keys() - set(names):
+    names = COLUMN_NAMES[name]
+    for column in known.keys() - names:
         raise ValueError(f"{name} has no column {column}; it has {', '.join(names)}")
     return tuple(known.get(column) for column in names)
 
