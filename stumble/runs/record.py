@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
-from recorder.proxy.server import UpstreamRoute
 from scenarios.world import World
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import (
@@ -180,7 +179,7 @@ class LiveRecording:
     ) -> tuple[AgentResult, Mapping[str, str]]:
         """Run the agent behind mitmproxy; return also the proxies that refused our login."""
         from recorder.proxy.corporate_proxy import read_proxy_settings
-        from recorder.proxy.server import start_recording_proxy
+        from recorder.proxy.server import UpstreamRoute, start_recording_proxy
 
         upstreams, began, seqs = self.plan.upstreams, self.began, itertools.count()
         declined = None if self.plan.websocket else WebSocketDeclineTap()

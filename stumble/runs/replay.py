@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from faults.injector.injector import FaultInjector
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.player import PlaybackOptions, TapePlayer
 from replay.result_pinning import ResultPinning
@@ -34,6 +33,9 @@ from traces.model import Exchange, Request, Trajectory
 from traces.pipeline.stages import describe_stage_differences
 from traces.tape import Tape, TapeWriter
 
+if TYPE_CHECKING:  # a replay without a fault does not load the operators
+    from faults.injector.injector import FaultInjector
+
 
 async def run_replay(
     session: ReplaySession, recording: Tape, folder: Path, plan: ReplayPlan, launch: AgentLauncher
@@ -52,7 +54,7 @@ class _ReplayTaps:
 
     pin: ResultPinning | None
     watch: ConversationTap
-    injector: FaultInjector | None
+    injector: "FaultInjector | None"
     player: TapePlayer
     budgets: BudgetTap | None
 

@@ -20,7 +20,6 @@ from recorder.agent.process import AgentExit
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
-from recorder.proxy.server import UpstreamRoute
 from replay.serving.server import ReplayServer, RunListener
 from stumble.cli.exit_codes import ExitCode
 from stumble.runs.budgets import BudgetTap
@@ -76,7 +75,7 @@ async def open_replay_session(
         yield ReplaySession(performer=performer, bundle=trusted)
         return
     from recorder.proxy.corporate_proxy import read_proxy_settings
-    from recorder.proxy.server import start_recording_proxy
+    from recorder.proxy.server import UpstreamRoute, start_recording_proxy
 
     began, seqs = time.monotonic(), itertools.count()
     async with start_recording_proxy(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.campaigns.runner import CampaignDisplay
 from stumble.cli import options
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.seal_options import add_seal_options, to_seal_table
@@ -150,6 +149,7 @@ def campaign(
     stumble campaign nightly.toml --seal --margin 0.1 --against before --looks 4
     """  # fmt: skip
     from stumble.campaigns.environment import check_workspaces
+    from stumble.campaigns.runner import CampaignDisplay
     from stumble.campaigns.spec import parse_campaign as read
     from stumble.experiments.seal_output import print_campaign_end, print_seal
     from stumble.experiments.seals.seal_store import apply_seal

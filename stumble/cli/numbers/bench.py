@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from stumble.campaigns.runner import CampaignDisplay
 from stumble.cli import options
 from stumble.cli.exit_codes import ExitCode, UsageError
 
@@ -81,7 +80,7 @@ def bench(
         query_bench_rows,
     )
     from stumble.campaigns.bench import read_bench as read
-    from stumble.campaigns.runner import run_campaign_session
+    from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
     from stumble.cli.inject_judge.campaign import count_processes, show_campaign_progress
     from stumble.store import index
     from stumble.user_data.paths import prepare_ca_folder, store_root

@@ -1,6 +1,7 @@
 """The player finds, refuses and explains; it never guesses."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -70,11 +71,18 @@ RECORDED = tape(model(GO, CALL), tool('{"total": 345}'), model(after('{"total": 
 class Stage:
     """Asks a player as an agent would; what it lets out is answered by `live`."""
 
-    def __init__(self, recording: Tape, live: Exchange | None = None, kinds=(), **matching) -> None:
+    def __init__(
+        self,
+        recording: Tape,
+        live: Exchange | None = None,
+        *,
+        kinds=(),
+        redact: Callable[[Request], Request] = lambda request: request,
+        **options,
+    ) -> None:
         self.watch = ConversationTap()
-        self.player = TapePlayer(
-            recording, self.watch, options=PlaybackOptions(live=kinds), **matching
-        )
+        playback = PlaybackOptions(live=kinds, **options)
+        self.player = TapePlayer(recording, self.watch, options=playback, redact=redact)
         self.taps, self.seqs, self.live = TapChain([self.watch, self.player]), count(), live
 
     def ask(self, exchange: Exchange, at: float = 100.0) -> Exchange:
