@@ -17,7 +17,6 @@ from replay.matching.rule_learning import (
 from replay.matching.rules import MatchRule, MatchRules, parse_match_rule
 from replay.player import find_tape_redactions, select_playable_exchanges
 from traces.model import Exchange
-from traces.store.store_dir import StoreDirectory
 from traces.tape import Tape, read_tape
 
 _MAX_LATEST_TAPES = 50
@@ -81,9 +80,9 @@ def _bind_recording_rules(recording: Tape) -> MatchRules:
     )
 
 
-def find_latest_replay(store: StoreDirectory, recording: Tape) -> Tape | None:
-    """Return the latest replay of a recording in a store, or None."""
-    paths = sorted(store.tapes.glob("*.tape"), key=_read_modified_time, reverse=True)
+def find_latest_replay(tapes: Path, recording: Tape) -> Tape | None:
+    """Return the latest replay of a recording in a folder of tapes, or None."""
+    paths = sorted(tapes.glob("*.tape"), key=_read_modified_time, reverse=True)
     for path in paths[:_MAX_LATEST_TAPES]:
         try:
             tape = read_tape(path)

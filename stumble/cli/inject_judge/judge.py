@@ -86,13 +86,10 @@ def _ask_llm_judge(
         summarize_opinions,
     )
     from stumble.store import index
-    from stumble.user_data.paths import store_root
-    from traces.store.trace_store import TraceStore
+    from stumble.store.open_store import open_indexed_store
 
     human = read_notice_labels(labelled) if labelled else None
-    store = TraceStore(store_root())
-    for refused in index.refresh_index(store):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+    store = open_indexed_store()
     referee = LlmJudge(
         name=model, folder=store.root / "opinions", most_usd=max_cost, most_calls=max_calls
     )

@@ -27,13 +27,10 @@ def why(injection: str, as_json: bool) -> None:
     stumble why 20261121T101500-3f2a
     """
     from stumble.store import index
-    from stumble.user_data.paths import store_root
+    from stumble.store.open_store import open_indexed_store
     from stumble.verdicts.explain import explain_verdict, explanation_to_json
-    from traces.store.trace_store import TraceStore
 
-    store = TraceStore(store_root())
-    for refused in index.refresh_index(store):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+    store = open_indexed_store()
     id, trajectory = _find_injection(store, injection)
     try:
         faulted, twins, peers = index.load_run_with_twins(store, trajectory)

@@ -42,13 +42,9 @@ def compare(a: str, b: str, by: str | None, campaign: str | None, as_json: bool)
     stumble compare before after
     stumble compare practice/naive practice/verifies --campaign nightly
     """
-    from stumble.store import index
-    from stumble.user_data.paths import store_root
-    from traces.store.trace_store import TraceStore
+    from stumble.store.open_store import open_indexed_store
 
-    store = TraceStore(store_root())
-    for refused in index.refresh_index(store):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+    store = open_indexed_store()
     with store.open_locked() as connection:
         kind = by or _find_shared_kind(connection, a, b)
         parameters = {"a": a, "b": b, "by": kind, "campaign": campaign}

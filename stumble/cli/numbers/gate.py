@@ -14,7 +14,6 @@ from stumble.experiments.seal_options import add_gate_options
 if TYPE_CHECKING:
     from stumble.gate.limits import GateMeasure, GateRate
     from stumble.report.model import AgentKey
-    from traces.store.trace_store import TraceStore
 
 SHARE_RANGE = click.FloatRange(0, 1)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -121,6 +120,7 @@ def gate(
     from stumble.gate.limits import GateLimit, check_gate_limits, join_gate_verdicts
     from stumble.gate.report import format_check_line, gate_check_to_dict, render_gate_markdown
     from stumble.gate.report import render_gate_junit as as_junit
+    from stumble.store.open_store import open_indexed_store
 
     limits = [
         GateLimit(measure=measure, value=value, least=measure != "silent", confidence=confidence)
@@ -136,7 +136,7 @@ def gate(
         raise UsageError("limits and --against exclude each other: give one of them")
     if compared or (not limits and which["campaign"]):
         comparison = parse_comparison_options(against, margin, measure, alpha, require_seal, which)
-        answer_comparison(_open_indexed_store(), comparison, junit, summary, as_json)
+        answer_comparison(open_indexed_store(), comparison, junit, summary, as_json)
     if not limits:
         raise UsageError(
             "no limit; give --min-ends-right, --min-handled, --min-recovery or --max-silent, or "
@@ -186,8 +186,9 @@ def _query_gate_rates(confidence: float, which: dict[str, str | None]) -> "list[
     from stumble.experiments.unfinished_plans import find_unfinished_plans
     from stumble.gate.limits import GateRate
     from stumble.store.filter import fetch_question_rows
+    from stumble.store.open_store import open_indexed_store
 
-    store = _open_indexed_store()
+    store = open_indexed_store()
     with store.open_locked() as connection:
         rates = [
             GateRate(**row)  # type: ignore[arg-type]
@@ -202,15 +203,3 @@ def _blank_unfinished_bounds(rate: "GateRate", unfinished: "Mapping[AgentKey, st
     if why is None:
         return rate
     return replace(rate, lo=None, hi=None, reason="unfinished_plan", next_step=why)
-
-
-def _open_indexed_store() -> "TraceStore":
-    """Open the store with an up-to-date index; print a warning for each tape not indexed."""
-    from stumble.store import index
-    from stumble.user_data.paths import store_root
-    from traces.store.trace_store import TraceStore
-
-    store = TraceStore(store_root())
-    for refused in index.refresh_index(store):
-        click.echo(f"warning: not indexed: {refused}", err=True)
-    return store

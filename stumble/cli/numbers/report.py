@@ -80,14 +80,10 @@ def report(
     form = _choose_report_form(output, form, chart)
     from stumble.experiments.unfinished_plans import find_unfinished_plans
     from stumble.report.collect import collect_sections, count_report_injections
-    from stumble.store import index
     from stumble.store.filter import StoreFilter, open_filtered_store
-    from stumble.user_data.paths import store_root
-    from traces.store.trace_store import TraceStore
+    from stumble.store.open_store import open_indexed_store
 
-    opened = TraceStore(store or store_root())
-    for refused in index.refresh_index(opened):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+    opened = open_indexed_store(store)
     selection = StoreFilter(campaign=campaign, model=model, op=op)
     unfinished = find_unfinished_plans(opened, campaign)
     with open_filtered_store(opened, selection) as connection:

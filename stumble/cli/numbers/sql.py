@@ -69,11 +69,10 @@ def sql(
 
     from stumble.cli.options import parse_option_pairs
     from stumble.store import index
+    from stumble.store.open_store import open_indexed_store
     from stumble.store.query import QueryLimits, restrict_process, run_query
-    from stumble.user_data.paths import store_root
     from traces.did_you_mean import suggest_nearest_name
     from traces.store.sql import bind_question, describe_views, list_questions
-    from traces.store.trace_store import TraceStore
 
     if listing:
         _print_sql_names(
@@ -82,12 +81,7 @@ def sql(
             index.list_relations(),
         )
         return
-    store = TraceStore(store_root())
-    if rebuild:
-        for segment in store.segments():
-            store.drop(segment)
-    for refused in index.refresh_index(store):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+    store = open_indexed_store(rebuild=rebuild)
     if not query:
         return
     given = parse_option_pairs(parameters)

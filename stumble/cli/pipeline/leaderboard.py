@@ -46,14 +46,10 @@ def leaderboard(
     from rich.console import Console
 
     from stumble.report import leaderboard, terminal
-    from stumble.store import index
-    from stumble.user_data.paths import store_root
+    from stumble.store.open_store import open_indexed_store
     from traces.did_you_mean import suggest_nearest_name
-    from traces.store.trace_store import TraceStore
 
-    opened = TraceStore(store or store_root())
-    for refused in index.refresh_index(opened):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+    opened = open_indexed_store(store)
     with opened.open_locked() as connection:
         data = leaderboard.read_leaderboard(connection, cohort)
     names = tuple(str(each["cohort"]) for each in data.cohorts)

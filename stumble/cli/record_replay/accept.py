@@ -31,12 +31,11 @@ def accept(tape: Path, run: Path | None, dry_run: bool) -> None:
     from stumble.drift.volatile_rules import find_latest_replay, learn_volatile_rules
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
-    from traces.store.store_dir import StoreDirectory
     from traces.tape import add_rules
 
     recording = load_tape(tape)
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
-    other = load_tape(run) if run else find_latest_replay(StoreDirectory(store_root()), recording)
+    other = load_tape(run) if run else find_latest_replay(store_root() / "tapes", recording)
     if other is None:
         raise UsageError(
             f"no replay of {tape} is in {store_root()}: run `stumble replay {tape}` first"
