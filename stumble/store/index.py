@@ -142,7 +142,9 @@ def refresh_index(store: TraceStore) -> list[str]:
         refused: dict[Path, str] = {}
         # A second pass, as a twin may have ended after a run whose control it is.
         for _ in range(2):
-            for paths in batched(find_unindexed_tapes(store), TAPES_PER_BATCH, strict=False):
+            if not (unindexed := find_unindexed_tapes(store)):
+                break
+            for paths in batched(unindexed, TAPES_PER_BATCH, strict=False):
                 tapes = dict[Path, Tape]()
                 for path in paths:
                     try:

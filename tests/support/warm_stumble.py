@@ -22,11 +22,25 @@ from typing import Any
 LOADED = (
     "stumble.cli.app",
     "stumble.cli.inject_judge.fork",
+    "stumble.cli.inject_judge.run",
     "stumble.cli.record_replay.record",
     "stumble.cli.record_replay.replay",
     "stumble.cli.numbers.sql",
+    "stumble.experiments.unfinished_plans",
+    "stumble.report.collect",
+    "stumble.report.terminal",
     "stumble.runs.record",
+    "stumble.runs.scenario_runner",
+    "stumble.store.open_store",
+    "stumble.store.query",
+    "recorder.proxy.server",
+    "recorder.proxy.mitm_layers",
+    "replay.serving.upstream",
+    "traces.store.landlock",
+    "aiohttp.web",
+    "pyarrow.parquet",
     "rich.table",
+    "uvloop",
     "pandas",  # duckdb and pyarrow look for it and load it where the tests' environment has it
 )
 

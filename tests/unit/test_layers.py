@@ -1,6 +1,7 @@
 """The layers: who may import whom, what is shipped, and what is never written."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -20,18 +21,25 @@ BASE_DEPENDENCIES = {"brotli", "duckdb", "msgpack", "orjson", "pyarrow", "zstand
 """What the base layer may lean on; brotli is one of the encodings that bodies come in."""
 
 
-def imports(package: str) -> Iterator[tuple[str, str]]:
+@functools.cache
+def imports(package: str) -> tuple[tuple[str, str], ...]:
     """Every import in a package, also inside functions, as file:line and top-level name."""
-    for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-            match node:
-                case ast.Import(names=names):
-                    yield from ((where, name.name.partition(".")[0]) for name in names)
-                case ast.ImportFrom(module=str(module), level=0):
-                    yield where, module.partition(".")[0]
-                case ast.ImportFrom():
-                    yield where, package
+    return tuple(
+        (f"{path.relative_to(ROOT)}:{line}", name)
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for line, name in file_imports(path, package)
+    )
+
+
+def file_imports(path: Path, package: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, name.name.partition(".")[0]) for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield node.lineno, module.partition(".")[0]
+            case ast.ImportFrom():
+                yield node.lineno, package
 
 
 @pytest.mark.parametrize("package", MIDDLE)

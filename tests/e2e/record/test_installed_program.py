@@ -27,6 +27,8 @@ def folders(tool: str, home: Path) -> Mapping[str, str]:
     usual = ("UV_", "PIP_", "SSL_", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
     kept = {name: value for name, value in os.environ.items() if name.startswith(usual)}
     cache = {"UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))}
+    # Else pip compiles every file of every dependency, and a program compiles what it imports.
+    cache |= {"PIP_NO_COMPILE": "true"}
     return bare | cache | kept | {tools: str(home / "tools"), programs: str(home / "bin")}
 
 

@@ -41,13 +41,12 @@ def estimating() -> set[str]:
 
 
 def _estimating(sql: Sql) -> Iterator[str]:
-    for name in VIEWS:
-        if any("DOUBLE" in kind for _, kind, *_ in sql.execute(f'DESCRIBE "{name}"').fetchall()):
+    questions = {question.name: bind_question(question.name) for question in list_questions()}
+    described = {name: (f'"{name}"', None) for name in VIEWS} | questions
+    for name, (text, values) in described.items():
+        columns = sql.execute(f"DESCRIBE {text}", values).fetchall()
+        if any("DOUBLE" in kind for _, kind, *_ in columns):
             yield name
-    for question in list_questions():
-        columns = sql.execute(*bind_question(question.name)).description or ()
-        if any("DOUBLE" in str(column[1]) for column in columns):
-            yield question.name
 
 
 def test_every_relation_of_rates_stands_in_the_page(

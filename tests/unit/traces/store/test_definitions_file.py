@@ -15,32 +15,47 @@ SELECT function_name, [macro_definition] FROM duckdb_functions() WHERE NOT inter
 ORDER BY ALL
 """
 
+type Definitions = list[tuple[object, ...]]
 
-def load(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
-    with duckdb.connect() as connection:
+
+def load(home: Path) -> Definitions:
+    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
+        patch.setenv("XDG_CACHE_HOME", str(home))
         load_definitions(connection)
         connection.execute("FROM leaderboard")
         return connection.execute(DEFINED).fetchall()
 
 
-def test_the_first_load_makes_the_file_and_the_next_ones_copy_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Definitions]:
+    """The file that the first load makes, and what that load defined."""
+    home = tmp_path_factory.mktemp("cache")
+    first = load(home)
+    (file,) = (home / "stumble").iterdir()
+    return file, first
+
+
+def test_the_next_loads_copy_the_file_that_the_first_one_made(
+    made: tuple[Path, Definitions],
 ) -> None:
-    first = load(tmp_path, monkeypatch)
-    (file,) = (tmp_path / "stumble").iterdir()
-    made = file.stat()
-    assert load(tmp_path, monkeypatch) == first
-    assert file.stat().st_mtime_ns == made.st_mtime_ns
+    file, first = made
+    before = file.stat()
+    assert load(file.parents[1]) == first
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_without_a_cache_or_with_a_damaged_one_they_are_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_with_a_damaged_one_they_are_created(
+    made: tuple[Path, Definitions], tmp_path: Path
 ) -> None:
-    whole = load(tmp_path, monkeypatch)
-    (file,) = (tmp_path / "stumble").iterdir()
-    file.write_bytes(file.read_bytes()[:5000])
-    assert load(tmp_path, monkeypatch) == whole
+    file, whole = made
+    damaged = tmp_path / "stumble" / file.name
+    damaged.parent.mkdir()
+    damaged.write_bytes(file.read_bytes()[:5000])
+    assert load(tmp_path) == whole
 
+
+def test_without_a_folder_for_the_cache_they_are_created(
+    made: tuple[Path, Definitions], tmp_path: Path
+) -> None:
     (tmp_path / "a-file").touch()
-    assert load(tmp_path / "a-file", monkeypatch) == whole
+    assert load(tmp_path / "a-file") == made[1]

@@ -5,6 +5,8 @@
 -- The rows of the view survival; e is a rate of the errors of each class in its stead. With e_quiet
 -- e is that of loud errors, and class `loud and quiet` has steps with either: (1 - e (1 - h of loud)
 -- - e_quiet (1 - h of quiet) - u)^n. A quiet rate is an assumption, as nobody sees these errors.
+WITH figures AS MATERIALIZED (FROM survival)
+
 SELECT
     agent,
     model,
@@ -25,7 +27,7 @@ SELECT
     bound,
     naive,
     reason
-FROM survival
+FROM figures
 WHERE ($model IS NULL OR model = $model) AND (basis = 'kaplan_meier' OR ($e IS NULL AND $e_quiet IS NULL))
 UNION ALL
 -- The same with an error rate that is given: what the assumed 1 % knew of h and u.
@@ -49,7 +51,7 @@ SELECT
     bound,
     pow(1 - $e::DOUBLE, n) AS naive,
     reason
-FROM survival
+FROM figures
 WHERE
     $e IS NOT NULL
     AND $e_quiet IS NULL
@@ -91,8 +93,8 @@ SELECT
     loud.bound,
     pow(greatest(0, 1 - coalesce($e, loud.e)::DOUBLE - $e_quiet::DOUBLE), loud.n) AS naive,
     CASE WHEN loud.h IS NULL OR quiet.h IS NULL THEN 'no_faults' ELSE loud.reason END AS reason
-FROM survival AS loud
-JOIN survival AS quiet
+FROM figures AS loud
+JOIN figures AS quiet
     ON
         loud.agent IS NOT DISTINCT FROM quiet.agent
         AND loud.model IS NOT DISTINCT FROM quiet.model
