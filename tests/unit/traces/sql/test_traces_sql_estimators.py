@@ -290,6 +290,21 @@ def test_a_family_of_operators_is_adjusted(sql: Sql) -> None:
     assert [found[op]["p_holm"] for op in sorted(harm)] == [near(p) for p in adjusted]
 
 
+def test_pairs_that_two_verifiers_judged_have_no_difference(sql: Sql) -> None:
+    pairs(sql, {"e1": [(1, 0)] * 8})
+    named = "UPDATE trajectories SET verifier = {} WHERE condition = 'fault'"
+    sql.execute(named.format("'tests'"))
+    assert asked(sql, "paired")[0]["delta"] == 1
+    # Each recording may have its own verifier: the second one of the same recording is another.
+    sql.execute(named.format("'of ' || parent_id"))
+    assert asked(sql, "paired")[0]["delta"] == 1
+    sql.execute(named.format("if(trajectory_id LIKE '%0', 'tests', 'sums')"))
+    for found in asked(sql, "paired"):
+        assert found["reason"] == "mixed_verifiers"
+        figures = ("clean_rate", "faulted_rate", "delta", "lo", "hi", "p", "p_holm", "b", "c")
+        assert {found[name] for name in figures} == {None}
+
+
 def test_one_trace_is_no_evidence(sql: Sql) -> None:
     pairs(sql, {"e1": [(1, 0)]})
     found = asked(sql, "paired")[0]

@@ -227,6 +227,51 @@ def test_what_was_measured_twice_is_never_pooled(
     assert found[0]["measured_by"] != found[1]["measured_by"]
 
 
+@pytest.mark.parametrize(
+    ("question", "figure", "figures"),
+    [
+        ("recovery_by_op", "recovery_rate", {0, 1}),
+        ("intention_to_treat", "silent_rate", {0, 1}),
+        ("bootstrap", "rate", {0, 1}),
+        ("outcome_matrix", "silent_wrong", {0, 6}),
+        ("silent_by_n", "injections", {6}),
+        ("zero_events", "judged", {6}),
+        ("time_to_recovery", "recovered", {6}),
+    ],
+)
+def test_a_question_keeps_apart_what_was_measured_twice(
+    twice: Sql, question: str, figure: str, figures: set[int]
+) -> None:
+    found = rows_of(twice, question)
+    assert {row[figure] for row in found} == figures
+    by_measure = {str(row["measured_by"]): row[figure] for row in found}
+    # Only what went well by the first measure was recovered from.
+    assert len(by_measure) == (1 if question == "time_to_recovery" else 2)
+
+
+@pytest.mark.parametrize(
+    ("measure", "reason"), [("judge", "mixed_judges"), ("verifier", "mixed_verifiers")]
+)
+def test_a_bench_of_two_measures_has_no_rate(sql: Sql, measure: str, reason: str) -> None:
+    struck = [
+        strike(trace=trace, persist="once", **each)
+        for trace in "abcdef"
+        for each in TWO_MEASURES[measure]
+    ]
+    store(sql, struck)
+    answer = run_question(sql, "bench", weights='{"e1 once": 1}')
+    names = [column[0] for column in answer.description or ()]
+    [row] = [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
+    assert (row["judged"], row["faults"], row["reason"]) == (12, 1, reason)
+    assert {row[name] for name in ("recovery_rate", "silent_rate", "handled_rate")} == {None}
+
+
+def test_recovery_of_two_measures_is_timed_by_each(sql: Sql) -> None:
+    judged = [strike(trace=trace, judge_version=by) for trace in "abcdef" for by in (1, 2)]
+    store(sql, judged)
+    assert [row["recovered"] for row in rows_of(sql, "time_to_recovery")] == [6, 6]
+
+
 def test_resilience_that_was_measured_twice_is_two_rows_and_no_standing(twice: Sql) -> None:
     found = answers(twice, "SELECT recovery.rate AS rate, silent.rate AS silent, judged, settled,"
                     " measured_in FROM resilience ORDER BY measured_by")  # fmt: skip

@@ -4,7 +4,8 @@
 -- weighs. A rate is the weighted mean of the faults' rates: each injection counts for its fault's
 -- weight over its fault's cases, so that the interval is that of a clustered rate. A fault that has
 -- no case leaves no standardised rate: faults says how many have one, of how many.
--- campaign selects runs by the beginning of their campaign's name.
+-- Rates are NULL where what was counted was not measured alike (reason: mixed_judges,
+-- mixed_verifiers). campaign selects runs by the beginning of their campaign's name.
 -- default: weights = "{}", campaign = ""
 WITH declared AS (
     SELECT fault, ($weights::JSON ->> fault)::DOUBLE AS weight
@@ -18,6 +19,7 @@ struck AS (
         s.world,
         s.trace,
         s.op || ' ' || s.persist AS fault,
+        s.measured_by,
         s.state,
         s.class,
         s.judged,
@@ -36,6 +38,7 @@ counted AS (
         trace,
         fault,
         weight,
+        list(DISTINCT measured_by) FILTER (settled) AS some_measures,
         count(*) FILTER (state != 'unfired') AS fired,
         count(*) FILTER (state = 'consumed') AS consumed,
         count(*) FILTER (judged)::DOUBLE AS judged,
@@ -66,6 +69,7 @@ per_trace AS (
         world,
         trace,
         list(DISTINCT fault) FILTER (judged > 0) AS some_faults,
+        flatten(list(some_measures)) AS some_measures,
         sum(fired)::BIGINT AS fired,
         sum(consumed)::BIGINT AS consumed,
         sum(judged)::BIGINT AS judged,
@@ -99,11 +103,17 @@ pooled AS (
         sum(judged)::BIGINT AS judged,
         len(list_distinct(flatten(list(some_faults)))) AS faults,
         (SELECT count(*) FROM declared) AS declared_faults,
+        mixed(flatten(list(some_measures))) AS not_alike,
         clustered(list(j * k_recovered), list(j * n_judged)) AS recovery,
         clustered(list(j * k_silent), list(j * n_judged)) AS silent,
         clustered(list(s * k_handled), list(s * n_settled)) AS handled
     FROM totals
     GROUP BY agent, model, world
+),
+
+told AS (
+    SELECT *, faults = declared_faults AND not_alike IS NULL AS has_rates
+    FROM pooled
 )
 
 SELECT
@@ -116,15 +126,19 @@ SELECT
     judged,
     faults,
     declared_faults,
-    CASE WHEN faults = declared_faults THEN recovery.rate END AS recovery_rate,
-    CASE WHEN faults = declared_faults THEN recovery.lo END AS recovery_rate_lo,
-    CASE WHEN faults = declared_faults THEN recovery.hi END AS recovery_rate_hi,
-    CASE WHEN faults = declared_faults THEN silent.rate END AS silent_rate,
-    CASE WHEN faults = declared_faults THEN silent.lo END AS silent_rate_lo,
-    CASE WHEN faults = declared_faults THEN silent.hi END AS silent_rate_hi,
-    CASE WHEN faults = declared_faults THEN handled.rate END AS handled_rate,
-    CASE WHEN faults = declared_faults THEN handled.lo END AS handled_rate_lo,
-    CASE WHEN faults = declared_faults THEN handled.hi END AS handled_rate_hi,
-    CASE WHEN faults < declared_faults THEN 'faults_missing' ELSE recovery.reason END AS reason
-FROM pooled
+    CASE WHEN has_rates THEN recovery.rate END AS recovery_rate,
+    CASE WHEN has_rates THEN recovery.lo END AS recovery_rate_lo,
+    CASE WHEN has_rates THEN recovery.hi END AS recovery_rate_hi,
+    CASE WHEN has_rates THEN silent.rate END AS silent_rate,
+    CASE WHEN has_rates THEN silent.lo END AS silent_rate_lo,
+    CASE WHEN has_rates THEN silent.hi END AS silent_rate_hi,
+    CASE WHEN has_rates THEN handled.rate END AS handled_rate,
+    CASE WHEN has_rates THEN handled.lo END AS handled_rate_lo,
+    CASE WHEN has_rates THEN handled.hi END AS handled_rate_hi,
+    CASE
+        WHEN not_alike IS NOT NULL THEN not_alike
+        WHEN faults < declared_faults THEN 'faults_missing'
+        ELSE recovery.reason
+    END AS reason
+FROM told
 ORDER BY handled_rate DESC NULLS LAST, agent, model, world;

@@ -5,23 +5,25 @@
 -- Percentile interval. A trace is drawn by the MD5 of seed, draw and place, so that the seed gives
 -- the same answer with any version; DuckDB's hash() of several numbers is too even to draw by.
 -- Where all traces agree every draw is the same, so there is no interval: see zero_events.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH per_trace AS (
     SELECT
         agent,
         model,
         world,
+        measured_by,
         trace,
         count(*) FILTER (class = $class)::DOUBLE AS y,
         count(*)::DOUBLE AS n,
-        row_number() OVER (PARTITION BY agent, model, world ORDER BY trace) - 1 AS i,
-        count(*) OVER (PARTITION BY agent, model, world) AS clusters
+        row_number() OVER (PARTITION BY agent, model, world, measured_by ORDER BY trace) - 1 AS i,
+        count(*) OVER (PARTITION BY agent, model, world, measured_by) AS clusters
     FROM judged_injections
     WHERE
         judged
         AND NOT sham
         AND ($op IS NULL OR op = $op)
         AND ($model IS NULL OR model = $model)
-    GROUP BY agent, model, world, trace
+    GROUP BY agent, model, world, measured_by, trace
 ),
 
 pooled AS (
@@ -29,11 +31,12 @@ pooled AS (
         agent,
         model,
         world,
+        measured_by,
         count(*) AS traces,
         sum(n)::BIGINT AS judged,
         sum(y) / sum(n) AS rate
     FROM per_trace
-    GROUP BY agent, model, world
+    GROUP BY agent, model, world, measured_by
 ),
 
 drawn AS (
@@ -41,6 +44,7 @@ drawn AS (
         per_trace.agent,
         per_trace.model,
         per_trace.world,
+        per_trace.measured_by,
         draw,
         md5_number_lower(concat_ws(' ', $seed, draw, per_trace.i)) % per_trace.clusters AS i
     FROM per_trace
@@ -52,6 +56,7 @@ again AS (
         drawn.agent,
         drawn.model,
         drawn.world,
+        drawn.measured_by,
         drawn.draw,
         sum(per_trace.y) / sum(per_trace.n) AS rate
     FROM drawn
@@ -61,7 +66,8 @@ again AS (
             AND drawn.agent IS NOT DISTINCT FROM per_trace.agent
             AND drawn.model IS NOT DISTINCT FROM per_trace.model
             AND drawn.world IS NOT DISTINCT FROM per_trace.world
-    GROUP BY drawn.agent, drawn.model, drawn.world, drawn.draw
+            AND drawn.measured_by = per_trace.measured_by
+    GROUP BY drawn.agent, drawn.model, drawn.world, drawn.measured_by, drawn.draw
 ),
 
 spread AS (
@@ -69,17 +75,19 @@ spread AS (
         agent,
         model,
         world,
+        measured_by,
         stddev_samp(rate ORDER BY draw) AS se,
         quantile_cont(rate, 0.025) AS lo,
         quantile_cont(rate, 0.975) AS hi
     FROM again
-    GROUP BY agent, model, world
+    GROUP BY agent, model, world, measured_by
 )
 
 SELECT
     pooled.agent,
     pooled.model,
     pooled.world,
+    pooled.measured_by,
     $class AS class,
     pooled.judged,
     pooled.traces,
@@ -97,4 +105,5 @@ JOIN spread
         pooled.agent IS NOT DISTINCT FROM spread.agent
         AND pooled.model IS NOT DISTINCT FROM spread.model
         AND pooled.world IS NOT DISTINCT FROM spread.world
-ORDER BY pooled.agent, pooled.model, pooled.world;
+        AND pooled.measured_by = spread.measured_by
+ORDER BY pooled.agent, pooled.model, pooled.world, pooled.measured_by;

@@ -4,11 +4,13 @@
 -- Intention to treat: of all injections that were planned and whose end is known; one that did not
 -- reach the agent cannot fail silently, and counts as that. Per protocol: of the judged alone, the
 -- rate recovery gives. trigger_rate: the share of the planned that reached the agent.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH per_trace AS (
     SELECT
         agent,
         model,
         world,
+        measured_by,
         op,
         trace,
         count(*) AS k_planned,
@@ -18,7 +20,7 @@ WITH per_trace AS (
         count(*) FILTER (judged AND class = 'silent_wrong') AS k_silent
     FROM judged_injections
     WHERE NOT sham AND ($model IS NULL OR model = $model)
-    GROUP BY agent, model, world, op, trace
+    GROUP BY agent, model, world, measured_by, op, trace
 ),
 
 rates AS (
@@ -26,6 +28,7 @@ rates AS (
         agent,
         model,
         world,
+        measured_by,
         op,
         sum(k_planned)::BIGINT AS planned,
         sum(k_reached)::BIGINT AS reached,
@@ -34,13 +37,14 @@ rates AS (
         clustered(list(k_silent::DOUBLE), list(k_known::DOUBLE)) AS itt,
         clustered(list(k_silent::DOUBLE), list(k_judged::DOUBLE)) AS per_protocol
     FROM per_trace
-    GROUP BY agent, model, world, op
+    GROUP BY agent, model, world, measured_by, op
 )
 
 SELECT
     agent,
     model,
     world,
+    measured_by,
     op,
     planned,
     reached,
@@ -55,4 +59,4 @@ SELECT
     per_protocol.hi AS hi,
     coalesce(per_protocol.reason, itt.reason) AS reason
 FROM rates
-ORDER BY agent, model, world, op;
+ORDER BY agent, model, world, measured_by, op;

@@ -1,10 +1,13 @@
 -- How did consumed faults end? The six classes by family, and the excluded injections.
 -- default: model = null
+--
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 SELECT
     family,
     agent,
     model,
     world,
+    measured_by,
     count(*) FILTER (state != 'unfired') AS fired,
     count(*) FILTER (state = 'absorbed') AS absorbed,
     count(*) FILTER (state = 'consumed') AS consumed,
@@ -18,5 +21,5 @@ SELECT
     count(*) FILTER (state != 'unfired' AND NOT settled) AS excluded
 FROM judged_injections
 WHERE NOT sham AND ($model IS NULL OR model = $model)
-GROUP BY family, agent, model, world
-ORDER BY family, agent, model, world;
+GROUP BY family, agent, model, world, measured_by
+ORDER BY family, agent, model, world, measured_by;

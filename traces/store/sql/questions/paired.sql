@@ -12,7 +12,8 @@
 -- faulted run in each trace; NULL with more (several_runs), as the majority of three is another
 -- random variable than one run. b counts traces where most clean and fewer than half of the faulted
 -- runs passed, c the reverse, which without any effect is noise of replaying.
--- A run that its budget ended has failed. Not for faults that persist in how later runs start, nor
+-- All is NULL where several verifiers of one recording said what passed (mixed_verifiers). A run
+-- that its budget ended has failed. Not for faults that persist in how later runs start, nor
 -- for a difference between operators.
 WITH struck AS (
     SELECT trajectory_id, any_value(op) AS op
@@ -30,6 +31,7 @@ runs AS (
         coalesce(roots.root_id, t.parent_id, t.task) AS trace,
         coalesce(t.control_group, t.parent_id, t.task) AS stratum,
         t.condition,
+        coalesce(t.verifier_of, t.verifier) AS verifier,
         coalesce(t.passed AND t.ended IS DISTINCT FROM 'budget', false)::INT AS y,
         struck.op
     FROM trajectories AS t
@@ -51,7 +53,16 @@ clean AS (
 ),
 
 faulted AS (
-    SELECT agent, model, world, trace, stratum, op, count(*) AS runs, sum(y) AS passes
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        stratum,
+        op,
+        list(DISTINCT verifier) AS verifiers,
+        count(*) AS runs,
+        sum(y) AS passes
     FROM runs
     WHERE condition = 'fault'
     GROUP BY
@@ -68,6 +79,7 @@ strata AS (
         faulted.world,
         faulted.op,
         faulted.trace,
+        faulted.verifiers,
         clean.runs AS k_clean,
         faulted.runs AS k_faulted,
         clean.passes / clean.runs AS x,
@@ -95,6 +107,7 @@ per_trace AS (
         world,
         op,
         trace,
+        len(list_distinct(flatten(list(verifiers)))) > 1 AS has_several_verifiers,
         sum(k_clean) AS k_clean,
         sum(k_faulted) AS k_faulted,
         avg(x) AS x,
@@ -114,6 +127,7 @@ fitted AS (
         world,
         op,
         count(*) AS traces,
+        bool_or(has_several_verifiers) AS is_mixed,
         max(greatest(k_clean, k_faulted)) = 1 AS is_one_to_one,
         over_equal_traces(list(x ORDER BY trace), list(x_runs ORDER BY trace)) AS clean,
         over_equal_traces(list(y ORDER BY trace), list(y_runs ORDER BY trace)) AS faulted,
@@ -124,6 +138,18 @@ fitted AS (
         count(*) FILTER (x < 0.5 AND y >= 0.5) AS c
     FROM per_trace
     GROUP BY agent, model, world, op
+),
+
+told AS (
+    SELECT * REPLACE (
+        CASE WHEN NOT is_mixed THEN clean END AS clean,
+        CASE WHEN NOT is_mixed THEN faulted END AS faulted,
+        CASE WHEN NOT is_mixed THEN p END AS p,
+        CASE WHEN NOT is_mixed THEN both_passed END AS both_passed,
+        CASE WHEN NOT is_mixed THEN b END AS b,
+        CASE WHEN NOT is_mixed THEN c END AS c
+    )
+    FROM fitted
 )
 
 SELECT
@@ -148,11 +174,12 @@ SELECT
     CASE WHEN is_one_to_one THEN mcnemar_midp(b, c) END AS p_mid,
     both_passed / nullif(both_passed + b, 0) AS retention,
     CASE
+        WHEN is_mixed THEN 'mixed_verifiers'
         WHEN newcombe_reason(clean, faulted) != 'conservative'
             THEN newcombe_reason(clean, faulted)
         WHEN p IS NULL THEN 'all_runs_agree'
         ELSE newcombe_reason(clean, faulted)
     END AS reason
-FROM fitted
+FROM told
 WINDOW family AS (PARTITION BY agent, model, world, op IS NULL)
 ORDER BY agent, model, world, op NULLS FIRST;

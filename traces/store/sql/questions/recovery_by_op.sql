@@ -1,10 +1,13 @@
 -- Which faults does the agent recover from? Recovery and handling per operator, worst first.
 -- default: model = null
+--
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 SELECT
     op,
     agent,
     model,
     world,
+    measured_by,
     fired,
     absorbed,
     consumed,
@@ -17,4 +20,4 @@ SELECT
     reason
 FROM recovery
 WHERE $model IS NULL OR model = $model
-ORDER BY recovery_rate NULLS LAST, op, agent, model, world;
+ORDER BY recovery_rate NULLS LAST, op, agent, model, world, measured_by;

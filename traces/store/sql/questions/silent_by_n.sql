@@ -10,6 +10,7 @@
 -- known the whole curve is NULL (first_use_unknown counts them): putting it at the end of the run
 -- would flatter. What was struck outside of a tool call has no step to count from (steps_unknown):
 -- op selects what has.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH agent_steps AS (
     SELECT trajectory_id, list_sort(list(step)) AS at
     FROM steps
@@ -22,6 +23,7 @@ fates AS (
         s.agent,
         s.model,
         s.world,
+        s.measured_by,
         s.class IN ('silent_wrong', 'noticed_wrong') AS used,
         used AND o.first_use_step IS NULL AS unseen,
         s.class = 'crashed' AS crashed,
@@ -52,7 +54,7 @@ placed AS (
         count(*) FILTER (unseen) OVER whole AS first_use_unknown,
         count(*) FILTER (n IS NULL) OVER whole AS unknown
     FROM fates
-    WINDOW whole AS (PARTITION BY agent, model, world)
+    WINDOW whole AS (PARTITION BY agent, model, world, measured_by)
 ),
 
 at_step AS (
@@ -60,6 +62,7 @@ at_step AS (
         agent,
         model,
         world,
+        measured_by,
         injections,
         first_use_unknown,
         unknown,
@@ -70,13 +73,14 @@ at_step AS (
         count(*) FILTER (gave_up) AS k_gave_up
     FROM placed
     WHERE t IS NOT NULL OR unknown = injections
-    GROUP BY agent, model, world, injections, first_use_unknown, unknown, t
+    GROUP BY agent, model, world, measured_by, injections, first_use_unknown, unknown, t
 )
 
 SELECT
     agent,
     model,
     world,
+    measured_by,
     t::BIGINT AS n,
     (sum(leaving) OVER (so_far ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING))::BIGINT
         AS at_risk,
@@ -94,5 +98,5 @@ SELECT
         WHEN unknown > 0 THEN 'steps_unknown'
     END AS reason
 FROM at_step
-WINDOW so_far AS (PARTITION BY agent, model, world ORDER BY t)
-ORDER BY agent, model, world, n;
+WINDOW so_far AS (PARTITION BY agent, model, world, measured_by ORDER BY t)
+ORDER BY agent, model, world, measured_by, n;

@@ -3,11 +3,13 @@
 -- Of recovered injections. steps_to_notice: steps of the agent from the faulted result to the first
 -- hard sign that it noticed. extra_steps and extra_seconds: the whole run less the mean of its clean
 -- twins; seconds include what the fault itself made the agent wait. Means are over traces.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH recovered AS (
     SELECT
         s.agent,
         s.model,
         s.world,
+        s.measured_by,
         s.op,
         s.trace,
         s.injection_id,
@@ -62,6 +64,7 @@ per_trace AS (
         agent,
         model,
         world,
+        measured_by,
         op,
         trace,
         count(*) AS k_recovered,
@@ -69,7 +72,7 @@ per_trace AS (
         list(more_steps) FILTER (more_steps IS NOT NULL) AS some_steps,
         list(more_seconds) FILTER (more_seconds IS NOT NULL) AS some_seconds
     FROM measured
-    GROUP BY agent, model, world, op, trace
+    GROUP BY agent, model, world, measured_by, op, trace
 ),
 
 pooled AS (
@@ -77,6 +80,7 @@ pooled AS (
         agent,
         model,
         world,
+        measured_by,
         op,
         sum(k_recovered)::BIGINT AS recovered,
         flatten(list(some_notices)) AS notices,
@@ -85,13 +89,14 @@ pooled AS (
         over_traces(list(list_avg(some_steps)) FILTER (len(some_steps) > 0)) AS extra,
         over_traces(list(list_avg(some_seconds)) FILTER (len(some_seconds) > 0)) AS slower
     FROM per_trace
-    GROUP BY agent, model, world, op
+    GROUP BY agent, model, world, measured_by, op
 )
 
 SELECT
     agent,
     model,
     world,
+    measured_by,
     op,
     recovered,
     notice.traces AS traces,
@@ -111,4 +116,4 @@ SELECT
     notices,
     notice.reason AS reason
 FROM pooled
-ORDER BY agent, model, world, op;
+ORDER BY agent, model, world, measured_by, op;

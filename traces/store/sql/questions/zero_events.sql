@@ -5,11 +5,13 @@
 -- 1 - (1 - confidence)^(1 / n), one-sided. by_injection takes all injections for independent,
 -- by_trace counts each trace as one case, which holds however alike its injections are: publish
 -- that one.
+-- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH counted AS (
     SELECT
         agent,
         model,
         world,
+        measured_by,
         op,
         count(*) AS judged,
         count(DISTINCT trace) AS traces,
@@ -17,7 +19,7 @@ WITH counted AS (
         count(*) FILTER (class = 'crashed') AS crashed
     FROM judged_injections
     WHERE judged AND NOT sham AND ($model IS NULL OR model = $model)
-    GROUP BY agent, model, world, op
+    GROUP BY agent, model, world, measured_by, op
 ),
 
 unseen AS (
@@ -30,6 +32,7 @@ SELECT
     agent,
     model,
     world,
+    measured_by,
     op,
     event,
     judged,
@@ -38,4 +41,4 @@ SELECT
     none_in_at(traces, $confidence::DOUBLE) AS by_trace
 FROM unseen
 WHERE events = 0
-ORDER BY agent, model, world, op, event;
+ORDER BY agent, model, world, measured_by, op, event;
