@@ -389,7 +389,7 @@ class Outcome:
     blast_radius: int | None = None
     """Number of writes made with the wrong value."""
     masked_as: MaskedAs | None = None
-    passed_given_lie: bool | None = None
+    passed_given_wrong_value: bool | None = None
     """For undetectable faults (D4): whether the end is right if the wrong value is true."""
     steps_after: int | None = None
     """The agent's steps that follow the faulted result; with none nothing can be noticed."""

@@ -168,7 +168,7 @@ def _gather_facts(
 def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) -> Outcome:
     injection, seen, end = facts.injection, facts.findings, facts.end
     masked = _explain_masked_class(injection, seen.taint) if outcome == "masked" else None
-    passed_given_lie, why_not = _judge_given_wrong_value(injection, seen.taint, end.passed)
+    passed_given_wrong_value, why_not = _judge_given_wrong_value(injection, seen.taint, end.passed)
     retries = find_retries(injection, facts.faulted, facts.twins)
     verdict = Outcome(
         injection_id=injection.id,
@@ -183,7 +183,7 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
         baseline_valid=facts.baseline_valid,
         evidence=_list_evidence(facts),
         masked_as=masked,
-        passed_given_lie=passed_given_lie,
+        passed_given_wrong_value=passed_given_wrong_value,
         unsafe_retry=retries.unsafe,
         writes_extra=retries.extra,
         reasons=_merge_reasons(
@@ -192,7 +192,7 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
                 "class": why,
                 "noticed": seen.why if seen.noticed is None else "",
                 "passed": end.why,
-                "passed_given_lie": why_not,
+                "passed_given_wrong_value": why_not,
                 "masked_as": "nobody knows if it is dead"
                 if outcome == "masked" and masked is None and not injection.sham
                 else "",

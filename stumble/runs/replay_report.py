@@ -84,7 +84,7 @@ class ReplayReport:
                 "agent_output": str(self.options.output) if self.options.output else None,
                 "answered": self.answered,
                 "upstream": self.upstream,
-                "struck": played.fired,
+                "injected": played.fired,
                 "diverged": list(played.diverged),
                 "unasked": list(played.unasked),
                 "tools_contacted": self.options.contacts,

@@ -452,7 +452,7 @@ def _build_outcome_row(verdict: Outcome) -> tuple[object, ...]:
         verdict.dead_in_twins,
         verdict.blast_radius,
         verdict.masked_as,
-        verdict.passed_given_lie,
+        verdict.passed_given_wrong_value,
         verdict.steps_after,
         json.dumps(dict(verdict.reasons), sort_keys=True),
         verdict.unsafe_retry,

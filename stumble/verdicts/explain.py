@@ -44,7 +44,7 @@ class VerdictExplanation:
         return {
             "injection": injection.id,
             "trajectory": run.id,
-            "struck": {
+            "fault": {
                 "op": injection.op,
                 "family": injection.family,
                 "params": dict(injection.params),
@@ -220,8 +220,8 @@ class VerdictExplanation:
             yield _shorten_quote(difference)
         if verdict.masked_as is not None:
             yield f"right because: {MASKED_REASONS[verdict.masked_as]}"
-        if verdict.passed_given_lie is not None:
-            end_word = _format_fact(verdict.passed_given_lie, "right", "wrong")
+        if verdict.passed_given_wrong_value is not None:
+            end_word = _format_fact(verdict.passed_given_wrong_value, "right", "wrong")
             yield f"if the wrong value were true, the end would be {end_word}"
 
 

@@ -265,5 +265,5 @@ def test_truth_4_a_struck_model_without_a_fork_never_reaches_the_recorded_answer
     said = over_http.replay("--fault", fault, "--at", "model", "--nth", "3", "--json")
     assert said.code == 3, said.err
     assert over_http.said not in said.out
-    assert said.json["struck"] == 1
+    assert said.json["injected"] == 1
     assert over_http.verdicts()[-1]["passed"] is None

@@ -243,7 +243,7 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
                 "join": use.join,
                 "seq": exchanges[0].seq if exchanges else None,
                 "duration": sum(durations) if durations and tape.trajectory.timed else None,
-                "struck": use.call_id in faulted_calls,
+                "faulted": use.call_id in faulted_calls,
                 "arguments_bytes": len(use.arguments.encode("utf-8", "replace")),
                 "result_bytes": None
                 if use.result is None

@@ -112,7 +112,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "join": _TEXT,  # id, map, window, args
                 "seq": _INT,
                 "duration": _REAL,
-                "struck": _BOOL,
+                "faulted": _BOOL,
                 "arguments_bytes": _INT,
                 "result_bytes": _INT,
                 "answered_by": _TEXT,  # of its last exchange: live, recorded, fault, ...
@@ -198,7 +198,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "dead_in_twins": _BOOL,  # no clean twin used the replaced value
                 "blast_radius": _INT,  # writes made with the wrong value
                 "masked_as": _TEXT,  # dead, overwritten, default, lucky
-                "passed_given_lie": _BOOL,  # D4 only: right if the wrong value were true
+                "passed_given_wrong_value": _BOOL,  # D4 only: right if the wrong value were true
                 "steps_after": _INT,  # the agent's steps after the faulted result
                 "reasons": _TEXT,  # JSON: why a column is NULL, by column name
                 "unsafe_retry": _BOOL,  # the client repeated a write that was carried out

@@ -216,7 +216,7 @@ def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str
             "pinned": list(exchange.pinned),
             "attempt_of": placed.attempt_of,
             "redacted": exchange.redacted,
-            "struck": operators.get(exchange.seq),
+            "fault": operators.get(exchange.seq),
         }
 
 
@@ -256,7 +256,7 @@ def _format_exchange_line(row: dict[str, object]) -> str:
     notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []
     notes += ["live, a cascade"] if row["cascade"] else []
     notes += _describe_pinned(row["pinned"])
-    notes += [f"faulted by {row['struck']}"] if row["struck"] else []
+    notes += [f"faulted by {row['fault']}"] if row["fault"] else []
     notes += [f"again for {row['attempt_of']}"] if row["attempt_of"] is not None else []
     notes += (
         [f"{row['chunks']} chunks"] if isinstance(row["chunks"], int) and row["chunks"] > 1 else []

@@ -87,7 +87,7 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
 def test_the_same_as_data_and_in_the_store(store: TraceStore) -> None:
     found = json.loads(why(store, "lied-2/1", "--json").stdout)
     assert (found["class"], found["level"], found["first_use_step"]) == ("silent_wrong", "exact", 3)
-    assert found["struck"]["original"] == ORDER
+    assert found["fault"]["original"] == ORDER
     assert found["twin_ends"] == {f"twin-{n}": True for n in range(3)}
     with store.connect() as sql:
         kept = sql.execute(

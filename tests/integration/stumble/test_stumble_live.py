@@ -180,7 +180,7 @@ def test_several_replays_are_each_struck_alone_and_counted_together(desk: Desk) 
     said, came = desk.play("--times", "3", *fault, "--json")
     assert came == (0, 0, 0)
     assert said.code == 3, "a struck agent leaves the recording, each time"
-    assert [run["struck"] for run in said.json["runs"]] == [1, 1, 1]
+    assert [run["injected"] for run in said.json["runs"]] == [1, 1, 1]
     assert [len(run["diverged"]) for run in said.json["runs"]] == [1, 1, 1]
     assert len({run["tape"] for run in said.json["runs"]}) == 3
 

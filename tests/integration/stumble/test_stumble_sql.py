@@ -26,10 +26,12 @@ def opened(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Shop:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    """A folder whose store has no run."""
+    """A folder whose store has its index, and no run."""
     folder = tmp_path_factory.mktemp("bare")
+    shop = Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
     (folder / ".stumble").mkdir()
-    return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
+    assert shop.stumble("sql", "select 1").code == 0
+    return shop
 
 
 def test_the_same_runs_twice_are_there_once(opened: Shop) -> None:

@@ -42,6 +42,7 @@ run_cli()
 
 
 def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
     said = subprocess.run(
         [sys.executable, "-c", SUMMARY],
         check=True,

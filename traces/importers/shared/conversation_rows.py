@@ -54,7 +54,7 @@ def make_call_row(known: dict[str, object], arguments: str, result: str | None) 
             "result": None if result is None else clip_stored_text(result),
             "result_bytes": None if result is None else len(result.encode()),
             "place": "local",
-            "struck": False,
+            "faulted": False,
             "drifted": False,
         },
     )

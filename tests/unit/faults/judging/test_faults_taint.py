@@ -202,7 +202,7 @@ def test_what_nobody_could_know_is_judged_as_if_it_were_true_as_well(
 ) -> None:
     lie = replace(LIE, detect=detect)
     found = judge_injection(lie, run(BENT, 1259.4, passed=False), twins())
-    assert found.passed_given_lie is (True if detect == "D4" else None)
+    assert found.passed_given_wrong_value is (True if detect == "D4" else None)
 
 
 # Chance.

@@ -14,7 +14,7 @@ WITH calls AS (
         row_number() OVER told AS place,
         count(*) OVER (PARTITION BY trajectory_id) AS k_calls
     FROM tool_calls
-    WHERE is_error IS NOT NULL AND NOT coalesce(struck, false)
+    WHERE is_error IS NOT NULL AND NOT coalesce(faulted, false)
     WINDOW told AS (PARTITION BY trajectory_id ORDER BY step, seq, call_id)
 ),
 

@@ -11,7 +11,7 @@ SELECT
     count(*) FILTER (is_error) / nullif(count(is_error), 0) AS error_rate,
     avg(duration) AS mean_seconds
 FROM tool_calls
-WHERE NOT coalesce(struck, false)
+WHERE NOT coalesce(faulted, false)
 GROUP BY tool
 ORDER BY errors DESC, calls DESC, tool
 LIMIT $n;
