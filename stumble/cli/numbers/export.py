@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli import options
 from stumble.cli.exit_codes import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -53,16 +52,15 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
     stumble export --to atif -o trajectories/
     stumble export --to parquet -o warehouse/
     """
-    from stumble.store import index
+    from stumble.store.open_store import open_indexed_store
     from stumble.user_data.paths import store_root
     from traces.exporters import parquet
     from traces.store.trace_store import TraceStore
 
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} exists already; it is not overwritten")
-    store = TraceStore(store_root())
-    for line in index.refresh_index(store):
-        options.print_warning(line)
+    are_files = form != "parquet" and runs and all(run.endswith(".tape") for run in runs)
+    store = TraceStore(store_root()) if are_files else open_indexed_store()
     if form == "parquet":
         if output.exists() and any(output.iterdir()):
             raise UsageError(f"{output} is not empty; parquet needs a new or empty folder")
