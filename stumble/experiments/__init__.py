@@ -15,4 +15,5 @@ gate_comparison        arms, seal and answer of `stumble gate --against`
 gate_answer            its output and exit code
 sequential_run         a campaign that stops at the first look that decides
 unfinished_plans       sealed campaigns that are not finished
+plan_completion        whether a sealed campaign is complete, or decided
 """

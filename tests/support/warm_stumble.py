@@ -26,7 +26,7 @@ LOADED = (
     "stumble.cli.record_replay.record",
     "stumble.cli.record_replay.replay",
     "stumble.cli.numbers.sql",
-    "stumble.experiments.unfinished_plans",
+    "stumble.experiments.plan_completion",
     "stumble.report.collect",
     "stumble.report.terminal",
     "stumble.runs.record",

@@ -53,6 +53,7 @@ def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
     )
     imported = set(said.stdout.splitlines()[-1].split())
     assert "stumble.report.collect" in imported
+    assert "stumble.experiments.plan_completion" not in imported  # where nothing is sealed
     assert imported & DRAWING == set()
 
 
