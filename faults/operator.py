@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from faults.operator_parameters import (
     OBSERVATIONS_KEYWORD,
@@ -44,14 +44,6 @@ __all__ = [
 type Family = Literal["T", "E", "S", "V", "X", "sham"]
 type Channel = Literal["http", "jsonrpc", "flag", "text", "none"]
 type Need = Literal["write", "world"]
-
-
-class OperatorFunction(Protocol):
-    """The function of an operator."""
-
-    __name__: str
-
-    def __call__(self, exchange: Exchange, rng: Random, /, **params: Scalar) -> Exchange: ...
 
 
 class FaultVisibility(NamedTuple):

@@ -216,11 +216,6 @@ class ConversationTracker:
         """Return the calls after the first `count`, in the same order."""
         return self._asked_for[count:]
 
-    @property
-    def lane_count(self) -> int:
-        """Number of lanes."""
-        return len(self._lanes)
-
     def parent_lane(self, lane: int) -> int | None:
         """Return the lane whose open call started this lane, as for a subagent; None if no call
         did.

@@ -462,36 +462,6 @@ def _join_json_lines(text: bytes) -> bytes:
     return b" ".join(text.splitlines())
 
 
-def set_tool_error(body: bytes, text: str) -> tuple[BodyEdit, ...]:
-    """Return the edits that make a result a tool failure with this text.
-
-    Other members of the result stay, except the structured value. Without a result, no edits.
-    """
-    mcp_response = _find_mcp_response(body)
-    if mcp_response is None or (span := _find_result_span(mcp_response[0])) is None:
-        return ()
-    view = mcp_response[0]
-    members = [b'"content":' + _make_text_content(view.text, text), b'"isError":true']
-    for key, place in _find_result_members(view).items():
-        if key not in (b"content", b"isError", b"structuredContent"):
-            members.append(b'"' + key + b'":' + _join_json_lines(view.text[slice(*place)]))
-    return (view.make_edit(span, b"{" + b",".join(members) + b"}"),)
-
-
-def set_jsonrpc_error(body: bytes, code: int, text: str) -> tuple[BodyEdit, ...]:
-    """Return the edits that replace a result by a JSON-RPC error: there was no such call."""
-    mcp_response = _find_mcp_response(body)
-    if mcp_response is None or (span := _find_result_span(mcp_response[0])) is None:
-        return ()
-    view = mcp_response[0]
-    key = view.text.rfind(b'"result"', 0, span[0])
-    error = b'"error":{"code":%d,"message":%s}' % (
-        code,
-        json_access.dump_json_string(view.text, text),
-    )
-    return (view.make_edit((key, span[1]), error),)
-
-
 def remove_structured_content(body: bytes) -> tuple[BodyEdit, ...]:
     """Return the edit that removes a result's structured value; none if it has none."""
     mcp_response = _find_mcp_response(body)
@@ -519,12 +489,6 @@ def set_response_id(body: bytes, id: str) -> tuple[BodyEdit, ...]:
         b"id"
     )
     return (view.make_edit(span, id.encode()),) if span else ()
-
-
-def _find_result_span(view: _McpMessageView) -> json_access.Span | None:
-    return json_offsets.find_json_members(view.text, json_offsets.find_json_root(view.text)).get(
-        b"result"
-    )
 
 
 def write_mcp_reply(

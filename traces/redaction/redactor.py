@@ -194,11 +194,6 @@ class Redactor:
             return False
         return self._search.is_clean(answer.body, stream=has_event_stream_type(answer.headers))
 
-    def redact_chunk(self, chunk: Chunk) -> Chunk:
-        """Return a stand-alone chunk as it may be written."""
-        data = self.redact_bytes(chunk.data)
-        return chunk if data is chunk.data else replace(chunk, data=data)
-
     def redact_exchange(self, exchange: Exchange) -> Exchange:
         """Return the exchange as it may be written, marked if a body or URL changed."""
         request, answer = self.redact_request(exchange.request), exchange.response

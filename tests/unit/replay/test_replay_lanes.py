@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from replay.fork_state import Fork
 from replay.player import PlaybackOptions, TapePlayer
 from traces.conversation.tracker import ConversationTap
@@ -225,5 +227,6 @@ def test_a_lane_says_which_one_began_it_where_a_text_of_the_call_is_told() -> No
         x = taps.request(Exchange(seq=seq, request=request, started=float(seq)))
         taps.done(replace(x, response=moved(answer, float(seq))))
     lanes = watch.conversations
-    assert lanes.lane_count == 3
     assert [lanes.parent_lane(lane) for lane in range(3)] == [None, None, 1]
+    with pytest.raises(IndexError):
+        lanes.parent_lane(3)
