@@ -52,7 +52,11 @@ def _check_marker_limits(pyfuncitem: pytest.Function, marker: pytest.Mark) -> No
 def _make_stumble_command(item: pytest.Item, fresh: Path | None) -> StumbleCommand:
     marker = item.get_closest_marker("stumble")
     store_name = marker.kwargs.get("store") if marker else None
-    if store_name is None and fresh is None:
+    if store_name:
+        store = item.config.rootpath / store_name
+    elif fresh is None:
         pytest.fail("the marker needs store=... or a test that uses the fixture", pytrace=False)
-    store = item.config.rootpath / store_name if store_name else Path(str(fresh)) / ".stumble"
+    else:
+        store = fresh / ".stumble"
+        store.mkdir(exist_ok=True)
     return StumbleCommand(store=store, folder=item.config.rootpath)

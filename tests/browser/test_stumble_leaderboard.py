@@ -72,6 +72,7 @@ def test_a_cohort_that_is_not_there_is_named(store: Path) -> None:
 
 
 def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / ".stumble").mkdir()
     said = ask(tmp_path / ".stumble", "leaderboard")
     assert said.code == 0
     assert "`stumble pipeline run --agent COMMAND` makes one" in said.out

@@ -47,6 +47,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """A folder whose store has its index, and no run."""
     folder = tmp_path_factory.mktemp("bare")
     shop = Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
+    (shop.folder / ".stumble").mkdir()
     assert shop.stumble("sql", "select 1").code == 0
     return shop
 

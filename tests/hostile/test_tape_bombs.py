@@ -227,7 +227,7 @@ def test_what_is_no_file_is_no_tape(path: str, tmp_path: Path) -> None:
 
 def test_a_tape_names_no_file_outside_the_store(tmp_path: Path) -> None:
     folder, victim = tmp_path / "here", tmp_path / "pwned.tape"
-    folder.mkdir()
+    (folder / ".stumble").mkdir(parents=True)
     victim.write_text("VICTIM")
     evil = folder / "evil.tape"
     evil.write_bytes(first(id="../../../pwned") + asked(0, b"x"))

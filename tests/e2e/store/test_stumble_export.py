@@ -64,6 +64,7 @@ def test_what_is_there_already_is_not_written_over(tmp_path: Path) -> None:
     said = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "some.har")
     assert said.code == 2
     assert "exists already" in said.err
+    (tmp_path / ".stumble").mkdir()
     said = here(tmp_path).stumble("export", "none", "--to", "har", "-o", "other.har")
     assert said.code == 1
     assert "refused none: no such run" in said.err
@@ -81,6 +82,7 @@ def test_a_folder_that_cannot_be_made_is_named_and_nothing_half_is_left(tmp_path
 
 
 def test_parquet_of_a_run_that_is_not_there_is_no_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / ".stumble").mkdir()
     said = here(tmp_path).stumble("export", "none", "--to", "parquet", "-o", "rows")
     assert said.code == 2
     assert "none: no such run in the store" in said.err
