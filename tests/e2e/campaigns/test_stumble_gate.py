@@ -125,8 +125,9 @@ def here(folder: Path, strikes: Iterable[dict[str, object]]) -> Shop:
         )
         for name, make in names.items()
     }
+    store = TraceStore(folder / ".stumble")
     if known:
-        TraceStore(folder / ".stumble").write("made", tables)
+        store.write("made", tables)
     return Shop(folder=folder, book=folder, log=folder, hosts=(), task="none")
 
 
