@@ -30,8 +30,7 @@ def sql() -> Iterator[Sql]:
 
 
 def values(sql: Sql, expression: str) -> tuple[object, ...]:
-    found = sql.execute(f"SELECT {expression}").fetchone()
-    assert found is not None
+    [found] = sql.execute(f"SELECT {expression}").fetchall()
     return found
 
 
