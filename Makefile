@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo docs test test-all test-clients check lock bench
+.PHONY: setup dev demo docs test test-all test-clients test-clients-latest check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -26,6 +26,10 @@ test-all: dev
 # Installs every client of tests/support/agents/client_table.py, each pinned, and has it recorded and replayed.
 test-clients: dev
 	@$(python) tests/groups.py install clients
+
+# The same with the newest release of each client instead of the pinned one.
+test-clients-latest: export STUMBLE_CLIENTS = latest
+test-clients-latest: test-clients
 
 check: dev
 	@$(python) tests/groups.py lint format types

@@ -87,6 +87,10 @@ class FolderAccess:
     """Folders that it sees empty, if the "folders" protection is available."""
     shown: Mapping[Path, Path] = field(default_factory=dict)
     """Folders in whose place it sees another one, with that protection."""
+    root: Sequence[Path] | None = None
+    """All that it sees besides these folders and its scratch folder, with that protection. None: it
+    sees all files of this machine.
+    """
 
 
 DEFAULT_ACCESS = FolderAccess()
@@ -118,6 +122,7 @@ def run_limited(
         "writes": [str(folder) for folder in folders.writes],
         "hidden": [str(folder) for folder in folders.hidden],
         "shown": [(str(folder), str(path)) for path, folder in folders.shown.items()],
+        "root": None if folders.root is None else [str(path) for path in folders.root],
         "limits": asdict(limits),
     }
     collector = _OutputCollector(limits)

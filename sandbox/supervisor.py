@@ -8,6 +8,8 @@ ORDER is a dictionary, encoded with `marshal`, in hexadecimal:
               than ORDER
     writes    further writable folders; hidden: folders that appear empty
     shown     [(FOLDER, PATH), ...]: mount FOLDER at PATH, if that is a folder
+    root      paths; it sees these, `shown`, its own folders, and no other file of this machine.
+              None: it sees all files
     limits    cpu, memory, file, disk, processes, files
     hold      number of a pipe: when its other end is closed, everything is ended; `report`: a
               pipe that gets another such dictionary and then the content of `left`
@@ -37,6 +39,7 @@ import sys
 import time
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+MNT_DETACH = 2
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
 PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_CHILD_SUBREAPER = 1, 8, 36  # linux/prctl.h
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 38, 47, 2
@@ -48,6 +51,8 @@ FOREIGN = 0x4000_0000
 """Call numbers from here on belong to other ABIs of the same machine, such as x32."""
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # linux/if.h, linux/sockios.h
 ADDR_NO_RANDOMIZE = 0x0040000
+DEVICES = ("null", "zero", "full", "random", "urandom")
+"""What of /dev a command sees in a file system that is built for it."""
 FIRST_UNUSED_UID = 0x4000_0000
 """User ids from here on are unused: so each command's processes are counted separately."""
 NOBODY_UID = 65534
@@ -69,6 +74,7 @@ class SupervisorOrder:
         self.writes: list[str] = order["writes"]
         self.hidden: list[str] = order["hidden"]
         self.shown: list[tuple[str, str]] = order.get("shown", [])
+        self.root: list[str] | None = order.get("root")
         self.limits: dict[str, float] = order["limits"]
         self.hold, self.report = int(order["hold"]), int(order["report"])
         self.door, self.port = order.get("door"), int(order.get("port", 0))
@@ -127,7 +133,7 @@ def unshare_namespaces() -> bool:
             ("uid_map", f"{uid} {uid} 1"),
             ("gid_map", f"{gid} {gid} 1"),
         ):
-            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+            with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
         return True
 
@@ -162,8 +168,57 @@ def restrict_folders(order: SupervisorOrder) -> None:
     for folder in filter(os.path.isdir, (*order.hidden, "/run")):
         mount_filesystem("none", folder, "tmpfs", MS_RDONLY, "size=4k,mode=555")
     for folder, path in order.shown:
-        if os.path.isdir(path):  # noqa: PTH112
+        if os.path.isdir(path):
             mount_filesystem(folder, path, None, MS_BIND | MS_REC)
+    mount_scratch_folders(order)
+
+
+def build_root(order: SupervisorOrder, paths: list[str]) -> None:
+    """Enter a file system of these paths, `shown` and the command's own folders.
+
+    It is made in a file system in memory, so what nobody lists is not there: homes, stores,
+    other runs and other checkouts. All but the command's folders is read-only.
+    """
+    mount_filesystem("none", "/", None, MS_REC | MS_PRIVATE)
+    new = order.scratch
+    mount_filesystem("none", new, "tmpfs", MS_NOSUID, "size=1m,mode=755")
+    for path in (*paths, *(f"/dev/{name}" for name in DEVICES), "/proc"):
+        add_path(path, new + path)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{number}", f"{new}/dev/{name}")
+    os.symlink("/proc/self/fd", f"{new}/dev/fd")
+    for folder in filter(os.path.isdir, (new + path for path in order.hidden)):
+        mount_filesystem("none", folder, "tmpfs", 0, "size=64k,mode=755")
+    for folder, path in [*order.shown, *((path, path) for path in order.writes)]:
+        add_path(folder, new + path)
+    for path in (order.scratch, "/dev/shm"):
+        os.makedirs(new + path, exist_ok=True)
+    os.chdir(new)
+    call_libc("pivot_root", b".", b".")  # the old root is now mounted over the new one
+    call_libc("umount2", b".", MNT_DETACH)
+    if os.geteuid() == 0:
+        cover_root_files(deep=False)
+    set_read_only("/", on=True, deep=True)
+    for folder in order.writes:
+        set_read_only(folder, on=False)
+    mount_scratch_folders(order)
+
+
+def add_path(source: str, target: str) -> None:
+    """Bind a file or folder to a path that is made for it; a symbolic link is copied."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.islink(source):
+        os.symlink(os.readlink(source), target)
+    elif os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+        mount_filesystem(source, target, None, MS_BIND | MS_REC)
+    elif os.path.exists(source):
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+        mount_filesystem(source, target, None, MS_BIND)
+
+
+def mount_scratch_folders(order: SupervisorOrder) -> None:
+    """Mount file systems in memory, limited in size, where the command may write."""
     for folder in filter(os.path.isdir, (order.scratch, "/dev/shm")):
         size = order.limit("disk")
         mount_filesystem("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
@@ -305,7 +360,7 @@ def exec_command(order: SupervisorOrder, user: int | None, *, counted: bool) -> 
         signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
         libc.personality(ctypes.c_ulong(ADDR_NO_RANDOMIZE))  # so that runs are reproducible
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     set_process_limits(order, counted=counted)
     if sys.platform == "linux":
@@ -367,7 +422,7 @@ class CommandMonitor:
         reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
         each = [
             read_process_usage(name)
-            for name in os.listdir("/proc")  # noqa: PTH208
+            for name in os.listdir("/proc")
             if name.isdigit() and name != "1"
         ]
         self.crowded |= len(each) >= self.order.limit("processes")
@@ -431,7 +486,7 @@ class CommandMonitor:
 def read_process_usage(pid: str) -> tuple[float, int]:
     """Return the processor seconds of a process and its waited-for children, and its memory."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:  # just ended
         return 0.0, 0
@@ -455,9 +510,9 @@ def find_descendants(ours: int, child: int) -> list[int]:
     parents = dict[int, int]()
     if sys.platform != "linux":
         return [-child]
-    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+            with open(f"/proc/{name}/stat", "rb") as file:
                 parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
         except OSError:
             continue
@@ -528,7 +583,10 @@ def main() -> None:
         else:
             send_listening_socket(order)
             user = assign_command_user(order)
-            restrict_folders(order)
+            if order.root is None:
+                restrict_folders(order)
+            else:
+                build_root(order, order.root)
             had += ["network", "folders", *(["count"] if has_user_namespace or user else [])]
             run_in_pid_namespace(order, had, user)
             return

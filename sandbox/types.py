@@ -9,8 +9,9 @@ type SandboxKind = Literal["docker", "process"]
 type EndReason = Literal["exit", "time", "memory", "disk"]
 """Why a command ended: by itself or by a signal, or because it exceeded a limit."""
 
-SECRET_FOLDERS = (str(Path(__file__).resolve().parents[1] / "scenarios" / "pipeline" / "compiler"),)
-"""Golden artifacts, graders and solutions, which no agent may read."""
+_INSTALLED = Path(__file__).resolve().parents[1]
+SECRET_FOLDERS = tuple(str(_INSTALLED / name) for name in ("scenarios/pipeline/compiler", ".git"))
+"""Golden artifacts, graders and solutions, which no agent may read; git's objects hold them too."""
 HOME = "/tmp/home"  # noqa: S108
 """HOME of a command in a container."""
 

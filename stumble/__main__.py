@@ -1,6 +1,7 @@
 """Entry point of `stumble` and `python -m stumble`; `stumble mcp` loads fewer modules."""
 
 import resource
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,8 @@ def main() -> None:
         print(hidden, file=sys.stderr)
         sys.exit(HARNESS)
     disable_core_dumps()
+    # A program that ignores it hands that on, and then nobody knows how a process has ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if sys.argv[1:2] == ["mcp"] and is_mcp_wrapper(sys.argv[2:]):
         from recorder.mcp.tee import main
 

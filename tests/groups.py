@@ -4,7 +4,7 @@
     python tests/groups.py             everything, as `make test-all` runs it
     python tests/groups.py types e2e   these groups
 
-Groups of one stage run side by side, and all stages run even if a group fails, so that one run
+Lanes of one stage run side by side, and all stages run even if a group fails, so that one run
 shows all there is to mend. The last line is a count over all groups of tests.
 """
 
@@ -21,7 +21,8 @@ import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,8 +41,11 @@ class Group:
     """A command; `workers` makes it one of pytest, run in so many processes (0: in one)."""
 
     command: tuple[str, ...]
+    _: KW_ONLY
     workers: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    quiet: bool = False
+    """Whether its output is shown only if it fails."""
     yields: bool = False
     """Whether it leaves the processors to the groups beside it, as it only computes."""
 
@@ -53,7 +57,8 @@ def pytest(
     *words: str, workers: int, environment: dict[str, str] = THOROUGH, yields: bool = False
 ) -> Group:
     """A group of tests, which try all their examples."""
-    return Group((*PYTHON, "pytest", "-q", *words), workers, environment, yields)
+    command = (*PYTHON, "pytest", "-q", *words)
+    return Group(command, workers=workers, environment=environment, yields=yields)
 
 
 FAST = ("tests/unit", "tests/integration")
@@ -63,6 +68,8 @@ GROUPS: dict[str, Group] = {
     "lint": Group((*PYTHON, "ruff", "check")),
     "format": Group((*PYTHON, "ruff", "format", "--check")),
     "types": Group((*PYTHON, "mypy")),
+    # Compiles all modules once, else each worker in a fresh clone does.
+    "collect": Group((*PYTHON, "pytest", "--collect-only", "-qq", *FAST), quiet=True),
     "fast": pytest(*FAST, "-m", "not alone and not programs", workers=3, environment={}),
     "once": pytest(*FAST, "-m", f"not alone and not ({THOROUGHLY})", workers=3, environment={}),
     "install": Group((*PYTHON, "tests.agents")),
@@ -76,15 +83,16 @@ GROUPS: dict[str, Group] = {
     "selftest": Group((*PYTHON, "stumble", "selftest")),
     "alone": pytest(*FAST, "-m", "alone", workers=0),
 }
-STAGES: tuple[tuple[str, ...], ...] = (
-    ("lint", "format", "types", "install", "docs", "fast", "once"),
-    ("e2e",),
-    # Clients often wait; the statistical tests compute in what they leave.
-    ("selftest", "statistical", "clients"),
-    ("docker", "thorough", "mutation"),
-    ("alone",),
+STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (("lint", "format"), ("collect",), ("types",), ("docs",), ("install",)),
+    (("fast",), ("once",)),
+    # Runs of agents often wait; the statistical tests compute in what they leave.
+    (("statistical",), ("e2e", "clients", "selftest")),
+    (("docker",), ("thorough",), ("mutation",)),
+    (("alone",),),
 )
-QUICK = ("lint", "format", "types", "fast")
+"""Stages follow one another. The lanes of a stage run side by side, the groups of a lane do not."""
+QUICK = ("lint", "format", "collect", "types", "fast")
 # `once` and `thorough` together are the tests of `fast`, each one run with all its examples.
 EVERYTHING = tuple(name for name in GROUPS if name != "fast")
 
@@ -116,11 +124,12 @@ def main(names: list[str]) -> int:
     began = time.monotonic()
     finished: list[Finished] = []
     for stage in STAGES:
-        chosen = [name for name in stage if name in wanted]
-        if chosen and not INTERRUPTED:
-            with ThreadPoolExecutor(len(chosen)) as pool:
-                # One of them is shown as it goes on, so that a long stage is not silent.
-                finished += pool.map(run, chosen, [name == chosen[-1] for name in chosen])
+        lanes = [lane for names in stage if (lane := [name for name in names if name in wanted])]
+        if lanes:
+            with ThreadPoolExecutor(len(lanes)) as pool:
+                # One lane is shown as it goes on, so that a long stage is not silent.
+                last = [lane is lanes[-1] for lane in lanes]
+                finished += chain.from_iterable(pool.map(run_lane, lanes, last))
     report(finished, time.monotonic() - began)
     if INTERRUPTED:
         return 128 + INTERRUPTED[0]
@@ -163,9 +172,15 @@ def counted(finished: Iterable[Finished]) -> dict[str, int]:
     return total
 
 
+def run_lane(names: Iterable[str], live: bool) -> list[Finished]:
+    """Run groups one after another, until all is interrupted."""
+    return [run(name, live) for name in names if not INTERRUPTED]
+
+
 def run(name: str, live: bool) -> Finished:
     """Run one group; prints lines as they come if `live`, else all of them when it has ended."""
     group = GROUPS[name]
+    live = live and not group.quiet
     with tempfile.TemporaryDirectory(prefix="tests-") as folder:
         junit = Path(folder, "junit.xml")
         command = list(group.command)
@@ -185,7 +200,7 @@ def run(name: str, live: bool) -> Finished:
                 lines.append(line)
                 if live:
                     print(line, end="", flush=True)
-        if not live:
+        if not live and not (group.quiet and process.returncode == 0):
             print(f"\n--- {name}\n{''.join(lines)}", end="", flush=True)
         return Finished(
             name=name,

@@ -7,5 +7,6 @@ from difflib import get_close_matches
 def suggest_nearest_name(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean X?`, or a list of all names if none is close."""
     names = tuple(names)
-    close = get_close_matches(name, names, n=1, cutoff=0.4)
-    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(sorted(names))}"
+    if close := get_close_matches(name, names, n=1, cutoff=0.4):
+        return f"; did you mean {close[0]}?"
+    return f"; there is {', '.join(sorted(names)) or 'none'}"

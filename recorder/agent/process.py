@@ -99,7 +99,7 @@ async def run_agent_process(
         raise
     finally:
         os.close(order_reader)
-    ended = asyncio.get_running_loop().run_in_executor(None, process.wait)
+    ended = asyncio.get_running_loop().run_in_executor(None, _wait_for_supervisor, process)
     timed_out = False
     with _FORWARDING.forward_to(orders):
         try:
@@ -113,12 +113,23 @@ async def run_agent_process(
         finally:
             orders.close_pipe()
             await asyncio.wait([ended])  # at most the grace and the supervisor's SIGKILL timeout
-    code = process.returncode
+    code = ended.result()
     return AgentExit(
         code=code if code >= 0 else 128 - code,
         out_of_budget=timed_out,
         signal=orders.given[0] if orders.given else None,
     )
+
+
+def _wait_for_supervisor(process: subprocess.Popen[bytes]) -> int:
+    """Wait for its end, and continue it whenever it is stopped; return its code, -n for signal n.
+
+    Raises ChildProcessError if this process ignores SIGCHLD: then the code is unknown.
+    """
+    while os.WIFSTOPPED(status := os.waitpid(process.pid, os.WUNTRACED)[1]):
+        os.kill(process.pid, signal.SIGCONT)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode
 
 
 class _SupervisorPipe:

@@ -10,6 +10,9 @@ recorder's death, ends everything: SIGTERM, GRACE seconds, SIGKILL. The agent's 
 effect on the processes it left. The supervisor ends as the agent did: with its exit code, or by the
 signal that ended it.
 
+An agent may stop or kill its parent. So the supervisor has a parent of its own, the guard, which
+continues it when it is stopped, adopts what it leaves when it is killed, and ends that.
+
 If WRAPPED is 1, PROGRAM runs an agent in a PID namespace, forwards signals to it and ends last, so
 it is excluded from signals sent to single processes.
 
@@ -43,16 +46,86 @@ SIGKILL_TIMEOUT = 5.0
 """Seconds to wait for processes that survive SIGKILL (another user's, stuck in the kernel)."""
 
 
-class ProcessSupervisor:
+class ProcessAncestor:
+    """Ends a child process and its descendants; orphans among them are adopted (Linux)."""
+
+    def __init__(self, grace: float, wrapped: bool) -> None:
+        self.grace, self.wrapped = grace, wrapped
+        self.child = 0
+        self.code: int | None = None
+        set_process_option(PR_SET_CHILD_SUBREAPER, 1)
+
+    def reap_children(self) -> bool:
+        """Reap ended processes; return False when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if os.WIFSTOPPED(status):
+                self.handle_stop(pid)
+            elif pid == self.child:
+                self.code = os.waitstatus_to_exitcode(status)
+
+    def handle_stop(self, pid: int) -> None:
+        """Leave a stopped child stopped."""
+
+    def end_descendants(self) -> None:
+        """Send SIGTERM, wait for `grace` seconds, and kill what is left."""
+        self._signal_descendants(signal.SIGTERM, self.grace)
+        self._signal_descendants(signal.SIGKILL, SIGKILL_TIMEOUT)
+
+    def signal_child_group(self, number: int) -> None:
+        """Signal the process group of the child."""
+        try:
+            os.killpg(self.child, number)
+        except (ProcessLookupError, PermissionError):
+            return  # already ended, or another user's, which cannot be signalled
+
+    def _signal_descendants(self, number: int, seconds: float) -> None:
+        """Signal the remaining processes, once or (SIGKILL) until none is left or time is up."""
+        until, signalled = time.monotonic() + seconds, set[int]()
+        if sys.platform != "linux":  # descendants cannot be listed there
+            self.signal_child_group(number)
+        while self.reap_children() and time.monotonic() < until:
+            remaining = set(list_descendants()) or {self.child}
+            signalled |= {self.child} if self.wrapped else set()
+            for pid in remaining if number == signal.SIGKILL else remaining - signalled:
+                try:
+                    os.kill(pid, number)
+                    os.kill(pid, signal.SIGCONT)  # a stopped process would not handle the signal
+                except (ProcessLookupError, PermissionError):
+                    continue
+            signalled |= remaining
+            time.sleep(POLL_SECONDS)
+
+
+class SupervisorGuard(ProcessAncestor):
+    """The parent of a supervisor, for an agent that stops or kills the supervisor."""
+
+    def wait_for_supervisor(self, supervisor: int) -> int:
+        """Wait for its end and end what it left; return its code, -n for signal n."""
+        for number in (*FORWARDED_SIGNALS, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        while os.WIFSTOPPED(status := os.waitpid(supervisor, os.WUNTRACED)[1]):
+            os.kill(supervisor, signal.SIGCONT)
+        self.end_descendants()
+        return os.waitstatus_to_exitcode(status)
+
+
+class ProcessSupervisor(ProcessAncestor):
     """One agent, from its start to the end of the last process it leaves."""
 
-    def __init__(
-        self, orders: int, grace: float, wrapped: bool, program: str, command: list[str]
-    ) -> None:
-        self.orders, self.grace, self.wrapped = orders, grace, wrapped
-        self.code: int | None = None
-        self.ours = os.getpgid(os.getppid())
-        self.terminal = os.isatty(0) and os.tcgetpgrp(0) == self.ours
+    def __init__(self, orders: int, grace: float, wrapped: bool, ours: int) -> None:
+        """`ours`: the recorder's process group."""
+        super().__init__(grace, wrapped)
+        self.orders, self.ours = orders, ours
+        self.terminal = os.isatty(0) and os.tcgetpgrp(0) == ours
+
+    def start_agent(self, program: str, command: list[str]) -> None:
+        """Start the agent in a process group of its own, in the foreground of our terminal."""
         self.bell, wakeup_writer = os.pipe()
         os.set_blocking(wakeup_writer, False)
         ignored = {
@@ -62,14 +135,14 @@ class ProcessSupervisor:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self.agent = os.fork()
-        if self.agent == 0:
+        self.child = os.fork()
+        if self.child == 0:
             self._exec_agent(program, command, [n for n in IGNORED_SIGNALS if n not in ignored])
         try:
-            os.setpgid(self.agent, self.agent)  # the agent calls it too: either may be first
+            os.setpgid(self.child, self.child)  # the agent calls it too: either may be first
         except (PermissionError, ProcessLookupError):
             return
-        self._give_terminal_to(self.agent)
+        self._give_terminal_to(self.child)
 
     def _exec_agent(self, program: str, command: list[str], default: list[signal.Signals]) -> None:
         os.setpgid(0, 0)
@@ -97,36 +170,19 @@ class ProcessSupervisor:
             ready, _, _ = select.select([self.orders, self.bell], [], [])
             if self.bell in ready:
                 os.read(self.bell, 4096)
-                self._reap_children()
+                self.reap_children()
             elif order := os.read(self.orders, 1):
-                self._signal_agent_group(order[0])
+                self.signal_child_group(order[0])
             else:
                 break
-        self._end_all(signal.SIGTERM, self.grace)
-        self._end_all(signal.SIGKILL, SIGKILL_TIMEOUT)
+        self.end_descendants()
         self._give_terminal_to(self.ours)
         return -signal.SIGKILL if self.code is None else self.code
 
-    def _reap_children(self) -> bool:
-        """Reap ended processes; return False when no child is left."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            if os.WIFSTOPPED(status):
-                if pid == self.agent and self.terminal:
-                    self._stop_with_agent()
-            elif pid == self.agent:
-                self.code = os.waitstatus_to_exitcode(status)
-
-    def _signal_agent_group(self, number: int) -> None:
-        try:
-            os.killpg(self.agent, number)
-        except (ProcessLookupError, PermissionError):
-            return  # already ended, or another user's, which cannot be signalled
+    def handle_stop(self, pid: int) -> None:
+        """Stop with the agent, if a shell is there to continue both."""
+        if pid == self.child and self.terminal:
+            self._stop_with_agent()
 
     def _stop_with_agent(self) -> None:
         """Stop as the agent did, so that the shell notices, until the shell continues this group.
@@ -143,25 +199,8 @@ class ProcessSupervisor:
             and not select.select([self.orders], [], [], POLL_SECONDS)[0]
         ):
             pass
-        self._give_terminal_to(self.agent)
-        self._signal_agent_group(signal.SIGCONT)
-
-    def _end_all(self, number: int, seconds: float) -> None:
-        """Signal the remaining processes, once or (SIGKILL) until none is left or time is up."""
-        until, signalled = time.monotonic() + seconds, set[int]()
-        if sys.platform != "linux":  # descendants cannot be listed there
-            self._signal_agent_group(number)
-        while self._reap_children() and time.monotonic() < until:
-            remaining = set(list_descendants()) or {self.agent}
-            signalled |= {self.agent} if self.wrapped else set()
-            for pid in remaining if number == signal.SIGKILL else remaining - signalled:
-                try:
-                    os.kill(pid, number)
-                    os.kill(pid, signal.SIGCONT)  # a stopped process would not handle the signal
-                except (ProcessLookupError, PermissionError):
-                    continue
-            signalled |= remaining
-            time.sleep(POLL_SECONDS)
+        self._give_terminal_to(self.child)
+        self.signal_child_group(signal.SIGCONT)
 
 
 def list_descendants() -> list[int]:
@@ -196,11 +235,16 @@ def set_process_option(option: int, value: int) -> None:
 def main() -> None:
     """Start the agent and supervise it to its end."""
     orders, grace, wrapped, program, *command = sys.argv[1:]
-    os.set_inheritable(int(orders), False)
-    set_process_option(PR_SET_CHILD_SUBREAPER, 1)
-    code = ProcessSupervisor(
-        int(orders), float(grace), wrapped == "1", program, command
-    ).supervise_agent()
+    ours = os.getpgid(os.getppid())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, there is nothing to wait for
+    if supervisor := os.fork():
+        os.close(int(orders))
+        code = SupervisorGuard(float(grace), False).wait_for_supervisor(supervisor)
+    else:
+        os.set_inheritable(int(orders), False)
+        agent = ProcessSupervisor(int(orders), float(grace), wrapped == "1", ours)
+        agent.start_agent(program, command)
+        code = agent.supervise_agent()
     if code < 0:
         end_by_signal(-code)
     sys.exit(code)

@@ -115,14 +115,12 @@ async def start_recording_proxy(
         finally:
             del connections[connection]
 
-    servers, ports = list[asyncio.Server](), dict[str, int]()
+    servers = dict[str, asyncio.Server]()
     try:
         for origin, requested_port in (("", port), *origins.items()):
-            server = await asyncio.start_server(accept, HOST, requested_port)
-            servers.append(server)
-            ports[origin] = server.sockets[0].getsockname()[1]
-            if origin:
-                origin_at[ports[origin]] = split_origin(origin)
+            servers[origin] = await asyncio.start_server(accept, HOST, requested_port)
+        ports = {name: int(each.sockets[0].getsockname()[1]) for name, each in servers.items()}
+        origin_at |= {ports[origin]: split_origin(origin) for origin in origins}
         yield RecordingProxy(
             port=ports.pop(""),
             origins=ports,
@@ -134,7 +132,7 @@ async def start_recording_proxy(
         if not failures or task.uncancel() > 0:
             raise
     finally:
-        for server in servers:
+        for server in servers.values():
             server.close()
         await _close_agent_connections(connections, reset=bool(failures))
     if failures:

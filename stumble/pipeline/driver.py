@@ -180,7 +180,6 @@ class PipelineDriver:
 
 def _grade_to_event(graded: StageGrade) -> dict[str, object]:
     """Return the event data of a grade."""
-    why = {case.case: case.why for case in graded.cases if case.result == "infrastructure_error"}
     return {
         "stage": graded.stage,
         "score": graded.score,
@@ -190,7 +189,7 @@ def _grade_to_event(graded: StageGrade) -> dict[str, object]:
         "cases": {case.case: [case.result, case.score, case.reached] for case in graded.cases},
         "left": graded.left.sha256,
         "walls": list(graded.walls),
-        "why": why,
+        "why": {case.case: case.why for case in graded.cases if case.why},
     }
 
 

@@ -21,8 +21,10 @@ from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, StageGrad
 from stumble.pipeline import checkpoint
 from stumble.pipeline.workload import find_workload
 
-GRADING_SECONDS = 3600.0
-"""Most seconds for grading one stage."""
+GRADING_SECONDS = 7200.0
+"""Most seconds for grading one stage in one job: more than its programs can use up."""
+LEAST_SECONDS = 3600.0
+"""The patience with many jobs."""
 UNGRADED_NAMES = frozenset((CONVERSATION_FILE, "__pycache__"))
 """Names in a workspace that do not affect grades: the built-in agent's conversation, and Python's
 bytecode."""
@@ -94,18 +96,23 @@ def _run_grader(name: str, stage: str, workspace: Path, given: ArtifactSlot, job
             command,
             input=_pack_slot(given),
             capture_output=True,
-            timeout=GRADING_SECONDS,
+            timeout=compute_patience(jobs),
             check=False,
         )
     except subprocess.TimeoutExpired:
         return _pack_grade(
-            _make_failed_grade(stage, given, f"it had not ended after {GRADING_SECONDS:g} s")
+            _make_failed_grade(stage, given, f"it had not ended after {compute_patience(jobs):g} s")
         )
     if completed.returncode != 0:
         error_lines = completed.stderr.decode("utf-8", "replace").strip().splitlines()
         why = error_lines[-1] if error_lines else f"it ended with {completed.returncode}"
         return _pack_grade(_make_failed_grade(stage, given, why))
     return completed.stdout
+
+
+def compute_patience(jobs: int) -> float:
+    """Return the seconds after which grading a stage counts as a failure of the grader."""
+    return max(LEAST_SECONDS, GRADING_SECONDS / jobs)
 
 
 def _make_failed_grade(stage: str, given: ArtifactSlot, why: str) -> StageGrade:

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from stumble.control_characters import escape_controls
 from stumble.llm.prices import compute_token_cost
+from traces.pipeline.stages import derive_stage_cases
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS
 from traces.tape import Tape
 
 type StageRow = Mapping[str, object]
+
+FULL_SCORE = 100
 
 STAGE_COLUMNS = (
     ("stage", "stage"),
@@ -43,6 +47,20 @@ def format_stage_table(found: Sequence[StageRow]) -> Iterator[str]:
     for row in (head, *body):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         yield "  ".join(cells).rstrip()
+
+
+def format_stage_cases(tape: Tape) -> Iterator[str]:
+    """Format the cases that are not right, below the count of those that are."""
+    cases = tuple(derive_stage_cases(tape.marks))
+    for stage in dict.fromkeys(case.stage for case in cases):
+        graded = [case for case in cases if case.stage == stage]
+        wrong = [case for case in graded if case.score != FULL_SCORE]
+        yield f"{stage}: {len(graded) - len(wrong)} of {len(graded)} cases right"
+        width = max((len(case.case) for case in wrong), default=0)
+        for case in wrong:
+            reached = "" if case.reached else " (its input was wrong)"
+            reason = escape_controls(case.why or case.result)
+            yield f"  {case.case:{width}}  {_format_stage_cell(case.score):>5}  {reason}{reached}"
 
 
 def _format_stage_cell(value: object) -> str:

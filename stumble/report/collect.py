@@ -47,10 +47,12 @@ def make_agent_naming(connection: "duckdb.DuckDBPyConnection") -> Callable[[Repo
 
 def collect_sections(
     connection: "duckdb.DuckDBPyConnection",
+    name: Callable[[ReportRow], str],
     unfinished: Mapping[AgentKey, str] = MappingProxyType({}),
 ) -> tuple[ReportSection, ...]:
-    """Collect all sections; `unfinished` has the agents without rates until their plan ends."""
-    name = make_agent_naming(connection)
+    """Collect all sections; `name` is the naming of agents, and `unfinished` has the agents
+    without rates until their plan ends.
+    """
     first = build_headline_section(connection, name, unfinished)
     return (first, *(section(connection, name) for section in SECTION_BUILDERS))
 

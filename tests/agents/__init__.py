@@ -6,10 +6,17 @@ npm: NAME/package.json and NAME/package-lock.json, which hold a hash of each pac
 address of any registry, and the programs beside them. Where an agent has a native package, that
 for Linux on x64 is named (235 MB for Claude Code, 404 MB for Codex, so the cache is worth
 keeping). `make lock` renews all locks, `python -m tests.agents` installs all agents.
+
+If STUMBLE_CLIENTS is `latest` (`make test-clients-latest`), the newest release of each is installed
+instead, once a day.
 """
 
+import datetime
 import fcntl
 import hashlib
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +30,7 @@ CACHE = LOCKS.parent.parent / ".cache" / "agents"
 LIMIT = 900
 """Seconds that one step of an installation may take."""
 
+LATEST = os.environ.get("STUMBLE_CLIENTS") == "latest"
 OLDER = {"aider": "3.12", "openhands": "3.12"}
 """The Python of an agent that does not run on ours."""
 
@@ -56,7 +64,8 @@ def _files(name: str) -> list[Path]:
 
 def _installed(name: str, lock: bytes, install: Callable[[str, Path], None]) -> Path:
     """Under another name first: what has the right name is whole."""
-    home = CACHE / f"{name}-{hashlib.sha256(lock).hexdigest()[:12]}"
+    edition = f"{datetime.date.today():%Y%m%d}" if LATEST else hashlib.sha256(lock).hexdigest()[:12]
+    home = CACHE / f"{name}-{edition}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{name}.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -73,7 +82,22 @@ def _pip(name: str, making: Path) -> None:
     python = _older(OLDER[name]) if name in OLDER else sys.executable
     run(uv, "venv", "--quiet", "--relocatable", "--python", python, making)
     into = ("--quiet", "--python", making / "bin" / "python")
-    run(uv, "pip", "sync", *into, "--require-hashes", LOCKS / f"{name}.txt")
+    if LATEST:
+        run(uv, "pip", "install", *into, "--upgrade", *newest_from_pip(name))
+    else:
+        run(uv, "pip", "sync", *into, "--require-hashes", LOCKS / f"{name}.txt")
+
+
+def newest_from_pip(name: str) -> list[str]:
+    """What an environment needs, at its newest; `openai<3` stays, as it asks for an earlier one."""
+    lines = (LOCKS / f"{name}.in").read_text().split()
+    return [re.split(r">=|==", line)[0] for line in lines]
+
+
+def newest_from_npm(name: str) -> list[str]:
+    """The packages of an agent at their newest; 0.1.0-linux-x64 has the tag `linux-x64`."""
+    wanted = json.loads((LOCKS / name / "package.json").read_text())["dependencies"]
+    return [f"{each}@{pin.partition('-')[2] or 'latest'}" for each, pin in wanted.items()]
 
 
 def _older(version: str) -> str:
@@ -89,11 +113,13 @@ def _older(version: str) -> str:
 def _npm(name: str, making: Path) -> None:
     making.mkdir()
     for file in _files(name):
-        shutil.copy(file, making)
+        if not (LATEST and file.name.startswith("package")):
+            shutil.copy(file, making)
     quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
     # Not `npm ci`: it wants what is optional too, of which registries may lack some platforms.
     chosen = ("--no-save", "--omit=optional", "--ignore-scripts")
-    run("npm", "install", *chosen, *quiet, folder=making)
+    packages = newest_from_npm(name) if LATEST else []
+    run("npm", "install", *chosen, *quiet, *packages, folder=making)
 
 
 def run(*command: str | Path, folder: Path | None = None) -> None:

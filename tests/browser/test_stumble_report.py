@@ -17,6 +17,10 @@ from click.testing import CliRunner
 from stumble.cli.app import cli
 from stumble.cli.numbers.report import CHART_NAMES
 from stumble.demo.runner import DemoJob
+from stumble.report.charting.palette import PAGE_PALETTE
+from stumble.report.charting.render import CHART_DRAWERS
+from stumble.report.collect import collect_sections, make_agent_naming
+from stumble.store.filter import StoreFilter, open_filtered_store
 from tests.support.headless_browser import tab
 from tests.support.practice_shop import Said
 from tests.support.stores.report_stores import (
@@ -194,6 +198,15 @@ def test_a_chart_is_a_picture_of_its_own(store: TraceStore, tmp_path: Path, char
     assert "practice/retries" in text
     assert "var(" not in drawn.read_text()
     assert painted.read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_chart_of_a_page_is_valid_vega_lite(store: TraceStore) -> None:
+    with open_filtered_store(store, StoreFilter()) as connection:
+        sections = collect_sections(connection, make_agent_naming(connection))
+    charts = [chart for section in sections for chart in section.charts]
+    assert {chart.drawing for chart in charts} == set(CHART_NAMES)
+    for chart in charts:
+        CHART_DRAWERS[chart.drawing](chart.rows, PAGE_PALETTE).to_dict(validate=True)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from sandbox.types import SECRET_FOLDERS, SandboxSpec
 from stumble.pipeline.sandbox import list_hidden_store_paths
 from stumble.user_data.paths import ca_folder
 
+GIT = Path(__file__).resolve().parents[2] / ".git"
+"""Whose objects hold the golden artifacts."""
 TRIES = """
 for path in "$@"; do test -s "$path" && cat "$path"/* "$path" 2>/dev/null; done; echo over
 """
@@ -33,7 +35,7 @@ def test_no_key_no_password_hash_and_no_other_run_is_read(
         hidden=(*SECRET_FOLDERS, *list_hidden_store_paths(run), str(ca_folder())),
     )
     said = tmp_path / "said"
-    secrets = [key, other, store / "tapes", run, "/etc/shadow", "/etc/gshadow"]
+    secrets = [key, other, store / "tapes", run, "/etc/shadow", "/etc/gshadow", GIT, GIT / "HEAD"]
 
     async def work() -> tuple[str, ...]:
         with said.open("wb") as out:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
+INSTALLED = tuple(
+    f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")
+)
 
 
 class Outcomes:
@@ -30,7 +32,8 @@ def run_pytest(tree: Path, scratch: Path, arguments: tuple[str, ...]) -> int:
     """pytest's exit code; what else it came to is in `scratch`/result.json."""
     _enter(tree, scratch)
     outcomes = Outcomes()
-    standard = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    # A native traceback is 0.2 s cheaper: the others look for its source in all modules.
+    standard = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=native"]
     code = pytest.main([*standard, f"--basetemp={scratch / 'tmp'}", *arguments], plugins=[outcomes])
     result: dict[str, Any] = {
         "outcomes": outcomes.outcomes,
@@ -65,6 +68,5 @@ def _installed_modules() -> list[str]:
     return [
         name
         for name, module in list(sys.modules.items())
-        if (file := getattr(module, "__file__", None))
-        and any(Path(file).is_relative_to(folder) for folder in INSTALLED)
+        if (getattr(module, "__file__", None) or "").startswith(INSTALLED)
     ]

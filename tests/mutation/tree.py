@@ -20,8 +20,12 @@ def copy_tree(root: Path, tree: Path) -> None:
         if compiled.is_dir():
             shutil.copytree(compiled, folder / "__pycache__")
     for name in (".venv", ".tools", ".cache"):
-        if (root / name).is_dir():
-            (tree / name).symlink_to(root / name)
+        installed = root / name
+        if not installed.is_dir():
+            # What a test installs there is then beside the tree, and not linked for each mutant.
+            installed = tree.parent / f"installed{name}"
+            installed.mkdir()
+        (tree / name).symlink_to(installed)
 
 
 def link_mutated(base: Path, tree: Path, mutant: Mutant) -> None:

@@ -4,7 +4,8 @@ pipeline      {workload, language, mode, arm, sandbox, stages}: the pipeline beg
 stage         {stage, given, attempted, limits, scope}: it began, and its agent if attempted
 agent         {stage, exit, budget, seconds}: its agent ended
 budget        {stage, kind, limit}: a budget is used up
-graded        {stage, score, passed, result, given, cases: {name: [result, score, reached]}};
+graded        {stage, score, passed, result, given, cases: {name: [result, score, reached]},
+              why: {name: reason}}, the reason of each case that is not right;
               with `before`, of an earlier run that this one continues, and then with its cost:
               calls, tokens, cost_usd, seconds, and the content of its other events
 sandbox       {stage, isolation, weaker, refused}: missing isolation of the agent, and the
@@ -19,8 +20,20 @@ from dataclasses import dataclass
 from traces.model import RunEvent
 
 PIPELINE_FIELDS = ("mode", "arm", "sandbox", "workload")
-UNCOMPARED_FIELDS = ("seconds", "walls", "stage")
-"""Fields excluded from a comparison: times, and properties of the machine."""
+UNCOMPARED_FIELDS = ("seconds", "walls", "stage", "why")
+"""Fields excluded from a comparison: times, properties of the machine, and texts of programs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCase:
+    """The grade of one case; `why` is None if it is right, or on a tape from before it was kept."""
+
+    stage: str
+    case: str
+    result: str
+    score: float | None
+    reached: bool
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +56,22 @@ def derive_stage_rows(
         stage = graded.data.get("stage")
         stage_events = {mark.name: mark for mark in marks if mark.data.get("stage") == stage}
         yield _build_stage_row(graded.data, stage_events, bills) | about
+
+
+def derive_stage_cases(marks: Iterable[RunEvent]) -> Iterator[StageCase]:
+    """Yield the grade of each case of each stage."""
+    for graded in (mark.data for mark in marks if mark.name == "graded"):
+        cases, why = graded.get("cases"), graded.get("why")
+        reasons: Mapping[object, str] = why if isinstance(why, Mapping) else {}
+        for name, (result, score, reached) in (cases if isinstance(cases, Mapping) else {}).items():
+            yield StageCase(
+                stage=str(graded.get("stage")),
+                case=name,
+                result=result,
+                score=score,
+                reached=reached,
+                why=reasons.get(name),
+            )
 
 
 def _build_stage_row(

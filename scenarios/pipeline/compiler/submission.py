@@ -1,4 +1,10 @@
-"""A copy of an agent's workspace, the only place where its programs are built and run."""
+"""A copy of an agent's workspace, the only place where its programs are built and run.
+
+If the kernel allows, they see the programs and libraries of the system, the interpreter, the copy,
+their input and a scratch folder, and no other file: not the store with the programs and artifacts
+of other runs, not another checkout or installation of stumble, nobody's home. Compilers of the
+system are among what they see.
+"""
 
 import errno
 import os
@@ -27,6 +33,11 @@ CACHES = tuple(
     )
 )
 """Installer caches, which may contain the golden artifacts and zig as well."""
+SYSTEM = tuple(
+    Path(name)
+    for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt")
+)
+"""Programs and libraries of the system, which every agent has in its sandbox too."""
 LARGEST, MOST = 1 << 30, 100_000
 """Limits on the bytes and files of a copied workspace."""
 NAMES = {
@@ -39,7 +50,10 @@ NAMES = {
 }
 """File names of INPUT and OUTPUT of each stage, for tools that depend on the suffix."""
 BUILDING = ProcessLimits(cpu=120, disk=1 << 30, file=256 << 20, processes=128, files=1024, wall=600)
-RUNNING = ProcessLimits(cpu=10, file=16 << 20, disk=64 << 20)
+RUNNING = ProcessLimits(cpu=10, file=16 << 20, disk=64 << 20, wall=45)
+"""Of one case. The wall time of all is less than the patience of the grader: if programs that
+sleep used that up, it would count as the grader's failure and not as theirs.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +130,9 @@ class StageSubmission:
             limits=limits,
             folders=FolderAccess(
                 writes=writes,
-                hidden=list_hidden_folders(self.stage),
+                hidden=(*list_hidden_folders(self.stage), *find_store(self.origin)),
                 shown={self.origin: self.copy},
+                root=(*list_visible_paths(self.stage), self.copy, ours),
             ),
             left=left,
         )
@@ -138,6 +153,18 @@ def list_hidden_folders(stage: str) -> tuple[Path, ...]:
     ]
     tools = () if stage == "T0" else (toolchain.find_zig().parent,)
     return (*HIDDEN, *caches, *tools)
+
+
+def list_visible_paths(stage: str) -> tuple[Path, ...]:
+    """Return the paths of this machine that a stage's programs see."""
+    tools = (toolchain.find_zig().parent, toolchain.find_unicorn()) if stage == "T0" else ()
+    return (*SYSTEM, Path(sys.base_prefix), *tools)
+
+
+def find_store(workspace: Path) -> tuple[Path, ...]:
+    """Return the store that a workspace is in, if any, which may be in a visible folder."""
+    parents = (each for each in workspace.parents if (each / "pipelines").is_dir())
+    return tuple(each for each in parents if (each / "tapes").is_dir())
 
 
 @contextmanager

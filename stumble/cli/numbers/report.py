@@ -79,7 +79,11 @@ def report(
     """
     form = _choose_report_form(output, form, chart)
     from stumble.experiments.unfinished_plans import find_unfinished_plans
-    from stumble.report.collect import collect_sections, count_report_injections
+    from stumble.report.collect import (
+        collect_sections,
+        count_report_injections,
+        make_agent_naming,
+    )
     from stumble.store.filter import StoreFilter, open_filtered_store
     from stumble.store.open_store import open_indexed_store
 
@@ -90,7 +94,7 @@ def report(
         if selection.description:
             _check_report_selection(connection, selection)
         if chart or output is None:
-            sections = collect_sections(connection, unfinished)
+            sections = collect_sections(connection, make_agent_naming(connection), unfinished)
             if chart and output:
                 _write_chart_file(sections, chart, form, output)
             else:
@@ -181,13 +185,12 @@ def _write_report_page(
     from stumble.report.html import ReportPage, render_report_html
     from stumble.report.side_by_side import StoreTapeCache
 
+    name = make_agent_naming(connection)
     page = ReportPage(
         title=title,
         about=describe_report_scope(connection, selection),
-        sections=collect_sections(connection, unfinished),
-        examples=build_injection_examples(
-            connection, make_agent_naming(connection), StoreTapeCache(store.tapes), details
-        ),
+        sections=collect_sections(connection, name, unfinished),
+        examples=build_injection_examples(connection, name, StoreTapeCache(store.tapes), details),
         injections=count_report_injections(connection),
     )
     written = render_report_html(page).encode("utf-8", "replace")

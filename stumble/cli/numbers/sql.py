@@ -4,12 +4,13 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from stumble.cli.exit_codes import UsageError
+from stumble.control_characters import escape_controls
 
 if TYPE_CHECKING:
     import duckdb
@@ -159,8 +160,10 @@ def _print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], fo
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)
-    else:
+    elif sys.stdout.isatty():
         _print_sql_table(names, rows)
+    else:
+        click.echo("\n".join(_format_sql_lines(names, rows)))
 
 
 def _to_json_value(value: object) -> object:
@@ -171,17 +174,39 @@ def _to_json_value(value: object) -> object:
 
 
 def _print_sql_table(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    """Print a table that is folded into the width of the terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(names):
-        numeric = any(isinstance(row[index], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if _is_numeric(rows, index) else "left"
+        table.add_column(name, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_format_sql_cell(value)) for value in row))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    Console().print(table)
+
+
+def _format_sql_lines(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Iterator[str]:
+    """Yield a line for the names and for each row, in columns, however wide."""
+    from rich.cells import cell_len
+
+    columns = list[list[str]]()
+    for index, name in enumerate(names):
+        cells = [name, *(escape_controls(_format_sql_cell(row[index])) for row in rows)]
+        width = max(map(cell_len, cells))
+        gaps = [" " * (width - cell_len(cell)) for cell in cells]
+        right = _is_numeric(rows, index)
+        columns.append(
+            [gap + cell if right else cell + gap for cell, gap in zip(cells, gaps, strict=True)]
+        )
+    for line in zip(*columns, strict=True):
+        yield "  ".join(line).rstrip()
+
+
+def _is_numeric(rows: Sequence[tuple[object, ...]], index: int) -> bool:
+    return any(isinstance(row[index], int | float) for row in rows)
 
 
 def _format_sql_cell(value: object) -> str:

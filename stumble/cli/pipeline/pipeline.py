@@ -1,6 +1,7 @@
 """`stumble pipeline`: run an agent through the stages of a compiler, grade and record it."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -236,10 +237,20 @@ def run(
 
 @pipeline.command(short_help="Show the scores of each stage of a run.")
 @click.argument("run")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def show(run: str, as_json: bool) -> None:
-    """Show the scores of each stage of a run. RUN is its id or its tape."""
-    click.echo(_format_pipeline_run(_load_pipeline_tape(run), as_json=as_json))
+@click.option("--cases", is_flag=True, help="Also list the cases that are not right, and why.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all cases.")
+def show(run: str, cases: bool, as_json: bool) -> None:
+    """Show the scores of each stage of a run. RUN is its id or its tape.
+
+    \b
+    stumble pipeline show 20261121T101500-3f2a --cases
+    """
+    from stumble.pipeline.stage_report import format_stage_cases
+
+    tape = _load_pipeline_tape(run)
+    click.echo(_format_pipeline_run(tape, as_json=as_json))
+    if cases and not as_json:
+        click.echo("\n".join(format_stage_cases(tape)))
 
 
 @pipeline.command(short_help="Grade a workspace without an agent.")
@@ -386,6 +397,7 @@ def _load_pipeline_tape(run: str) -> "Tape":
 
 def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
     from stumble.pipeline.stage_report import format_stage_table, read_stage_rows
+    from traces.pipeline.stages import derive_stage_cases
 
     rows = read_stage_rows(tape)
     if as_json:
@@ -397,6 +409,7 @@ def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
                 "ended": ending.ended if ending else None,
                 "passed": ending.passed if ending else None,
                 "stages": [dict(row) for row in rows],
+                "cases": [asdict(case) for case in derive_stage_cases(tape.marks)],
             }
         )
     return "\n".join(format_stage_table(rows))

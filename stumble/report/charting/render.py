@@ -1,6 +1,9 @@
-"""Charts as SVG or PNG: vl-convert renders Altair charts without a browser."""
+"""Charts as SVG or PNG: vl-convert renders Altair charts without a browser.
 
-import json
+The charts of a page are not checked against the schema of Vega-Lite here, which would add a sixth
+to the time of a page. A test checks them.
+"""
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,10 +21,12 @@ CHART_FONT = "system-ui, 'DejaVu Sans', sans-serif"
 def render_svg(chart: ReportChart) -> str:
     """Render one chart as SVG for the page, hidden from screen readers: the page has its text."""
     import vl_convert
+    from altair.utils.schemapi import debug_mode
 
-    svg = vl_convert.vegalite_to_svg(
-        _build_chart_spec(CHART_DRAWERS[chart.drawing](chart.rows, PAGE_PALETTE), PAGE_PALETTE)
-    )
+    with debug_mode(False):
+        plot = CHART_DRAWERS[chart.drawing](chart.rows, PAGE_PALETTE)
+        spec = _build_chart_spec(plot, PAGE_PALETTE)
+    svg = vl_convert.vegalite_to_svg(spec)
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
@@ -44,7 +49,7 @@ def render_picture(charts: Sequence[ReportChart], form: str) -> bytes:
 
 
 def _build_chart_spec(plot: "alt.LayerChart | alt.ConcatChart", inks: Palette) -> dict[str, object]:
-    spec: dict[str, object] = json.loads(plot.to_json())
+    spec: dict[str, object] = plot.to_dict(validate=False)
     spec["config"] = {
         "background": None,
         "font": CHART_FONT,

@@ -81,6 +81,15 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     assert two == [100.0, True, "pass", False, "golden", 0, 0]
     (resurrection,) = [mark for mark in read_tape(*tapes()).marks if mark.name == "resurrection"]
     assert dict(resurrection.data) == {"stage": "T1", "reason": "fail", "score": one[0]}
+    table, _, cases = stumble("pipeline", "show", *tapes(), "--cases").partition("\nT1: ")
+    assert len(table.splitlines()) == 3
+    first, *wrong, last = cases.splitlines()
+    assert first == "0 of 63 cases right"
+    assert len(wrong) == 63
+    assert all("token" in line for line in wrong)
+    assert last == "T2: 63 of 63 cases right"
+    shown = json.loads(stumble("pipeline", "show", *tapes(), "--json"))["cases"]
+    assert [case["why"] for case in shown if case["stage"] == "T2"] == [None] * 63
 
 
 def test_without_resurrection_what_a_stage_left_flows_on(here):

@@ -349,7 +349,7 @@ def test_whatever_happens_each_exchange_is_told_once_and_whole(scheme: str) -> N
             async with asyncio.TaskGroup() as agents:
                 for _ in range(80):
                     agents.create_task(agent(proxy.port, server.port))
-        assert len(notes.asked) > 80
+        assert len(notes.asked) > 40  # how many of the 240 begin is left to chance
         assert {each.seq for each in notes.asked} == {each.seq for each in notes.over}
         assert len(notes.over) == len(notes.asked)
         for exchange in notes.over:

@@ -113,6 +113,24 @@ def test_nothing_is_left_when_the_agent_ends(leave: str, tmp_path) -> None:
     gone(number(pid))
 
 
+SUPERVISOR, GUARD = "$PPID", "$(cut -d' ' -f4 /proc/$PPID/stat)"
+
+
+@pytest.mark.parametrize("ancestor", [SUPERVISOR, GUARD], ids=["supervisor", "guard"])
+def test_a_budget_is_kept_by_an_agent_that_stops_its_ancestor(ancestor: str, tmp_path) -> None:
+    pid = tmp_path / "pid"
+    script = f"{FOREVER} & echo $! > {pid}; kill -STOP {ancestor}; wait"
+    assert agent(script, budget=0.5) == AgentExit(code=143, out_of_budget=True)
+    gone(number(pid))
+
+
+@pytest.mark.parametrize("ancestor", [SUPERVISOR, GUARD], ids=["supervisor", "guard"])
+def test_nothing_is_left_by_an_agent_that_kills_its_ancestor(ancestor: str, tmp_path) -> None:
+    pid = tmp_path / "pid"
+    assert agent(f"setsid {FOREVER} & echo $! > {pid}; kill -9 {ancestor}; wait").code == 137
+    gone(number(pid))
+
+
 def test_children_of_ours_are_not_the_agents() -> None:
     with subprocess.Popen(["sleep", "1000"]) as other:
         agent("exit 0")

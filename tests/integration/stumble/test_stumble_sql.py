@@ -54,6 +54,17 @@ def test_a_question_in_every_format(opened: Shop) -> None:
     assert [list(row) for row in kept] == [list(row) for row in rows]
 
 
+def test_a_row_is_one_line_for_other_programs(bare: Shop) -> None:
+    text = "'two' || chr(10) || 'lines' || chr(27) || '[31m'"
+    query = f"select 1.5::DOUBLE AS rate, {text} AS text, repeat('long ', 99) AS long, '猫' AS cat"
+    said = bare.stumble("sql", query)
+    head, row = said.out.splitlines()
+    assert head.split() == ["rate", "text", "long", "cat"]
+    assert row.startswith(r" 1.5  two\nlines\x1b[31m  long long ")
+    assert head.index("cat") == row.index("猫")
+    assert bare.stumble("sql", "select 1 AS a, 2 AS b where false").out == "a  b\n"
+
+
 def test_names_and_their_parameters_are_listed(opened: Shop) -> None:
     said = opened.stumble("sql", "--list")
     assert said.code == 0

@@ -57,6 +57,26 @@ def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
     assert imported & DRAWING == set()
 
 
+IGNORING = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, "-m", "stumble", *sys.argv[1:]])
+"""
+
+
+def test_an_exit_code_is_known_under_a_program_that_ignores_its_children(tmp_path: Path) -> None:
+    options = ("record", "-o", str(tmp_path / "a.tape"))
+    said = subprocess.run(
+        [sys.executable, "-c", IGNORING, *options, "--", "sh", "-c", "exit 3"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert said.returncode == 3, said.stderr
+
+
 REPLAY = """
 import atexit, sys
 from stumble.cli.app import run_cli

@@ -2,7 +2,7 @@
 --
 -- seals: the digests on their tapes, '' for a run that is of no sealed plan. again: cells that were
 -- run more than once for one recording, of which there are none in a campaign that nobody touched.
--- has_second_verifier: two verifiers judged runs of one recording (see measured_by in strikes).
+-- has_second_verifier: two verifiers judged runs of one recording (see measured_by in judged_injections).
 WITH runs AS (
     SELECT
         t.campaign,

@@ -120,25 +120,82 @@ pooled AS (
         sum(COLUMNS('^k_(.*)'))::BIGINT AS '\1'
     FROM per_trace
     GROUP BY ALL
+),
+
+rated AS (
+    SELECT
+        * EXCLUDE (rates, handled, ends_right),
+        rates[1] AS recovery,
+        rates[2] AS given_notice,
+        rates[3] AS silent,
+        rates[4] AS handled,
+        rates[5] AS ends_right
+    FROM pooled
 )
 
 SELECT
-    * EXCLUDE (
-        by_place,
-        by_persist,
-        by_detect,
-        rates,
-        recovered_noticed,
-        recovered_noticeable,
-        handled,
-        ends_right
-    ),
+    counted_by,
+    op,
+    family,
+    agent,
+    model,
+    world,
+    measured_by,
     by_place AS place,
     by_persist AS persist,
     by_detect AS detect,
-    rates[1] AS recovery,
-    rates[2] AS given_notice,
-    rates[3] AS silent,
-    rates[4] AS handled,
-    rates[5] AS ends_right
-FROM pooled;
+    fired,
+    absorbed,
+    consumed,
+    judged,
+    recovery.n_eff AS n_eff,
+    recovery.clusters AS traces,
+    recovery.rate AS recovery_rate,
+    recovery.lo AS lo,
+    recovery.hi AS hi,
+    recovery.lo AS recovery_rate_lo,
+    recovery.hi AS recovery_rate_hi,
+    recovery.reason AS recovery_rate_reason,
+    given_notice.rate AS recovery_given_notice,
+    given_notice.lo AS recovery_given_notice_lo,
+    given_notice.hi AS recovery_given_notice_hi,
+    given_notice.reason AS recovery_given_notice_reason,
+    silent.rate AS silent_rate,
+    silent.lo AS silent_rate_lo,
+    silent.hi AS silent_rate_hi,
+    silent.reason AS silent_rate_reason,
+    handled.rate AS handled_rate,
+    handled.lo AS handled_rate_lo,
+    handled.hi AS handled_rate_hi,
+    handled.reason AS handled_rate_reason,
+    ends_right.rate AS ends_right_rate,
+    ends_right.lo AS ends_right_rate_lo,
+    ends_right.hi AS ends_right_rate_hi,
+    ends_right.reason AS ends_right_rate_reason,
+    CASE
+        WHEN consumed = 0 THEN 'nothing_consumed'
+        WHEN judged = 0 THEN 'nothing_judged'
+        WHEN noticeable = 0 THEN 'nothing_noticeable'
+        ELSE recovery.reason
+    END AS reason,
+    noticeable,
+    noticed,
+    recovered,
+    masked,
+    honest_fail,
+    noticed_wrong,
+    silent_wrong,
+    crashed,
+    ended_before,
+    undecided,
+    excluded,
+    several_faults,
+    by_budget,
+    settled,
+    places,
+    persists,
+    detects,
+    scenarios,
+    judge_versions,
+    verifiers
+FROM rated;
