@@ -85,20 +85,26 @@ class ProcessAncestor:
             return  # already ended, or another user's, which cannot be signalled
 
     def _signal_descendants(self, number: int, seconds: float) -> None:
-        """Signal the remaining processes, once or (SIGKILL) until none is left or time is up."""
+        """Signal the remaining processes, once or (SIGKILL) until none is left or time is up.
+
+        Parents come first: one that sees the end of its child has the signal already, and so ends
+        as its own handler wants, not as if its work were done.
+        """
         until, signalled = time.monotonic() + seconds, set[int]()
         if sys.platform != "linux":  # descendants cannot be listed there
             self.signal_child_group(number)
         while self.reap_children() and time.monotonic() < until:
-            remaining = set(list_descendants()) or {self.child}
+            remaining = list_descendants() or [self.child]
             signalled |= {self.child} if self.wrapped else set()
-            for pid in remaining if number == signal.SIGKILL else remaining - signalled:
+            for pid in remaining:
+                if pid in signalled and number != signal.SIGKILL:
+                    continue
                 try:
                     os.kill(pid, number)
                     os.kill(pid, signal.SIGCONT)  # a stopped process would not handle the signal
                 except (ProcessLookupError, PermissionError):
                     continue
-            signalled |= remaining
+            signalled.update(remaining)
             time.sleep(POLL_SECONDS)
 
 
@@ -204,7 +210,7 @@ class ProcessSupervisor(ProcessAncestor):
 
 
 def list_descendants() -> list[int]:
-    """List the PIDs of all descendants from /proc; empty without a /proc."""
+    """List the PIDs of all descendants from /proc, parents first; empty without a /proc."""
     children: dict[int, list[int]] = {}
     entries = os.scandir("/proc") if sys.platform == "linux" else ()
     for number in [entry.name for entry in entries if entry.name.isdigit()]:

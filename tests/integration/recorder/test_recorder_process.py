@@ -96,6 +96,26 @@ def test_an_agent_may_end_in_order_when_its_budget_is_up() -> None:
     assert agent(script, budget=0.3) == AgentExit(code=5, out_of_budget=True)
 
 
+def test_a_parent_is_signalled_before_its_children() -> None:
+    """Otherwise `sleep` below ends first, `wait` returns 0, and so does the agent."""
+    program = f"""
+import os, subprocess, sys, time
+sys.path.insert(0, {str(ROOT / "recorder/agent")!r})
+import process_supervisor
+chain = "import subprocess, sys, time; n = int(sys.argv[2]); print(flush=True); " \
+    "n and subprocess.run([sys.executable, '-c', *sys.argv[1:2] * 2, str(n - 1)]); time.sleep(60)"
+first = subprocess.Popen([sys.executable, "-c", chain, chain, "6"], stdout=subprocess.PIPE)
+for _ in range(7):
+    first.stdout.readline()
+found = process_supervisor.list_descendants()
+parents = [int(open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[1]) for pid in found]
+process_supervisor.ProcessAncestor(0, False).end_descendants()
+print(len(found), parents == [os.getpid(), *found[:-1]])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "7 True\n", done.stderr
+
+
 @pytest.mark.parametrize(
     "leave",
     [
