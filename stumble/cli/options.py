@@ -308,9 +308,11 @@ def parse_host_options(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
 def check_agent_command(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the agent's command if it can be run; exit with 127 or 126 if it cannot.
 
-    Raises UsageError if no command is given or the user's proxy settings are invalid.
+    Raises UsageError if no command is given, a tape could not hold it or the folder's name, or the
+    user's proxy settings are invalid.
     """
     from recorder.proxy.corporate_proxy import read_proxy_settings
+    from stumble.user_data.paths import is_utf8
 
     try:
         read_proxy_settings(os.environ)
@@ -318,6 +320,10 @@ def check_agent_command(command: tuple[str, ...]) -> tuple[str, ...]:
         raise UsageError(str(error)) from None
     if not command:
         raise UsageError("no agent command: give it after --, as in: -- python my_agent.py")
+    for text in (*command, str(Path.cwd())):
+        if not is_utf8(text):
+            path = text.encode(errors="backslashreplace").decode()
+            raise UsageError(f"{path} is not UTF-8, as text of a tape must be; rename it")
     if shutil.which(command[0]) is None:
         there = Path(command[0]).exists()
         why = "is not executable" if there else "command not found"

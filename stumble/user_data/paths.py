@@ -17,12 +17,25 @@ def store_root() -> Path:
     """Return `$STUMBLE_STORE`, else the nearest `.stumble` in this folder or above.
 
     Without one, `.stumble` in this folder. Raises UsageError if it is a link or belongs to another
-    user, who could redirect the tapes.
+    user, who could redirect the tapes, or if DuckDB could not open files in it.
     """
     named = os.environ.get("STUMBLE_STORE")
-    if named:
-        return Path(named).absolute()
-    current = Path.cwd()
+    store = Path(named).absolute() if named else _find_project_store(Path.cwd())
+    if "?" in str(store) or not is_utf8(str(store)):
+        path = str(store).encode(errors="backslashreplace").decode()
+        raise UsageError(
+            f"{path}: DuckDB opens no file in a folder whose path has a `?` or is not UTF-8; set "
+            "STUMBLE_STORE to another folder"
+        )
+    return store
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether a path or an argument of the operating system is UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _find_project_store(current: Path) -> Path:
     for folder in (current, *current.parents):
         store = folder / ".stumble"
         if store.is_symlink():

@@ -13,8 +13,8 @@ The views of generation n read the loose files and the packs of generation n. Pa
 generation n+1 aside, renames it into place, removes generation n and then the loose files that were
 packed. Meanwhile, and on a connection made before it, a query either still reads the old files or
 fails because they are gone; it never sees a row missing or twice. Connecting again helps. Packing
-takes the lock file exclusively, writing and connecting share it. DuckDB's own limit: no `?` in the
-path.
+takes the lock file exclusively, writing and connecting share it. DuckDB's own limits: the path is
+UTF-8, without a `?`.
 """
 
 import fcntl
@@ -377,7 +377,10 @@ def confine_connection(connection: duckdb.DuckDBPyConnection, folder: Path, memo
     """
     connection.execute("SET temp_directory = ''")
     connection.execute(f"SET memory_limit = '{memory}GB'")
-    connection.execute(f"SET allowed_directories = [{_quote_sql_text(str(folder.resolve()))}]")
+    name = str(folder.resolve())
+    # A pattern is compared with them as it is written, with its escapes.
+    folders = ", ".join(map(_quote_sql_text, {name, _escape_wildcards(name)}))
+    connection.execute(f"SET allowed_directories = [{folders}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
@@ -396,8 +399,12 @@ def _format_column_list(relation: str) -> str:
 def _format_path_list(paths: Iterable[Path]) -> str:
     """Format paths as SQL text; only a `*` in the last part is a pattern."""
     return ", ".join(
-        _quote_sql_text(f"{_WILD.sub(r'[\g<0>]', str(path.parent))}/{path.name}") for path in paths
+        _quote_sql_text(f"{_escape_wildcards(str(path.parent))}/{path.name}") for path in paths
     )
+
+
+def _escape_wildcards(text: str) -> str:
+    return _WILD.sub(r"[\g<0>]", text)
 
 
 def _quote_sql_text(text: str) -> str:
