@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo docs test test-all test-clients test-clients-latest check lock bench
+.PHONY: setup dev demo docs pipeline test test-all test-clients test-clients-latest check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -14,6 +14,11 @@ dev:
 
 demo: setup
 	@.venv/bin/stumble demo
+
+# A scripted model through all stages of the compiler pipeline, in about two minutes.
+pipeline: dev
+	@.venv/bin/stumble pipeline doctor
+	@.venv/bin/stumble pipeline demo
 
 # Needs Python and a package registry, nothing else.
 test: dev

@@ -16,7 +16,8 @@ from sandbox.types import SandboxSpec
 class HealthCheckLine:
     """The result of one check, and what to do if it failed."""
 
-    ok: bool
+    ok: bool | None
+    """None if it is not there and not needed."""
     what: str
     next: str = ""
 
@@ -25,7 +26,7 @@ async def check_docker_sandbox(image: str) -> tuple[HealthCheckLine, ...]:
     """Check the docker engine, and the isolation of a sandbox of this image."""
     lines: list[HealthCheckLine] = []
     try:
-        lines += _check_docker_engine()
+        lines += check_docker_engine()
         with tempfile.TemporaryDirectory(prefix="stumble-") as name:
             workspace = Path(name).resolve()
             async with open_docker_sandbox(
@@ -55,7 +56,8 @@ async def check_docker_sandbox(image: str) -> tuple[HealthCheckLine, ...]:
     return tuple(lines)
 
 
-def _check_docker_engine() -> Iterator[HealthCheckLine]:
+def check_docker_engine() -> Iterator[HealthCheckLine]:
+    """Describe the engine and its limits. Raises ChildProcessError if none answers."""
     with engine.open_docker_engine() as client:
         info = client.info()
     version, driver = info["ServerVersion"], info["Driver"]

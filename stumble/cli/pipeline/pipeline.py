@@ -9,7 +9,7 @@ import click
 
 from stumble.cli import options
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
-from stumble.cli.pipeline import golden
+from stumble.cli.pipeline import golden, newcomer
 
 if TYPE_CHECKING:
     from stumble.pipeline.config import Arm, Mode, PipelineConfig
@@ -23,6 +23,8 @@ def pipeline() -> None:
     """Run agents through the compiler pipeline: six stages, each built on the one before.
 
     \b
+    stumble pipeline doctor
+    stumble pipeline demo
     stumble pipeline run --agent builtin --model openai/gpt-5
     stumble pipeline run --agent 'my-agent -p {task}' --stages T0,T1 --calls 50
     stumble pipeline show RUN
@@ -218,7 +220,7 @@ def run(
         config = PipelineConfig(
             agent=agent,
             model=model,
-            stages=_parse_stage_names(stages),
+            stages=parse_stage_names(stages),
             mode=mode,
             arm=arm or "resurrect",
             limits={kind: value for kind, value in limits.items() if value is not None},
@@ -228,11 +230,11 @@ def run(
             allow=allow,
             env=env,
             jobs=jobs,
-            workload=_resolve_workload(workload, checkout, permitted=permitted, mode=mode),
+            workload=resolve_workload(workload, checkout, permitted=permitted, mode=mode),
         )
-        _check_pipeline_config(config)
+        check_pipeline_config(config)
         result = record_pipeline_run(environment, config)
-    _end_pipeline_run(result, armed=bool(bound_faults), as_json=as_json)
+    end_pipeline_run(result, armed=bool(bound_faults), as_json=as_json)
 
 
 @pipeline.command(short_help="Show the scores of each stage of a run.")
@@ -302,15 +304,15 @@ def grade(
     name = "golden" if as_golden else "starter" if starter else "folder"
     config = PipelineConfig(
         agent="",
-        stages=_parse_stage_names(stages),
+        stages=parse_stage_names(stages),
         arm="from-golden" if from_golden else "resurrect",
         language=starter or "python",
         jobs=jobs,
     )
-    _check_pipeline_config(config)
+    check_pipeline_config(config)
     environment = PipelineEnvironment(store=TraceStore(store_root()), hosts={}, agent=name)
     prepare = lay_out_golden if as_golden else copy_from_folder(folder) if folder else None
-    _end_pipeline_run(
+    end_pipeline_run(
         record_pipeline_run(environment, config, prepare), armed=False, as_json=as_json
     )
 
@@ -325,7 +327,7 @@ def drive(folder: Path) -> None:
     event_loop.run_event_loop(run(folder.absolute()))
 
 
-def _parse_stage_names(text: str) -> tuple[str, ...]:
+def parse_stage_names(text: str) -> tuple[str, ...]:
     """Parse comma-separated stage names; return them in pipeline order. Raises UsageError."""
     from scenarios.pipeline.compiler.types import STAGES
     from traces.did_you_mean import suggest_nearest_name
@@ -337,7 +339,7 @@ def _parse_stage_names(text: str) -> tuple[str, ...]:
     return tuple(stage for stage in STAGES if stage in names)
 
 
-def _resolve_workload(name: str, checkout: Path | None, *, permitted: bool, mode: "Mode") -> str:
+def resolve_workload(name: str, checkout: Path | None, *, permitted: bool, mode: "Mode") -> str:
     """Return the workload name with its checkout. Prints the licence notice of YatCC first.
 
     Raises UsageError if options conflict or permission was not confirmed.
@@ -359,7 +361,7 @@ def _resolve_workload(name: str, checkout: Path | None, *, permitted: bool, mode
     return f"{YATCC_PREFIX}{checkout.resolve()}"
 
 
-def _check_pipeline_config(asked: "PipelineConfig") -> None:
+def check_pipeline_config(asked: "PipelineConfig") -> None:
     """Raise UsageError for errors that would otherwise appear only when the agent runs."""
     import shutil
 
@@ -415,7 +417,7 @@ def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
     return "\n".join(format_stage_table(rows))
 
 
-def _end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None:
+def end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None:
     """Print the scores of a run, and exit with its code."""
     from traces.tape import read_tape
 
@@ -429,4 +431,5 @@ def _end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> Non
     raise SystemExit(played.exit.code or missed)
 
 
-pipeline.add_command(golden.golden)
+for command in (golden.golden, newcomer.demo, newcomer.doctor):
+    pipeline.add_command(command)

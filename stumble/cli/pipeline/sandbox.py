@@ -76,7 +76,7 @@ def check(image: str) -> None:
         click.echo(f"{'ok' if line.ok else 'FAILED':7} {line.what}")
         if line.next:
             click.echo(f"        {line.next}")
-        fine = fine and line.ok
+        fine = fine and line.ok is not False
     if not fine:
         raise click.exceptions.Exit(ExitCode.FINDING)
 

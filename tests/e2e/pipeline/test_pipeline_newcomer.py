@@ -1,0 +1,38 @@
+"""`stumble pipeline doctor` and `demo`: the first two commands of somebody without a key."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENV = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+
+
+def stumble(folder: Path, *words: str, code: int = 0, **env: str) -> str:
+    done = subprocess.run(
+        (sys.executable, "-m", "stumble", "pipeline", *words),
+        cwd=folder, env=ENV | env, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.timeout(300)
+def test_the_demo_records_and_grades_without_a_key(tmp_path: Path) -> None:
+    shown = json.loads(stumble(tmp_path, "demo", "--stages", "T2", "--json"))
+    (parser,) = shown["stages"]
+    assert (parser["calls"], parser["passed"], parser["resurrected"]) == (10, False, True)
+    assert Path(shown["tape"]).is_relative_to(tmp_path / ".stumble")
+
+
+def test_the_doctor_names_what_a_run_lacks(tmp_path: Path) -> None:
+    fine = stumble(tmp_path, "doctor", PATH=str(Path(sys.executable).parent), XAI_API_KEY="k")
+    assert "ok      workload embedded: can be graded" in fine
+    assert "ok      --agent builtin: is here, with XAI_API_KEY" in fine
+    assert "-       not installed: claude, codex" in fine
+    words = ("doctor", "--workload", "yatcc", "--checkout", str(tmp_path))
+    assert "MISSING workload yatcc: " in stumble(tmp_path, *words, code=1)
+    assert list(tmp_path.iterdir()) == []
