@@ -144,7 +144,7 @@ def test_a_killed_recorder_loses_no_answer_and_no_end_that_the_client_had(load: 
         if tape.cut_at is None:
             losses.append(f"kill {kill}: the tape is not said to be cut")
         answers += len(had)
-        print(f"{kill + 1} kills, {answers} answers, {len(losses)} lost", flush=True)
+        sys.stderr.write(f"{kill + 1} kills, {answers} answers, {len(losses)} lost\n")
     assert not losses, "\n".join(losses)
     assert answers > 10 * KILLS
 
