@@ -481,6 +481,8 @@ class Trajectory:
     """The planned cells of its controls; empty for all of its experiment."""
     seal: str | None = None
     """Digest of the sealed plan of the run; None outside of any."""
+    zone: str | None = None
+    """The time zone in which the agent ran, as TZ names it; None if unknown."""
     timed: bool = True
     """False for an import from a format without times: the tape's times are then only an order."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
+from recorder.agent.time_zone import read_time_zone
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from scenarios.world import World
@@ -144,6 +145,7 @@ class LiveRecording:
             volatile=VOLATILE_VERSION,
             workspace=str(plan.workspace) if plan.workspace else None,
             snapshot=plan.snapshot,
+            zone=read_time_zone(os.environ),
         )
         return label_trajectory(head, plan.labels, self.launch)
 

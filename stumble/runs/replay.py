@@ -93,6 +93,7 @@ async def _run_replay_session(
                 out=plan.can_go_live,
                 upstreams=restore_base_urls(recording.trajectory.upstreams),
                 place=place,
+                zone=recording.trajectory.zone,
                 alone=plan.alone,
                 confined=plan.confined,
                 cues=taps.player.find_message_timings,
@@ -211,6 +212,7 @@ def _make_replay_head(
         volatile=recorded.volatile,
         workspace=str(workspace.path) if workspace else None,
         snapshot=workspace.snapshot if workspace else None,
+        zone=recorded.zone,
     )
     return label_trajectory(head, plan.labels.with_defaults_from(recorded), launch)
 

@@ -40,6 +40,8 @@ class ReplayOptions:
     isolation_plan: IsolationPlan
     cut_at: int | None = None
     """The exchange at which the recording was cut; None for one with an end."""
+    zone: str | None = None
+    """The recording's time zone, where this machine has another."""
     isolation: IsolationMode = "auto"
     struck: bool = False
     """Whether a fault is to be injected."""
@@ -117,6 +119,8 @@ class ReplayReport:
         )
         if self.options.cut_at is not None:
             yield CUT_RECORDING_NOTE.format(self.options.cut_at)
+        if self.options.zone is not None:
+            yield f"time zone of the agent: {self.options.zone}, as recorded"
         yield from (f"diverged: {why}" for why in diverged[:_MAX_DIVERGENCES_SHOWN])
         if len(diverged) > _MAX_DIVERGENCES_SHOWN:
             yield (

@@ -17,6 +17,7 @@ from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
 from recorder.agent.isolation import AgentIsolation, find_missing_capabilities
 from recorder.agent.process import AgentExit
+from recorder.agent.time_zone import ZONE_VARIABLE, find_restored_zone
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
@@ -114,6 +115,8 @@ class RunOptions:
     """Whether a request that no tap answers goes to the live world."""
     upstreams: tuple[BaseUrlMapping, ...] = ()
     place: RunLocation = IN_PLACE
+    zone: str | None = None
+    """The time zone for the agent; None leaves it that of this process."""
     alone: bool = False
     """Whether the agent has a network namespace from which only the proxy can be reached."""
     confined: bool = True
@@ -174,6 +177,8 @@ async def run_agent(
         env = build_agent_env(
             os.environ, proxy_url=listener.url, bundle=session.bundle, node_hook=NODE_HOOK
         ) | build_base_url_variables(options.upstreams, listener.origins)
+        if zone := find_restored_zone(options.zone, env):
+            env[ZONE_VARIABLE] = zone
         for line in describe_base_urls(options.upstreams, listener.origins):
             options.say(line)
         cwd = place.cwd or launch.cwd

@@ -1,6 +1,7 @@
 """`stumble replay`: run an agent against its recording, offline."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -118,6 +119,7 @@ def replay(
     stumble replay refund.tape --times 10
     stumble replay refund.tape --explain --match 'ignore:body.metadata.run_id'
     """
+    from recorder.agent.time_zone import find_restored_zone
     from replay.matching.rules import parse_match_rule
     from stumble.runs.isolation import plan_isolation
     from stumble.runs.launcher import ColdLauncher
@@ -167,6 +169,7 @@ def replay(
         tape=tape,
         cut_at=recording.cut_at,
         isolation_plan=isolation_plan,
+        zone=find_restored_zone(recording.trajectory.zone, os.environ),
         isolation=isolation,
         struck=injection_plan is not None,
         contacts="tool" in kinds,
