@@ -91,6 +91,10 @@ class FolderAccess:
     """All that it sees besides these folders and its scratch folder, with that protection. None: it
     sees all files of this machine.
     """
+    sealed: bool = False
+    """Whether it may execute no machine code but that of files that it cannot write, with that
+    protection.
+    """
 
 
 DEFAULT_ACCESS = FolderAccess()
@@ -123,6 +127,7 @@ def run_limited(
         "hidden": [str(folder) for folder in folders.hidden],
         "shown": [(str(folder), str(path)) for path, folder in folders.shown.items()],
         "root": None if folders.root is None else [str(path) for path in folders.root],
+        "sealed": folders.sealed,
         "limits": asdict(limits),
     }
     collector = _OutputCollector(limits)

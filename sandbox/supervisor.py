@@ -10,6 +10,7 @@ ORDER is a dictionary, encoded with `marshal`, in hexadecimal:
     shown     [(FOLDER, PATH), ...]: mount FOLDER at PATH, if that is a folder
     root      paths; it sees these, `shown`, its own folders, and no other file of this machine.
               None: it sees all files
+    sealed    whether it may execute no machine code but that of the files it sees read-only
     limits    cpu, memory, file, disk, processes, files
     hold      number of a pipe: when its other end is closed, everything is ended; `report`: a
               pipe that gets another such dictionary and then the content of `left`
@@ -38,15 +39,26 @@ import struct
 import sys
 import time
 
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
 PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_CHILD_SUBREAPER = 1, 8, 36  # linux/prctl.h
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 38, 47, 2
 CAP_DAC_READ_SEARCH, CAPABILITY_VERSION_3 = 2, 0x20080522
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-BY_HANDLE = {"x86_64": (0xC000003E, 304), "aarch64": (0xC00000B7, 265)}
-"""Audit's architecture of each machine, and its number of open_by_handle_at."""
+PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1  # from Linux 6.3 on
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""Audit's architecture of each machine."""
+BY_HANDLE: dict[str, tuple[int, ...]] = {"x86_64": (304,), "aarch64": (265,)}
+"""The number of open_by_handle_at, which would open hidden files."""
+NEW_CODE: dict[str, tuple[int, ...]] = {
+    "x86_64": (319, 447, 30, 101, 311),
+    "aarch64": (279, 447, 196, 117, 271),
+}
+"""The numbers of the calls that could execute what a program writes: memfd_create, memfd_secret,
+shmat, ptrace and process_vm_writev.
+"""
 FOREIGN = 0x4000_0000
 """Call numbers from here on belong to other ABIs of the same machine, such as x32."""
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # linux/if.h, linux/sockios.h
@@ -75,6 +87,7 @@ class SupervisorOrder:
         self.hidden: list[str] = order["hidden"]
         self.shown: list[tuple[str, str]] = order.get("shown", [])
         self.root: list[str] | None = order.get("root")
+        self.sealed = bool(order.get("sealed"))
         self.limits: dict[str, float] = order["limits"]
         self.hold, self.report = int(order["hold"]), int(order["report"])
         self.door, self.port = order.get("door"), int(order.get("port", 0))
@@ -221,7 +234,8 @@ def mount_scratch_folders(order: SupervisorOrder) -> None:
     """Mount file systems in memory, limited in size, where the command may write."""
     for folder in filter(os.path.isdir, (order.scratch, "/dev/shm")):
         size = order.limit("disk")
-        mount_filesystem("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
+        flags = MS_NOSUID | MS_NODEV | (MS_NOEXEC if order.sealed else 0)
+        mount_filesystem("none", folder, "tmpfs", flags, f"size={size},mode=1777")
 
 
 def cover_devices() -> None:
@@ -294,7 +308,7 @@ def switch_user(user: int | None) -> None:
             set_capabilities(1 << CAP_DAC_READ_SEARCH)
             call_libc("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0)
             call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-            forbid_open_by_handle()
+            forbid_calls(BY_HANDLE)
         except OSError:  # root in a container without this capability
             set_capabilities(0)
     elif os.geteuid() == 0:
@@ -302,22 +316,36 @@ def switch_user(user: int | None) -> None:
     call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def forbid_open_by_handle() -> None:
-    """Forbid open_by_handle_at, which would open hidden files. Raises OSError if it cannot.
+def forbid_new_code() -> None:
+    """Let no process execute what it has written: not as memory, nor through another process.
+
+    A file it writes is on a file system without programs. The refusal of memory that becomes
+    executable is the kernel's own, and older ones do not have it.
+    """
+    set_read_only("/proc", on=True)  # /proc/self/mem writes to code as well
+    libc.prctl(PR_SET_MDWE, *(ctypes.c_ulong(each) for each in (PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)))
+    if os.uname().machine in NEW_CODE:
+        call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        forbid_calls(NEW_CODE)
+
+
+def forbid_calls(numbers_by_machine: dict[str, tuple[int, ...]]) -> None:
+    """Forbid system calls by their numbers, and all of other ABIs. Raises OSError if it cannot.
 
     This is a seccomp(2) filter for struct seccomp_data, whose first word is the call's number and
     whose second is the architecture.
     """
-    if (machine := os.uname().machine) not in BY_HANDLE:
-        raise OSError(f"which call opens by a handle on {machine} is not known")
-    name, number = BY_HANDLE[machine]
+    if (machine := os.uname().machine) not in numbers_by_machine:
+        raise OSError(f"the numbers of system calls on {machine} are not known")
+    numbers = numbers_by_machine[machine]
     load, equal, beyond, ret = 0x20, 0x15, 0x35, 0x06  # linux/bpf_common.h
+    left = range(len(numbers), 0, -1)  # steps from each comparison to the refusal
     steps = (
         (load, 0, 0, 4),
-        (equal, 0, 4, name),
+        (equal, 0, len(numbers) + 3, ARCHITECTURES[machine]),
         (load, 0, 0, 0),
-        (beyond, 2, 0, FOREIGN),
-        (equal, 1, 0, number),
+        (beyond, len(numbers) + 1, 0, FOREIGN),
+        *((equal, after, 0, number) for after, number in zip(left, numbers, strict=True)),
         (ret, 0, 0, 0x7FFF_0000),  # SECCOMP_RET_ALLOW
         (ret, 0, 0, 0x0005_0000 | 1),  # SECCOMP_RET_ERRNO, EPERM
     )
@@ -351,7 +379,7 @@ def set_process_limits(order: SupervisorOrder, *, counted: bool) -> None:
         resource.setrlimit(kind, (soft, hard))
 
 
-def exec_command(order: SupervisorOrder, user: int | None, *, counted: bool) -> None:
+def exec_command(order: SupervisorOrder, user: int | None, had: list[str]) -> None:
     """Execute the command. Raises OSError if it cannot be executed."""
     os.setsid()
     os.chdir(order.cwd)
@@ -362,8 +390,10 @@ def exec_command(order: SupervisorOrder, user: int | None, *, counted: bool) -> 
         libc.personality(ctypes.c_ulong(ADDR_NO_RANDOMIZE))  # so that runs are reproducible
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
-    set_process_limits(order, counted=counted)
+    set_process_limits(order, counted="count" in had)
     if sys.platform == "linux":
+        if order.sealed and "folders" in had:
+            forbid_new_code()
         switch_user(user)
     os.execvpe(order.command[0], order.command, order.env)
 
@@ -386,7 +416,7 @@ class CommandMonitor:
         self.child = os.fork()
         if self.child == 0:
             try:
-                exec_command(order, user, counted="count" in had)
+                exec_command(order, user, had)
             except OSError as error:
                 os.write(error_writer, (error.strerror or str(error)).encode())
             finally:

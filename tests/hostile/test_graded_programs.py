@@ -16,7 +16,7 @@ from tests.support.compiler_workspaces import answers, given, script
 CASE = program_cases.list_graded_cases()[:1]
 RIGHT = golden.load_golden_slot("T2").artifacts[CASE[0].name]
 VISIBLE = Path("/opt")
-"""A folder of the system, which graded programs see."""
+"""A folder of the system, which `build` sees."""
 
 
 @pytest.fixture(params=["anywhere", "in a visible folder"])

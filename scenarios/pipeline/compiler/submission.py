@@ -1,9 +1,10 @@
 """A copy of an agent's workspace, the only place where its programs are built and run.
 
-If the kernel allows, they see the programs and libraries of the system, the interpreter, the copy,
-their input and a scratch folder, and no other file: not the store with the programs and artifacts
-of other runs, not another checkout or installation of stumble, nobody's home. Compilers of the
-system are among what they see.
+If the kernel allows, `run` sees the files of `graded_cell`, the copy, its input and a scratch
+folder, and no other file: no compiler of this machine, not the store with the programs and
+artifacts of other runs, not another checkout or installation of stumble, nobody's home. `build`,
+which needs a compiler but gets no input, and T0, which looks for tools, see all programs and
+libraries of the system as well.
 """
 
 import errno
@@ -14,11 +15,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
-from scenarios.pipeline.compiler import toolchain
+from scenarios.pipeline.compiler import graded_cell, machine_code, toolchain
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
 
 REPOSITORY = Path(__file__).parents[3]
@@ -77,6 +78,8 @@ class StageSubmission:
     stage: str
     origin: Path
     """The original workspace path, at which the programs see the copy, since they may know it."""
+    removed: dict[str, str] = field(default_factory=dict)
+    """Files of the copy that were removed before it is graded, with the reason."""
 
     @property
     def folder(self) -> Path:
@@ -84,11 +87,16 @@ class StageSubmission:
         return self.copy / self.stage.lower()
 
     def build(self) -> StageOutput | None:
-        """Build the stage; return why it failed, or None if it succeeded or there is nothing to
-        build.
+        """Build the stage and remove machine code that is not the agent's own; return why that
+        failed, or None.
         """
-        if not (self.folder / "build").exists():
-            return None
+        if (self.folder / "build").exists() and (failed := self._run_build()):
+            return failed
+        if self.stage != "T0":
+            self.removed.update(machine_code.remove_foreign_code(self.copy))
+        return None
+
+    def _run_build(self) -> StageOutput | None:
         with _make_case_folder() as case_folder:
             output = _to_stage_output(
                 self.run_command(["./build"], case_folder, BUILDING, writes=(self.copy,)), BUILDING
@@ -102,9 +110,15 @@ class StageSubmission:
         with _make_case_folder() as case_folder:
             (case_folder / source).write_bytes(given)
             command = ["./run", str(case_folder / source), str(case_folder / "scratch" / output)]
-            return _to_stage_output(
+            made = _to_stage_output(
                 self.run_command(command, case_folder, RUNNING, left=output), RUNNING
             )
+        return made if made.artifact is not None else replace(made, why=self._name_removed(made))
+
+    def _name_removed(self, made: StageOutput) -> str:
+        """Return why a run left nothing, with the files that it may have missed."""
+        each = (f"; not there when graded: {path}, {why}" for path, why in self.removed.items())
+        return shorten_explanation(f"{made.why}{''.join(each)}")
 
     def read_command_output(self, command: list[str]) -> str:
         """Return the output of a command run under the same conditions as the agent's programs."""
@@ -122,19 +136,31 @@ class StageSubmission:
         writes: tuple[Path, ...] = (),
     ) -> LimitedResult:
         """Run a command in the stage's folder, with the scratch folder of `ours`."""
+        system = bool(writes) or self.stage == "T0"
         return run_limited(
             command,
             cwd=self.folder,
             scratch=ours / "scratch",
             env=make_program_env(ours / "scratch", self.stage),
             limits=limits,
-            folders=FolderAccess(
-                writes=writes,
-                hidden=(*list_hidden_folders(self.stage), *find_store(self.origin)),
-                shown={self.origin: self.copy},
-                root=(*list_visible_paths(self.stage), self.copy, ours),
-            ),
+            folders=self._access_system(ours, writes) if system else self._access_cell(ours),
             left=left,
+        )
+
+    def _access_cell(self, ours: Path) -> FolderAccess:
+        return FolderAccess(
+            hidden=graded_cell.list_package_folders(),
+            shown={self.origin: self.copy},
+            root=(*graded_cell.list_cell_paths(), self.copy, ours),
+            sealed=True,
+        )
+
+    def _access_system(self, ours: Path, writes: tuple[Path, ...]) -> FolderAccess:
+        return FolderAccess(
+            writes=writes,
+            hidden=(*list_hidden_folders(self.stage), *find_store(self.origin)),
+            shown={self.origin: self.copy},
+            root=(*list_visible_paths(self.stage), self.copy, ours),
         )
 
 

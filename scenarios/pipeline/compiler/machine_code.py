@@ -1,0 +1,124 @@
+"""Machine code in a workspace that is not the agent's own: copies of programs, and huge programs.
+
+An agent can put a compiler into its workspace, by itself or with `build`. Before a stage is graded
+its copy is searched for ELF files, and those are removed whose code is that of a program on PATH,
+whatever their name and their other sections, or larger than what anybody writes for a task: LLVM,
+gcc and the engines of JavaScript and Java have 15 MiB and more, compilers that agents write less
+than 2. A small compiler that comes from elsewhere is not found.
+"""
+
+import hashlib
+import os
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from scenarios.pipeline.compiler.graded_cell import FOLDERS, list_cell_paths
+
+MOST_CODE = 8 << 20
+"""Bytes of machine code that one file may have."""
+_HEADER, _SEGMENT = struct.Struct("<16x2HI3QI6H"), struct.Struct("<2I6Q")  # elf(5), 64 bits
+_LOADED, _EXECUTABLE = 1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class _CodeSegment:
+    """Where code lies in an ELF file."""
+
+    offset: int
+    size: int
+
+
+def remove_foreign_code(folder: Path) -> dict[str, str]:
+    """Remove files with code that is not the agent's own; return the reason for each, by its path.
+
+    Folders are made readable for that. Raises OSError if a file cannot be removed.
+    """
+    removed = {}
+    for path in _walk_files(folder):
+        if reason := find_reason_against(path):
+            path.parent.chmod(0o755)
+            path.unlink()
+            removed[str(path.relative_to(folder))] = reason
+    return removed
+
+
+def find_reason_against(path: Path) -> str | None:
+    """Return why a file is not left to a graded program; None if it has no code, or its own."""
+    try:
+        with path.open("rb") as file:
+            code = _read_code_segments(file)
+            size = sum(each.size for each in code)
+            if size > MOST_CODE:
+                return f"{size >> 20} MiB of machine code, more than {MOST_CODE >> 20}"
+            same = _list_machine_programs().get(size, ()) if size else ()
+            digest = _hash_code(file, code) if same else b""
+    except PermissionError:
+        return "it cannot be read"
+    return next((f"a copy of {each}" for each in same if _hash_program(each) == digest), None)
+
+
+def _walk_files(folder: Path) -> Iterator[Path]:
+    """Yield all files but links, also of folders that cannot be listed as they are."""
+    for at, inner, names in os.walk(folder):
+        for name in inner:
+            path = Path(at, name)
+            if not path.is_symlink() and not os.access(path, os.R_OK | os.X_OK):
+                path.chmod(0o755)
+        for name in names:
+            if not (path := Path(at, name)).is_symlink() and path.is_file():
+                yield path
+
+
+def _read_code_segments(file: BinaryIO) -> list[_CodeSegment]:
+    """Return the executable segments of an ELF file; [] of another file.
+
+    Files for 32 bits are others: their system calls are refused.
+    """
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size or not head.startswith(b"\x7fELF\x02\x01"):
+        return []
+    _, _, _, _, table, _, _, _, entry, count, *_ = _HEADER.unpack(head)
+    segments = []
+    for number in range(count if entry >= _SEGMENT.size else 0):
+        file.seek(table + number * entry)
+        if len(row := file.read(_SEGMENT.size)) < _SEGMENT.size:
+            break
+        kind, flags, offset, _, _, size, _, _ = _SEGMENT.unpack(row)
+        if kind == _LOADED and flags & _EXECUTABLE:
+            segments.append(_CodeSegment(offset, size))
+    return segments
+
+
+def _hash_code(file: BinaryIO, code: Sequence[_CodeSegment]) -> bytes:
+    digest = hashlib.sha256()
+    for each in code:
+        file.seek(each.offset)
+        digest.update(file.read(each.size))
+    return digest.digest()
+
+
+@cache
+def _hash_program(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _hash_code(file, _read_code_segments(file))
+
+
+@cache
+def _list_machine_programs() -> Mapping[int, Sequence[Path]]:
+    """Return the programs on PATH that a graded program does not see, by the size of their code."""
+    programs: dict[int, list[Path]] = defaultdict(list)
+    on_path = (Path(name) for name in os.environ.get("PATH", "").split(os.pathsep) if name)
+    seen = {path.resolve() for path in list_cell_paths()}
+    for folder in dict.fromkeys((*on_path, *FOLDERS, Path("/usr/sbin"))):
+        for path in folder.glob("*"):
+            if path.is_file() and (real := path.resolve()) not in seen and os.access(real, os.R_OK):
+                seen.add(real)
+                with real.open("rb") as file:
+                    if size := sum(each.size for each in _read_code_segments(file)):
+                        programs[size].append(path)
+    return programs
