@@ -68,6 +68,8 @@ class ScriptedAgent:
     cases: Sequence[ExpectedCase]
     held_out: bool = False
     """Not examined during the judge's development: only counted."""
+    unseen: bool = False
+    """Written by somebody who had not read the judge, and run when it was done."""
     by: Literal["verify", "state", "answer"] = "verify"
     """How the end state is checked."""
     helper: str = ""
@@ -102,5 +104,6 @@ def load_agents() -> tuple[ScriptedAgent, ...]:
         if path.name != "tasks.toml":
             for table in tomllib.loads(path.read_text())["agent"]:
                 cases = tuple(ExpectedCase(**case) for case in table.pop("cases"))
-                found.append(ScriptedAgent(**table, cases=cases))
+                unseen = path.name.startswith("unseen")
+                found.append(ScriptedAgent(**table, cases=cases, unseen=unseen))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Accuracy of the judge on scripted agents: the development set and the held-out set.
+"""Accuracy of the judge on scripted agents: the development set, the held-out set, unseen ones.
 
 python -m tests.support.scripted.report [NAME ...]
 """
@@ -53,11 +53,13 @@ def _is_swapped(case: JudgedCase) -> bool:
 
 
 def split(cases: Sequence[JudgedCase]) -> dict[str, Agreement]:
-    """Return the agreement on the development set and on the held-out set."""
-    kinds = {"made with": False, "held out": True}
+    """Return the agreement on the development set, the held-out set, and unseen agents."""
+    kinds = {"made with": (False, False), "held out": (True, False), "unseen": (False, True)}
     return {
-        name: Agreement(tuple(case for case in cases if case.agent.held_out is held))
-        for name, held in kinds.items()
+        name: Agreement(
+            tuple(each for each in cases if (each.agent.held_out, each.agent.unseen) == kind)
+        )
+        for name, kind in kinds.items()
     }
 
 
