@@ -7,6 +7,7 @@ or counts: a rule for that type at that place ignores them. A pair with any othe
 no rule.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -18,6 +19,7 @@ from replay.matching.surrounding_text import SurroundingText
 from replay.matching.typed_values import TypedValue, pair_differing_values
 from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
+from traces.conversation.volatile_fields import VOLATILE_TEXT
 from traces.dialects import find_dialect
 from traces.model import Exchange, Request
 
@@ -137,11 +139,17 @@ def _to_typed_difference(
 def _find_surrounding_texts(
     text: str, found: Sequence[TypedValue]
 ) -> Iterator[SurroundingText | None]:
-    """Yield the text around each value, up to the next value that differs."""
-    edges = [0, *(each.stop for each in found)], [*(each.start for each in found), len(text)]
-    for number, each in enumerate(found):
-        before = text[max(edges[0][number], each.start - CONTEXT_CHARS) : each.start]
-        after = text[each.stop : min(edges[1][number + 1], each.stop + CONTEXT_CHARS)]
+    """Yield the text around each value, up to the next value that differs or was taken out.
+
+    A rule is applied to a request as it was sent, in which nothing is taken out yet.
+    """
+    taken_out = [match.span() for match in re.finditer(VOLATILE_TEXT, text)]
+    spans = [*taken_out, *((each.start, each.stop) for each in found)]
+    for each in found:
+        first = max(stop for _, stop in ((0, 0), *spans) if stop <= each.start)
+        last = min(start for start, _ in ((len(text), 0), *spans) if start >= each.stop)
+        before = text[max(first, each.start - CONTEXT_CHARS) : each.start]
+        after = text[each.stop : min(last, each.stop + CONTEXT_CHARS)]
         yield SurroundingText(before, after) if before or after else None
 
 

@@ -106,6 +106,23 @@ def test_a_value_that_an_answer_gave_is_no_value_of_the_agent() -> None:
     assert learnt(*pairs) != ()
 
 
+def billing(checksum: str, prompt: str) -> Request:
+    """As Claude Code sends it: a checksum, which the built-in list takes out, beside another id."""
+    text = f"x-anthropic-billing-header: cch={checksum}; prompt_id={prompt}; cc_turn=1"
+    body = {"model": "m", "max_tokens": 9, "messages": [], "system": [{"text": text}]}
+    request = chat("", url="http://model/v1/messages")
+    return replace(request, body=json.dumps(body).encode())
+
+
+def test_a_value_beside_one_that_is_taken_out_is_learnt_too() -> None:
+    was, now = billing("a1b2c", f"3f2b8f0e{REST}"), billing("00ff1", f"9d8c7b6a{REST}")
+    rules = learnt((was, now))
+    assert rules == ('uuid:body.system[0].text "; prompt_id={}; cc_turn=1"',)
+    assert not is_answered(was, now, ())
+    assert is_answered(was, billing("77777", f"00000000{REST}"), rules)
+    assert not is_answered(was, billing("77777", "whichever"), rules)
+
+
 def test_a_text_that_says_what_stands_for_a_value_is_another_text() -> None:
     rules = learnt((chat("at 10:00, go"), chat("at 10:01, go")))
     assert not is_answered(chat("at 10:00, go"), chat("at VOLATILE, go"), rules)
