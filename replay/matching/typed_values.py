@@ -33,11 +33,13 @@ _MONTH_PATTERN = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
     r"|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
+_WEEKDAY_PREFIXES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WEEKDAY = r"(?:Mon|Tue(?:s)?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?"
 _DATE_PATTERN = (
-    rf"(?:{_WEEKDAY},? )?(?:{_MONTH_PATTERN}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+    rf"(?:(?:{_WEEKDAY},? )?(?:{_MONTH_PATTERN}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
     rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? {_MONTH_PATTERN},? \d{{4}})"
-    r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{4}"
+    r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{4})"
+    rf"(?: \({_WEEKDAY}\)|,? {_WEEKDAY}(?![0-9A-Za-z]))?"
 )
 _TIME_PATTERN = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
 _ZONE = r"(?: ?Z\b| ?[+-]\d\d:?\d\d\b| UTC\b| GMT\b)?"
@@ -125,7 +127,20 @@ _NAMED_DATE = re.compile(
 
 
 def parse_possible_days(text: str) -> set[date]:
-    """Return the days that a day or clock can mean; none for a time of day or a single word."""
+    """Return the days that a day or clock can mean; none for a time of day or a single word.
+
+    A weekday beside the date has to be that of the day.
+    """
+    weekday = re.search(rf"(?<![A-Za-z]){_WEEKDAY}(?![A-Za-z])", text)
+    days = _parse_dates(text)
+    return {
+        each
+        for each in days
+        if weekday is None or _WEEKDAY_PREFIXES[each.weekday()] == weekday[0][:3]
+    }
+
+
+def _parse_dates(text: str) -> set[date]:
     if re.fullmatch(_EPOCH_PATTERN, text):
         digits = text.partition(".")[0]
         seconds = int(digits) / 10 ** (len(digits) - 10)

@@ -20,6 +20,8 @@ FORMS: tuple[Callable[[datetime], str], ...] = (
     lambda at: f"{at:%a %b %d %Y}",
     lambda at: f"{at:%d %B %Y}",
     lambda at: f"{at:%m/%d/%Y}",
+    lambda at: f"{at:%Y-%m-%d} ({at:%A})",
+    lambda at: f"{at:%d.%m.%Y}, {at:%a}",
     lambda at: f"{at:%Y-%m-%dT%H:%M:%S.%f}Z",
     lambda at: f"{at.timestamp():.3f}",
 )
@@ -52,6 +54,15 @@ def test_the_day_of_the_recording_is_today_in_a_replay(form: Callable[[datetime]
     assert not is_answered(said(form, MONTHS_AGO), said(form, now - 9 * 86400)), "not today"
     assert not is_answered(said(form, MONTHS_AGO - 9 * 86400), said(form, now)), "not that day"
     assert not is_answered(said(form, MONTHS_AGO), said(form, now), at=now - 5 * 86400)
+
+
+def test_the_weekday_beside_a_date_is_that_of_the_date() -> None:
+    was, now = (datetime.fromtimestamp(at, UTC) for at in (MONTHS_AGO, time.time()))
+    tomorrow = datetime.fromtimestamp(time.time() + 86400, UTC)
+    recorded = asked(f"Today is {was:%Y-%m-%d} ({was:%A}).")
+    assert is_answered(recorded, asked(f"Today is {now:%Y-%m-%d} ({now:%A})."))
+    for other in (f"{now:%Y-%m-%d} ({tomorrow:%A})", f"{now:%Y-%m-%d} (whenever)"):
+        assert not is_answered(recorded, asked(f"Today is {other}.")), other
 
 
 def test_another_word_beside_the_day_is_a_difference() -> None:
