@@ -17,7 +17,7 @@ from mitmproxy.io import FlowReader
 from mitmproxy.websocket import WebSocketMessage
 from wsproto.frame_protocol import Opcode
 
-from recorder.proxy.mitm_flows import from_mitm_request, from_mitm_response_head
+from recorder.proxy.mitm.flows import from_mitm_request, from_mitm_response_head
 from traces.importers.shared import file_reader
 from traces.importers.shared.http_traffic import (
     ImportedTraffic,

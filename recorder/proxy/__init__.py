@@ -1,1 +1,1 @@
-"""The recording proxy: connections, TLS, WebSocket and mitmproxy's layers."""
+"""The proxy: connections, HTTP/1.1, TLS, WebSocket, upstream; mitmproxy for the rest."""

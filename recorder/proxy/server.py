@@ -1,151 +1,170 @@
-"""The recording forward proxy: mitmproxy's core in this process, on 127.0.0.1 only."""
+"""The replay server: an HTTP proxy that sends the answers the taps give.
+
+    server = ProxyServer(confdir=Path("~/.stumble/ca").expanduser())
+    watch = ConversationTap()
+    taps = TapChain([watch, TapePlayer(recording, watch)])
+    async with server.create_listener(taps, began=time.monotonic(), seqs=count(1)) as listener:
+        await run_the_agent(proxy=listener.url)
+
+Agents reach it as an HTTP proxy (`GET http://host/path`), directly (`GET /path` with a Host), or
+with CONNECT and TLS, with HTTP/1.1 in all cases. The taps answer; requests they leave unanswered go
+to the upstream, and are refused without one: there is no other way out. The code that can connect
+to other hosts is in `upstream.py`, which nothing here imports at run time.
+"""
 
 import asyncio
-import itertools
-import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+import socket
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
-from recorder.proxy.connection import AgentConnection, ProxyContext, split_origin
-from recorder.proxy.corporate_proxy import ProxySettings
-from recorder.proxy.mitm_flows import MitmFlows, make_run_clock
-from recorder.proxy.tls import ProxyTls
+from recorder.proxy.connection import AgentConnection
+from recorder.proxy.tls import CertificateAuthority
+from traces.clock import RunClock
 from traces.taps import TapChain
 
-HOST = "127.0.0.1"
-PROXY_CLOSING_TIMEOUT = 5.0
-"""Seconds that connections get to close after the request to."""
+if TYPE_CHECKING:
+    from recorder.proxy.upstream import UpstreamClient
 
-# Otherwise Python prints mitmproxy's warnings to standard error.
-logging.getLogger("mitmproxy").addHandler(logging.NullHandler())
+HOLD_SECONDS = 600.0
+"""Seconds for which a timed-out exchange is kept open if the agent never gives up."""
+
+_CLOSING_TIMEOUT = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingProxy:
-    """A listening proxy."""
+class ProxyServer:
+    """Loads the certificate authority once and creates any number of listeners."""
 
-    port: int
-    certificate: Path
-    """The CA certificate as PEM."""
-    origins: Mapping[str, int] = field(default_factory=dict)
-    """Each origin's local port."""
-    mistrusted: Mapping[str, str] = field(default_factory=dict)
-    """Hosts whose traffic is not recorded, as the agent rejected the certificate; and why."""
-    refusals: Mapping[str, str] = field(default_factory=dict)
-    """Upstream proxies that rejected the login; and what to do."""
+    def __init__(self, *, confdir: Path) -> None:
+        self._authority = CertificateAuthority(confdir)
+
+    def create_listener(
+        self,
+        taps: TapChain,
+        *,
+        began: float,
+        seqs: Iterator[int],
+        upstream: "UpstreamClient | None" = None,
+        port: int = 0,
+        hold: float = HOLD_SECONDS,
+        origins: Mapping[str, int] = {},
+    ) -> "RunListener":
+        """Create a run's listener; enter it to listen on 127.0.0.1, exit it to close everything.
+
+        `began` is the `time.monotonic` reading that is time 0 of the run. `origins` maps each
+        origin that gets a port of its own to that port (0 for any); clients reach it there without
+        a proxy.
+        """
+        return RunListener(self._authority, taps, began, seqs, upstream, port, hold, origins)
+
+
+class RunListener:
+    """The listening server of one run.
+
+    An exception from a tap ends the run: it is stored in `failure`, `failed` is set, every
+    connection is reset, no tap is called any more, and exiting the listener raises it.
+    """
+
+    def __init__(
+        self,
+        authority: CertificateAuthority,
+        taps: TapChain,
+        began: float,
+        seqs: Iterator[int],
+        upstream: "UpstreamClient | None",
+        port: int,
+        hold: float,
+        origins: Mapping[str, int],
+    ) -> None:
+        self.authority, self.taps, self.seqs, self.upstream = authority, taps, seqs, upstream
+        self.port, self.hold = port, hold
+        self.origins = dict(origins)
+        """Each origin's local port."""
+        self.bases: dict[str, str] = {}
+        """Local base URL to the origin it represents."""
+        self.loop: asyncio.AbstractEventLoop
+        self.connections: set[AgentConnection] = set()
+        self.failure: BaseException | None = None
+        self.failed = asyncio.Event()
+        self.over = False
+        """No more connections are served."""
+        self.untrusted: dict[str, str] = {}
+        """Per authority, why TLS failed: the agent distrusts the CA, or supports only HTTP/2."""
+        self.clock = RunClock(began)
+        self.now = self.clock.now
+        """Seconds since the run began."""
+        self._empty = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._numbers = count(1)
 
     @property
     def url(self) -> str:
         """The value of the agent's proxy variables."""
-        return f"http://{HOST}:{self.port}"
+        return f"http://127.0.0.1:{self.port}"
 
+    def fail_run(self, error: BaseException) -> None:
+        """End the run with an error."""
+        if self.failure is None:
+            self.failure, self.over = error, True
+            self.failed.set()
+        for connection in tuple(self.connections):
+            connection.reset()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamRoute:
-    """How the proxy reaches servers."""
+    def remove_connection(self, connection: AgentConnection) -> None:
+        """Remove a connection that has ended, with its response."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
 
-    hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Each replaced host's actual address."""
-    ca_file: Path | None = None
-    """The trusted CAs as PEM, by default certifi's."""
-    proxies: ProxySettings = ProxySettings()  # noqa: RUF009
-
-
-DIRECT_ROUTE = UpstreamRoute()
-
-
-@asynccontextmanager
-async def start_recording_proxy(
-    taps: TapChain,
-    *,
-    confdir: Path,
-    port: int = 0,
-    began: float,
-    seqs: Iterator[int],
-    upstream: UpstreamRoute = DIRECT_ROUTE,
-    origins: Mapping[str, int] = {},
-    inner: bool = False,
-) -> AsyncIterator[RecordingProxy]:
-    """Run a recording proxy while the block runs; everything it opened is closed afterwards.
-
-    `confdir` contains the CA (created if missing, key with mode 0600). `began` is the
-    time.monotonic() from which all times count. `origins` (`https://api.openai.com`) maps each
-    origin that gets a port of its own to that port (0 for any); clients reach it there without a
-    proxy. An exception from a tap cancels the block and is raised here; agents' connections are
-    reset.
-
-    An `inner` proxy runs behind a replay server: if there is no response at all, not even a head,
-    it sends status 502 with the reason in the header `x-stumble-error` instead of a reset.
-    """
-    task = asyncio.current_task()
-    assert task is not None
-    failures: list[BaseException] = []
-
-    def fail(error: BaseException) -> None:
-        failures.append(error)
-        if len(failures) == 1:
-            task.cancel()
-
-    distrusting_hosts, refusals = dict[str, str](), dict[str, str]()
-    tls = ProxyTls(confdir, upstream.ca_file)
-    origin_at: dict[int, tuple[str, str, int]] = {}
-    context = ProxyContext(
-        origins=origin_at,
-        tls=tls,
-        hosts=upstream.hosts,
-        inner=inner,
-        proxy_settings=upstream.proxies,
-        refusals=refusals,
-        mistrusted=distrusting_hosts,
-        fail=fail,
-    )
-    connections: dict[AgentConnection, asyncio.Task[None]] = {}
-    numbers, clock = itertools.count(1), make_run_clock(began)
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        flows = MitmFlows(taps, clock, seqs, next(numbers))
-        connection = AgentConnection(reader, writer, context, flows)
-        handler = asyncio.current_task()
-        assert handler is not None
-        connections[connection] = handler
+    async def __aenter__(self) -> Self:
+        self.loop = asyncio.get_running_loop()
         try:
-            await connection.handle_client()
-        finally:
-            del connections[connection]
-
-    servers = dict[str, asyncio.Server]()
-    try:
-        for origin, requested_port in (("", port), *origins.items()):
-            servers[origin] = await asyncio.start_server(accept, HOST, requested_port)
-        ports = {name: int(each.sockets[0].getsockname()[1]) for name, each in servers.items()}
-        origin_at |= {ports[origin]: split_origin(origin) for origin in origins}
-        yield RecordingProxy(
-            port=ports.pop(""),
-            origins=ports,
-            certificate=tls.certificate,
-            mistrusted=distrusting_hosts,
-            refusals=refusals,
-        )
-    except asyncio.CancelledError:
-        if not failures or task.uncancel() > 0:
+            self.port = await self._listen(self.port)
+            for origin, requested_port in self.origins.items():
+                self.origins[origin] = port = await self._listen(requested_port)
+                for host in ("127.0.0.1", "localhost"):
+                    self.bases[f"http://{host}:{port}"] = origin
+        except OSError:
+            for server in self._servers:
+                server.close()
             raise
-    finally:
-        for server in servers.values():
+        return self
+
+    async def _listen(self, port: int) -> int:
+        server = await self.loop.create_server(
+            self._new_connection, "127.0.0.1", port, backlog=1024
+        )
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def serve_socket(self, listening: socket.socket) -> None:
+        """Serve one more socket, such as one that listens in another network namespace."""
+        self._servers.append(await self.loop.create_server(self._new_connection, sock=listening))
+
+    def _new_connection(self) -> AgentConnection:
+        return AgentConnection(self, next(self._numbers))
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.over = True
+        for server in self._servers:
             server.close()
-        await _close_agent_connections(connections, reset=bool(failures))
-    if failures:
-        raise failures[0]
-
-
-async def _close_agent_connections(
-    connections: Mapping[AgentConnection, asyncio.Task[None]], *, reset: bool
-) -> None:
-    tasks = list(connections.values())
-    for connection in list(connections):
-        connection.hang_up(reset=reset)
-    if tasks:
-        _, unfinished = await asyncio.wait(tasks, timeout=PROXY_CLOSING_TIMEOUT)
-        if unfinished:
-            raise TimeoutError(f"{len(unfinished)} connections of the proxy did not end")
+        try:
+            async with asyncio.timeout(_CLOSING_TIMEOUT):
+                while self.connections:
+                    self._empty.clear()
+                    for connection in tuple(self.connections):
+                        connection.drop()
+                    await self._empty.wait()
+                for server in self._servers:
+                    await server.wait_closed()
+        finally:
+            self.clock.close()
+        if self.failure is not None and (error is None or isinstance(error, Exception)):
+            raise self.failure from error

@@ -1,115 +1,185 @@
-"""TLS of the proxy: a generated certificate for the agent, verification of the server's."""
+"""The replay server's side of TLS, without I/O: certificates, the ClientHello, records in and out.
 
-# mypy: allow-untyped-calls
+`loop.start_tls` would need less code, but it loses bytes: those that arrived with the CONNECT, and
+those that TLS 1.3 allows to arrive before it returns. Here the caller passes in every byte, so none
+is lost, and the TCP connection can still be reset.
+
+Certificates are mitmproxy's (one CA for recording and replay, so an agent that trusts one trusts
+both); ALPN offers only http/1.1.
+"""
 
 import ssl
-from ipaddress import ip_address
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
 
-import certifi
-from cryptography.x509 import DNSName, GeneralName, IPAddress
-from mitmproxy.net.tls import (
-    DEFAULT_MAX_VERSION,
-    DEFAULT_MIN_VERSION,
-    Method,
-    Verify,
-    create_client_proxy_context,
-    create_proxy_server_context,
-)
-from mitmproxy.tls import TlsData
-from OpenSSL import SSL
+if TYPE_CHECKING:
+    from recorder.proxy.certificates import HostCertificates
 
-from recorder.ca import ensure_ca_certificate, load_ca_store
+TLS_HANDSHAKE = 22
+"""First byte of a TLS connection: the type of its first record (RFC 8446 5.1)."""
 
-ALPN_PROTOCOLS = (b"h2", b"http/1.1")
+NO_APPLICATION_PROTOCOL = bytes((21, 3, 3, 0, 2, 2, 120))
+"""The fatal alert for an agent without a supported protocol (RFC 7301 3.2)."""
 
-
-class ProxyTls:
-    """The CA in `confdir` (created if missing) and the trusted server CAs."""
-
-    def __init__(self, confdir: Path, upstream_ca: Path | None) -> None:
-        self._store = load_ca_store(confdir)
-        self.certificate = ensure_ca_certificate(confdir)
-        self.trust = ssl.create_default_context(cafile=upstream_ca or certifi.where())
-        """For an upstream proxy that is itself reached over TLS."""
-        self._to_agents = create_client_proxy_context(
-            method=Method.TLS_SERVER_METHOD,
-            min_version=DEFAULT_MIN_VERSION,
-            max_version=DEFAULT_MAX_VERSION,
-            cipher_list=None,
-            ecdh_curve=None,
-            chain_file=None,
-            alpn_select_callback=_select_alpn,
-            request_client_cert=False,
-            extra_chain_certs=(),
-            dhparams=self._store.dhparams,
-        )
-        self._to_servers = create_proxy_server_context(
-            method=Method.TLS_CLIENT_METHOD,
-            min_version=DEFAULT_MIN_VERSION,
-            max_version=DEFAULT_MAX_VERSION,
-            cipher_list=None,
-            ecdh_curve=None,
-            verify=Verify.VERIFY_PEER,
-            ca_path=None,
-            ca_pemfile=str(upstream_ca) if upstream_ca else None,
-            client_cert=None,
-            legacy_server_connect=False,
-        )
-
-    def start_agent_tls(self, data: TlsData) -> None:
-        """Present a certificate for the agent's SNI name, or for the requested server."""
-        address = data.context.server.address
-        names = [name for name in (data.conn.sni, address and str(address[0])) if name]
-        entry = self._store.get_cert(
-            names[0], [_to_general_name(name) for name in dict.fromkeys(names)]
-        )
-        data.ssl_conn = SSL.Connection(self._to_agents)
-        data.ssl_conn.use_certificate(entry.cert.to_cryptography())
-        data.ssl_conn.use_privatekey(entry.privatekey)
-        data.ssl_conn.set_accept_state()
-
-    def start_server_tls(self, data: TlsData) -> None:
-        """Connect as a client, offering the ALPN protocols that the agent negotiated."""
-        agent, conn = data.context.client, data.conn
-        data.ssl_conn = SSL.Connection(self._to_servers)
-        _require_server_name(data.ssl_conn, str(conn.sni))
-        if agent.alpn:
-            offers = list(ALPN_PROTOCOLS) if agent.alpn == b"h2" else [agent.alpn]
-            data.ssl_conn.set_alpn_protos(offers)
-        data.ssl_conn.set_connect_state()
+_HELLO_LIMIT = 1 << 16
+_CONTEXT_CACHE_SIZE = 256
+_MAX_RECORD_BYTES = 1 << 14
+"""Maximum payload of one record in bytes (RFC 8446 5.1)."""
 
 
-def _select_alpn(_: SSL.Connection, offers: list[bytes]) -> object:
-    """Select HTTP/2 if offered, in any order: servers choose it, and httpx lists it last."""
-    return next(
-        (protocol for protocol in ALPN_PROTOCOLS if protocol in offers),
-        SSL.NO_OVERLAPPING_PROTOCOLS,
-    )
+class CertificateAuthority:
+    """The certificate authority in `confdir`, created if missing.
 
-
-def _to_general_name(name: str) -> GeneralName:
-    try:
-        return IPAddress(ip_address(name))
-    except ValueError:
-        return DNSName(name.encode("idna").decode())
-
-
-def _require_server_name(connection: SSL.Connection, name: str) -> None:
-    """Send the server name (SNI), and accept only a certificate for that name.
-
-    pyOpenSSL verifies a certificate's issuer but has no call to verify its name.
+    It is loaded when the first agent uses TLS; loading takes longer than the rest of the start-up.
     """
-    lib = SSL._lib  # type: ignore[attr-defined]
-    param = lib.SSL_get0_param(connection._ssl)
-    lib.X509_VERIFY_PARAM_set_hostflags(param, lib.X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
-    try:
-        packed = ip_address(name).packed
-    except ValueError:
-        host = name.encode("idna")
-        connection.set_tlsext_host_name(host)
-        accepted = lib.X509_VERIFY_PARAM_set1_host(param, host, len(host))
-    else:
-        accepted = lib.X509_VERIFY_PARAM_set1_ip(param, packed, len(packed))
-    if accepted != 1:
-        raise ValueError(f"cannot check the certificate of {name!r}")
+
+    def __init__(self, confdir: Path) -> None:
+        self._confdir = confdir
+        self.context = lru_cache(maxsize=_CONTEXT_CACHE_SIZE)(self._make_context)
+        if not (confdir / "mitmproxy-ca.pem").exists():
+            self._certificates  # noqa: B018  # which makes it
+
+    @cached_property
+    def _certificates(self) -> "HostCertificates":
+        from recorder.proxy.certificates import HostCertificates
+
+        return HostCertificates(self._confdir)
+
+    def _make_context(self, host: str) -> ssl.SSLContext:
+        """Return the server context for a host name or IP address; else raise ValueError."""
+        chain = self._certificates.export_chain(host)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_alpn_protocols(["http/1.1"])
+        # ssl reads certificates from files only. This file has mode 0600 and exists, only while it
+        # is read, in the folder that contains the CA's key anyway.
+        with NamedTemporaryFile(dir=self._confdir, suffix=".pem") as file:
+            file.write(chain)
+            file.flush()
+            context.load_cert_chain(file.name)
+        return context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientHello:
+    """The fields of a ClientHello that are used."""
+
+    sni: str | None
+    alpn: tuple[str, ...]
+    """Protocols offered, in the client's order; empty without the extension."""
+
+
+def parse_client_hello(data: bytes) -> ClientHello | None:
+    """Parse the ClientHello at the start of a connection; None while it is incomplete.
+
+    Layout: RFC 8446 5.1 (records), 4.1.2 (ClientHello), RFC 6066 3 (SNI), RFC 7301 3.1 (ALPN).
+    Raises ValueError if the bytes are something else.
+    """
+    message, offset = b"", 0
+    while len(message) < 4 or len(message) < 4 + int.from_bytes(message[1:4]):
+        if offset + 5 > len(data):
+            return None
+        if (
+            data[offset] != TLS_HANDSHAKE
+            or data[offset + 1] != 3
+            or message[:1] not in (b"", b"\x01")
+        ):
+            raise ValueError("no TLS ClientHello")
+        if len(message) > _HELLO_LIMIT:
+            raise ValueError(f"a ClientHello of more than {_HELLO_LIMIT} bytes")
+        size = int.from_bytes(data[offset + 3 : offset + 5])
+        message += data[offset + 5 : offset + 5 + size]
+        offset += 5 + size
+    if message[0] != 1:
+        raise ValueError("no TLS ClientHello")
+    # version, random, session id, cipher suites, compression methods, extensions
+    fields = _TlsFieldReader(message[4 : 4 + int.from_bytes(message[1:4])])
+    fields.take(34)
+    for width in (1, 2, 1):
+        fields.take_vector(width)
+    extensions = _TlsFieldReader(fields.take_vector(2) if fields.left else b"")
+    sni: str | None = None
+    alpn: list[str] = []
+    while extensions.left:
+        kind, body = int.from_bytes(extensions.take(2)), _TlsFieldReader(extensions.take_vector(2))
+        if kind == 0:
+            names = _TlsFieldReader(body.take_vector(2))
+            names.take(1)
+            sni = names.take_vector(2).decode("latin-1")
+        elif kind == 16:
+            names = _TlsFieldReader(body.take_vector(2))
+            while names.left:
+                alpn.append(names.take_vector(1).decode("latin-1"))
+    return ClientHello(sni=sni, alpn=tuple(alpn))
+
+
+class _TlsFieldReader:
+    """Reads the fields of a TLS structure one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self.left = data
+
+    def take(self, size: int) -> bytes:
+        if size > len(self.left):
+            raise ValueError("a ClientHello whose lengths do not fit")
+        data, self.left = self.left[:size], self.left[size:]
+        return data
+
+    def take_vector(self, width: int) -> bytes:
+        """Take a vector whose length is in the next `width` bytes."""
+        return self.take(int.from_bytes(self.take(width)))
+
+
+class ServerTlsConnection:
+    """One TLS connection without I/O: converts ciphertext to plaintext and back."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.open = False
+        """The handshake is complete, and no error occurred since."""
+        self.over = False
+        """The peer sent close_notify: no more plaintext will arrive."""
+
+    def receive(self, data: bytes) -> bytes:
+        """Return the plaintext that these bytes complete. ssl.SSLError ends the connection.
+
+        TLS's own messages are returned by `take_outgoing`.
+        """
+        self._incoming.write(data)
+        plain = []
+        try:
+            if not self.open:
+                self._ssl.do_handshake()
+                self.open = True
+            while self._incoming.pending or self._ssl.pending():
+                # The buffer fits all incoming plaintext, which has no more bytes than its records.
+                if not (piece := self._ssl.read(max(self._incoming.pending, _MAX_RECORD_BYTES))):
+                    self.over = True
+                    break
+                plain.append(piece)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError:
+            self.open = False
+            raise
+        return plain[0] if len(plain) == 1 else b"".join(plain)
+
+    def send(self, data: bytes) -> bytes:
+        """Return the records that contain this plaintext."""
+        self._ssl.write(data)
+        return self._outgoing.read()
+
+    def take_outgoing(self) -> bytes:
+        """Return bytes to send: handshake, tickets, alerts."""
+        return self._outgoing.read()
+
+    def close(self) -> bytes:
+        """Return the close_notify, which distinguishes an end from a truncation."""
+        if self.open:
+            with suppress(ssl.SSLWantReadError):  # the peer's close_notify is not awaited
+                self._ssl.unwrap()
+        return self._outgoing.read()

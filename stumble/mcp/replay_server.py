@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from recorder.mcp.stdio_replay import replay_stdio_server
+from recorder.proxy.server import ProxyServer
 from replay.mcp.defaults import McpDefaults
 from replay.mcp.servers import (
     McpServerExchanges,
@@ -17,7 +18,6 @@ from replay.mcp.servers import (
     to_stdio_server,
 )
 from replay.player import PlaybackOptions, TapePlayer
-from replay.serving.server import ReplayServer
 from stumble.cli.exit_codes import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import prepare_ca_folder
@@ -122,7 +122,7 @@ class McpReplayServer:
             loop.add_signal_handler(number, stop_signal.set)
         parts = urlsplit(self._url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        stage = ReplayServer(confdir=prepare_ca_folder()).create_listener(
+        stage = ProxyServer(confdir=prepare_ca_folder()).create_listener(
             self._taps, began=time.monotonic(), seqs=itertools.count(), origins={origin: port}
         )
         async with stage:

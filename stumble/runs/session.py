@@ -21,7 +21,7 @@ from recorder.agent.time_zone import ZONE_VARIABLE, find_restored_zone
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
-from replay.serving.server import ReplayServer, RunListener
+from recorder.proxy.server import ProxyServer, RunListener
 from stumble.cli.exit_codes import ExitCode
 from stumble.runs.budgets import BudgetTap
 from stumble.runs.environment.base_urls import (
@@ -36,7 +36,7 @@ from traces.tape import TapeWriter
 from traces.taps import TapChain
 
 if TYPE_CHECKING:
-    from replay.serving.websocket_over_http import WebSocketOverHttp
+    from recorder.proxy.websocket_over_http import WebSocketOverHttp
 
 EVENT_SOCKET_NAME = "marks"
 TEE_SOCKET_NAME = "tees"
@@ -49,7 +49,7 @@ MAX_FOLDER_LENGTH = 64
 class ReplaySession:
     """State that all replayed runs of a process share: replay server, inner proxy, CA bundle."""
 
-    performer: ReplayServer
+    performer: ProxyServer
     bundle: Path
     upstream_port: int | None = None
     refusals: Mapping[str, str] = field(default_factory=dict)
@@ -71,12 +71,12 @@ async def open_replay_session(
 ) -> AsyncIterator[ReplaySession]:
     """Open a session; if `out` is False, no code that can reach the network is loaded."""
     trusted = write_ca_bundle(ensure_ca_certificate(ca), scratch, os.environ)
-    performer = ReplayServer(confdir=ca)
+    performer = ProxyServer(confdir=ca)
     if not out:
         yield ReplaySession(performer=performer, bundle=trusted)
         return
     from recorder.proxy.corporate_proxy import read_proxy_settings
-    from recorder.proxy.server import UpstreamRoute, start_recording_proxy
+    from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
 
     began, seqs = time.monotonic(), itertools.count()
     async with start_recording_proxy(
@@ -196,8 +196,8 @@ async def run_agent(
 
 async def _open_upstream(stack: AsyncExitStack, port: int, began: float) -> "WebSocketOverHttp":
     """The tap that passes requests on to the inner proxy."""
-    from replay.serving.upstream import InnerProxy
-    from replay.serving.websocket_over_http import WebSocketOverHttp
+    from recorder.proxy.upstream import InnerProxy
+    from recorder.proxy.websocket_over_http import WebSocketOverHttp
 
     inner = await stack.enter_async_context(InnerProxy("127.0.0.1", port, began))
     return WebSocketOverHttp(inner)

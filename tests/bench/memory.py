@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from recorder.event_loop import run_event_loop
-from recorder.proxy.server import start_recording_proxy
+from recorder.proxy.recording import start_recording_proxy
 from tests.bench.conversation import conversation
 from tests.bench.target import target
 from traces.conversation.tracker import ConversationTap

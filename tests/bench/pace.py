@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
+from recorder.proxy.server import ProxyServer, RunListener
 from replay.player import PlaybackOptions, TapePlayer
-from replay.serving.server import ReplayServer, RunListener
 from tests.bench.target import target
 from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
@@ -111,7 +111,7 @@ async def main(rounds: int) -> None:
     high = sorted(bare)[len(bare) * 99 // 100]
     print(f"a bare sleep is {high:.3f} ms too long at the 99th percentile")
     with TemporaryDirectory() as folder:
-        performer, watch = ReplayServer(confdir=Path(folder)), ConversationTap()
+        performer, watch = ProxyServer(confdir=Path(folder)), ConversationTap()
         taps = TapChain(
             [watch, TapePlayer(recording(rounds), watch, options=PlaybackOptions(speed=1))]
         )

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from replay.serving.server import ReplayServer, RunListener
+from recorder.proxy.server import ProxyServer, RunListener
 from traces.model import Chunk, Exchange, Response
 from traces.taps import TapChain
 
@@ -141,7 +141,7 @@ async def row(stage: RunListener, many: int, seconds: float, ca: str) -> str:
 
 async def main(seconds: float) -> None:
     with TemporaryDirectory() as folder:
-        performer = ReplayServer(confdir=Path(folder))
+        performer = ProxyServer(confdir=Path(folder))
         ca = str(Path(folder, "mitmproxy-ca-cert.pem"))
         taps = TapChain([Answers()])
         async with performer.create_listener(taps, began=time.monotonic(), seqs=count(1)) as stage:

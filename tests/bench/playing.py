@@ -19,15 +19,15 @@ KEYS = ("sk-proj-Zx81kQp0aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abcd", "hf_aBcDeFgH
 
 async def ours(name: str, file: Path, confdir: Path) -> None:
     """Serve each answer of the tape once; restart on another port for each line on stdin."""
+    from recorder.proxy.server import ProxyServer
     from replay.player import TapePlayer
-    from replay.serving.server import ReplayServer
     from traces.conversation.tracker import ConversationTap
     from traces.model import Trajectory
     from traces.redaction.redactor import Redactor
     from traces.tape import TapeWriter, read_tape_lazily
     from traces.taps import TapChain
 
-    performer, lines = ReplayServer(confdir=confdir), asyncio.StreamReader()
+    performer, lines = ProxyServer(confdir=confdir), asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
     )

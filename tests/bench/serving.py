@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import cast
 
 from recorder.event_loop import run_event_loop
-from recorder.proxy.server import UpstreamRoute, start_recording_proxy
+from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
 from tests.bench.conversation import SOURCES
 from tests.support.servers.raw_servers import (
     server_ca,

@@ -23,9 +23,9 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from recorder.proxy.server import UpstreamRoute, start_recording_proxy
+from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
+from recorder.proxy.server import ProxyServer
 from replay.player import TapePlayer
-from replay.serving.server import ReplayServer
 from scenarios.practice import mcp_server
 from tests.support.servers.raw_servers import (
     BOUND,
@@ -136,7 +136,7 @@ def test_the_words_before_the_answer_are_heard_before_it(
     async def replay() -> tuple[list[str], TapePlayer]:
         watch = ConversationTap()
         player = TapePlayer(read_tape(tape), watch)
-        stage = ReplayServer(confdir=confdir()).create_listener(
+        stage = ProxyServer(confdir=confdir()).create_listener(
             TapChain((watch, player)), began=time.monotonic(), seqs=itertools.count()
         )
         async with stage as listening:

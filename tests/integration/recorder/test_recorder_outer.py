@@ -10,7 +10,7 @@ import pytest
 from recorder.agent.env import build_agent_env, write_ca_bundle
 from recorder.event_loop import run_event_loop
 from recorder.proxy.corporate_proxy import read_proxy_settings
-from recorder.proxy.server import RecordingProxy
+from recorder.proxy.recording import RecordingProxy
 from tests.support.servers.corporate_proxy import (
     LOGIN,
     PASSWORD,

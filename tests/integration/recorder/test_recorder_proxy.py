@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from recorder.event_loop import run_event_loop
-from recorder.proxy.server import start_recording_proxy
+from recorder.proxy.recording import start_recording_proxy
 from tests.support.servers.raw_servers import (
     Notes,
     confdir,

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from recorder.event_loop import run_event_loop
-from recorder.proxy.server import RecordingProxy
+from recorder.proxy.recording import RecordingProxy
 from tests.support.leak_search import leaks
 from tests.support.servers.raw_servers import (
     BOUND,

@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from recorder.proxy.server import ProxyServer
 from replay.player import REFUSED_STATUS, TapePlayer
-from replay.serving.server import ReplayServer
 from tests.support.agents.concurrent_agents import (
     MODEL,
     SERVER,
@@ -192,7 +192,7 @@ class Performed(Replayed):
         self.stack, self.lines, self.seen = ExitStack(), dict[int, socket.socket](), Seen()
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
         taps = (self.watch, self.player, self.seen)
-        self.stage = self.stack.enter_context(on_stage(ReplayServer(confdir=Path(folder)), *taps))
+        self.stage = self.stack.enter_context(on_stage(ProxyServer(confdir=Path(folder)), *taps))
 
     def ask(self, lane: int, request: Request) -> None:
         """Returns when it has arrived, so that the order is known."""

@@ -104,5 +104,5 @@ def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path
             timeout=60,
         )
     imported = set(said.stdout.splitlines()[-1].split())
-    assert "replay.serving.server" in imported
+    assert "recorder.proxy.server" in imported
     assert imported & UNNEEDED == set()

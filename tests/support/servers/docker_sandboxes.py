@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from recorder.agent.env import build_agent_env
-from recorder.proxy.server import RecordingProxy
+from recorder.proxy.recording import RecordingProxy
 from sandbox.docker import engine, images
 from sandbox.sandbox_env import select_agent_env
 from sandbox.types import Sandbox, SandboxLimits, SandboxResult, SandboxSpec

@@ -18,7 +18,12 @@ from cryptography.hazmat.primitives import serialization
 from mitmproxy.certs import CertStore
 
 from recorder.proxy.corporate_proxy import ProxySettings
-from recorder.proxy.server import DIRECT_ROUTE, RecordingProxy, UpstreamRoute, start_recording_proxy
+from recorder.proxy.recording import (
+    DIRECT_ROUTE,
+    RecordingProxy,
+    UpstreamRoute,
+    start_recording_proxy,
+)
 from traces.model import Chunk, Exchange
 from traces.taps import TapChain
 

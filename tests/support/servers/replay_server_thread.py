@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from replay.serving.server import ReplayServer, RunListener
-from replay.serving.upstream import UpstreamClient
+from recorder.proxy.server import ProxyServer, RunListener
+from recorder.proxy.upstream import UpstreamClient
 from traces.model import Chunk, Exchange, Headers, Response
 from traces.taps import TapChain
 
@@ -89,7 +89,7 @@ def fail(error: str) -> Callable[[Exchange], Exchange]:
 
 @contextmanager
 def on_stage(
-    performer: ReplayServer,
+    performer: ProxyServer,
     *taps: object,
     upstream: Callable[[float], UpstreamClient] | None = None,
     hold: float = 60.0,

@@ -14,8 +14,8 @@ import httpx
 import openai
 import pytest
 
-from replay.serving.connection import ReplayConnection
-from replay.serving.server import ReplayServer, RunListener
+from recorder.proxy.connection import AgentConnection
+from recorder.proxy.server import ProxyServer, RunListener
 from tests.support.servers.replay_server_thread import (
     GET,
     INSIDE,
@@ -40,11 +40,11 @@ def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def performer(confdir: Path) -> ReplayServer:
-    return ReplayServer(confdir=confdir)
+def performer(confdir: Path) -> ProxyServer:
+    return ProxyServer(confdir=confdir)
 
 
-def test_a_tap_that_raises_ends_the_run(performer: ReplayServer) -> None:
+def test_a_tap_that_raises_ends_the_run(performer: ProxyServer) -> None:
     class Wrong:
         def response(self, exchange: Exchange) -> Exchange:
             raise ZeroDivisionError("a tap is wrong")
@@ -79,7 +79,7 @@ def test_a_tap_that_raises_ends_the_run(performer: ReplayServer) -> None:
 
 
 @pytest.mark.parametrize("method", ["request", "holds", "head", "chunk", "done"])
-def test_whichever_method_of_a_tap_raises(performer: ReplayServer, method: str) -> None:
+def test_whichever_method_of_a_tap_raises(performer: ProxyServer, method: str) -> None:
     def wrong(*_: object) -> None:
         raise LookupError(method)
 
@@ -97,15 +97,15 @@ def test_whichever_method_of_a_tap_raises(performer: ReplayServer, method: str) 
 
 @pytest.mark.parametrize("gap", [0.0, 0.02], ids=["whole", "in pieces"])
 def test_no_chunk_is_later_on_the_tape_than_the_agent_had_it(
-    performer: ReplayServer, monkeypatch: pytest.MonkeyPatch, gap: float
+    performer: ProxyServer, monkeypatch: pytest.MonkeyPatch, gap: float
 ) -> None:
-    write = ReplayConnection.write
+    write = AgentConnection.write
 
-    def write_and_lose_the_processor(connection: ReplayConnection, data: bytes) -> None:
+    def write_and_lose_the_processor(connection: AgentConnection, data: bytes) -> None:
         write(connection, data)
         time.sleep(0.05)
 
-    monkeypatch.setattr(ReplayConnection, "write", write_and_lose_the_processor)
+    monkeypatch.setattr(AgentConnection, "write", write_and_lose_the_processor)
     script = Script(say(b"one", b"two", gap=gap))
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(GET)
@@ -117,7 +117,7 @@ def test_no_chunk_is_later_on_the_tape_than_the_agent_had_it(
     assert exchange.response.at <= exchange.response.chunks[-1].at <= had
 
 
-def test_what_is_held_back_is_bent_before_it_is_performed(performer: ReplayServer) -> None:
+def test_what_is_held_back_is_bent_before_it_is_performed(performer: ProxyServer) -> None:
     class Bend:
         def holds(self, exchange: Exchange) -> bool:
             return exchange.request.url.endswith("/x")
@@ -133,7 +133,7 @@ def test_what_is_held_back_is_bent_before_it_is_performed(performer: ReplayServe
     assert [x.answered_by for x in script.got] == ["fault", "recorded"]
 
 
-def test_without_a_way_out_what_no_tap_answers_is_refused(performer: ReplayServer) -> None:
+def test_without_a_way_out_what_no_tap_answers_is_refused(performer: ProxyServer) -> None:
     script = Script()
     with on_stage(performer, script) as stage, dial(stage) as end:
         for _ in range(2):
@@ -147,12 +147,12 @@ def test_without_a_way_out_what_no_tap_answers_is_refused(performer: ReplayServe
 
 
 def test_strict_replay_does_not_even_load_the_way_out() -> None:
-    code = "import replay.serving.server, sys; print('replay.serving.upstream' in sys.modules)"
+    code = "import recorder.proxy.server, sys; print('recorder.proxy.upstream' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert ran.stdout == b"False\n"
 
 
-def test_leaving_the_stage_ends_everything(performer: ReplayServer, confdir: Path) -> None:
+def test_leaving_the_stage_ends_everything(performer: ProxyServer, confdir: Path) -> None:
     script = Script(say(b"one", b"two", gap=300))
     threads = threading.active_count()
     with on_stage(performer, script) as stage:
@@ -169,7 +169,7 @@ def test_leaving_the_stage_ends_everything(performer: ReplayServer, confdir: Pat
         socket.create_connection(("127.0.0.1", port), timeout=WAIT)
 
 
-def test_one_performer_serves_many_stages_at_once(performer: ReplayServer, confdir: Path) -> None:
+def test_one_performer_serves_many_stages_at_once(performer: ProxyServer, confdir: Path) -> None:
     first, second = Script(say(b"first")), Script(say(b"second"))
     with on_stage(performer, first) as one, on_stage(performer, second) as two:
         for stage, said in ((one, b"first"), (two, b"second"), (one, b"first")):
@@ -180,7 +180,7 @@ def test_one_performer_serves_many_stages_at_once(performer: ReplayServer, confd
     assert [x.seq for x in second.got] == [1]
 
 
-def test_the_stock_event_loop_will_do(performer: ReplayServer) -> None:
+def test_the_stock_event_loop_will_do(performer: ProxyServer) -> None:
     async def run() -> bytes:
         script = Script(say(b"hi", gap=0.01))
         began = time.monotonic()
@@ -201,7 +201,7 @@ SSE = (("content-type", "text/event-stream"), ("transfer-encoding", "chunked"))
 
 
 @pytest.mark.parametrize("url", ["http://a.example/v1", "https://a.example/v1"])
-def test_httpx_by_way_of_the_proxy(performer: ReplayServer, confdir: Path, url: str) -> None:
+def test_httpx_by_way_of_the_proxy(performer: ProxyServer, confdir: Path, url: str) -> None:
     script = Script(say(b'{"a":', b"1}", headers=(("content-type", "application/json"),)))
     with (
         on_stage(performer, script) as stage,
@@ -212,7 +212,7 @@ def test_httpx_by_way_of_the_proxy(performer: ReplayServer, confdir: Path, url: 
     assert {x.connection for x in script.asked} == {1}
 
 
-def test_the_openai_client_streams(performer: ReplayServer, confdir: Path) -> None:
+def test_the_openai_client_streams(performer: ProxyServer, confdir: Path) -> None:
     said = ["Hel", "lo"]
     parts = [
         b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'
@@ -239,7 +239,7 @@ def test_the_openai_client_streams(performer: ReplayServer, confdir: Path) -> No
 @pytest.mark.parametrize("options", [(), ("--http2",), ("-p",)], ids=["plain", "http2", "tunnel"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_curl_tells_an_end_from_a_reset(
-    performer: ReplayServer,
+    performer: ProxyServer,
     confdir: Path,
     scheme: str,
     options: tuple[str, ...],

@@ -8,7 +8,7 @@ from wsproto.connection import Connection
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.utilities import LocalProtocolError
 
-from replay.serving.websocket_writer import AgentWebSocketClose, AgentWebSocketMessage
+from recorder.proxy.websocket_writer import AgentWebSocketClose, AgentWebSocketMessage
 
 
 class WebSocketReader:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from recorder.proxy.server import ProxyServer
+from recorder.proxy.upstream import InnerProxy, UpstreamClient
 from replay.player import refuse_unrecorded_request
-from replay.serving.server import ReplayServer
-from replay.serving.upstream import InnerProxy, UpstreamClient
 from tests.support.servers.replay_server_thread import (
     GET,
     Script,
@@ -27,7 +27,7 @@ def test_a_refusal_is_performed_and_nobody_else_is_asked(tmp_path: Path) -> None
             return InnerProxy("127.0.0.1", outside.getsockname()[1], began, timeout=1.0)
 
         with (
-            on_stage(ReplayServer(confdir=tmp_path), script, upstream=way) as stage,
+            on_stage(ProxyServer(confdir=tmp_path), script, upstream=way) as stage,
             dial(stage) as end,
         ):
             end.sendall(GET)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from replay.serving.server import ReplayServer, RunListener
+from recorder.proxy.server import ProxyServer, RunListener
 from tests.support.example_counts import examples
 from tests.support.servers.replay_server_thread import (
     GET,
@@ -42,13 +42,13 @@ def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def performer(confdir: Path) -> ReplayServer:
-    return ReplayServer(confdir=confdir)
+def performer(confdir: Path) -> ProxyServer:
+    return ProxyServer(confdir=confdir)
 
 
 @plain_and_tls
 def test_a_head_keeps_its_order_case_and_reason(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     headers = (
         ("X-B", "2"),
@@ -75,7 +75,7 @@ def test_a_head_keeps_its_order_case_and_reason(
 
 @plain_and_tls
 def test_a_chunk_of_the_recording_is_a_chunk_of_the_answer(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     script = Script(say(b"one", b"", b"twelve bytes", trailers=(("X-Sum", "ab"),)))
     with on_stage(performer, script) as stage:
@@ -108,9 +108,7 @@ class Wholes(Script):
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.001])
-def test_taps_are_told_at_once_of_what_went_out_at_once(
-    performer: ReplayServer, gap: float
-) -> None:
+def test_taps_are_told_at_once_of_what_went_out_at_once(performer: ProxyServer, gap: float) -> None:
     one = Wholes(say(b"one", b"two", trailers=(("X-Sum", "ab"),), gap=gap))
     other = Script()
     with on_stage(performer, one, other) as stage, dial(stage) as end:
@@ -129,7 +127,7 @@ def test_taps_are_told_at_once_of_what_went_out_at_once(
 
 
 def test_an_answer_of_http2_goes_out_as_http1_and_the_connection_stays(
-    performer: ReplayServer,
+    performer: ProxyServer,
 ) -> None:
     script = Script(say(b"hi", headers=(("content-type", "a/b"),), version="HTTP/2.0"))
     with on_stage(performer, script) as stage, dial(stage) as end:
@@ -142,7 +140,7 @@ def test_an_answer_of_http2_goes_out_as_http1_and_the_connection_stays(
 
 
 def test_an_answer_whose_end_was_the_end_of_the_connection_is_that_again(
-    performer: ReplayServer,
+    performer: ProxyServer,
 ) -> None:
     headers = (("Connection", "close"),)
     with on_stage(performer, Script(say(b"hi", headers=headers))) as stage, dial(stage) as end:
@@ -150,13 +148,13 @@ def test_an_answer_whose_end_was_the_end_of_the_connection_is_that_again(
         assert rest(end) == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhi"
 
 
-def test_an_http10_agent_gets_no_chunks(performer: ReplayServer) -> None:
+def test_an_http10_agent_gets_no_chunks(performer: ProxyServer) -> None:
     with on_stage(performer, Script(say(b"one", b"two"))) as stage, dial(stage) as end:
         end.sendall(b"GET http://a.example/ HTTP/1.0\r\n\r\n")
         assert rest(end) == b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nonetwo"
 
 
-def test_a_wrong_length_is_put_right_unless_the_answer_breaks_off(performer: ReplayServer) -> None:
+def test_a_wrong_length_is_put_right_unless_the_answer_breaks_off(performer: ProxyServer) -> None:
     headers = (("A", "1"), ("content-length", "3"), ("B", "2"))
     with on_stage(performer, Script(say(b"hello", headers=headers))) as stage, dial(stage) as end:
         end.sendall(GET)
@@ -171,7 +169,7 @@ def test_a_wrong_length_is_put_right_unless_the_answer_breaks_off(performer: Rep
     ("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("DELETE", 204)]
 )
 def test_an_answer_without_a_body_ends_with_its_head(
-    performer: ReplayServer, method: str, status: int
+    performer: ProxyServer, method: str, status: int
 ) -> None:
     script = Script(say(status=status, headers=(("Content-Length", "5"),)))
     with on_stage(performer, script) as stage, dial(stage) as end:
@@ -225,7 +223,7 @@ def responses(draw: st.DrawFn) -> Response:
 )
 @given(data=st.data())
 def test_every_answer_is_read_as_it_was_recorded(
-    performer: ReplayServer, confdir: Path, tls: bool, data: st.DataObject
+    performer: ProxyServer, confdir: Path, tls: bool, data: st.DataObject
 ) -> None:
     many = data.draw(st.lists(responses(), min_size=1, max_size=4))
     left = iter(many)
@@ -290,7 +288,7 @@ def latin(items: list[tuple[bytes, bytes]]) -> Headers:
     ],
 )
 def test_no_answer_at_all(
-    performer: ReplayServer, confdir: Path, tls: bool, error: str, end: str
+    performer: ProxyServer, confdir: Path, tls: bool, error: str, end: str
 ) -> None:
     script = Script(fail(error))
     with on_stage(performer, script) as stage:
@@ -304,7 +302,7 @@ def test_no_answer_at_all(
 @plain_and_tls
 @pytest.mark.parametrize(("error", "end"), [("reset", "reset"), ("eof", "end")])
 def test_an_answer_breaks_off_after_its_last_byte(
-    performer: ReplayServer, confdir: Path, tls: bool, error: str, end: str
+    performer: ProxyServer, confdir: Path, tls: bool, error: str, end: str
 ) -> None:
     script = Script(say(b"one", b"two", gap=0.01, error=error))
     with on_stage(performer, script) as stage:
@@ -323,7 +321,7 @@ def test_an_answer_breaks_off_after_its_last_byte(
 @plain_and_tls
 @pytest.mark.parametrize(("error", "how"), [("reset", "reset"), ("eof", "end")])
 def test_a_cut_loses_nothing_of_what_came_before_it(
-    performer: ReplayServer, confdir: Path, tls: bool, error: str, how: str
+    performer: ProxyServer, confdir: Path, tls: bool, error: str, how: str
 ) -> None:
     """3 MB stand in buffers of the kernel, and not all on the agent's side, when it is cut."""
     body = os.urandom(3_000_000)
@@ -342,7 +340,7 @@ def test_a_cut_loses_nothing_of_what_came_before_it(
 
 @pytest.mark.parametrize("error", ["timeout", "timeout: 30 s", "cancelled"])
 def test_a_silent_answer_stays_silent_until_the_agent_gives_up(
-    performer: ReplayServer, error: str
+    performer: ProxyServer, error: str
 ) -> None:
     script = Script(say(b"one", error=error))
     with on_stage(performer, script) as stage, dial(stage) as end:
@@ -352,7 +350,7 @@ def test_a_silent_answer_stays_silent_until_the_agent_gives_up(
     assert [x.error for x in script.got] == [error]
 
 
-def test_silence_has_a_bound(performer: ReplayServer) -> None:
+def test_silence_has_a_bound(performer: ProxyServer) -> None:
     script = Script(fail("timeout"))
     with on_stage(performer, script, hold=0.2) as stage, dial(stage) as end:
         end.sendall(GET)
@@ -363,7 +361,7 @@ def test_silence_has_a_bound(performer: ReplayServer) -> None:
 @plain_and_tls
 @pytest.mark.parametrize("rude", [False, True], ids=["fin", "rst"])
 def test_an_agent_that_leaves_has_cancelled(
-    performer: ReplayServer, confdir: Path, tls: bool, rude: bool
+    performer: ProxyServer, confdir: Path, tls: bool, rude: bool
 ) -> None:
     script = Script(say(b"one", b"two", gap=0.4))
     with on_stage(performer, script) as stage:
@@ -382,7 +380,7 @@ def test_an_agent_that_leaves_has_cancelled(
     assert (cancelled.response.body, cancelled.response.ended) == (b"one", None)
 
 
-def test_an_agent_that_leaves_before_the_head_got_nothing(performer: ReplayServer) -> None:
+def test_an_agent_that_leaves_before_the_head_got_nothing(performer: ProxyServer) -> None:
     script = Script(lambda x: say(b"one")(x).with_delay(60))
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(GET)
@@ -392,7 +390,7 @@ def test_an_agent_that_leaves_before_the_head_got_nothing(performer: ReplayServe
 
 @pytest.mark.alone
 @plain_and_tls
-def test_chunks_keep_their_gaps(performer: ReplayServer, confdir: Path, tls: bool) -> None:
+def test_chunks_keep_their_gaps(performer: ProxyServer, confdir: Path, tls: bool) -> None:
     """No chunk is early; and, on a machine that is not overloaded, 1 ms at the median."""
     errors = []
     for _ in range(5):
@@ -420,7 +418,7 @@ def test_chunks_keep_their_gaps(performer: ReplayServer, confdir: Path, tls: boo
     pytest.fail(f"medians of the gaps were off by {errors} s")
 
 
-def test_a_head_may_come_long_before_its_body(performer: ReplayServer) -> None:
+def test_a_head_may_come_long_before_its_body(performer: ProxyServer) -> None:
     with on_stage(performer, Script(say(b"late", gap=0.2))) as stage, dial(stage) as end:
         end.sendall(GET)
         heard(end, b"\r\n\r\n")
@@ -429,7 +427,7 @@ def test_a_head_may_come_long_before_its_body(performer: ReplayServer) -> None:
 
 
 def test_fifty_agents_at_once_do_not_wait_for_one_another(
-    performer: ReplayServer, confdir: Path
+    performer: ProxyServer, confdir: Path
 ) -> None:
     script = Script(say(*[b"x"] * 10, gap=0.02))
 
@@ -450,7 +448,7 @@ def test_fifty_agents_at_once_do_not_wait_for_one_another(
 
 @plain_and_tls
 def test_an_answer_waits_in_small_pieces_for_an_agent_that_does_not_read(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     body = os.urandom(30_000_000)
     script = Script(say(body, headers=(("Content-Length", str(len(body))),)))
@@ -474,7 +472,7 @@ def test_an_answer_waits_in_small_pieces_for_an_agent_that_does_not_read(
 
 @plain_and_tls
 def test_an_agent_that_leaves_in_the_middle_of_a_chunk_got_the_beginning_of_it(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     body = os.urandom(30_000_000)
     script = Script(say(body))
@@ -491,7 +489,7 @@ def test_an_agent_that_leaves_in_the_middle_of_a_chunk_got_the_beginning_of_it(
     assert body.startswith(got.response.body)
 
 
-def test_an_agent_that_asks_and_never_reads_is_no_longer_read(performer: ReplayServer) -> None:
+def test_an_agent_that_asks_and_never_reads_is_no_longer_read(performer: ProxyServer) -> None:
     script = Script(say(b"x" * 50_000))
     sent = 0
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType
 
-from replay.serving.server import ReplayServer, RunListener
+from recorder.proxy.server import ProxyServer, RunListener
 from tests.support.servers.replay_server_thread import (
     WAIT,
     Script,
@@ -71,8 +71,8 @@ CA = Path(mkdtemp(prefix="stage-ca-"))
 
 
 @pytest.fixture(scope="module")
-def performer() -> ReplayServer:
-    return ReplayServer(confdir=CA)
+def performer() -> ProxyServer:
+    return ProxyServer(confdir=CA)
 
 
 @asynccontextmanager
@@ -95,7 +95,7 @@ async def talk(
 
 
 def played(
-    performer: ReplayServer,
+    performer: ProxyServer,
     script: Script,
     act: Callable[[aiohttp.ClientWebSocketResponse], object],
     scheme: str = "http",
@@ -112,7 +112,7 @@ def played(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_each_message_is_answered_by_its_turn(performer: ReplayServer, scheme: str) -> None:
+def test_each_message_is_answered_by_its_turn(performer: ProxyServer, scheme: str) -> None:
     async def act(ws: aiohttp.ClientWebSocketResponse) -> None:
         assert await ws.receive_str() == "welcome"
         for text in ("one", "", "drei ✓"):
@@ -132,7 +132,7 @@ def test_each_message_is_answered_by_its_turn(performer: ReplayServer, scheme: s
     assert all(x.error is None and x.response and x.response.ended for x in turns)
 
 
-def test_a_message_of_five_megabytes_passes_both_ways(performer: ReplayServer) -> None:
+def test_a_message_of_five_megabytes_passes_both_ways(performer: ProxyServer) -> None:
     async def act(ws: aiohttp.ClientWebSocketResponse) -> None:
         await ws.receive_str()
         await ws.send_bytes(bytes(BIG))
@@ -142,7 +142,7 @@ def test_a_message_of_five_megabytes_passes_both_ways(performer: ReplayServer) -
     assert len(turn.request.body) == BIG
 
 
-def test_several_messages_answer_one_and_keep_their_times(performer: ReplayServer) -> None:
+def test_several_messages_answer_one_and_keep_their_times(performer: ProxyServer) -> None:
     def script(exchange: Exchange) -> Exchange:
         if is_websocket_upgrade(exchange.request):
             return messages(exchange, headers=SWITCH)
@@ -161,7 +161,7 @@ def test_several_messages_answer_one_and_keep_their_times(performer: ReplayServe
     assert all(at >= 0.05 * place for place, at in enumerate(late)), "never early"
 
 
-def test_a_ping_is_answered_and_is_no_turn(performer: ReplayServer) -> None:
+def test_a_ping_is_answered_and_is_no_turn(performer: ProxyServer) -> None:
     async def act(ws: aiohttp.ClientWebSocketResponse) -> None:
         await ws.receive_str()
         await ws.ping(b"there?")
@@ -171,7 +171,7 @@ def test_a_ping_is_answered_and_is_no_turn(performer: ReplayServer) -> None:
     assert len(played(performer, Script(echo), act)) == 2
 
 
-def test_the_server_closes_as_it_did(performer: ReplayServer) -> None:
+def test_the_server_closes_as_it_did(performer: ProxyServer) -> None:
     def script(exchange: Exchange) -> Exchange:
         if is_websocket_upgrade(exchange.request):
             return messages(exchange, headers=SWITCH)
@@ -190,7 +190,7 @@ def test_the_server_closes_as_it_did(performer: ReplayServer) -> None:
 
 @pytest.mark.parametrize("error", ["reset: by peer", "eof: gone"])
 def test_a_server_that_vanished_vanishes_without_a_close(
-    performer: ReplayServer, error: str
+    performer: ProxyServer, error: str
 ) -> None:
     def script(exchange: Exchange) -> Exchange:
         if is_websocket_upgrade(exchange.request):
@@ -208,7 +208,7 @@ def test_a_server_that_vanished_vanishes_without_a_close(
 
 
 def test_what_nobody_answers_is_declined_so_that_clients_go_on_over_http(
-    performer: ReplayServer,
+    performer: ProxyServer,
 ) -> None:
     asks = (
         b"GET http://a.example/ws HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\n"

@@ -34,7 +34,7 @@ from mitmproxy.proxy.layers.http._events import (
 )
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHook
 
-from recorder.proxy.tls import ALPN_PROTOCOLS
+from recorder.proxy.mitm.tls import ALPN_PROTOCOLS
 
 # The options that the layers read; reading another raises AttributeError, which stops the run.
 OPTIONS = cast(

@@ -19,8 +19,8 @@ from http import HTTPStatus
 from math import inf
 from typing import TYPE_CHECKING
 
-from replay.serving.http1 import Http1Request, ResponseFraming, choose_response_framing
-from replay.serving.websocket_writer import (
+from recorder.proxy.http1 import Http1Request, ResponseFraming, choose_response_framing
+from recorder.proxy.websocket_writer import (
     AgentWebSocketMessage,
     WebSocketFraming,
     accept_upgrade,
@@ -30,8 +30,8 @@ from traces.bodies.websocket import is_websocket_upgrade
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
 if TYPE_CHECKING:
-    from replay.serving.connection import ReplayConnection
-    from replay.serving.upstream import UpstreamClient
+    from recorder.proxy.connection import AgentConnection
+    from recorder.proxy.upstream import UpstreamClient
 
 _HANG_SECONDS = re.compile(r"timeout: ([\d.]+) s")
 WRITE_BYTES = 1 << 16
@@ -47,7 +47,7 @@ class ResponseWriter:
 
     def __init__(
         self,
-        line: "ReplayConnection",
+        line: "AgentConnection",
         asked: Http1Request | AgentWebSocketMessage,
         url: str,
         stream: int,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.serving.server import ReplayServer
+from recorder.proxy.server import ProxyServer
 from tests.support.servers.replay_server_thread import (
     GET,
     INSIDE,
@@ -34,11 +34,11 @@ def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def performer(confdir: Path) -> ReplayServer:
-    return ReplayServer(confdir=confdir)
+def performer(confdir: Path) -> ProxyServer:
+    return ProxyServer(confdir=confdir)
 
 
-def test_all_ways_to_ask_name_the_same_url(performer: ReplayServer, confdir: Path) -> None:
+def test_all_ways_to_ask_name_the_same_url(performer: ProxyServer, confdir: Path) -> None:
     script = Script(say(b"hi"))
     with on_stage(performer, script) as stage:
         for text in (
@@ -85,7 +85,7 @@ def test_all_ways_to_ask_name_the_same_url(performer: ReplayServer, confdir: Pat
 
 @plain_and_tls
 def test_a_request_is_understood_however_it_is_cut_into_segments(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     script = Script(say(b"hi"))
     request = (
@@ -109,7 +109,7 @@ def test_a_request_is_understood_however_it_is_cut_into_segments(
 
 
 def test_connect_and_client_hello_may_share_a_segment(
-    performer: ReplayServer, confdir: Path
+    performer: ProxyServer, confdir: Path
 ) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     agent = trusting(confdir).wrap_bio(incoming, outgoing, server_hostname="a.example")
@@ -136,7 +136,7 @@ def test_connect_and_client_hello_may_share_a_segment(
 
 @plain_and_tls
 def test_pipelined_requests_are_answered_in_their_order(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     def answer(x: Exchange) -> Exchange:
         name = x.request.url.rpartition("/")[2]
@@ -152,7 +152,7 @@ def test_pipelined_requests_are_answered_in_their_order(
     assert [x.stream for x in script.got] == list(range(1, 101))
 
 
-def test_a_tunnel_waits_for_the_answer_before_it(performer: ReplayServer) -> None:
+def test_a_tunnel_waits_for_the_answer_before_it(performer: ProxyServer) -> None:
     script = Script(say(b"hi", gap=0.05))
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(GET + b"CONNECT b.example:80 HTTP/1.1\r\n\r\n" + INSIDE)
@@ -170,7 +170,7 @@ def test_a_tunnel_waits_for_the_answer_before_it(performer: ReplayServer) -> Non
 
 
 def test_half_a_client_hello_may_come_while_an_answer_is_under_way(
-    performer: ReplayServer, confdir: Path
+    performer: ProxyServer, confdir: Path
 ) -> None:
     outgoing = ssl.MemoryBIO()
     agent = trusting(confdir).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="a.example")
@@ -187,7 +187,7 @@ def test_half_a_client_hello_may_come_while_an_answer_is_under_way(
 
 @plain_and_tls
 def test_an_agent_that_waits_for_leave_to_send_its_body_gets_it(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     script = Script(say(b"hi"))
     with on_stage(performer, script) as stage:
@@ -205,7 +205,7 @@ def test_an_agent_that_waits_for_leave_to_send_its_body_gets_it(
 
 
 def test_an_offer_to_switch_to_http2_is_not_taken_and_loses_no_body(
-    performer: ReplayServer,
+    performer: ProxyServer,
 ) -> None:
     script = Script(say(b"hi"))
     with on_stage(performer, script) as stage, dial(stage) as end:
@@ -225,7 +225,7 @@ WEBSOCKET = (
 )
 
 
-def test_a_websocket_is_answered_by_a_tap_or_refused(performer: ReplayServer) -> None:
+def test_a_websocket_is_answered_by_a_tap_or_refused(performer: ProxyServer) -> None:
     script = Script()
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(WEBSOCKET)
@@ -250,7 +250,7 @@ def test_a_websocket_is_answered_by_a_tap_or_refused(performer: ReplayServer) ->
         b"\x16\x03\x01\x00\x05hello",
     ],
 )
-def test_what_is_no_request_is_told_so(performer: ReplayServer, sent: bytes) -> None:
+def test_what_is_no_request_is_told_so(performer: ProxyServer, sent: bytes) -> None:
     script = Script(say(b"hi"))
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(GET + sent)
@@ -259,7 +259,7 @@ def test_what_is_no_request_is_told_so(performer: ReplayServer, sent: bytes) -> 
     assert len(script.got) == 1
 
 
-def test_a_head_of_more_than_a_megabyte_is_too_large(performer: ReplayServer) -> None:
+def test_a_head_of_more_than_a_megabyte_is_too_large(performer: ProxyServer) -> None:
     script = Script(say(b"hi"))
     with on_stage(performer, script) as stage, dial(stage) as end:
         end.sendall(GET[:-2] + b"X: " + b"x" * 900_000 + b"\r\n\r\n")
@@ -269,7 +269,7 @@ def test_a_head_of_more_than_a_megabyte_is_too_large(performer: ReplayServer) ->
     assert len(script.got) == 1
 
 
-def test_large_bodies_are_no_large_heads(performer: ReplayServer) -> None:
+def test_large_bodies_are_no_large_heads(performer: ProxyServer) -> None:
     body = os.urandom(5_000_000)
     script = Script(say(b"hi"))
     head = b"POST http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
@@ -280,7 +280,7 @@ def test_large_bodies_are_no_large_heads(performer: ReplayServer) -> None:
 
 
 def test_an_agent_that_speaks_only_http2_is_refused_by_alert(
-    performer: ReplayServer, confdir: Path
+    performer: ProxyServer, confdir: Path
 ) -> None:
     with on_stage(performer, Script()) as stage, dial(stage) as end:
         end.sendall(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
@@ -297,7 +297,7 @@ def test_an_agent_that_speaks_only_http2_is_refused_by_alert(
     assert stage.untrusted == {}
 
 
-def test_an_agent_that_does_not_trust_us_is_known(performer: ReplayServer) -> None:
+def test_an_agent_that_does_not_trust_us_is_known(performer: ProxyServer) -> None:
     with on_stage(performer, Script()) as stage, dial(stage) as end:
         end.sendall(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
         heard(end, b"\r\n\r\n")
@@ -307,7 +307,7 @@ def test_an_agent_that_does_not_trust_us_is_known(performer: ReplayServer) -> No
     assert "UNKNOWN_CA" in stage.untrusted["a.example:443"].upper().replace(" ", "_")
 
 
-def test_bytes_that_are_no_tls_end_the_tunnel(performer: ReplayServer, confdir: Path) -> None:
+def test_bytes_that_are_no_tls_end_the_tunnel(performer: ProxyServer, confdir: Path) -> None:
     script = Script(say(b"one", b"two", gap=60))
     with on_stage(performer, script) as stage:
         tunnel = secure(stage, confdir)

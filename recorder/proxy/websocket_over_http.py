@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 
-from replay.serving.upstream import ChunkCallback, HeadCallback, UpstreamClient
+from recorder.proxy.upstream import ChunkCallback, HeadCallback, UpstreamClient
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.sse import parse_sse_events
 from traces.bodies.websocket import is_websocket_upgrade

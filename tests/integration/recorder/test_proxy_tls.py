@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from replay.serving.tls import (
+from recorder.proxy.tls import (
     CertificateAuthority,
     ClientHello,
     ServerTlsConnection,

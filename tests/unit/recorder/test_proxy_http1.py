@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.serving.http1 import (
+from recorder.proxy.http1 import (
     Http1Request,
     Http1RequestReader,
     choose_response_framing,

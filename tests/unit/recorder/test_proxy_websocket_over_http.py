@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from replay.serving.upstream import ChunkCallback, HeadCallback
-from replay.serving.websocket_over_http import WebSocketOverHttp
+from recorder.proxy.upstream import ChunkCallback, HeadCallback
+from recorder.proxy.websocket_over_http import WebSocketOverHttp
 from traces.model import BodyEdit, Chunk, Exchange, Request, Response
 
 type Item = dict[str, Any]

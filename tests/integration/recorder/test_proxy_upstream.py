@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from replay.serving.server import ReplayServer
-from replay.serving.upstream import InnerProxy, UpstreamClient
+from recorder.proxy.server import ProxyServer
+from recorder.proxy.upstream import InnerProxy, UpstreamClient
 from tests.support.servers.replay_server_thread import (
     GET,
     WAIT,
@@ -38,8 +38,8 @@ def confdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def performer(confdir: Path) -> ReplayServer:
-    return ReplayServer(confdir=confdir)
+def performer(confdir: Path) -> ProxyServer:
+    return ProxyServer(confdir=confdir)
 
 
 @dataclass
@@ -132,7 +132,7 @@ def answers(*said: bytes, last: bool = False) -> Answer:
 
 @plain_and_tls
 def test_what_goes_out_is_what_was_asked_but_for_the_hop(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     with inner(answers(OK)) as proxy, on_stage(performer, Script(), upstream=proxy.way) as stage:
         end, _ = reach(stage, confdir, tls)
@@ -151,7 +151,7 @@ def test_what_goes_out_is_what_was_asked_but_for_the_hop(
     ]
 
 
-def test_edits_are_made_before_it_goes_out(performer: ReplayServer) -> None:
+def test_edits_are_made_before_it_goes_out(performer: ProxyServer) -> None:
     edit = BodyEdit(start=1, stop=3, data=b"uil")
     script = Script(lambda x: replace(x, edits=(edit,)))
     with (
@@ -167,7 +167,7 @@ def test_edits_are_made_before_it_goes_out(performer: ReplayServer) -> None:
     assert got.answered_by == "live"
 
 
-def test_chunks_of_a_request_go_out_as_one(performer: ReplayServer) -> None:
+def test_chunks_of_a_request_go_out_as_one(performer: ProxyServer) -> None:
     with (
         inner(answers(OK, OK)) as proxy,
         on_stage(performer, Script(), upstream=proxy.way) as stage,
@@ -182,7 +182,7 @@ def test_chunks_of_a_request_go_out_as_one(performer: ReplayServer) -> None:
     ]
 
 
-def test_an_http10_request_goes_out_with_a_host(performer: ReplayServer) -> None:
+def test_an_http10_request_goes_out_with_a_host(performer: ProxyServer) -> None:
     with (
         inner(answers(OK)) as proxy,
         on_stage(performer, Script(), upstream=proxy.way) as stage,
@@ -195,7 +195,7 @@ def test_an_http10_request_goes_out_with_a_host(performer: ReplayServer) -> None
 
 @plain_and_tls
 def test_a_stream_goes_through_as_it_comes(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     """The proxy sends a part only after the agent has read the one before: nothing is kept back."""
     read = threading.Semaphore(0)
@@ -237,7 +237,7 @@ def test_a_stream_goes_through_as_it_comes(
     ],
 )
 def test_answers_of_every_framing_come_back_the_same(
-    performer: ReplayServer, method: str, answer: bytes, read: bytes
+    performer: ProxyServer, method: str, answer: bytes, read: bytes
 ) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     script = Script()
@@ -254,7 +254,7 @@ def test_answers_of_every_framing_come_back_the_same(
     assert all(x.response and x.response.body == read for x in script.got)
 
 
-def test_an_answer_that_ends_with_the_connection_is_whole(performer: ReplayServer) -> None:
+def test_an_answer_that_ends_with_the_connection_is_whole(performer: ProxyServer) -> None:
     answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
     script = Script()
     with (
@@ -270,7 +270,7 @@ def test_an_answer_that_ends_with_the_connection_is_whole(performer: ReplayServe
     assert got.response.ended is not None
 
 
-def test_connections_are_kept_and_shared(performer: ReplayServer) -> None:
+def test_connections_are_kept_and_shared(performer: ProxyServer) -> None:
     with (
         inner(answers(*[OK] * 6)) as proxy,
         on_stage(performer, Script(), upstream=proxy.way) as stage,
@@ -285,7 +285,7 @@ def test_connections_are_kept_and_shared(performer: ReplayServer) -> None:
 
 @pytest.mark.parametrize("rude", [False, True], ids=["fin", "rst"])
 def test_a_kept_connection_that_has_gone_stale_is_replaced_once(
-    performer: ReplayServer, rude: bool
+    performer: ProxyServer, rude: bool
 ) -> None:
     def answer(end: socket.socket, n: int) -> bool:
         if n in (2, 4, 5):
@@ -309,7 +309,7 @@ def test_a_kept_connection_that_has_gone_stale_is_replaced_once(
     assert [x.error and x.error[:4] for x in script.got] == [None, None, "rese" if rude else "eof:"]
 
 
-def test_a_fresh_connection_that_says_nothing_is_not_asked_again(performer: ReplayServer) -> None:
+def test_a_fresh_connection_that_says_nothing_is_not_asked_again(performer: ProxyServer) -> None:
     script = Script()
     with (
         inner(lambda end, n: True) as proxy,
@@ -326,7 +326,7 @@ def test_a_fresh_connection_that_says_nothing_is_not_asked_again(performer: Repl
     ("told", "end"), [("dns: no such host", "reset"), ("refused", "reset"), ("eof: x", "end")]
 )
 def test_what_the_inner_proxy_tells_is_no_answer(
-    performer: ReplayServer, told: str, end: str
+    performer: ProxyServer, told: str, end: str
 ) -> None:
     page = f"HTTP/1.1 502 Bad Gateway\r\nX-Stumble-Error: {told}\r\nContent-Length: 4\r\n\r\npage"
     script = Script()
@@ -348,7 +348,7 @@ def test_what_the_inner_proxy_tells_is_no_answer(
 @plain_and_tls
 @pytest.mark.parametrize("rude", [False, True], ids=["fin", "rst"])
 def test_an_answer_that_breaks_off_breaks_off_for_the_agent(
-    performer: ReplayServer, confdir: Path, tls: bool, rude: bool
+    performer: ProxyServer, confdir: Path, tls: bool, rude: bool
 ) -> None:
     def answer(end: socket.socket, n: int) -> bool:
         end.sendall(STREAM + b"3\r\none\r\n")
@@ -371,7 +371,7 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_agent(
     assert (got.response.body, got.response.ended) == (b"one", None)
 
 
-def test_nonsense_is_no_answer(performer: ReplayServer) -> None:
+def test_nonsense_is_no_answer(performer: ProxyServer) -> None:
     script = Script()
     with (
         inner(answers(b"nonsense\r\n\r\n")) as proxy,
@@ -383,7 +383,7 @@ def test_nonsense_is_no_answer(performer: ReplayServer) -> None:
     assert (script.got[0].error or "").startswith("protocol: ")
 
 
-def test_every_wait_is_bounded(performer: ReplayServer) -> None:
+def test_every_wait_is_bounded(performer: ProxyServer) -> None:
     over = threading.Event()
     script = Script()
     with inner(lambda end, n: over.wait(WAIT)) as proxy:
@@ -395,7 +395,7 @@ def test_every_wait_is_bounded(performer: ReplayServer) -> None:
     assert [x.error for x in script.got] == ["timeout: nothing came for 0.2 s"]
 
 
-def test_what_is_held_back_is_fetched_whole_and_bent(performer: ReplayServer) -> None:
+def test_what_is_held_back_is_fetched_whole_and_bent(performer: ProxyServer) -> None:
     seen: list[Exchange] = []
 
     class Bend:
@@ -422,7 +422,7 @@ def test_what_is_held_back_is_fetched_whole_and_bent(performer: ReplayServer) ->
 
 
 def test_a_stream_that_was_held_back_keeps_the_gaps_between_its_chunks(
-    performer: ReplayServer,
+    performer: ProxyServer,
 ) -> None:
     gap = 0.2
 
@@ -452,7 +452,7 @@ def test_a_stream_that_was_held_back_keeps_the_gaps_between_its_chunks(
     assert second.at - first.at >= gap * 0.9
 
 
-def test_an_agent_that_leaves_ends_the_request_of_the_proxy_too(performer: ReplayServer) -> None:
+def test_an_agent_that_leaves_ends_the_request_of_the_proxy_too(performer: ProxyServer) -> None:
     left = threading.Event()
 
     def answer(end: socket.socket, n: int) -> bool:
@@ -476,7 +476,7 @@ def test_an_agent_that_leaves_ends_the_request_of_the_proxy_too(performer: Repla
 
 @plain_and_tls
 def test_a_slow_agent_slows_the_proxy_down(
-    performer: ReplayServer, confdir: Path, tls: bool
+    performer: ProxyServer, confdir: Path, tls: bool
 ) -> None:
     """100 MB are offered; what is on the way is the buffers of four sockets and 256 KB of ours."""
     sent: list[int] = []
@@ -501,7 +501,7 @@ def test_a_slow_agent_slows_the_proxy_down(
             assert 0 < sum(sent) < 50_000_000
 
 
-def test_an_inner_proxy_that_is_not_there_ends_the_run(performer: ReplayServer) -> None:
+def test_an_inner_proxy_that_is_not_there_ends_the_run(performer: ProxyServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     way = Proxy(port).way
@@ -515,7 +515,7 @@ def test_an_inner_proxy_that_is_not_there_ends_the_run(performer: ReplayServer) 
         run()
 
 
-def test_fifty_streams_at_once(performer: ReplayServer, confdir: Path) -> None:
+def test_fifty_streams_at_once(performer: ProxyServer, confdir: Path) -> None:
     def answer(end: socket.socket, n: int) -> None:
         end.sendall(STREAM)
         for _ in range(20):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from mitmproxy import http
 from mitmproxy.net.http.url import hostport
 
-from recorder.proxy.websocket import WebSocketExchanges
+from recorder.proxy.mitm.websocket import WebSocketExchanges
 from traces.bodies.websocket import is_websocket_upgrade
 from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.taps import TapChain

@@ -1,0 +1,1 @@
+"""mitmproxy, for connections that the own server does not speak: HTTP/2, odd TLS, tunnels."""
