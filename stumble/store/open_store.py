@@ -24,8 +24,7 @@ def open_indexed_store(root: Path | None = None, *, rebuild: bool = False) -> Tr
         )
     store = TraceStore(root)
     if rebuild:
-        for segment in store.segments():
-            store.drop(segment)
+        store.drop(*store.segments())
     for refused in refresh_index(store):
         click.echo(f"warning: not indexed: {refused}", err=True)
     return store

@@ -6,6 +6,7 @@ is replaced, never changed.
 
     imports/<hash>/<name>                   the source of every import, so the index may be deleted
     index/<relation>/<segment>.parquet      loose: written by any process, at any time
+    index/bundles/<name>/<relation>.parquet loose too: the segments of one batch together
     index/packs/<n>/<relation>/*.parquet    packed: generation n of merged segments
     store.duckdb -> index/views-<stamp>.duckdb
 
@@ -27,6 +28,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import batched
 from pathlib import Path
 
 import duckdb
@@ -35,13 +37,18 @@ import pyarrow.parquet as pq
 
 from traces.store.definitions_file import compute_definitions_hash, load_definitions
 from traces.store.schema import SCHEMAS
+from traces.store.segment_bundles import SEGMENT_COLUMN, SegmentBundles
 from traces.store.store_dir import StoreDirectory
 
 _OTHERS = tuple(name for name in SCHEMAS if name != "trajectories")
-_SEGMENT_COLUMN = pa.field("segment", pa.string())
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _WILD = re.compile(r"[\[\]*?]")
 _MEMORY = "2GB"
+_MERGE_MEMORY = "256MB"
+_MERGED_TOGETHER = 256
+"""Files that are merged into one: the memory of a merge depends on their number."""
+_BUNDLED = 4
+"""Fewest new segments of one call that are worth a folder of their own."""
 _PATIENCE = 30.0
 """Seconds to wait for the lock; a compaction holds it until it ends."""
 
@@ -54,6 +61,7 @@ class TraceStore(StoreDirectory):
         self.index = self.root / "index"
         self._packs = self.index / "packs"
         self._packs.mkdir(parents=True, exist_ok=True)
+        self._bundles = SegmentBundles(self.index)
 
     def write(self, segment: str, tables: Mapping[str, pa.Table]) -> None:
         """Replace all rows of a segment; it is complete once its trajectories are written."""
@@ -63,41 +71,55 @@ class TraceStore(StoreDirectory):
         """Replace all rows of several segments; packed ones cost one rewrite together."""
         for segment, tables in segments.items():
             _check_segment_tables(segment, tables)
-        with self._lock(fcntl.LOCK_SH):
-            existing = self._packed_segments() | self._loose_segments()
-            new_segments = segments.keys() - existing
-            for segment in new_segments:
-                self._write_segment(segment, segments[segment])
-        if len(new_segments) == len(segments):
+        if len(segments) < _BUNDLED and self._write_loose(segments):
             return
+        # Exclusively, since two processes may write the same segments, in bundles of other names.
         with self._lock(fcntl.LOCK_EX):
-            self._unpack_segments(*segments)
-            for segment in segments.keys() - new_segments:
+            loose = self._loose_segments() & segments.keys()
+            fixed = (self._packed_segments() | self._bundles.segments()) & segments.keys()
+            self._unpack_segments(fixed)
+            apart = loose if len(segments) - len(loose) >= _BUNDLED else segments.keys()
+            for segment in apart:
                 self._write_segment(segment, segments[segment])
-            self._publish_views()
+            if together := {name: segments[name] for name in segments.keys() - apart}:
+                self._bundles.write(together)
+            if fixed:
+                self._publish_views()
+
+    def _write_loose(self, segments: Mapping[str, Mapping[str, pa.Table]]) -> bool:
+        """Write segments as loose files, unless one of them exists: False then."""
+        with self._lock(fcntl.LOCK_SH):
+            if self._all_segments() & segments.keys():
+                return False
+            for segment, tables in segments.items():
+                self._write_segment(segment, tables)
+            return True
 
     def segments(self) -> tuple[str, ...]:
         """Return the names of all complete segments, sorted."""
         with self._lock(fcntl.LOCK_SH):
-            return tuple(sorted(self._packed_segments() | self._loose_segments()))
+            return tuple(sorted(self._all_segments()))
 
-    def drop(self, segment: str) -> None:
-        """Remove all rows of a segment, if there are any."""
+    def drop(self, *segments: str) -> None:
+        """Remove all rows of these segments, if there are any, at the price of one."""
         with self._lock(fcntl.LOCK_EX):
-            self._unpack_segments(segment)
-            self._remove_segment(segment)
+            self._unpack_segments(segments)
+            for segment in self._loose_segments() & set(segments):
+                self._remove_segment(segment)
             self._publish_views()
 
     def compact(self, limit: int = 256) -> int:
-        """Pack the loose segments if there are at least `limit`; return the number packed."""
+        """Pack the loose segments if they are in at least `limit` files; return the number
+        packed."""
         with self._lock(fcntl.LOCK_EX):
             self._remove_superseded()
-            loose = self._loose_segments()
-            if not loose or len(loose) < limit:
+            loose, bundles = self._loose_segments(), self._bundles.names()
+            if not (loose or bundles) or len(loose) + len(bundles) < limit:
                 return 0
-            self._write_generation(sorted(loose))
+            packed = loose | self._bundles.segments()
+            self._write_generation(sorted(loose), bundles)
             self._publish_views()
-            return len(loose)
+            return len(packed)
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Open a read-only connection with every relation, view and macro.
@@ -188,29 +210,37 @@ class TraceStore(StoreDirectory):
         names = self._packs / str(self._newest_generation()) / "segments"
         return set(names.read_text().split()) if names.exists() else set()
 
-    def _write_generation(self, loose: Iterable[str] = (), less: Collection[str] = ()) -> None:
-        """Write the next generation: this one, plus loose segments, minus those named."""
-        loose, old = tuple(loose), self._newest_generation()
+    def _all_segments(self) -> set[str]:
+        return self._packed_segments() | self._loose_segments() | self._bundles.segments()
+
+    def _write_generation(
+        self, loose: Iterable[str] = (), bundles: Iterable[str] = (), less: Collection[str] = ()
+    ) -> None:
+        """Write the next generation: this one, plus loose segments and bundles, minus segments."""
+        loose, bundles, old = tuple(loose), tuple(bundles), self._newest_generation()
         temporary = self._packs / f".{old + 1}"
         shutil.rmtree(temporary, ignore_errors=True)
         with ExitStack() as cleanup:
             cleanup.callback(shutil.rmtree, temporary, ignore_errors=True)
+            merger = cleanup.enter_context(_open_merger())
             for relation, schema in SCHEMAS.items():
                 folder = temporary / relation
-                _save_parquet(
-                    schema.append(_SEGMENT_COLUMN).empty_table(), folder / "empty.parquet"
-                )
-                packs = tuple((self._packs / str(old) / relation).glob("[0-9]*.parquet"))
+                _save_parquet(schema.append(SEGMENT_COLUMN).empty_table(), folder / "empty.parquet")
+                for pack in (self._packs / str(old) / relation).glob("[0-9]*.parquet"):
+                    _copy_pack(merger, relation, pack, less, folder / pack.name)
                 files = [self._segment_path(relation, segment) for segment in loose]
+                files += [self._bundles.path(name, relation) for name in bundles]
                 files = [file for file in files if file.exists()]
-                if not less:
-                    for pack in packs:
-                        (folder / pack.name).hardlink_to(pack)
-                if files or less:
-                    target = folder / f"{old + 1}.parquet"
-                    _merge_segments(relation, files, packs if less else (), less, target)
-            names = (self._packed_segments() | set(loose)) - set(less)
+                for part, some in enumerate(batched(files, _MERGED_TOGETHER, strict=False)):
+                    target = folder / f"{old + 1}-{part}.parquet"
+                    _merge_segments(merger, relation, some, less, target)
+            added = {
+                *loose,
+                *(name for each in bundles for name in self._bundles.segments_of(each)),
+            }
+            names = (self._packed_segments() | added) - set(less)
             (temporary / "segments").write_text("\n".join(sorted(names)))
+            (temporary / "bundles").write_text("\n".join(bundles))
             temporary.replace(self._packs / str(old + 1))
 
     def _remove_superseded(self) -> None:
@@ -228,10 +258,18 @@ class TraceStore(StoreDirectory):
                 old.rename(old.with_name(f".{old.name}"))
         for segment in self._packed_segments() & self._loose_segments():
             self._remove_segment(segment)
+        for name in self._packed_bundles() & set(self._bundles.names()):
+            self._bundles.remove(name)
 
-    def _unpack_segments(self, *segments: str) -> None:
-        if self._packed_segments() & set(segments):
-            self._write_generation(less=segments)
+    def _packed_bundles(self) -> set[str]:
+        names = self._packs / str(self._newest_generation()) / "bundles"
+        return set(names.read_text().split()) if names.exists() else set()
+
+    def _unpack_segments(self, segments: Collection[str]) -> None:
+        """Remove these segments from the packs, and from the bundles, which are packed first."""
+        bundled = self._bundles.segments() & set(segments)
+        if bundled or self._packed_segments() & set(segments):
+            self._write_generation(bundles=self._bundles.names() if bundled else (), less=segments)
             self._remove_superseded()
 
     # Views.
@@ -245,6 +283,7 @@ class TraceStore(StoreDirectory):
         if not views.exists():
             for relation, schema in SCHEMAS.items():
                 _save_parquet(schema.empty_table(), self._segment_path(relation, "_empty"))
+            self._bundles.prepare_empty()
             _build_views_file(views, self._relation_views())
         with _replace_atomically(self.root / "store.duckdb") as link:
             link.symlink_to(f"index/{views.name}")
@@ -263,8 +302,13 @@ class TraceStore(StoreDirectory):
 
     def _relation_views(self) -> str:
         # Loose files are listed before packs, and removed after packs: see _remove_superseded.
-        folders = self.index, self._packs / str(self._newest_generation())
-        return "\n".join(_build_view_sql(name, folders) for name in SCHEMAS)
+        packs = self._packs / str(self._newest_generation())
+        return "\n".join(
+            _build_view_sql(
+                name, (self.index / name, packs / name), self._bundles.folder, f"*/{name}.parquet"
+            )
+            for name in SCHEMAS
+        )
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
@@ -320,28 +364,71 @@ def _save_parquet(rows: pa.Table, path: Path) -> None:
         pq.write_table(rows, temporary, compression="zstd")
 
 
-def _build_view_sql(name: str, folders: Iterable[Path]) -> str:
-    files = _format_path_list(folder / name / "*.parquet" for folder in folders)
-    source = f"read_parquet([{files}], union_by_name = true)"
+def _build_view_sql(name: str, folders: Iterable[Path], bundles: Path, pattern: str) -> str:
+    loose, packs = (_format_path_list([folder / "*.parquet"]) for folder in folders)
+    bundled = _quote_sql_text(f"{_escape_wildcards(str(bundles))}/{pattern}")
+    source = f"read_parquet([{loose}, {bundled}, {packs}], union_by_name = true)"
     return f'CREATE OR REPLACE VIEW "{name}" AS SELECT {_format_column_list(name)} FROM {source};'
 
 
-def _merge_segments(
-    relation: str, loose: Iterable[Path], packs: Iterable[Path], less: Iterable[str], target: Path
-) -> None:
-    """Write one Parquet file of all rows, each with the segment it came from."""
-    columns, empty = _format_column_list(relation), target.with_name("empty.parquet")
+@contextmanager
+def _open_merger() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection that merges files in little memory, without an order of rows to keep."""
     with duckdb.connect() as merger:
         _restrict_connection(merger)
-        merger.execute(
-            f"COPY (SELECT {columns}, parse_filename(filename, true) AS segment"
-            f" FROM read_parquet([{_format_path_list((empty, *loose))}],"
-            f" union_by_name = true, filename = true)"
-            f" UNION ALL SELECT {columns}, segment"
-            f" FROM read_parquet([{_format_path_list((empty, *packs))}], union_by_name = true)"
-            f" WHERE segment NOT IN ({', '.join(map(_quote_sql_text, ('', *less)))}))"
-            f" TO {_quote_sql_text(str(target))} (FORMAT parquet, COMPRESSION zstd)"
-        )
+        merger.execute(f"SET memory_limit = '{_MERGE_MEMORY}'")
+        merger.execute("SET threads = 1")
+        merger.execute("SET preserve_insertion_order = false")
+        yield merger
+
+
+def _merge_segments(
+    merger: duckdb.DuckDBPyConnection,
+    relation: str,
+    files: Iterable[Path],
+    less: Collection[str],
+    target: Path,
+) -> None:
+    """Write one Parquet file of all rows, each with the segment it came from.
+
+    A file without that column is named by its segment.
+    """
+    columns, empty = _format_column_list(relation), target.with_name("empty.parquet")
+    merger.execute(
+        f"COPY (SELECT {columns}, coalesce(segment, parse_filename(filename, true)) AS segment"
+        f" FROM read_parquet([{_format_path_list((empty, *files))}],"
+        f" union_by_name = true, filename = true) WHERE {_not_in(less)})"
+        f" TO {_quote_sql_text(str(target))}"
+        " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384)"
+    )
+
+
+def _copy_pack(
+    merger: duckdb.DuckDBPyConnection,
+    relation: str,
+    pack: Path,
+    less: Collection[str],
+    target: Path,
+) -> None:
+    """Link a pack into the next generation, or write it anew if it holds any of these segments."""
+    if less:
+        found = merger.execute(
+            f"SELECT count(*) FILTER (NOT {_not_in(less)}), count(*)"
+            f" FROM read_parquet({_quote_sql_text(_escape_wildcards(str(pack)))})"
+        ).fetchone()
+        assert found is not None
+        if found[0] == found[1]:
+            return
+        if found[0]:
+            _merge_segments(merger, relation, [pack], less, target)
+            return
+    target.hardlink_to(pack)
+
+
+def _not_in(segments: Collection[str]) -> str:
+    if not segments:
+        return "true"
+    return f"segment NOT IN ({', '.join(map(_quote_sql_text, segments))})"
 
 
 def _build_views_file(views: Path, relations: str) -> None:

@@ -342,3 +342,85 @@ def test_many_packed_segments_are_replaced_at_once(store: TraceStore) -> None:
     assert ask(store, COUNTED) == [(3 + 4 * 5, 5)]
     assert store.segments() == ("new", *names)
     assert len(list((store.root / "index" / "packs").glob("[0-9]*"))) == before
+
+
+def test_a_batch_is_one_file_per_relation(store: TraceStore) -> None:
+    names = [f"s.{n}" for n in range(9)]
+    store.write_all({name: run(name) for name in names})
+    files = list(store.root.glob("index/**/tool_calls*/**/*.parquet"))
+    assert len([path for path in files if not path.stem.startswith(("_", "empty"))]) == 0
+    assert len(list(store.root.glob("index/bundles/[!_]*/tool_calls.parquet"))) == 1
+    assert store.segments() == tuple(names)
+    assert ask(store, COUNTED) == [(27, 9)]
+    before = ask(store, "FROM tool_calls ORDER BY ALL")
+    assert store.compact(limit=2) == 0
+    assert store.compact(limit=1) == 9
+    assert not list(store.root.glob("index/bundles/[!_]*"))
+    assert ask(store, "FROM tool_calls ORDER BY ALL") == before
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_segment_of_a_batch_is_replaced_and_dropped_like_any_other(
+    store: TraceStore, packed: bool
+) -> None:
+    store.write_all({name: run(name) for name in "abcdef"})
+    store.write("loose", run("loose"))
+    if packed:
+        store.compact(limit=1)
+    store.write("b", run("b", calls=5))
+    assert ask(store, COUNTED) == [(7 * 3 + 2, 7)]
+    store.write_all({name: run(name, calls=1) for name in "cdefghij"})
+    assert ask(store, COUNTED) == [(3 + 3 + 5 + 8, 11)]
+    store.drop("a", "b", "loose", "never there")
+    assert store.segments() == tuple("cdefghij")
+    assert ask(store, COUNTED) == [(8, 8)]
+
+
+def test_everything_may_be_dropped_and_written_again(store: TraceStore) -> None:
+    """As `sql --rebuild` does it; what is written next has the same names."""
+    batch = {name: run(name) for name in "abcdef"}
+    for _ in range(3):
+        store.write_all(batch)
+        assert ask(store, COUNTED) == [(18, 6)]
+        store.drop(*store.segments())
+        assert store.segments() == ()
+        assert ask(store, COUNTED) == [(0, 0)]
+
+
+def test_packs_without_a_dropped_segment_are_not_written_again(store: TraceStore) -> None:
+    for names in ("abcde", "fghij"):
+        store.write_all({name: run(name) for name in names})
+        store.compact(limit=1)
+    packs = {
+        path.name: path.stat().st_ino
+        for path in store.root.glob("index/packs/[0-9]*/tool_calls/[0-9]*")
+    }
+    store.drop("a", "b")
+    after = {
+        path.name: path.stat().st_ino
+        for path in store.root.glob("index/packs/[0-9]*/tool_calls/[0-9]*")
+    }
+    assert len(packs) == len(after) == 2
+    assert len(set(packs.items()) & set(after.items())) == 1
+    assert ask(store, COUNTED) == [(24, 8)]
+
+
+BATCHES = """
+import sys
+from pathlib import Path
+from tests.unit.traces.store.test_traces_store import run
+from traces.store.trace_store import TraceStore
+store = TraceStore(Path(sys.argv[1]))
+for size in (7, 11):
+    names = [f"s{n}" for n in range(24)]
+    for at in range(0, 24, size):
+        store.write_all({name: run(name) for name in names[at : at + size]})
+"""
+
+
+def test_two_processes_write_the_same_segments_in_other_batches(store: TraceStore) -> None:
+    root = Path(__file__).resolve().parents[4]
+    command = [sys.executable, "-c", BATCHES, str(store.root)]
+    both = [subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(root)}) for _ in "ab"]
+    assert [each.wait(60) for each in both] == [0, 0]
+    assert ask(store, COUNTED) == [(72, 24)]
