@@ -108,7 +108,7 @@ def sql(
             _write_parquet(run_query(store, text, values, limits, _fetch_result_arrow))
         else:
             names, rows = run_query(store, text, values, limits, _fetch_names_and_rows)
-            _print_sql_rows(names, rows, form)
+            print_sql_rows(names, rows, form)
     except MemoryError:
         raise UsageError(
             "the result exceeds the memory limit; narrow the query, or raise --memory"
@@ -151,7 +151,8 @@ def _print_sql_names(
     click.echo(f"  {', '.join(relations)}")
 
 
-def _print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) -> None:
+def print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) -> None:
+    """Print rows as a table, JSON or CSV."""
     if form == "json":
         keys = [name if name not in names[:at] else f"{name}_{at}" for at, name in enumerate(names)]
         records = [dict(zip(keys, map(_to_json_value, row), strict=True)) for row in rows]

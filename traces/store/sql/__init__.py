@@ -108,7 +108,7 @@ def build_sql_macros() -> str:
 @functools.cache
 def list_questions() -> tuple[SqlQuestion, ...]:
     """List all named questions, by name."""
-    return tuple(_read_question(path.stem) for path in sorted((_HERE / "questions").glob("*.sql")))
+    return tuple(read_question(path) for path in sorted((_HERE / "questions").glob("*.sql")))
 
 
 @functools.cache
@@ -130,15 +130,20 @@ def bind_question(name: str, **params: SqlValue) -> tuple[str, dict[str, SqlValu
     questions = {question.name: question for question in list_questions()}
     if name not in questions:
         raise ValueError(f"no question {name}; there are {', '.join(questions)}")
-    defaults = questions[name].defaults
+    return questions[name].sql, bind_question_values(questions[name], **params) or None
+
+
+def bind_question_values(question: SqlQuestion, **params: SqlValue) -> dict[str, SqlValue]:
+    """Return a value for each parameter of a question; raise ValueError for an invalid one."""
+    name, defaults = question.name, question.defaults
     for unknown in params.keys() - defaults.keys():
         raise ValueError(f"{name} takes {', '.join(defaults) or 'no parameters'}, not {unknown}")
     values = {
         key: _convert_parameter(name, key, defaults[key], value) for key, value in params.items()
     }
     for key, value in values.items():
-        _check_parameter_range(questions[name], key, value)
-    return questions[name].sql, {**defaults, **values} or None
+        _check_parameter_range(question, key, value)
+    return {**defaults, **values}
 
 
 def _check_parameter_range(question: SqlQuestion, key: str, value: SqlValue) -> None:
@@ -165,14 +170,15 @@ def _convert_parameter(name: str, key: str, default: SqlValue, value: SqlValue) 
         raise ValueError(f"{name}: {key} is {kind}, not {value!r}") from None
 
 
-def _read_question(name: str) -> SqlQuestion:
-    sql = _read_sql_file("questions", name)
+def read_question(path: Path) -> SqlQuestion:
+    """Read a question from its file."""
+    sql = path.read_text(encoding="utf-8")
     line = next((line for line in sql.splitlines() if line.startswith("-- default:")), "")
     defaults = {key: json.loads(value) for key, value in _DEFAULT.findall(line)}
     line = next((line for line in sql.splitlines() if line.startswith("-- range:")), "")
     ranges = {key: (float(low), float(high or "inf")) for key, low, high in _RANGE.findall(line)}
     return SqlQuestion(
-        name=name, help=_read_help_line(sql), sql=sql, defaults=defaults, ranges=ranges
+        name=path.stem, help=_read_help_line(sql), sql=sql, defaults=defaults, ranges=ranges
     )
 
 
