@@ -190,6 +190,16 @@ SECTIONS: Sequence[tuple[str, str, tuple[str, ...], Sequence[AtlasTable]]] = (
                 keep=lambda row: bool(row["episodes"]),
             ),
             AtlasTable(
+                question="step_error_rates",
+                caption="Steps with a failed call: the e of stumble sql survival_table",
+                columns=(
+                    _text("source", "source"),
+                    _count("steps", "steps"),
+                    _count("with an error", "error_steps"),
+                    _figure("share", "e", lo="lo", hi="hi"),
+                ),
+            ),
+            AtlasTable(
                 question="matched_error_effect",
                 caption="Runs with an error less runs without, within the same task",
                 columns=(

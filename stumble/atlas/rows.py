@@ -104,7 +104,9 @@ def to_call_rows(run: PublishedRun) -> Iterator[Mapping[str, object]]:
 
 def to_tables(runs: Iterable[PublishedRun], source: str) -> tuple[pa.Table, pa.Table]:
     """Return the tables of runs and of calls. Raises ValueError if a run comes twice."""
-    run_rows, call_rows, seen = [], [], set[str]()
+    run_rows: list[Mapping[str, object]] = []
+    call_rows: list[Mapping[str, object]] = []
+    seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
             raise ValueError(f"{source}: run {run.run_id} comes twice")

@@ -59,7 +59,11 @@ def sql(
     stumble sql --list
     stumble sql "select op, consumed, recovery_rate, lo, hi from recovery"
     stumble sql survival_table e=0.02
+    stumble sql survival_table e=atlas:tau-airline
     stumble sql recovery --format parquet > recovery.parquet
+
+    A rate may be one that was measured: `atlas:SOURCE` is the share of steps with a failed tool
+    call in that source of `stumble atlas`.
 
     Queries are read-only and see the index alone: no statement can write a file or a table, or
     read another file. For more, open .stumble/store.duckdb with a DuckDB client.
@@ -68,10 +72,12 @@ def sql(
     if not listing and not query and not rebuild:
         raise UsageError("no query: give SQL or a name; stumble sql --list lists the names")
 
+    from stumble.atlas.weights import resolve_rates
     from stumble.cli.options import parse_option_pairs
     from stumble.store import index
     from stumble.store.open_store import open_indexed_store
     from stumble.store.query import QueryLimits, restrict_process, run_query
+    from stumble.user_data.paths import store_root
     from traces.did_you_mean import suggest_nearest_name
     from traces.store.sql import bind_question, describe_views, list_questions
 
@@ -99,7 +105,7 @@ def sql(
     limits = QueryLimits(memory=memory, seconds=timeout)
     try:
         if query in named:
-            text, values = bind_question(query, **given)
+            text, values = bind_question(query, **resolve_rates(given, store_root() / "atlas"))
         else:
             text = query if " " in query else f'from "{query}"'
             values = {**given} or None
