@@ -4,10 +4,12 @@ import gzip
 import hashlib
 import json
 import statistics
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -32,18 +34,12 @@ def tau_file(shared: Path) -> SourceFile:
     return SourceFile(path=TAU_PATH, data=data)
 
 
-@pytest.fixture(scope="module")
-def atlas(tau_file: SourceFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tau-bench as published, and trials and annotated failures of known numbers beside it."""
-    import pyarrow.parquet as pq
-
-    folder = tmp_path_factory.mktemp("atlas")
-    trials = [
-        trial(task, n, passed) for task, ends in ENDS.items() for n, passed in enumerate(ends)
-    ]
+def write_atlas(folder: Path, tau_files: Sequence[SourceFile]) -> Path:
+    """Trials and annotated failures of known numbers, beside files of tau-bench."""
+    trials = [trial(task, n, end) for task, ends in ENDS.items() for n, end in enumerate(ends)]
     failures = [failure(n, turns, step) for n, (turns, step) in enumerate(MISTAKES)]
     for source, files in (
-        (tau_airline, [tau_file]),
+        (tau_airline, tau_files),
         (terminal_bench, trials),
         (who_and_when, failures),
     ):
@@ -52,6 +48,18 @@ def atlas(tau_file: SourceFile, tmp_path_factory: pytest.TempPathFactory) -> Pat
             (folder / relation).mkdir(exist_ok=True)
             pq.write_table(table, folder / relation / f"{source.RECIPE.name}.parquet")
     return folder
+
+
+@pytest.fixture(scope="module")
+def atlas(tau_file: SourceFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With tau-bench as published."""
+    return write_atlas(tmp_path_factory.mktemp("atlas"), [tau_file])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Without it."""
+    return write_atlas(tmp_path_factory.mktemp("small"), [])
 
 
 ENDS = {
@@ -112,8 +120,8 @@ def test_counts_are_those_of_the_source(atlas: Path, tau_file: SourceFile) -> No
     assert rows["tau-airline"]["errors"] == failed == 73
 
 
-def test_pass_rates_agree_with_polars(atlas: Path) -> None:
-    runs = pl.read_parquet(atlas / "run" / "*.parquet").filter(pl.col("mistake_step").is_null())
+def test_pass_rates_agree_with_polars(small: Path) -> None:
+    runs = pl.read_parquet(small / "run" / "*.parquet").filter(pl.col("mistake_step").is_null())
     expected = {
         (row["suite"], row["agent"]): (row["published"], row["known"])
         for row in runs.group_by("suite", "agent")
@@ -123,7 +131,7 @@ def test_pass_rates_agree_with_polars(atlas: Path) -> None:
         )
         .to_dicts()
     }
-    with connect_atlas(atlas) as connection:
+    with connect_atlas(small) as connection:
         rows = ask(connection, "pass_rates")
     assert {(r["suite"], r["agent"]): (r["published_rate"], r["rate"]) for r in rows} == {
         key: (pytest.approx(a, abs=1e-9), pytest.approx(b, abs=1e-9))
@@ -131,9 +139,9 @@ def test_pass_rates_agree_with_polars(atlas: Path) -> None:
     }
 
 
-def test_pass_power_counts_all_sets_of_trials(atlas: Path) -> None:
+def test_pass_power_counts_all_sets_of_trials(small: Path) -> None:
     known = [[end for end in ends if end is not None] for ends in ENDS.values()]
-    with connect_atlas(atlas) as connection:
+    with connect_atlas(small) as connection:
         rows = [r for r in ask(connection, "pass_power", k=3) if r["agent"] == "robot"]
     for row in rows:
         k = row["k"]
@@ -161,30 +169,30 @@ def test_recovery_agrees_with_a_loop_over_calls(atlas: Path) -> None:
     assert plain["local_rate"] == pytest.approx(ended / episodes, abs=1e-9)
 
 
-def test_the_half_life_in_minutes_is_that_of_an_exponential_life(atlas: Path) -> None:
+def test_the_half_life_in_minutes_is_that_of_an_exponential_life(small: Path) -> None:
     import lifelines
 
-    runs = pl.read_parquet(atlas / "run" / "terminal-bench.parquet").filter(
+    runs = pl.read_parquet(small / "run" / "terminal-bench.parquet").filter(
         pl.col("passed").is_not_null()
     )
     fitted = lifelines.ExponentialFitter().fit(
         (runs["seconds"] / 60).to_list(), (~runs["passed"]).to_list()
     )
-    with connect_atlas(atlas) as connection:
+    with connect_atlas(small) as connection:
         [row] = [r for r in ask(connection, "time_half_life") if r["agent"] == "robot"]
     assert row["half_life_minutes"] == pytest.approx(fitted.median_survival_time_, rel=1e-6)
 
 
-def test_mistakes_are_placed_by_turn(atlas: Path) -> None:
+def test_mistakes_are_placed_by_turn(small: Path) -> None:
     positions = [(step + 1) / turns for turns, step in MISTAKES]
-    with connect_atlas(atlas) as connection:
+    with connect_atlas(small) as connection:
         rows = {row["suite"]: row for row in ask(connection, "decisive_mistakes")}
     assert rows["all"]["median_step"] == statistics.median(step for _, step in MISTAKES)
     assert rows["all"]["median_position"] == pytest.approx(statistics.median(positions))
 
 
-def test_runs_that_were_chosen_for_failing_enter_no_rate(atlas: Path) -> None:
-    with connect_atlas(atlas) as connection:
+def test_runs_that_were_chosen_for_failing_enter_no_rate(small: Path) -> None:
+    with connect_atlas(small) as connection:
         for question in ("pass_rates", "half_life", "implied_steps"):
             assert not any("magentic" in str(row["agent"]) for row in ask(connection, question))
 
