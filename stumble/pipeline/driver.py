@@ -184,6 +184,7 @@ def _grade_to_event(graded: StageGrade) -> dict[str, object]:
         "stage": graded.stage,
         "score": graded.score,
         "passed": graded.passed,
+        "ramp": graded.ramp_score,
         "result": graded.result,
         "given": graded.given,
         "cases": {case.case: [case.result, case.score, case.reached] for case in graded.cases},

@@ -16,6 +16,7 @@ FULL_SCORE = 100
 STAGE_COLUMNS = (
     ("stage", "stage"),
     ("score", "score"),
+    ("ramp_score", "ramp"),
     ("outcome", "outcome"),
     ("provenance", "given"),
     ("resurrected", "resurrected"),

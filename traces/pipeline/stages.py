@@ -4,7 +4,7 @@ pipeline      {workload, language, mode, arm, sandbox, stages}: the pipeline beg
 stage         {stage, given, attempted, limits, scope}: it began, and its agent if attempted
 agent         {stage, exit, budget, seconds}: its agent ended
 budget        {stage, kind, limit}: a budget is used up
-graded        {stage, score, passed, result, given, cases: {name: [result, score, reached]},
+graded        {stage, score, passed, ramp, result, given, cases: {name: [result, score, reached]},
               why: {name: reason}}, the reason of each case that is not right;
               with `before`, of an earlier run that this one continues, and then with its cost:
               calls, tokens, cost_usd, seconds, and the content of its other events
@@ -83,6 +83,7 @@ def _build_stage_row(
         "stage": graded.get("stage"),
         "score": graded.get("score"),
         "passed": graded.get("passed"),
+        "ramp_score": graded.get("ramp"),
         "provenance": graded.get("given"),
         "resurrected": "resurrection" in own,
         "outcome": _derive_stage_outcome(graded, stage_begin.data if stage_begin else graded),

@@ -16,7 +16,7 @@ from traces.dialects.types import TokenUsage
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.pipeline.attempts import collect_stage_attempts
 from traces.pipeline.failure_causes import PASSING_SCORE, find_failure_causes
-from traces.pipeline.stages import ModelCharge, derive_stage_rows
+from traces.pipeline.stages import ModelCharge, derive_stage_cases, derive_stage_rows
 from traces.store.control_groups import digest_control_group
 from traces.store.schema import clip_stored_text, make_relation_row
 from traces.tape import Tape
@@ -60,6 +60,7 @@ def build_tape_rows(
         "messages": list(_iter_message_rows(tape, told)),
         "usage": [make_relation_row("usage", each) for each in usage],
         "stages": list(_iter_stage_rows(tape, told, usage)),
+        "stage_cases": list(_iter_case_rows(tape)),
     }
 
 
@@ -330,6 +331,21 @@ def _iter_stage_rows(
         yield make_relation_row(
             "stages", {"trajectory_id": tape.trajectory.id, **each, **failure_columns}
         )
+
+
+def _iter_case_rows(tape: Tape) -> Iterator[tuple[object, ...]]:
+    """Yield the cases of the stages that run events report."""
+    for case in derive_stage_cases(tape.marks):
+        columns = {
+            "trajectory_id": tape.trajectory.id,
+            "stage": case.stage,
+            "program": case.case,
+            "result": case.result,
+            "score": case.score,
+            "reached": case.reached,
+            "why": case.why,
+        }
+        yield make_relation_row("stage_cases", columns)
 
 
 def _to_model_charge(exchange: Exchange, used: UsageColumns | None) -> ModelCharge:

@@ -220,6 +220,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "stage": _TEXT,  # T0 to T5
                 "score": _REAL,  # 0 to 100
                 "passed": _BOOL,
+                "ramp_score": _REAL,  # T4 by RAMP's formula; NULL of other stages
                 "provenance": _TEXT,  # own, golden: source of the stage's input
                 "resurrected": _BOOL,
                 "outcome": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error,
@@ -239,6 +240,17 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "workload": _TEXT,
                 "failure": _TEXT,  # infrastructure, context, provider, budget, tooling, ...
                 "failure_evidence": _TEXT,  # JSON: which exchange, which text
+            }
+        ),
+        "stage_cases": pa.schema(
+            {
+                "trajectory_id": _TEXT,
+                "stage": _TEXT,  # T0 to T5
+                "program": _TEXT,  # the case
+                "result": _TEXT,  # pass, fail, agent_error, limit, infrastructure_error
+                "score": _REAL,  # 0 to 100
+                "reached": _BOOL,  # whether the stage's input was right for it
+                "why": _TEXT,  # NULL if it is right, or on a tape from before reasons were kept
             }
         ),
     }

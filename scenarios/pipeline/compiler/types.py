@@ -71,8 +71,8 @@ class CaseGrade:
     why: str = ""
     """Explanation for a developer: the first difference or the first error."""
     facts: Mapping[str, float] = field(default_factory=dict)
-    """Figures reported with the score: `strict` (T1), `instructions`, `reference`, `given` and
-    `corrected` (T4).
+    """Figures reported with the score: `strict` (T1), `instructions`, `reference`, `before` and
+    `ramp` (T4).
     """
 
 
@@ -104,6 +104,16 @@ class StageGrade:
             return self.total
         known = [case.score for case in self.cases if case.score is not None]
         return sum(known) / len(known) if known else None
+
+    @property
+    def ramp_score(self) -> float | None:
+        """T4's mean by RAMP's formula; None for other stages, and if the grader failed at any case.
+
+        It is about 77 for unchanged IR, so it decides nothing.
+        """
+        if self.score is None or not any("ramp" in case.facts for case in self.cases):
+            return None
+        return sum(case.facts.get("ramp", 0.0) for case in self.cases) / len(self.cases)
 
     @property
     def passed(self) -> bool | None:

@@ -91,17 +91,29 @@ def test_code_is_right_or_not(tmp_path: Path) -> None:
     assert (done.score, done.passed) == (50.0, False)
 
 
-def test_code_that_is_left_as_it_is_is_worth_the_root_of_the_ratio(tmp_path: Path) -> None:
+def test_code_that_is_left_as_it_is_is_worth_nothing_and_ramps_figure_is_beside_it(
+    tmp_path: Path,
+) -> None:
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
-    for each in graded("T4", tmp_path).cases:
+    done = graded("T4", tmp_path)
+    figures = []
+    for each in done.cases:
         counts = golden.load_instruction_counts()[each.case]
-        assert each.score == 100 * math.sqrt(counts.optimised / counts.plain)
+        figures.append(100 * math.sqrt(counts.optimised / counts.plain))
+        assert (each.result, each.score) == ("fail", 0.0)
         assert each.facts == {
             "instructions": counts.plain,
             "reference": counts.optimised,
-            "given": counts.plain,
-            "corrected": 0.0,
+            "before": counts.plain,
+            "ramp": figures[-1],
         }
+    assert (done.score, done.passed) == (0.0, False)
+    assert done.ramp_score == sum(figures) / len(figures) > 60
+
+
+def test_only_the_optimiser_has_ramps_figure(tmp_path: Path) -> None:
+    answers(tmp_path, "T3")
+    assert graded("T3", tmp_path).ramp_score is None
 
 
 def test_faster_code_that_is_wrong_is_worth_nothing(tmp_path: Path) -> None:
@@ -147,7 +159,7 @@ def test_a_case_that_came_in_wrong_could_not_be_reached(tmp_path: Path) -> None:
     assert gone.name not in done.left.artifacts
 
 
-def test_own_ir_that_is_right_is_the_baseline_of_what_is_made_of_it(tmp_path: Path) -> None:
+def test_own_ir_that_is_slow_on_purpose_leaves_no_more_to_improve(tmp_path: Path) -> None:
     golden_ir = golden.load_golden_slot("T3").artifacts[ONE[0].name]
     call = b"define i32 @more() noinline { ret i32 0 }\n"
     slower = re.sub(rb"(@main\(\) \{\n)", rb"\1  %more = call i32 @more()\n", golden_ir) + call
@@ -155,8 +167,17 @@ def test_own_ir_that_is_right_is_the_baseline_of_what_is_made_of_it(tmp_path: Pa
     script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
     [one] = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE).cases
     assert one.reached
-    assert one.facts["given"] == one.facts["instructions"]
-    assert one.facts["given"] > golden.load_instruction_counts()[one.case].plain
+    assert one.facts["before"] == golden.load_instruction_counts()[one.case].plain
+    assert one.facts["before"] < one.facts["instructions"]
+    assert one.score == 0.0
+
+
+def test_own_ir_that_is_fast_already_is_what_has_to_be_improved(tmp_path: Path) -> None:
+    fast = golden.load_golden_slot("T4").artifacts[ONE[0].name]
+    own = ArtifactSlot(stage="T3", provenance="own", artifacts={ONE[0].name: fast})
+    script(tmp_path, "T4", '#!/bin/sh\ncp "$1" "$2"\n')
+    [one] = grade_stage("T4", tmp_path, own, jobs=1, cases=ONE).cases
+    assert (one.score, one.facts["ramp"]) == (0.0, 100.0)
 
 
 FULL = """#!/usr/bin/env python3

@@ -58,27 +58,42 @@ def score_execution(
 def score_optimisation(
     case: ProgramCase, text: bytes, counts: InstructionCounts, given: float | None
 ) -> ArtifactScore:
-    """Score T4: correct IR scores 100 min(1, sqrt(N_ref / N)), N being its executed instructions.
+    """Score T4: correct IR scores 100 (N_0 - N) / (N_0 - N_ref), cut to 0..100.
 
-    The formula is RAMP's, with instructions for seconds. It also gives unchanged code a score, so
-    the fact `corrected` is added: 100 (N_0 - N) / (N_0 - N_ref), cut to 0..100: 0 for unchanged
-    code, 100 for clang's. `given` is N_0, the instructions of the stage's input; None if that does
-    not run.
+    N: instructions that it executes, N_ref: those of clang -O2. N_0: those of the stage's input,
+    `given` (None if that is wrong), at most those of clang's IR without optimisation, so that IR
+    which is slow on purpose makes no improvement. Unchanged IR scores 0.
+
+    The fact `ramp` is RAMP's figure with instructions for seconds, 100 min(1, sqrt(N_ref / N)),
+    which is about 77 for unchanged IR.
     """
     verdict = score_execution(case, text, "ir")
     if verdict.result != "pass":
         return verdict
     executed, reference = verdict.facts["instructions"], float(counts.optimised)
-    facts = {"instructions": executed, "reference": reference}
-    if given is not None:
-        facts["given"] = given
-        if given > reference:
-            share = (given - executed) / (given - reference)
-            facts["corrected"] = 100 * min(1.0, max(0.0, share))
-    score = 100 * min(1.0, math.sqrt(reference / executed))
+    before = float(counts.plain) if given is None else min(given, float(counts.plain))
+    facts = {
+        "instructions": executed,
+        "reference": reference,
+        "before": before,
+        "ramp": 100 * min(1.0, math.sqrt(reference / executed)),
+    }
     return make_artifact_score(
-        score, f"{executed:,.0f} instructions, clang -O2: {reference:,.0f}", facts
+        _score_improvement(before, executed, reference),
+        f"{executed:,.0f} instructions, before {before:,.0f}, clang -O2 {reference:,.0f}",
+        facts,
     )
+
+
+def _score_improvement(before: float, executed: float, reference: float) -> float:
+    """Return the share of the possible improvement, of 100; anything faster than an input that is
+    as fast as clang's is a full one.
+    """
+    if executed >= before:
+        return 0.0
+    if before <= reference:
+        return 100.0
+    return 100 * min(1.0, (before - executed) / (before - reference))
 
 
 def _describe_output_difference(case: ProgramCase, ran: emulator_pool.EmulationResult) -> str:
