@@ -29,7 +29,7 @@ TAPES: dict[str, str] = json.loads((GOLDEN / "tapes.json").read_text())
 """The run that each golden tape is."""
 STRUCK = ("fork_digit", "fork_503", "before_sham", "later_digit")
 RELATIONS = ("trajectories", "exchanges", "steps", "tool_calls", "messages", "usage",
-             "injections", "outcomes", "stages")  # fmt: skip
+             "injections", "outcomes", "stages", "stage_cases")  # fmt: skip
 
 LEFT_OUT = {
     "exchanges.tape": "the path of the tape, which names the folder of the store",
