@@ -28,6 +28,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "scenarios": "List the scenarios, or explain one.",
             "run": "Run a scenario: record, inject, compare, judge.",
             "why": "Show the evidence for a verdict.",
+            "mcp-store": "Serve the store to coding agents as MCP tools.",
             "shrink": "Find the fewest and earliest faults that break a run.",
             "probe": "Ask a model for its next step after a faulted tool result.",
             "judge": "Ask a model for second opinions on verdicts; calibrate claims.",
@@ -75,13 +76,13 @@ JOB_FOLDERS: Mapping[str, str] = MappingProxyType(
 """Group title -> the package under `stumble.cli` with its commands."""
 
 _FOLDERS = {name: JOB_FOLDERS[job] for job, group in COMMAND_GROUPS.items() for name in group}
-_KEYWORDS = {"import": "import_command"}
-"""Commands named like a Python keyword -> name of their module and function."""
+_MODULES = {"import": "import_command", "mcp-store": "mcp_store"}
+"""Commands whose name is no Python name -> name of their module and function."""
 
 
 def load_command(name: str) -> click.Command:
     """Import and return the click command `name`. Raises KeyError if COMMANDS lacks it."""
-    word = _KEYWORDS.get(name, name)
+    word = _MODULES.get(name, name)
     command = getattr(import_module(f"stumble.cli.{_FOLDERS[name]}.{word}"), word)
     assert isinstance(command, click.Command), name
     return command

@@ -21,7 +21,7 @@ from faults.judging.llm_judge import (
     measure_judge_agreement,
     parse_judge_opinion,
 )
-from tests.e2e.inject.test_stumble_why import keep
+from tests.support.stores.judged_fork import keep
 from tests.support.stores.scripted_runs import (
     BENT,
     ORDER,
