@@ -6,11 +6,13 @@ import signal
 import sys
 import traceback
 from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
 from stumble.cli.command_table import COMMAND_GROUPS, COMMANDS, load_command
 from stumble.cli.exit_codes import ExitCode, HarnessError, signal_to_exit_code
+from stumble.cli.project_defaults import find_project_file, read_project_defaults
 from traces.errors import TapeWriteError
 
 _UNWRITABLE = (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -42,7 +44,8 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="stumble")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Record an agent's model and tool traffic, replay it offline, inject one fault, and
     measure recovery.
 
@@ -51,7 +54,13 @@ def cli() -> None:
     stumble replay refund.tape
     stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund
     stumble sql "select * from recovery"
+
+    Options of a project can be kept in stumble.toml; see docs/configuration.md.
     """
+    path = find_project_file(Path.cwd())
+    if path is not None and ctx.invoked_subcommand in COMMANDS:
+        name = ctx.invoked_subcommand
+        ctx.default_map = {name: read_project_defaults(path, name, load_command(name))}
 
 
 def _raise_interrupted(number: int, _: object) -> None:

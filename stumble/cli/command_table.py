@@ -55,6 +55,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "scan": "Find secrets in a store, a recording or any folder.",
             "scrub": "Remove secrets from a recording.",
             "ca": "Show or replace the certificate authority.",
+            "completion": "Print the completion script of a shell.",
             "selftest": "Verify the guarantees of replay on this machine.",
         },
     }
