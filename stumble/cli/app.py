@@ -57,9 +57,8 @@ def cli(ctx: click.Context) -> None:
 
     Options of a project can be kept in stumble.toml; see docs/configuration.md.
     """
-    path = find_project_file(Path.cwd())
-    if path is not None and ctx.invoked_subcommand in COMMANDS:
-        name = ctx.invoked_subcommand
+    path, name = find_project_file(Path.cwd()), ctx.invoked_subcommand
+    if path is not None and name is not None and name in COMMANDS:
         ctx.default_map = {name: read_project_defaults(path, name, load_command(name))}
 
 
