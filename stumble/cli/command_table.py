@@ -35,6 +35,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "Numbers": {
             "report": "Report rates, survival and costs, as a page or in the terminal.",
+            "ui": "Browse runs and verdicts in a browser, and inject faults.",
             "gate": "Pass or fail by limits on rates, using their intervals.",
             "compare": "Compare two campaigns, models or agents.",
             "sql": "Query all recorded data with SQL.",

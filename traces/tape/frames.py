@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from mmap import mmap
 from typing import NamedTuple
 from zlib import crc32
 
@@ -69,7 +70,7 @@ def make_tape_preamble() -> bytes:
 
 
 def read_frames(
-    data: bytes, budget: InflationBudget | None = None
+    data: bytes | mmap, budget: InflationBudget | None = None
 ) -> Iterator[TapeFrame | TapeDamage]:
     """Yield the frames of a tape in order, including those in blocks, and the damage between them.
 
@@ -84,7 +85,7 @@ def read_frames(
             yield each
 
 
-def read_outer_frames(data: bytes) -> Iterator[TapeFrame | TapeDamage]:
+def read_outer_frames(data: bytes | mmap) -> Iterator[TapeFrame | TapeDamage]:
     """Yield the frames of the file without opening its blocks."""
     if data[: len(MAGIC)] != MAGIC:
         raise ValueError("not a tape: it does not begin with STUMBLE")

@@ -1,7 +1,7 @@
 """Exchanges of a sealed tape, each read on first access."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -88,20 +88,16 @@ class SealedTape:
 
     def read_body(self, seq: int) -> bytes:
         """Read a body that is the parent of others, after the chain of its parents."""
-        pending, current = list[tuple[int, object]](), seq
-        while current not in self._bodies:
-            frame = next(self._read_exchange_frames(self._numbers[current]))
-            body = unpack(frame.payload)["body"]
-            pending.append((current, body))
-            parent = read_parent_seq(body)
-            if parent is None:
-                break
-            if len(pending) > len(self._numbers):
-                raise ValueError("its bodies are said by way of one another")
-            current = parent
-        for current, body in reversed(pending):
-            self._bodies[current] = decode_tape_body(body, self._bodies, self._budget)
-        return self._bodies[seq]
+        return read_chained_body(
+            seq,
+            lambda each: next(self._read_exchange_frames(self._numbers[each])),
+            self._bodies,
+            self._budget,
+        )
+
+    def forget_bodies(self) -> None:
+        """Free the bodies that were read."""
+        self._bodies.clear()
 
     def _read_exchange_frames(self, number: int) -> Iterator[TapeFrame]:
         """Yield the frames of one exchange."""
@@ -126,6 +122,32 @@ class SealedTape:
         if frame.kind == BLOCK:
             return memoryview(inflate(frame.payload))
         return memoryview(frames.encode_frame(frame.kind, bytes(frame.payload)))
+
+
+def read_chained_body(
+    seq: int,
+    find_request: Callable[[int], TapeFrame],
+    bodies: dict[int, bytes],
+    budget: InflationBudget,
+) -> bytes:
+    """Read the body of a request after the chain of its parents, all kept in `bodies`.
+
+    Raises ValueError if the chain has no end.
+    """
+    pending, seen, current = list[tuple[int, object]](), set[int](), seq
+    while current not in bodies:
+        body = unpack(find_request(current).payload)["body"]
+        pending.append((current, body))
+        parent = read_parent_seq(body)
+        if parent is None:
+            break
+        if current in seen:
+            raise ValueError("its bodies are said by way of one another")
+        seen.add(current)
+        current = parent
+    for current, body in reversed(pending):
+        bodies[current] = decode_tape_body(body, bodies, budget)
+    return bodies[seq]
 
 
 class _BodyCache(dict[int, bytes]):

@@ -1,0 +1,99 @@
+"""`stumble ui`: browse the store, and inject faults, in a browser."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli.exit_codes import UsageError
+
+if TYPE_CHECKING:
+    from traces.store.trace_store import TraceStore
+
+
+@click.command(
+    epilog="The address holds a token; it opens the pages for this browser, and for nobody else.",
+)
+@click.argument(
+    "paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]..."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True,
+              help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
+@click.option("--open", "opens", is_flag=True, help="Open the address in the browser.")
+@click.option(
+    "--allow-runs",
+    is_flag=True,
+    help="Let the pages start runs: forks with faults, which call models and tools. Without it "
+    "they show the command only.",
+)
+def ui(paths: tuple[Path, ...], port: int, opens: bool, allow_runs: bool) -> None:
+    """Browse runs, faults and verdicts in a browser, and inject faults.
+
+    Without PATH it shows the project's store; else another store (a folder), or single tapes.
+    It serves 127.0.0.1 alone, sends nothing anywhere, and changes nothing but the index.
+
+    \b
+    stumble ui --open
+    stumble ui refund.tape
+    stumble ui --allow-runs --port 8800
+    """
+    from stumble.ui.server import serve_ui
+
+    with ExitStack() as stack:
+        store, start_path = _open_paths(paths, stack)
+        try:
+            serve_ui(
+                store,
+                port=port,
+                start_path=start_path,
+                allow_runs=allow_runs,
+                opens=opens,
+                say=click.echo,
+            )
+        except OSError as error:
+            raise UsageError(f"port {port}: {error.strerror}") from None
+
+
+def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore, str]":
+    """Return the store to show, indexed, and the path of the first page."""
+    from recorder.scratch_folder import make_scratch_folder
+    from stumble.store.index import link_tape
+    from stumble.ui.tape_access import read_tape_head
+    from stumble.user_data.paths import store_root
+    from traces.store.trace_store import TraceStore
+
+    folders = [path for path in paths if path.is_dir()]
+    if folders and len(paths) > 1:
+        raise UsageError("give one store, or tapes")
+    if folders or not paths:
+        root = folders[0] if folders else store_root()
+        if not (root / "tapes").is_dir():
+            raise UsageError(
+                f"no store at {root}: record a run (stumble record -- COMMAND), or give a store "
+                "or tapes: stumble ui PATH"
+            )
+        store, start_path = TraceStore(root), "/"
+    else:
+        store = TraceStore(stack.enter_context(make_scratch_folder("stumble-ui-")) / ".stumble")
+        try:
+            heads = [(path, read_tape_head(path).id) for path in paths]
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        for path, id in heads:
+            link_tape(store, path, id)
+        start_path = f"/runs/{heads[0][1]}" if len(heads) == 1 else "/"
+    _index_store(store)
+    return store, start_path
+
+
+def _index_store(store: "TraceStore") -> None:
+    """Index the store in a child: it reads whole tapes, and its memory is gone with it."""
+    import subprocess
+
+    from stumble.ui.children import store_environment, stumble_command
+
+    command = stumble_command("sql", "select 1")
+    done = subprocess.run(command, env=store_environment(store.root), stdout=subprocess.DEVNULL)
+    if done.returncode:
+        raise SystemExit(done.returncode)

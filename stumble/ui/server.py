@@ -1,0 +1,69 @@
+"""The server of `stumble ui`: its socket, its pages, and its end."""
+
+import socket
+import webbrowser
+from collections.abc import Callable
+from contextlib import closing
+
+import uvicorn
+from starlette.routing import Route
+
+from stumble.ui.app import UiState, build_app
+from stumble.ui.children import ChildProcesses
+from stumble.ui.guard import TOKEN_PARAMETER, UiAccess
+from stumble.ui.live_index import LiveIndex
+from stumble.ui.runs_page import show_runs
+from traces.store.trace_store import TraceStore
+
+CLOSE_SECONDS = 1
+"""Seconds that open connections, such as streams of events, get at the end."""
+ROUTES = (Route("/", show_runs),)
+
+
+def serve_ui(
+    store: TraceStore,
+    *,
+    port: int,
+    start_path: str,
+    allow_runs: bool,
+    opens: bool,
+    say: Callable[[str], object],
+) -> None:
+    """Serve the pages of a store on 127.0.0.1 until SIGINT or SIGTERM. Raises OSError."""
+    with closing(_listen(port)) as listener:
+        access = UiAccess(port=listener.getsockname()[1])
+        children = ChildProcesses()
+        state = UiState(
+            store=store,
+            access=access,
+            children=children,
+            index=LiveIndex(store, children),
+            allow_runs=allow_runs,
+        )
+        config = uvicorn.Config(
+            build_app(state, ROUTES),
+            log_level="critical",
+            access_log=False,  # an address holds the token
+            server_header=False,
+            timeout_graceful_shutdown=CLOSE_SECONDS,
+            h11_max_incomplete_event_size=1 << 16,
+            lifespan="on",
+            ws="none",
+        )
+        address = f"http://127.0.0.1:{access.port}{start_path}"
+        address += f"{'&' if '?' in address else '?'}{TOKEN_PARAMETER}={access.token}"
+        say(f"{address}")
+        if opens:
+            webbrowser.open(address)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except BaseException:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,266 @@
+"""The table of runs: filters, order and page from an address, rows from the store."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from stumble.report.outcomes import OUTCOME_LABELS
+from stumble.ui.values.formats import (
+    UNKNOWN,
+    format_count,
+    format_dollars,
+    format_seconds,
+    format_when,
+)
+from traces.model import IMPORT_SOURCES
+
+if TYPE_CHECKING:
+    import duckdb
+
+PAGE_ROWS = 50
+FACETS = ("agent", "model", "scenario", "condition", "campaign")
+"""Columns with a choice of their values."""
+FACET_VALUES = 100
+"""Most values of one choice; others are found by text."""
+ORDERS: Mapping[str, str] = {
+    "when": "recorded_at",
+    "agent": "agent",
+    "model": "model",
+    "task": "coalesce(task, scenario)",
+    "steps": "n_steps",
+    "seconds": "seconds",
+    "tokens": "tokens",
+    "cost": "cost_usd",
+}
+OUTCOMES = dict(OUTCOME_LABELS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsQuery:
+    """What the address asks for; empty text selects all."""
+
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    """Facet to value, without empty ones."""
+    outcome: str = ""
+    text: str = ""
+    order: str = "when"
+    ascending: bool = False
+    page: int = 1
+
+    @classmethod
+    def from_address(cls, given: Mapping[str, str]) -> "RunsQuery":
+        """Read the parameters of an address; unknown ones and invalid values are ignored."""
+        order = given.get("sort", "").lstrip("-")
+        page = given.get("page", "")
+        return cls(
+            chosen={name: given[name] for name in FACETS if given.get(name)},
+            outcome=given.get("outcome", "") if given.get("outcome") in OUTCOMES else "",
+            text=given.get("q", "").strip(),
+            order=order if order in ORDERS else "when",
+            ascending=order in ORDERS and not given["sort"].startswith("-"),
+            page=min(int(page), 10**9) if page.isascii() and page.isdigit() and int(page) else 1,
+        )
+
+    def to_address(self, **changes: str) -> str:
+        """Return the path of this selection with changes; a change but of the page is page 1."""
+        sort = self.order if self.ascending else f"-{self.order}"
+        values = {
+            **self.chosen,
+            "outcome": self.outcome,
+            "q": self.text,
+            "sort": "" if sort == "-when" else sort,
+            **changes,
+        }
+        kept = {name: value for name, value in values.items() if value}
+        return "/" + (f"?{urlencode(kept)}" if kept else "")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.chosen or self.outcome or self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunVerdict:
+    """The verdict on one injection of a run, and its key in the palette."""
+
+    injection: str
+    outcome: str
+    words: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run as listed."""
+
+    id: str
+    when: str
+    agent: str
+    model: str
+    task: str
+    condition: str
+    ending: str
+    """`right`, `wrong`, `live`, or the reason of the end."""
+    steps: str
+    seconds: str
+    tokens: str
+    cost: str
+    is_live: bool
+    verdicts: tuple[RunVerdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsTable:
+    """One page of runs with the choices for its filters."""
+
+    query: RunsQuery
+    rows: tuple[RunRow, ...]
+    total: int
+    facets: Mapping[str, tuple[str, ...]]
+    outcomes: tuple[tuple[str, str, int], ...]
+    """(key, label, number of injections) of the whole store."""
+
+    @property
+    def pages(self) -> int:
+        """Number of pages, at least 1."""
+        return max(1, -(-self.total // PAGE_ROWS))
+
+    def sort_address(self, order: str) -> str:
+        """The address of this table by a column; again for the other direction."""
+        query = self.query
+        down = query.ascending if query.order == order else order in ("when", "cost", "tokens")
+        return query.to_address(sort=f"-{order}" if down else order)
+
+
+def read_runs_table(connection: "duckdb.DuckDBPyConnection", query: RunsQuery) -> RunsTable:
+    """Read one page of runs."""
+    where, values = _build_condition(query)
+    [(total,)] = connection.execute(f"select count(*) from trajectories as t {where}", values)\
+        .fetchall()  # fmt: skip
+    direction = "asc" if query.ascending else "desc"
+    rows = connection.execute(
+        f"select {', '.join(_COLUMNS)} from trajectories as t {where}"
+        f" order by {ORDERS[query.order]} {direction} nulls last, trajectory_id"
+        f" limit {PAGE_ROWS} offset {(query.page - 1) * PAGE_ROWS}",
+        values,
+    ).fetchall()
+    verdicts = _read_verdicts(connection, [str(row[0]) for row in rows])
+    return RunsTable(
+        query=query,
+        rows=tuple(_build_row(dict(zip(_COLUMNS, row, strict=True)), verdicts) for row in rows),
+        total=total,
+        facets={name: tuple(_read_facet(connection, name)) for name in FACETS},
+        outcomes=tuple(_count_outcomes(connection)),
+    )
+
+
+_COLUMNS = (
+    "trajectory_id", "recorded_at", "agent", "model", "scenario", "task", "condition", "source",
+    "ended", "passed", "n_steps", "seconds", "tokens", "cost_usd",
+)  # fmt: skip
+_CLASS = (
+    "coalesce(o.class, case i.unreached_reason when 'absorbed' then 'absorbed' end, 'unsettled')"
+)
+
+
+def _build_condition(query: RunsQuery) -> tuple[str, dict[str, str]]:
+    """Return the WHERE clause and its values."""
+    parts = [f"t.{name} = ${name}" for name in query.chosen]
+    values = dict(query.chosen)
+    if query.text:
+        parts.append(
+            "contains(lower(concat_ws(' ', trajectory_id, agent, model, scenario, task, campaign)),"
+            " $text)"
+        )
+        values["text"] = query.text.lower()
+    if query.outcome:
+        parts.append(
+            "t.trajectory_id in (select i.trajectory_id from injections as i"
+            " left join verdicts as o using (injection_id)"
+            f" where i.repeat_of is null and not coalesce(i.sham, false) and {_CLASS} = $outcome)"
+        )
+        values["outcome"] = query.outcome
+    return (f"where {' and '.join(parts)}" if parts else ""), values
+
+
+def _read_verdicts(
+    connection: "duckdb.DuckDBPyConnection", ids: list[str]
+) -> dict[str, list[RunVerdict]]:
+    found: dict[str, list[RunVerdict]] = {}
+    rows = connection.execute(
+        f"select i.trajectory_id, i.injection_id, {_CLASS}, i.op, i.sham from injections as i"
+        " left join verdicts as o using (injection_id)"
+        " where i.repeat_of is null and i.trajectory_id in (select unnest($ids))"
+        " order by i.seq, i.injection_id",
+        {"ids": ids},
+    ).fetchall()
+    for run, injection, outcome, op, sham in rows:
+        words = "sham, no change" if sham else OUTCOMES.get(outcome, outcome)
+        key = "unsettled" if sham else outcome
+        found.setdefault(run, []).append(
+            RunVerdict(injection=injection, outcome=key, words=words, fault=op)
+        )
+    return found
+
+
+def _read_facet(connection: "duckdb.DuckDBPyConnection", name: str) -> Iterator[str]:
+    rows = connection.execute(
+        f"select {name} from trajectories where {name} is not null group by 1"
+        f" order by count(*) desc, 1 limit {FACET_VALUES}"
+    ).fetchall()
+    yield from sorted(value for (value,) in rows)
+
+
+def _count_outcomes(connection: "duckdb.DuckDBPyConnection") -> Iterator[tuple[str, str, int]]:
+    rows = connection.execute(
+        f"select {_CLASS}, count(*) from injections as i left join verdicts as o"
+        " using (injection_id) where i.repeat_of is null and not coalesce(i.sham, false) group by 1"
+    ).fetchall()
+    counts = dict(rows)
+    for key, words in OUTCOME_LABELS:
+        if counts.get(key):
+            yield key, words, counts[key]
+
+
+def _build_row(row: Mapping[str, object], verdicts: Mapping[str, list[RunVerdict]]) -> RunRow:
+    id, when = str(row["trajectory_id"]), row["recorded_at"]
+    is_live = row["ended"] is None and row["source"] not in IMPORT_SOURCES
+    return RunRow(
+        id=id,
+        when=format_when(when if isinstance(when, datetime) else None),
+        agent=_text(row["agent"]),
+        model=_text(row["model"]),
+        task=_text(row["task"] or row["scenario"]),
+        condition=_text(row["condition"]),
+        ending=describe_ending(row["passed"], row["ended"], is_live),
+        steps=format_count(_whole(row["n_steps"])),
+        seconds=format_seconds(_real(row["seconds"])),
+        tokens=format_count(_whole(row["tokens"])),
+        cost=format_dollars(_real(row["cost_usd"])),
+        is_live=is_live,
+        verdicts=tuple(verdicts.get(id, ())),
+    )
+
+
+def describe_ending(passed: object, ended: object, is_live: bool) -> str:
+    """Return `right`, `wrong`, `open` for a run without an end, or why it ended."""
+    if is_live:
+        return "open"
+    if isinstance(passed, bool):
+        return "right" if passed else "wrong"
+    return _text(ended)
+
+
+def _text(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _real(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
