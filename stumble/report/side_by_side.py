@@ -138,6 +138,27 @@ def build_side_by_side(
     )
 
 
+def align_whole_runs(
+    faulted: DerivedSteps,
+    clean: DerivedSteps | None,
+    injection: Injection,
+    injections: Sequence[Injection],
+    kept: tuple[str, str],
+) -> tuple[StepPair, ...]:
+    """Align two runs from their first step, all steps of the lane of the faulted call.
+
+    Empty if the injection belongs to no tool call of a model. `kept` are the true and the faulted
+    result.
+    """
+    use = faulted.find_use(injection.call_id or "")
+    if use is None:
+        return ()
+    strikes = {each.call_id: each for each in injections if each.call_id}
+    faulted_steps = _list_shown_steps(faulted, use, strikes, whole=True)
+    clean_steps = _list_shown_steps(clean, use, {}, whole=True) if clean else []
+    return tuple(_align_steps(clean_steps, faulted_steps, find_replaced_words(*kept)))
+
+
 def _build_without_tapes(kept: tuple[str, str], why: str) -> RunsSideBySide:
     turns = [
         ShownStep(number=0, lines=(StepLine(kind="told", text=text, struck=True),)) for text in kept
@@ -146,14 +167,13 @@ def _build_without_tapes(kept: tuple[str, str], why: str) -> RunsSideBySide:
 
 
 def _list_shown_steps(
-    story: DerivedSteps, use: ToolUse, strikes: Mapping[str, Injection]
+    story: DerivedSteps, use: ToolUse, strikes: Mapping[str, Injection], *, whole: bool = False
 ) -> list[ShownStep]:
-    """Return the steps from the faulted call on, in its lane."""
+    """Return the steps from the faulted call on, or with `whole` all, in its lane."""
     lane_steps = [step for step in story.agent_steps if step.lane == use.lane]
     positions = (at for at, step in enumerate(lane_steps) if use.call_id in step.calls)
-    return [
-        _build_shown_step(step, story, use, strikes) for step in lane_steps[next(positions, 0) :]
-    ]
+    first = 0 if whole else next(positions, 0)
+    return [_build_shown_step(step, story, use, strikes) for step in lane_steps[first:]]
 
 
 def _build_shown_step(
@@ -239,7 +259,7 @@ def _cap_step_pairs(rows: tuple[StepPair, ...]) -> tuple[StepPair, ...]:
     shown, equal, skipped = list[StepPair](), 0, 0
     for at, row in enumerate(rows):
         is_last, is_full = at == len(rows) - 1, len(shown) > SHOWN_STEP_ROWS
-        if at and not is_last and (is_full or _is_same_step(row)):
+        if at and not is_last and (is_full or is_same_step(row)):
             skipped, equal = skipped + is_full, equal + (not is_full)
             continue
         shown.append(StepPair(clean=row.clean, faulted=row.faulted, skipped=skipped, alike=equal))
@@ -247,7 +267,7 @@ def _cap_step_pairs(rows: tuple[StepPair, ...]) -> tuple[StepPair, ...]:
     return tuple(shown)
 
 
-def _is_same_step(row: StepPair) -> bool:
+def is_same_step(row: StepPair) -> bool:
     if row.clean is None or row.faulted is None or row.faulted.struck:
         return False
     return [line.text for line in row.clean.lines] == [line.text for line in row.faulted.lines]

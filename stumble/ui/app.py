@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -16,8 +16,10 @@ from starlette.staticfiles import StaticFiles
 
 from stumble.ui.children import ChildProcesses
 from stumble.ui.guard import GuardMiddleware, UiAccess
+from stumble.ui.jobs import JobList
 from stumble.ui.live_index import LiveIndex
 from stumble.ui.rendering import STATIC, build_palette_css, render_page
+from stumble.ui.run_cache import RunCache
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
@@ -35,7 +37,9 @@ class UiState:
     access: UiAccess
     children: ChildProcesses
     index: LiveIndex
+    jobs: JobList
     allow_runs: bool = False
+    cache: RunCache = field(default_factory=RunCache)
 
     async def query[T](self, read: "Callable[[duckdb.DuckDBPyConnection], T]") -> T:
         """Run `read` on a connection to the index, in a thread."""

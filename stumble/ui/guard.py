@@ -64,7 +64,7 @@ class UiAccess:
 
     def has_token(self, headers: Headers) -> bool:
         """Whether the request carries the cookie."""
-        cookies = SimpleCookie[str]()
+        cookies = SimpleCookie()
         try:
             cookies.load(headers.get("cookie", ""))
         except CookieError:

@@ -39,7 +39,7 @@ class LiveIndex:
         self.warnings = tuple(line for line in lines if line.startswith(("warning:", "stumble:")))
         if code:
             self.warnings += (f"the index could not be written (exit {code})",)
-        self._announce()
+        self.announce()
 
     async def watch(self) -> None:
         """Refresh whenever tapes appear or grow; runs until it is cancelled."""
@@ -49,7 +49,7 @@ class LiveIndex:
             now = await asyncio.to_thread(self._look)
             if now != seen:
                 seen = now
-                self._announce()
+                self.announce()
             elif now != indexed:  # quiet since the last look
                 indexed = now
                 await self.refresh()
@@ -64,7 +64,8 @@ class LiveIndex:
                     await self._changed.wait()
         return self.version
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Have all pages look again."""
         self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()

@@ -11,13 +11,25 @@ from starlette.routing import Route
 from stumble.ui.app import UiState, build_app
 from stumble.ui.children import ChildProcesses
 from stumble.ui.guard import TOKEN_PARAMETER, UiAccess
+from stumble.ui.inject_page import show_form, show_job, start_run, stop_job
+from stumble.ui.injection_page import show_injection
+from stumble.ui.jobs import JobList
 from stumble.ui.live_index import LiveIndex
+from stumble.ui.run_page import show_run
 from stumble.ui.runs_page import show_runs
 from traces.store.trace_store import TraceStore
 
 CLOSE_SECONDS = 1
 """Seconds that open connections, such as streams of events, get at the end."""
-ROUTES = (Route("/", show_runs),)
+ROUTES = (
+    Route("/", show_runs),
+    Route("/runs/{id}", show_run),
+    Route("/injections/{id:path}", show_injection),
+    Route("/inject/{id}", show_form),
+    Route("/inject/{id}", start_run, methods=["POST"]),
+    Route("/jobs/{number:int}", show_job),
+    Route("/jobs/{number:int}/stop", stop_job, methods=["POST"]),
+)
 
 
 def serve_ui(
@@ -33,11 +45,13 @@ def serve_ui(
     with closing(_listen(port)) as listener:
         access = UiAccess(port=listener.getsockname()[1])
         children = ChildProcesses()
+        index = LiveIndex(store, children)
         state = UiState(
             store=store,
             access=access,
             children=children,
-            index=LiveIndex(store, children),
+            index=index,
+            jobs=JobList(children, store.root, index.announce),
             allow_runs=allow_runs,
         )
         config = uvicorn.Config(

@@ -85,7 +85,7 @@ class TapeAccess:
 
     def _list_frames(self, outer: tuple[TapeFrame, ...]) -> None:
         for frame in outer:
-            inner = (frame,)
+            inner: tuple[TapeFrame, ...] = (frame,)
             if frame.kind == BLOCK:
                 block = inflate(frame.payload, self._budget)
                 inner = tuple(frames.parse_whole_frames(memoryview(block)))

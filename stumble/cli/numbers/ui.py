@@ -67,8 +67,8 @@ def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore,
     if folders and len(paths) > 1:
         raise UsageError("give one store, or tapes")
     if folders or not paths:
-        root = folders[0] if folders else store_root()
-        if not (root / "tapes").is_dir():
+        root = _find_store_in(folders[0]) if folders else store_root()
+        if not root.is_dir():
             raise UsageError(
                 f"no store at {root}: record a run (stumble record -- COMMAND), or give a store "
                 "or tapes: stumble ui PATH"
@@ -85,6 +85,14 @@ def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore,
         start_path = f"/runs/{heads[0][1]}" if len(heads) == 1 else "/"
     _index_store(store)
     return store, start_path
+
+
+def _find_store_in(folder: Path) -> Path:
+    """Return the folder, or the store in it. Raises UsageError if it is none."""
+    for root in (folder, folder / ".stumble"):
+        if root.name == ".stumble" or (root / "tapes").is_dir():
+            return root
+    raise UsageError(f"{folder} is no store: it has no tapes")
 
 
 def _index_store(store: "TraceStore") -> None:

@@ -81,7 +81,7 @@ def test_without_the_token_nothing_is_shown(headers: Mapping[str, str]) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_another_host_or_origin_is_refused_even_with_the_token(
-    method: str, headers: Mapping[str, str]
+    method: str, headers: dict[str, str]
 ) -> None:
     assert ask(method, "/runs", COOKIE | OWN | headers).status_code == 403
     assert ask(method, f"/runs?token={ACCESS.token}", OWN | headers).status_code == 403

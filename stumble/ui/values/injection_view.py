@@ -1,0 +1,313 @@
+"""One injection as shown: the verdict with its words, the change, and both runs aligned."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from faults.judging.injected_change import to_injected_change
+from faults.judging.judge import classify_outcome
+from stumble.report.outcomes import DETECTABILITY_LABELS, NOT_RATED, OUTCOME_LABELS
+from stumble.report.side_by_side import StepPair, align_whole_runs, is_same_step
+from stumble.report.text_diff import TextPiece, mark_differences
+from stumble.runs.fork_report import describe_outcome
+from stumble.store.index import load_run_with_twins
+from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
+from stumble.verdicts.explain import VerdictExplanation, explain_verdict
+from traces.model import Outcome, OutcomeClass
+from traces.store.trace_store import TraceStore
+
+LARGEST_RUNS = 1 << 27
+"""Bytes of the tapes of one page."""
+SIGNS: Mapping[str, str] = {
+    "N1": "made the same call again",
+    "N2": "made the call again, changed",
+    "N3": "asked another tool for the same",
+    "N4": "read the same thing back",
+    "N5": "named trouble",
+    "N6": "put the wrong value beside the true one",
+    "N7": "its last answer refuses, asks or says not done",
+    "N8": "did not use the value where the twins do",
+    "N9": "found the value under another name",
+}
+"""The signs of notice, in words: see `faults/judging/notice/notice_signals.py`."""
+PLACES: Mapping[str, str] = {
+    "says": "its text",
+    "calls": "a call",
+    "told": "a result",
+    "failed": "an error",
+}
+COUNTED_MARKS = ("lie", "differs")
+"""Marks of the faulted run that are linked to one another."""
+_LABELS = dict(OUTCOME_LABELS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRow:
+    """A fact that decides a verdict: its value, and the words that prove it."""
+
+    name: str
+    value: str
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBlock:
+    """Aligned steps; those that are equal in both runs are folded."""
+
+    rows: tuple[StepPair, ...]
+    is_equal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterUse:
+    """A place after the injection that shows the wrong value; `number` names it on the page."""
+
+    number: int
+    step: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndState:
+    """How one run ended, and the beginning of its end state."""
+
+    run: str
+    words: str
+    pieces: tuple[TextPiece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionView:
+    """All that the page of one injection shows."""
+
+    id: str
+    run: str
+    twin: str | None
+    title: str
+    outcome: str
+    label: str
+    meaning: str
+    excluded: str | None
+    about: tuple[tuple[str, str], ...]
+    facts: tuple[FactRow, ...]
+    counterfactuals: tuple[tuple[str, str, str], ...]
+    """(what had been otherwise, outcome, its label)."""
+    original: tuple[TextPiece, ...]
+    mutated: tuple[TextPiece, ...]
+    blocks: tuple[StepBlock, ...]
+    uses: tuple[LaterUse, ...]
+    marks: int
+    """Number of marks of the faulted run that are linked."""
+    ends: tuple[EndState, ...]
+    unknown: tuple[tuple[str, str], ...]
+    judge: int
+    problem: str | None = None
+
+
+def read_injection_view(store: TraceStore, id: str, run: str) -> InjectionView:
+    """Judge an injection again from its tapes. Raises OSError or ValueError without them."""
+    size = (store.tapes / f"{run}.tape").stat().st_size
+    if size > LARGEST_RUNS:
+        raise ValueError(f"its tape has {size / 1e6:,.0f} MB; in a terminal: stumble why {id}")
+    faulted, twins, peers = load_run_with_twins(store, run)
+    injection = next((each for each in faulted.tape.injections if each.id == id), None)
+    if injection is None:
+        raise ValueError(f"the tape of {run} holds no injection {id}")
+    return build_injection_view(explain_verdict(injection, faulted, twins, peers))
+
+
+def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
+    """Build the view of a judged injection."""
+    injection, verdict, faulted = explanation.injection, explanation.verdict, explanation.faulted
+    twin = next(iter(explanation.twins), None)
+    ending = faulted.tape.ending
+    excluded = find_exclusion(verdict, ending.ended if ending else None)
+    texts = _decode(injection.original), _decode(injection.mutated)
+    original, mutated = mark_differences(*texts, ("truth", "lie"))
+    rows = align_whole_runs(
+        faulted.story, twin.story if twin else None, injection, faulted.tape.injections, texts
+    )
+    outcome = _key_of(verdict)
+    return InjectionView(
+        id=injection.id,
+        run=faulted.tape.trajectory.id,
+        twin=twin.tape.trajectory.id if twin else None,
+        title=f"{injection.op} in {injection.tool or 'the model'}",
+        outcome=outcome,
+        label="sham, no change" if injection.sham else _LABELS[outcome],
+        meaning=describe_outcome(verdict),
+        excluded=None
+        if excluded is None
+        else f"{excluded}: {explain_exclusion(excluded, verdict)}",
+        about=tuple(_list_about(explanation)),
+        facts=tuple(_list_facts(explanation)),
+        counterfactuals=tuple(_list_counterfactuals(verdict)),
+        original=original,
+        mutated=mutated,
+        blocks=tuple(_group_steps(rows)),
+        uses=tuple(_list_uses(rows)),
+        marks=_count_marks(rows),
+        ends=tuple(_list_ends(explanation)),
+        unknown=tuple(verdict.reasons.items()),
+        judge=verdict.judge_version,
+        problem=None if twin else "no clean twin is there to compare",
+    )
+
+
+def _key_of(verdict: Outcome) -> str:
+    if verdict.unreached_reason == "absorbed":
+        return "absorbed"
+    return verdict.outcome if verdict.outcome in _LABELS else "unsettled"
+
+
+def _list_about(explanation: VerdictExplanation) -> Iterator[tuple[str, str]]:
+    injection = explanation.injection
+    params = ", ".join(f"{key}={value}" for key, value in injection.params.items())
+    step = explanation.faulted.story.find_use(injection.call_id or "")
+    yield "fault", f"{injection.op}({params})"
+    yield "place", injection.place
+    yield "step", str(step.step) if step else "not known"
+    yield "persistence", injection.persist
+    yield "detectability", DETECTABILITY_LABELS.get(injection.detect or "", NOT_RATED)
+    if words := to_injected_change(injection).describe():
+        yield "change", words
+
+
+def _list_facts(explanation: VerdictExplanation) -> Iterator[FactRow]:
+    verdict, reasons = explanation.verdict, explanation.verdict.reasons
+    consumed = explanation.to_dict()["consumed_at"]
+    why = str(consumed["why"]) if isinstance(consumed, dict) else ""
+    yield FactRow(name="The changed value reached the model", value=_yes(verdict.consumed),
+                  words=(why,) if why else ())  # fmt: skip
+    signs = tuple(
+        f"step {sign.step}, {SIGNS.get(sign.code, sign.code)}"
+        f"{'' if sign.hard else ' (may mean something else)'}: \u201c{sign.quote}\u201d"
+        for sign in verdict.signals
+    )
+    yield FactRow(name="The agent noticed", value=_yes(verdict.noticed),
+                  words=signs or _because(reasons, "noticed"))  # fmt: skip
+    end = explanation.faulted.tape.ending
+    detail = (end.detail,) if end and end.detail else ()
+    yield FactRow(name="The end state is right", value=_yes(verdict.passed),
+                  words=detail or _because(reasons, "passed"))  # fmt: skip
+    claim = (f"\u201c{verdict.claim_evidence}\u201d",) if verdict.claim_evidence else ()
+    yield FactRow(name="It claims success", value=_yes(verdict.claims_success),
+                  words=claim or _because(reasons, "claims_success"))  # fmt: skip
+    yield _describe_use(verdict)
+    yield FactRow(name="The clean twins end right", value=_yes(verdict.baseline_valid),
+                  words=_because(reasons, "baseline_valid"))  # fmt: skip
+
+
+def _describe_use(verdict: Outcome) -> FactRow:
+    words = verdict.uses
+    if not words and verdict.control_only and verdict.first_use_step is not None:
+        words = (f"no value of it, but the run left its twins at step {verdict.first_use_step}",)
+    value = _yes(bool(verdict.uses) if verdict.consumed is not None else None)
+    return FactRow(name="The wrong value was used", value=value, words=words)
+
+
+def _because(reasons: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return (reasons[name],) if name in reasons else ()
+
+
+def _yes(value: bool | None) -> str:
+    return "unknown" if value is None else "yes" if value else "no"
+
+
+_OTHERWISE: Mapping[str, Mapping[bool, str]] = {
+    "consumed": {True: "the value had reached the model", False: "the value had not reached it"},
+    "noticed": {True: "it had noticed", False: "it had not noticed"},
+    "passed": {True: "the end state had been right", False: "the end state had been wrong"},
+    "claims": {True: "it had claimed success", False: "it had said that it failed"},
+}
+
+
+def _list_counterfactuals(verdict: Outcome) -> Iterator[tuple[str, str, str]]:
+    """Yield the outcome for each single fact that would have given another one."""
+    facts: dict[str, bool | None] = {
+        "consumed": verdict.consumed,
+        "noticed": verdict.noticed,
+        "passed": verdict.passed,
+        "claims": verdict.claims_success,
+    }
+    crashed = verdict.outcome == "crashed"
+    if verdict.outcome is None or crashed or verdict.consumed is not True:
+        return
+    for name, words in _OTHERWISE.items():
+        if name == "consumed" or facts[name] is None:
+            continue
+        changed = facts | {name: not facts[name]}
+        other = classify_outcome(
+            crashed=False,
+            consumed=True,
+            passed=changed["passed"],
+            noticed=changed["noticed"],
+            claims=changed["claims"],
+        )
+        if other is not None and other != verdict.outcome:
+            yield words[not facts[name]], other, _label(other)
+
+
+def _label(outcome: OutcomeClass) -> str:
+    return _LABELS.get(outcome, outcome)
+
+
+def _group_steps(rows: tuple[StepPair, ...]) -> Iterator[StepBlock]:
+    """Fold runs of steps that are equal in both."""
+    block: list[StepPair] = []
+    for row in rows:
+        if block and is_same_step(row) != is_same_step(block[-1]):
+            yield StepBlock(rows=tuple(block), is_equal=is_same_step(block[-1]))
+            block = []
+        block.append(row)
+    if block:
+        yield StepBlock(rows=tuple(block), is_equal=is_same_step(block[-1]))
+
+
+def _list_uses(rows: tuple[StepPair, ...]) -> Iterator[LaterUse]:
+    """Yield each changed text in the faulted run, from the injected one on.
+
+    The numbers count `COUNTED_MARKS` of all its lines, as the page does.
+    """
+    number, is_reached, last = 0, False, None
+    for row in rows:
+        for line in row.faulted.lines if row.faulted else ():
+            assert row.faulted is not None
+            is_reached = is_reached or line.struck
+            for piece in line.pieces:
+                if piece.mark not in COUNTED_MARKS:
+                    continue
+                number += 1
+                where = "injected" if line.struck else PLACES[line.kind]
+                if is_reached and last != (row.faulted.number, where):
+                    last = row.faulted.number, where
+                    yield LaterUse(number=number, step=row.faulted.number, words=where)
+
+
+def _count_marks(rows: tuple[StepPair, ...]) -> int:
+    lines = (line for row in rows for line in (row.faulted.lines if row.faulted else ()))
+    return sum(piece.mark in COUNTED_MARKS for line in lines for piece in line.pieces)
+
+
+def _list_ends(explanation: VerdictExplanation) -> Iterator[EndState]:
+    """Yield the end of the first twin and of the faulted run, differences marked; other twins."""
+    runs = [*explanation.twins[:1], explanation.faulted]
+    endings = [each.tape.ending for each in runs]
+    texts = [ending.state_text if ending else "" for ending in endings]
+    pieces: tuple[tuple[TextPiece, ...], ...] = ((), ())
+    if len(texts) == 2:
+        pieces = mark_differences(texts[0], texts[1], ("truth", "lie"))
+    for each, ending, some in zip(runs, endings, pieces[-len(runs) :], strict=True):
+        words = "no end" if ending is None else f"ended {ending.ended}, exit {ending.exit_code}"
+        if ending is not None and ending.passed is not None:
+            words += f", {'right' if ending.passed else 'wrong'} by {ending.verifier or 'verifier'}"
+        yield EndState(run=each.tape.trajectory.id, words=words, pieces=some)
+    for each in explanation.twins[1:]:
+        passed = each.tape.ending.passed if each.tape.ending else None
+        yield EndState(
+            run=each.tape.trajectory.id,
+            words={True: "right", False: "wrong", None: "not known"}[passed],
+        )
+
+
+def _decode(data: bytes | None) -> str:
+    return "" if data is None else data.decode("utf-8", "replace")
