@@ -268,6 +268,7 @@ def _cap_step_pairs(rows: tuple[StepPair, ...]) -> tuple[StepPair, ...]:
 
 
 def is_same_step(row: StepPair) -> bool:
+    """Return whether both runs have the step, with the same texts, and without a fault."""
     if row.clean is None or row.faulted is None or row.faulted.struck:
         return False
     return [line.text for line in row.clean.lines] == [line.text for line in row.faulted.lines]
