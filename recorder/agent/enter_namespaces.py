@@ -5,7 +5,7 @@ ORDER is JSON; every key is optional:
     channel   number of a unix socket; gets `{}` with the sockets below, or `{"lacks": reason}`
     ports     enter a network namespace: these ports of 127.0.0.1 listen there for the holder
               of the channel; everything sent elsewhere is observed and refused
-    cover     [COPY, PATH]: mount the folder COPY at PATH
+    cover     [COPY, PATH]: mount the folder COPY at PATH, which need not exist
     through   [[NAME, LAYER or null], ...]: in COPY, NAME shows PATH/NAME; writes to a folder
               go to LAYER, without a LAYER it is read-only
     shown     [[FOLDER, PATH], ...]: mount FOLDER at each PATH, directly under /; PATH need
@@ -144,7 +144,49 @@ def cover_path_with_copy(copy: str, path: str, through: list[tuple[str, str | No
         if layer is None or not mount_overlay(source, target, layer):
             mount_path(source, target, None, MS_BIND | MS_REC)
             remount_read_only(target)
+    if not os.path.isdir(path):  # noqa: PTH112
+        make_mount_point(path)
     mount_path(copy, path, None, MS_BIND | MS_REC)
+
+
+def make_mount_point(path: str) -> None:
+    """Show a new folder at `path`, in here only; what is beside it stays as it is.
+
+    The nearest folder above that exists is covered by one with the same entries.
+    """
+    above = os.path.dirname(path)  # noqa: PTH120
+    while not os.path.isdir(above):  # noqa: PTH112
+        above = os.path.dirname(above)  # noqa: PTH120
+    if above == "/":
+        pivot_to_shown_folders([])
+    else:
+        cover_with_same_entries(above)
+    os.makedirs(path)  # noqa: PTH103
+
+
+def cover_with_same_entries(folder: str) -> None:
+    """Cover a folder by an empty one, into which all its entries are mounted."""
+    before = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    original = f"/proc/self/fd/{before}"
+    try:
+        names = os.listdir(original)  # noqa: PTH208
+    except PermissionError:  # nor could the agent list or use them
+        names = []
+    mount_path("none", folder, "tmpfs", 0, "size=64m,mode=755")
+    for name in names:
+        source, target = f"{original}/{name}", f"{folder}/{name}"
+        if os.path.islink(source):  # noqa: PTH114
+            os.symlink(os.readlink(source), target)  # noqa: PTH115, PTH211
+            continue
+        if os.path.isdir(source):  # noqa: PTH112
+            os.mkdir(target)  # noqa: PTH102
+        else:
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+        try:
+            mount_path(source, target, None, MS_BIND | MS_REC)
+        except OSError:  # it has gone meanwhile
+            continue
+    os.close(before)
 
 
 def mount_overlay(source: str, target: str, layer: str) -> bool:

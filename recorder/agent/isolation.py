@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from recorder.agent.blocked_connections import BlockedConnection, BlockedConnectionMonitor
+from traces.reachable_paths import is_reachable, is_reachable_file, is_reachable_folder
 
 ENTER_NAMESPACES = (
     sys.executable,
@@ -45,6 +46,18 @@ class MountedCopy:
     """Entries that the copy lacks and still shows, relative to both: a folder with its layer for
     writes, a file with None. Without a usable layer the entry is read-only.
     """
+
+    @property
+    def start_folder(self) -> Path:
+        """The folder to start processes in: they change to `path`, which may not exist outside."""
+        return self.path if is_reachable_folder(self.path) else self.copy
+
+    def locate_program(self, name: str) -> Path:
+        """Return where a program with a path is outside of the namespace."""
+        path = self.path / name
+        if path.is_relative_to(self.path) and not is_reachable(path):
+            return self.copy / path.relative_to(self.path)
+        return path
 
     def to_namespace_order(self) -> dict[str, object]:
         """Return the ORDER for `enter_namespaces.py`."""
@@ -77,7 +90,7 @@ class AgentIsolation:
         serve: Callable[[socket.socket], Awaitable[None]] | None = None,
         processes: bool = False,
     ) -> None:
-        self._room, self._ports, self._serve = room, ports, serve
+        self.room, self._ports, self._serve = room, ports, serve
         self.processes = processes
         """Whether the agent gets PID and user namespaces, and no capability outside of them."""
         self._ours: socket.socket | None = None
@@ -115,7 +128,7 @@ class AgentIsolation:
 
         With `processes`, processes it leaves running have `grace` seconds to end.
         """
-        order = self._room.to_namespace_order() if self._room else {}
+        order = self.room.to_namespace_order() if self.room else {}
         order |= {"channel": self.passed_fds[0]}
         if self.processes:
             order |= {"processes": True, "grace": grace}
@@ -179,6 +192,20 @@ def find_missing_capabilities() -> MissingCapabilities:
         return MissingCapabilities(
             alone=lacks_alone, room=_try_isolation(room), processes=processes
         )
+
+
+KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
+"""Folders in which nothing can be made, as the kernel fills them."""
+
+
+def explain_unmountable(path: Path) -> str | None:
+    """Return why a copy cannot be shown at a path that does not exist; None if it can."""
+    for above in reversed(path.parents):
+        if is_reachable_file(above):
+            return f"{above} is a file here"
+    if is_reachable_file(path) or any(path.is_relative_to(folder) for folder in KERNEL_FOLDERS):
+        return "no folder can be shown there"
+    return None
 
 
 @functools.cache

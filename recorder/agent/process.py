@@ -64,7 +64,7 @@ async def run_agent_process(
     anything is started; ChildProcessError if its isolation could not be set up. Cancelling ends the
     agent.
     """
-    program = _find_agent_program(command[0], env, cwd)
+    program = _find_agent_program(command[0], env, cwd, cage)
     wrapped = cage is not None and cage.processes
     if cage is not None:
         program, command = cage.wrap_command(program, command, grace)
@@ -202,9 +202,14 @@ class _SignalForwarder:
 _FORWARDING = _SignalForwarder()
 
 
-def _find_agent_program(name: str, env: Mapping[str, str], cwd: Path | None) -> str:
+def _find_agent_program(
+    name: str, env: Mapping[str, str], cwd: Path | None, cage: AgentIsolation | None
+) -> str:
     """Find the program to execute. Raises FileNotFoundError or PermissionError."""
-    location = str((cwd or Path()) / name) if os.sep in name else name
+    location = name
+    if os.sep in name:
+        room = cage.room if cage else None
+        location = str(room.locate_program(name) if room else (cwd or Path()) / name)
     path = env.get("PATH", os.defpath)
     if program := shutil.which(location, path=path):
         return name if os.sep in name else str(Path(program).absolute())

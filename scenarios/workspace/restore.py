@@ -6,6 +6,7 @@ from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
+from traces.reachable_paths import is_reachable, is_reachable_file
 
 
 def restore_snapshot(
@@ -32,9 +33,9 @@ def restore_snapshot(
             case "link":
                 path.symlink_to(entry.target)
                 os.utime(path, ns=(entry.mtime, entry.mtime), follow_symlinks=False)
-            case "out" if entry.target == "found" and (origin / entry.path).is_file():
+            case "out" if entry.target == "found" and is_reachable_file(origin / entry.path):
                 shutil.copy2(origin / entry.path, path)
-            case "out" if entry.target != "found" and (origin / entry.path).exists():
+            case "out" if entry.target != "found" and is_reachable(origin / entry.path):
                 _place_excluded(entry, path, origin if linked else None)
                 placed.append(entry)
     for entry in reversed(manifest.entries):  # last, since filling a folder changes its mtime

@@ -11,7 +11,9 @@ from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
 from scenarios.scenario import PracticeSettings
 from stumble.campaigns.spec import Campaign, TraceSource
+from stumble.cli.options import use_recorded_program
 from stumble.demo.runner import PracticeWorld
+from stumble.packs.packed_snapshots import is_packed_snapshot
 from stumble.runs.environment.user_edits import find_user_edits
 from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_names
 from stumble.runs.environment.worlds import WORKSPACE_SLOT, WorldCommands
@@ -40,7 +42,7 @@ def build_own_environment(
     """
     command, workspace = source.command, find_own_workspace(campaign, source, recording, store)
     if recording is not None:
-        command = command or recording.trajectory.command
+        command = command or use_recorded_program(recording.trajectory)
     commands = WorldCommands(campaign.reset, campaign.verify, campaign.state)
     launcher = ColdLauncher(
         command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
@@ -160,7 +162,7 @@ def check_workspaces(campaign: Campaign, store: TraceStore) -> Iterator[str]:
             continue
         recording = read_tape(source.tape)
         workspace = find_own_workspace(campaign, source, recording, store)
-        if workspace is not None:
+        if workspace is not None and not is_packed_snapshot(workspace.blobs, workspace.snapshot):
             edits = find_user_edits(recording.trajectory, store, workspace.manifest)
             if edits.names:
                 yield (

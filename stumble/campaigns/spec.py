@@ -51,6 +51,9 @@ from scenarios.practice import scripted_model
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_scenario
 from scenarios.toml_reader import ScenarioError, TypedTable
+from stumble.packs.pack_cache import open_packed_files
+from stumble.packs.pack_manifest import PACK_SUFFIX
+from stumble.packs.read_pack import is_pack
 from stumble.runs.scenario_runner import MAX_AGENT_STEPS
 from stumble.runs.types import Hosts
 from stumble.verdicts.exclusions import check_twins
@@ -282,7 +285,7 @@ def _read_world_commands(
 
 
 def _is_tape_name(text: str) -> bool:
-    return text.endswith(".tape")
+    return text.endswith((".tape", PACK_SUFFIX))
 
 
 def _resolve_campaign_path(path: Path, text: str) -> Path:
@@ -295,7 +298,8 @@ def _parse_tape_source(
     path = _resolve_campaign_path(file, text)
     if not path.is_file():
         raise top.make_error("traces", f"{path}: there is no such tape")
-    return TraceSource(name=path.stem, tape=path, command=command)
+    tape = open_packed_files(path).main_tape if is_pack(path) else path
+    return TraceSource(name=path.stem, tape=tape, command=command)
 
 
 def _read_trace_scenario(top: TypedTable, text: str) -> Scenario:

@@ -19,6 +19,8 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "replay": "Run an agent against its recording, offline.",
             "accept": "Accept the volatile values that differed in a replay.",
             "redrive": "Send recorded tool calls to a real service and report drift.",
+            "pack": "Write a recording with its workspace into one portable file.",
+            "unpack": "Put the recordings of packs into a store or a folder.",
             "mcp": "Record an MCP server on stdio, or replay one.",
         },
         "Inject and judge": {

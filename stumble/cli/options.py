@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.cli.tape_path import TapePath
 
 if TYPE_CHECKING:
-    from traces.model import Fault
+    from traces.model import Fault, Trajectory
 
 type Command = Callable[..., None]
 
@@ -25,14 +26,10 @@ def agent_command[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return click.argument("command", nargs=-1, type=click.UNPROCESSED)(function)
 
 
-def fault_injection_options[R](
-    required: bool, *, seed: int | None = 0, aims: bool = False
-) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Add the options that describe faults; the command gets `faults` and `seed`.
-
-    With `aims` it gets the `--where` texts too, to apply them to faults of a scenario.
-    """
-    options = (
+def _list_fault_options(
+    required: bool, seed: int | None, *, persist: str | None
+) -> tuple[Callable[[Callable[..., object]], Callable[..., object]], ...]:
+    return (
         click.option("--fault", "texts", required=required, multiple=True,
                      metavar="NAME:KEY=VALUE,...",
                      help="Fault to inject, see `stumble faults`; repeat it to inject several in "
@@ -46,7 +43,8 @@ def fault_injection_options[R](
                      help="Trigger, instead of --nth: every=3, after_calls=5, probability=0.1, "
                           "first_write, "
                           "step_range=3-8, position=early, when_arg_matches='@.amount > 100'."),
-        click.option("--persist", default="once", show_default=True, metavar="NAME:KEY=VALUE,...",
+        click.option("--persist", default=persist, show_default=persist is not None,
+                     metavar="NAME:KEY=VALUE,...",
                      help="Later calls to inject into as well: same_args, permanent, burst:n=3, "
                           "until_step:step=9, flapping:on=2,off=3, quota:n=4."),
         click.option("--max-injections", type=int, metavar="N",
@@ -60,6 +58,24 @@ def fault_injection_options[R](
                      help="Random seed; the same seed gives the same injections on every "
                           "machine."),
     )  # fmt: skip
+
+
+def fault_texts_options[R](function: Callable[..., R]) -> Callable[..., R]:
+    """Add the options that describe faults, none with a default; the command gets them as they
+    are given.
+    """
+    options = _list_fault_options(False, None, persist=None)
+    return functools.reduce(lambda f, option: option(f), reversed(options), function)
+
+
+def fault_injection_options[R](
+    required: bool, *, seed: int | None = 0, aims: bool = False
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add the options that describe faults; the command gets `faults` and `seed`.
+
+    With `aims` it gets the `--where` texts too, to apply them to faults of a scenario.
+    """
+    options = _list_fault_options(required, seed, persist="once")
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(function)
@@ -305,8 +321,10 @@ def parse_host_options(texts: tuple[str, ...]) -> Mapping[str, tuple[str, int]]:
     return addresses
 
 
-def check_agent_command(command: tuple[str, ...]) -> tuple[str, ...]:
+def check_agent_command(command: tuple[str, ...], *, search: bool = True) -> tuple[str, ...]:
     """Return the agent's command if it can be run; exit with 127 or 126 if it cannot.
+
+    Without `search` its program need not be here: it is in a copy that is still to be made.
 
     Raises UsageError if no command is given, a tape could not hold it or the folder's name, or the
     user's proxy settings are invalid.
@@ -324,7 +342,7 @@ def check_agent_command(command: tuple[str, ...]) -> tuple[str, ...]:
         if not is_utf8(text):
             path = text.encode(errors="backslashreplace").decode()
             raise UsageError(f"{path} is not UTF-8, as text of a tape must be; rename it")
-    if shutil.which(command[0]) is None:
+    if search and shutil.which(command[0]) is None:
         there = Path(command[0]).exists()
         why = "is not executable" if there else "command not found"
         click.echo(f"stumble: {command[0]}: {why}; nothing was run", err=True)
@@ -333,9 +351,46 @@ def check_agent_command(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def tape_argument[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Add the argument TAPE: an existing recording."""
-    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
-    return click.argument("tape", type=kind)(function)
+    """Add the argument TAPE: an existing recording, or a pack with one."""
+    # Eager: the options of a pack are defaults of those that follow.
+    return click.argument("tape", type=TapePath(), is_eager=True)(function)
+
+
+def changed_tape_argument[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add the argument TAPE: an existing recording that the command changes, so no pack."""
+    return click.argument("tape", type=TapePath(writable=True))(function)
+
+
+def choose_agent_command(command: tuple[str, ...], recorded: "Trajectory") -> tuple[str, ...]:
+    """Return the given command, else the recorded one, as this machine can run it; see
+    `check_agent_command`.
+    """
+    chosen = command or use_recorded_program(recorded)
+    in_copy = not command and chosen and _is_in_workspace(chosen[0], recorded.workspace)
+    return check_agent_command(chosen, search=not in_copy)
+
+
+def use_recorded_program(trajectory: "Trajectory") -> tuple[str, ...]:
+    """Return the recorded command; a program that is not here is replaced by one of the same name,
+    with a note.
+    """
+    recorded = trajectory.command
+    if not recorded or _is_in_workspace(recorded[0], trajectory.workspace):
+        return recorded
+    from stumble.packs.pack_needs import find_program_here
+
+    found = find_program_here(recorded)
+    if found is None or found == recorded[0]:
+        return recorded
+    click.echo(f"{recorded[0]} is not on this machine: using {found}", err=True)
+    return (found, *recorded[1:])
+
+
+def _is_in_workspace(program: str, workspace: str | None) -> bool:
+    """Whether a program lies in the agent's folder, of which a run has a copy."""
+    if workspace is None or os.sep not in program:
+        return False
+    return (Path(workspace) / program).is_relative_to(workspace)
 
 
 def check_new_tape_path(path: Path) -> None:

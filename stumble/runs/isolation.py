@@ -12,6 +12,7 @@ from typing import Literal
 from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import find_missing_capabilities
 from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.packs.packed_snapshots import is_packed_snapshot
 from stumble.runs.environment.workspaces import (
     WORKSPACE_VARIABLE,
     RecordedWorkspace,
@@ -191,6 +192,8 @@ def apply_user_edits(
     """Return the workspace with the user's edits since it was recorded."""
     from stumble.runs.environment.user_edits import find_user_edits
 
+    if is_packed_snapshot(workspace.blobs, workspace.snapshot):
+        return workspace  # the folder at its path here is another one
     edits = find_user_edits(recording, store, workspace.manifest)
     if edits.unknown is not None:
         return replace(workspace, unknown=edits.unknown, differing=edits.names)

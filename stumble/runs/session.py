@@ -181,9 +181,9 @@ async def run_agent(
             env[ZONE_VARIABLE] = zone
         for line in describe_base_urls(options.upstreams, listener.origins):
             options.say(line)
-        cwd = place.cwd or launch.cwd
+        cwd = place.start or launch.cwd
         env, adapted = wrap_with_tees(launch, env | dict(place.env) | event_env, tees, cwd)
-        running = launch(env, command=adapted.command, cage=cage, cwd=place.cwd)
+        running = launch(env, command=adapted.command, cage=cage, cwd=place.start)
         stops = [listener.failed, *([options.halted] if options.halted else [])]
         exit = await _run_until_stopped(stops, running)
     return AgentResult(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--traces",
     multiple=True,
     metavar="TAPE|SCENARIO",
-    help="Recording, or scenario to record first; repeatable.",
+    help="Recording (or its pack), or scenario to record first; repeatable.",
 )
 @click.option(
     "--fault",
@@ -137,8 +137,8 @@ def campaign(
     """Run every fault at a call of every trace, one fault per run, with clean twins and shams;
     then judge all runs and print rates with intervals.
 
-    FILE is a TOML file or the name of a campaign; options override its values. The same command,
-    or the campaign's name, resumes a campaign that was stopped or killed.
+    FILE is a TOML file, a pack of one, or the name of a campaign; options override its values.
+    The same command, or the campaign's name, resumes a campaign that was stopped or killed.
 
     \b
     stumble campaign --traces refund.tape --traces order.tape --fault http_status:code=503 \\
@@ -216,6 +216,9 @@ def _load_campaign_table(
     """
     from scenarios.toml_reader import read_toml_document
     from stumble.campaigns.completed_runs import CampaignFolder
+    from stumble.packs.pack_cache import open_packed_files
+    from stumble.packs.pack_manifest import PACK_SUFFIX
+    from stumble.packs.packed_campaigns import load_packed_campaign
 
     table: dict[str, object] = {}
     path = Path.cwd() / "campaign"
@@ -225,6 +228,8 @@ def _load_campaign_table(
             raise UsageError(f"{file}: no such file")
         with options.usage_errors():
             table = {"name": path.stem, **read_toml_document(path)}
+    elif file is not None and file.endswith(PACK_SUFFIX):
+        table, path = load_packed_campaign(open_packed_files(Path(file)))
     elif file is not None:
         stored_plan = CampaignFolder.load_plan(store, file)
         if stored_plan is None:

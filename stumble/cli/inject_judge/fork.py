@@ -128,7 +128,7 @@ def fork(
         world = Pipeline(find_passed_stages(recording.marks))
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
     rules = match_options.collect_match_rules(None, rule_texts)
-    command = options.check_agent_command(command or recording.trajectory.command)
+    command = options.choose_agent_command(command, recording.trajectory)
     with options.usage_errors():
         check_twins(twins)
     if confirm and (times > 1 or not twins):

@@ -15,6 +15,7 @@ import click
 from scenarios.practice import PRACTICE_KEY
 from stumble.cli import match_options, options
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
+from stumble.cli.tape_path import TapePath
 
 if TYPE_CHECKING:
     from scenarios.scenario import Scenario
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option("--command", "text", metavar="COMMAND",
               help="Command of your agent; default: the practice agent.")  # fmt: skip
-@click.option("--tape", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--tape", type=TapePath(),
               help="Use this recording of the scenario instead of making one.")  # fmt: skip
 @options.fault_injection_options(required=False, seed=None, aims=True)
 @click.option("--twins", type=click.IntRange(0),

@@ -13,6 +13,7 @@ import click
 
 from stumble.cli import match_options, options
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
+from stumble.cli.tape_path import TapePath, find_tape
 
 if TYPE_CHECKING:
     from scenarios.world import World
@@ -39,7 +40,7 @@ SHRINK_STOP_SECONDS = 5.0
 @click.argument("run", metavar="RUN")
 @click.option(
     "--recording",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=TapePath(),
     help="The forked recording, if it is not in the store.",
 )
 @click.option(
@@ -116,7 +117,7 @@ def shrink(
     faulted_run = load_tape(_find_run_tape(store, run))
     parent = load_tape(recording or _find_parent_tape(store, faulted_run))
     match_options.check_recorded_rules(parent.trajectory.rules, parent.path)
-    command = options.check_agent_command(command or faulted_run.trajectory.command)
+    command = options.choose_agent_command(command, faulted_run.trajectory)
     live = "the agent is live after the injection"
     isolation_plan = plan_isolation(
         parent.trajectory,
@@ -270,7 +271,7 @@ def _has_ended_wrong(played: "RunResult") -> bool:
 def _find_run_tape(store: "StoreDirectory", run: str) -> Path:
     """Find the tape of a run given by path, id or unique prefix. Raises UsageError."""
     if Path(run).is_file():
-        return Path(run)
+        return find_tape(Path(run))
     matches = sorted(store.tapes.glob(f"{glob.escape(run)}*.tape"))
     if len(matches) == 1:
         return matches[0]

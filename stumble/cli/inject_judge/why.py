@@ -1,6 +1,7 @@
 """`stumble why`: print the evidence for one verdict."""
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,15 +22,20 @@ def why(injection: str, as_json: bool) -> None:
     signs that the agent noticed, where the wrong value went, the clean twins, and the verdict.
     The tapes are judged again, with the judge of this version.
 
-    INJECTION is an id or a unique prefix of one.
+    INJECTION is an id or a unique prefix of one, or a pack of a run that has one: its tapes are
+    added to the store.
 
     \b
     stumble why 20261121T101500-3f2a
+    stumble why refund.stumble
     """
+    from stumble.packs.read_pack import is_pack
     from stumble.store import index
     from stumble.store.open_store import open_indexed_store
     from stumble.verdicts.explain import explain_verdict, explanation_to_json
 
+    if is_pack(path := Path(injection)):
+        injection = _unpack_injection(path)
     store = open_indexed_store()
     id, trajectory = _find_injection(store, injection)
     try:
@@ -39,6 +45,22 @@ def why(injection: str, as_json: bool) -> None:
     faulted_injection = next(each for each in faulted.tape.injections if each.id == id)
     explanation = explain_verdict(faulted_injection, faulted, twins, peers)
     click.echo(explanation_to_json(explanation) if as_json else "\n".join(explanation.to_lines()))
+
+
+def _unpack_injection(pack: Path) -> str:
+    """Add a pack's tapes to the store; return the id of the first injection of its main tape."""
+    from stumble.packs.pack_cache import open_packed_files
+    from stumble.packs.unpack_store import unpack_into_store
+    from stumble.user_data.paths import store_root
+    from traces.store.store_dir import StoreDirectory
+    from traces.tape import read_tape
+
+    opened = open_packed_files(pack)
+    injections = read_tape(opened.main_tape).injections
+    if not injections:
+        raise UsageError(f"{pack}: its run has no injection")
+    unpack_into_store(opened, StoreDirectory(store_root()))
+    return injections[0].id
 
 
 def _find_injection(store: "TraceStore", wanted: str) -> tuple[str, str]:

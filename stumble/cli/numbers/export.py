@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.cli.tape_path import find_tape
+from stumble.packs.pack_manifest import PACK_SUFFIX
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -42,8 +44,8 @@ EXPORT_SUFFIXES = {"atif": ".atif.json", "otel": ".spans.jsonl", "har": ".har", 
 def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> None:
     """Write runs of the store, or tapes, in a format of other tools.
 
-    RUNS are ids of the store or paths of tapes (parquet: only ids); default: every run of the
-    store. Formats: atif, Harbor's trajectories; otel, OpenTelemetry spans; har and vcr, HTTP
+    RUNS are ids of the store or paths of tapes or packs (parquet: only ids); default: every run
+    of the store. Formats: atif, Harbor's trajectories; otel, OpenTelemetry spans; har and vcr, HTTP
     traffic (tapes only); parquet, the relations of the store. Runs that a format cannot
     represent are refused with a reason, and omitted parts are listed; the exit code is then 1.
 
@@ -59,7 +61,7 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
 
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} exists already; it is not overwritten")
-    are_files = form != "parquet" and runs and all(run.endswith(".tape") for run in runs)
+    are_files = form != "parquet" and runs and all(map(_is_file_name, runs))
     store = TraceStore(store_root()) if are_files else open_indexed_store()
     if form == "parquet":
         if output.exists() and any(output.iterdir()):
@@ -137,7 +139,13 @@ def _write_export(path: Path, text: Iterable[str]) -> None:
 
 
 def _export_tape_path(store: "TraceStore", run: str) -> Path:
-    return Path(run) if run.endswith(".tape") else store.tapes / f"{run}.tape"
+    if not _is_file_name(run):
+        return store.tapes / f"{run}.tape"
+    return find_tape(Path(run))
+
+
+def _is_file_name(run: str) -> bool:
+    return run.endswith((".tape", PACK_SUFFIX))
 
 
 def _format_run_export(

@@ -6,14 +6,15 @@ import click
 
 from stumble.cli import match_options, options
 from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.cli.tape_path import TapePath
 
 
 @click.command(
     epilog="Exit codes: 0 every difference is accepted, 1 a difference is not a volatile value, "
     "2 no replay to learn from.",
 )
-@options.tape_argument
-@click.argument("run", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@options.changed_tape_argument
+@click.argument("run", required=False, type=TapePath())
 @click.option("--dry-run", is_flag=True, help="Print the rules without writing them.")
 def accept(tape: Path, run: Path | None, dry_run: bool) -> None:
     """Learn from a diverged replay which values change from run to run.

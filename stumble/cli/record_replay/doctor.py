@@ -2,7 +2,8 @@
 
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -12,13 +13,14 @@ from stumble.cli.exit_codes import ExitCode
 if TYPE_CHECKING:
     from stumble.doctor.probe_run import DoctorResult
 
+HERE_LABELS = {True: "here", False: "MISSING", None: "unknown"}
 SEEN_LABELS = {True: "seen", False: "MISSED", None: "unknown"}
 
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
     epilog="Exit codes: 0 the model calls would be recorded and no missed traffic is known, "
-    "1 otherwise.",
+    "1 otherwise. With a pack: 0 all that it needs is here, 1 otherwise.",
 )
 @options.budget_option(30.0)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -29,10 +31,16 @@ def doctor(budget: float, as_json: bool, command: tuple[str, ...]) -> None:
     A local stand-in for the model answers that there is nothing to do; all other requests are
     refused. No provider is contacted and nothing is billed. The agent works in the current folder.
 
+    With a pack in place of a command, nothing is started: lists what the packed agent needs of a
+    machine beside the pack (program, packages, variables by name), and what of it is here.
+
     \b
     stumble doctor -- claude -p "say hello"
+    stumble doctor refund.stumble
     stumble doctor --json -- python my_agent.py
     """
+    if (pack := _find_pack(command)) is not None:
+        _examine_pack(pack, as_json or "--json" in command)
     command = options.check_agent_command(command)
 
     from recorder import event_loop
@@ -52,6 +60,39 @@ def doctor(budget: float, as_json: bool, command: tuple[str, ...]) -> None:
         else "\n".join(_examination_to_lines(result))
     )
     raise SystemExit(ExitCode.OK if result.is_recordable else ExitCode.FINDING)
+
+
+def _find_pack(command: tuple[str, ...]) -> Path | None:
+    from stumble.packs.read_pack import is_pack
+
+    alone = command and command[1:] in ((), ("--json",))
+    return Path(command[0]) if alone and is_pack(Path(command[0])) else None
+
+
+def _examine_pack(path: Path, as_json: bool) -> NoReturn:
+    from stumble.packs.pack_cache import open_packed_files
+    from stumble.packs.pack_needs import check_needs
+    from traces.tape import read_tape_lazily
+
+    opened = open_packed_files(path)
+    tape = next((read_tape_lazily(each).trajectory for each in opened.tapes), None)
+    findings = tuple(check_needs(opened.manifest.needs, tape.workspace if tape else None))
+    if as_json:
+        needs = [
+            {"what": each.what, "name": each.name, "here": each.here, "detail": each.detail}
+            for each in findings
+        ]
+        root = opened.manifest.root_hash
+        click.echo(
+            json.dumps({"root_hash": root, "made_by": opened.manifest.made_by, "needs": needs})
+        )
+    else:
+        for each in findings:
+            detail = f" ({each.detail})" if each.detail else ""
+            click.echo(f"{HERE_LABELS[each.here]:8}{each.what:12}{each.name}{detail}")
+        click.echo(f"{path}: sound, made by {opened.manifest.made_by}")
+    missing = any(each.here is False for each in findings)
+    raise SystemExit(ExitCode.FINDING if missing else ExitCode.OK)
 
 
 def _examination_to_dict(found: "DoctorResult") -> dict[str, object]:

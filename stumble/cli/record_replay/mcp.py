@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.cli.tape_path import TapePath
 
 
 @click.command(
@@ -19,7 +20,7 @@ from stumble.cli.exit_codes import ExitCode, UsageError
 @click.option(
     "--replay",
     "tape",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=TapePath(),
     metavar="TAPE",
     help="Replay the MCP server recorded on this tape (selected by --name) and start none.",
 )

@@ -134,7 +134,7 @@ def replay(
     if recording.cut_at is not None and on_miss == "refuse":
         on_miss = "halt"  # nothing that it asks after that can have an answer
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
-    command = options.check_agent_command(command or recording.trajectory.command)
+    command = options.choose_agent_command(command, recording.trajectory)
     rules = match_options.collect_match_rules(
         match_options.load_match_scenario(scenario_name), rule_texts
     )

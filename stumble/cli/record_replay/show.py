@@ -9,6 +9,7 @@ import click
 
 from stumble.cli import options
 from stumble.cli.exit_codes import UsageError
+from stumble.cli.tape_path import TapePath
 
 if TYPE_CHECKING:
     from traces.conversation.derived_steps import DerivedSteps, ToolUse, TrajectoryStep
@@ -20,9 +21,7 @@ LINE_WIDTH = 100
 
 @click.command()
 @options.tape_argument
-@click.argument(
-    "other", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False
-)
+@click.argument("other", type=TapePath(), required=False)
 @click.option(
     "--tools",
     is_flag=True,

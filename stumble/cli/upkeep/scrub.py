@@ -11,7 +11,7 @@ from stumble.cli.exit_codes import UsageError
 
 
 @click.command()
-@options.tape_argument
+@options.changed_tape_argument
 @click.option(
     "-o",
     "--output",

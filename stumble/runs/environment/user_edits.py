@@ -17,6 +17,7 @@ from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.snapshot import SnapshotLimits
 from stumble.runs.environment.workspaces import open_store_blobs, take_folder_snapshot
 from traces.model import Trajectory
+from traces.reachable_paths import is_reachable_folder
 from traces.store.store_dir import StoreDirectory
 from traces.tape.frames import MAGIC
 
@@ -48,7 +49,7 @@ def find_user_edits(
     """What the user edited in the recorded folder since; nothing if that folder is not here."""
     here = open_store_blobs(store)
     folder = Path(trajectory.workspace or ".")
-    if not folder.is_dir():
+    if not is_reachable_folder(folder):
         return UserEdits(manifest=recorded)
     try:
         now = _load_manifest(here, _snapshot_digests(store, folder))

@@ -17,15 +17,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recorder.agent.isolation import MountedCopy, find_missing_capabilities
+from recorder.agent.isolation import (
+    MountedCopy,
+    explain_unmountable,
+    find_missing_capabilities,
+)
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.restore import restore_snapshot
 from scenarios.world import CommandWorld, World
 from stumble.cli.exit_codes import HarnessError
 from stumble.cli.terminal_progress import show_terminal_progress
+from stumble.packs.pack_cache import find_packed_snapshot
 from stumble.user_data.paths import prepare_ca_folder
 from traces.model import Trajectory
+from traces.reachable_paths import is_reachable_folder
 from traces.store.store_dir import StoreDirectory
 
 if TYPE_CHECKING:
@@ -59,6 +65,11 @@ class RunLocation:
     kept: Path | None = None
     """The copy, where it is to stay."""
 
+    @property
+    def start(self) -> Path | None:
+        """The folder to start processes in, which then change to `cwd`."""
+        return self.room.start_folder if self.room else self.cwd
+
     def bind_world(self, world: World | None) -> World | None:
         """The world, its commands run where the agent is."""
         if not isinstance(world, CommandWorld):
@@ -67,7 +78,7 @@ class RunLocation:
         if self.cwd is None:
             return world
         return replace(
-            world, prefix=self.room.build_command_prefix() if self.room else (), cwd=self.cwd
+            world, prefix=self.room.build_command_prefix() if self.room else (), cwd=self.start
         )
 
 
@@ -225,16 +236,14 @@ def find_recorded_workspace(
     here = open_store_blobs(store)
     try:
         manifest = here.load_manifest(trajectory.snapshot)
+        if manifest is None or _list_lost_contents(manifest, here):
+            find_packed_snapshot(trajectory.snapshot, here)
+            manifest = here.load_manifest(trajectory.snapshot)
     except ValueError as error:
         return str(error)
     if manifest is None:
         return f"its snapshot is not in {store.root}"
-    lost = [
-        entry.path
-        for entry in manifest.entries
-        if entry.kind == "file" and not here.has_blob(entry.target)
-    ]
-    if lost:
+    if lost := _list_lost_contents(manifest, here):
         return f"its snapshot in {store.root} lacks the content of {format_first_names(lost)}"
     path = Path(trajectory.workspace)
     return RecordedWorkspace(
@@ -245,6 +254,14 @@ def find_recorded_workspace(
         mapped=_explain_mapping(path),
         keep=keep,
     )
+
+
+def _list_lost_contents(manifest: SnapshotManifest, here: BlobStore) -> list[str]:
+    return [
+        entry.path
+        for entry in manifest.entries
+        if entry.kind == "file" and not here.has_blob(entry.target)
+    ]
 
 
 def explain_missing_copy(trajectory: Trajectory, store: StoreDirectory, why: str) -> str:
@@ -262,11 +279,13 @@ def explain_missing_copy(trajectory: Trajectory, store: StoreDirectory, why: str
 
 
 def _explain_mapping(path: Path) -> str | None:
-    if not path.is_dir():
-        return "that path is not here"
+    if (why := find_missing_capabilities().room) is not None:
+        return why
+    if not is_reachable_folder(path) and (why := explain_unmountable(path)) is not None:
+        return why
     if Path(tempfile.gettempdir()).resolve().is_relative_to(path):
         return "it holds the folder for temporary files"
-    return find_missing_capabilities().room
+    return None
 
 
 def report_secret_files(manifest: SnapshotManifest) -> None:
