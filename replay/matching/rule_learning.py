@@ -27,6 +27,13 @@ DEFAULT_RULES = MatchRules()
 CONTEXT_CHARS = 24
 """Characters on each side of a value that are stored to locate it."""
 
+WHOLE_VALUE_CHARS = 8
+"""Length from which a value that an answer gave is looked for in longer words too."""
+_WORD_START = r"(?:(?<![0-9A-Za-z])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+"""Also after an escape of JSON or of a URL."""
+_WORD_END = r"(?=[A-Za-z]{0,3}(?![0-9A-Za-z]))"
+"""Also before a unit."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestDifference:
@@ -66,8 +73,8 @@ def find_learnable_differences(
         texts = _read_header_field(was, name), _read_header_field(now, name)
         differences.append(_to_typed_difference("header", name, f"header.{name}", *texts, given))
     old_leaves, new_leaves = (
-        dict(_iter_request_leaves(was, rules)),
-        dict(_iter_request_leaves(now, rules)),
+        dict(iter_request_leaves(was, rules)),
+        dict(iter_request_leaves(now, rules)),
     )
     for where in [*old_leaves, *(where for where in new_leaves if where not in old_leaves)]:
         if old_leaves.get(where) != new_leaves.get(where):
@@ -105,7 +112,10 @@ def learn_from_twins(
 
 
 def make_given_check(before: Sequence[Exchange]) -> GivenCheck:
-    """Return a check whether an earlier answer contains a text; it decodes on first use."""
+    """Return a check whether an earlier answer contains a text; it decodes on first use.
+
+    A short text has to be a whole word or number there: `191` is in many a random id.
+    """
     texts = list[str]()
 
     def is_given(text: str) -> bool:
@@ -116,7 +126,10 @@ def make_given_check(before: Sequence[Exchange]) -> GivenCheck:
                 for each in answers
                 if each is not None
             )
-        return any(text in each for each in texts)
+        if len(text) >= WHOLE_VALUE_CHARS:
+            return any(text in each for each in texts)
+        whole = re.compile(_WORD_START + re.escape(text) + _WORD_END)
+        return any(whole.search(each) for each in texts)
 
     return is_given
 
@@ -192,7 +205,8 @@ def _read_header_field(request: Request, name: str) -> str:
     return ", ".join(value for field, value in request.headers if field.lower() == name)
 
 
-def _iter_request_leaves(request: Request, rules: MatchRules) -> Iterator[tuple[str, str]]:
+def iter_request_leaves(request: Request, rules: MatchRules) -> Iterator[tuple[str, str]]:
+    """Yield each value of a body as text, with its path, without what the rules take out."""
     text = decode_content_or_raw(request.headers, request.body) if rules.has_body else b""
     try:
         yield from (

@@ -45,6 +45,8 @@ _TIME_PATTERN = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\b\.?)
 _ZONE = r"(?: ?Z\b| ?[+-]\d\d:?\d\d\b| UTC\b| GMT\b)?"
 _EPOCH_PATTERN = r"1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?"
 _EDGE = r"(?<![0-9A-Za-z.])(?:%s)(?![0-9A-Za-z]|\.\d)"
+_UNIT = r"(?:[num\u00b5]?s|secs?|m|mins?|h|[kKMG]i?B?|B)"
+"""What may follow a number at once; it does not belong to the value, and has to be equal."""
 _TYPE_PATTERNS: dict[ValueType, str] = {
     "uuid": _EDGE
     % (
@@ -61,7 +63,7 @@ _TYPE_PATTERNS: dict[ValueType, str] = {
     "path": r"(?<![\w:/.])[~/][^\s\"'<>|:;,()\[\]{}`*?\\]+",
     "port": _EDGE % r"\d{2,5}",
     "pid": _EDGE % r"\d{1,7}",
-    "counter": _EDGE % r"\d+(?:\.\d+)?",
+    "counter": rf"(?<![0-9A-Za-z.])\d+(?:\.\d+)?(?={_UNIT}?(?![0-9A-Za-z]|\.\d))",
 }
 _SCANNED_TYPES: tuple[ValueType, ...] = ("uuid", "clock", "day", "path", "counter")
 """The types that are recognised by their form alone, the narrowest first."""

@@ -151,7 +151,10 @@ def _read_conversation_task(
 
 
 def _make_call_id(talk: conversation.PracticeConversation, nth: int = 0) -> str:
-    return f"call_{talk.digest[:24]}" + (f"_{nth}" if nth else "")
+    """Return the id of the nth call of an answer; ids of providers have no common beginning."""
+    if not nth:
+        return f"call_{talk.digest[:24]}"
+    return f"call_{blake2b(f'{talk.digest}/{nth}'.encode(), digest_size=12).hexdigest()}"
 
 
 def _write_call_arguments(call: PlannedCall, shell: ShellTool | None) -> str:

@@ -7,25 +7,84 @@ answers, so differences in the agent's requests are its own clocks, ids or count
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from stumble.drift.volatile_rules import learn_volatile_rules
-from traces.tape import add_rules, read_tape
+from recorder.agent.isolation import find_missing_capabilities
+from replay.matching.run_values import find_run_values
+from stumble.drift.volatile_rules import learn_volatile_rules, shorten_value
+from traces.tape import Tape, add_rules, read_tape
 
 MAX_CONTROL_ROUNDS = 8
 """Most replays for one control: a refused request hides those after it."""
 
 
+MAX_OWN_SECONDS = 60.0
+"""Longest time that an agent may work by itself for a control that nobody asked for."""
+LEARN_HINT = "`stumble record --times 2` learns what differs from run to run"
+
+
 def run_control_replays(tape: Path, count: int) -> Iterator[str]:
     """Replay a tape `count` times, append learnt rules to it, and yield lines about each replay."""
     for number in range(1, count + 1):
-        yield from (f"control {number}: {line}" for line in _run_control(tape))
+        yield from (f"control {number}: {line}" for line in _run_control(tape).lines)
 
 
-def _run_control(tape: Path) -> Iterator[str]:
+def run_unasked_control(tape: Path) -> Iterator[str]:
+    """Make a control replay where a recording has values of its run; yield lines about it.
+
+    Does nothing where an agent would not be isolated in a copy of its folder, and leaves no tape.
+    """
+    recording = read_tape(tape)
+    found = next(find_run_values(recording.exchanges, recording.trajectory), None)
+    if found is None:
+        return
+    where, value = found
+    what = f"{value.type} {shorten_value(value.text, 40)} in {where or 'a body'}"
+    lacking = find_missing_capabilities()
+    own = measure_own_seconds(recording)
+    if recording.trajectory.snapshot is None or lacking.processes or lacking.room:
+        yield f"{what} may be another in the next run; {LEARN_HINT}"
+    elif own > MAX_OWN_SECONDS:
+        yield f"{what} may be another in the next run of {own:.0f} s; {LEARN_HINT}"
+    else:
+        began = time.monotonic()
+        control = _run_control(tape, ("--isolation", "require", "--budget", f"{own * 3 + 20:.0f}"))
+        for run in control.runs:
+            run.unlink(missing_ok=True)
+        yield from (f"control replay: {line}" for line in control.lines)
+        yield f"control replay: {time.monotonic() - began:.1f} s, since {what} may be of this run"
+
+
+def measure_own_seconds(recording: Tape) -> float:
+    """Return how long an agent worked while no request was being answered."""
+    own = last = 0.0
+    for each in sorted(recording.exchanges, key=lambda each: each.started):
+        own += max(0.0, each.started - last)
+        ended = each.response.ended if each.response else None
+        last = max(last, each.started if ended is None else ended)
+    return own
+
+
+@dataclass(slots=True)
+class _Control:
+    lines: list[str] = field(default_factory=list)
+    runs: list[Path] = field(default_factory=list)
+
+
+def _run_control(tape: Path, options: Sequence[str] = ()) -> _Control:
+    control = _Control()
+    control.lines += _learn_until_it_follows(tape, options, control.runs)
+    return control
+
+
+def _learn_until_it_follows(tape: Path, options: Sequence[str], runs: list[Path]) -> Iterator[str]:
     for _ in range(MAX_CONTROL_ROUNDS):
-        code, run = _replay_strictly(tape)
+        code, run = _replay_strictly(tape, options)
+        if run is not None:
+            runs.append(run)
         if code == 0:
             yield "followed the recording"
             return
@@ -41,10 +100,12 @@ def _run_control(tape: Path) -> Iterator[str]:
     yield f"diverged again and again; `stumble replay {tape}` says where"
 
 
-def _replay_strictly(tape: Path) -> tuple[int, Path | None]:
+def _replay_strictly(tape: Path, options: Sequence[str] = ()) -> tuple[int, Path | None]:
     """Replay strictly; return the exit code, and the tape of the run if there is one."""
-    command = [sys.executable, "-m", "stumble", "replay", "--json", str(tape)]
-    completed = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    command = [sys.executable, "-m", "stumble", "replay", "--json", *options, str(tape)]
+    completed = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+    )
     try:
         return completed.returncode, Path(json.loads(completed.stdout)["tape"])
     except (ValueError, KeyError):

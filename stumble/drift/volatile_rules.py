@@ -35,8 +35,8 @@ class LearnedRules:
         yield from (f"accepted {rule}" for rule in self.rules)
         for each in self.left:
             yield f"not accepted: {each.where} differs in more than a day, clock, id or count"
-            yield f"  - {_shorten_value(each.was)}"
-            yield f"  + {_shorten_value(each.now)}"
+            yield f"  - {shorten_value(each.was)}"
+            yield f"  + {shorten_value(each.now)}"
 
 
 def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:
@@ -97,5 +97,6 @@ def _read_modified_time(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def _shorten_value(text: str, most: int = 100) -> str:
+def shorten_value(text: str, most: int = 100) -> str:
+    """Return a text cut to `most` characters."""
     return text if len(text) <= most else f"{text[:most]}…"

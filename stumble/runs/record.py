@@ -13,6 +13,8 @@ from recorder.agent.env import NODE_HOOK, build_agent_env, write_ca_bundle
 from recorder.agent.time_zone import read_time_zone
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
+from scenarios.workspace.manifest import ManifestEntry
+from scenarios.workspace.stand_ins import save_stand_ins
 from scenarios.world import World
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import (
@@ -21,7 +23,11 @@ from stumble.runs.environment.base_urls import (
     describe_base_urls,
 )
 from stumble.runs.environment.user_edits import save_end_snapshot
-from stumble.runs.environment.workspaces import IN_PLACE
+from stumble.runs.environment.workspaces import (
+    IN_PLACE,
+    list_visible_store,
+    open_store_blobs,
+)
 from stumble.runs.environment.worlds import lock_world
 from stumble.runs.session import (
     AgentResult,
@@ -79,6 +85,8 @@ async def record_run(
         result = await recording.run(path)
         await asyncio.to_thread(tape_files.seal_finished_tape, path)
         if plan.store is not None and plan.workspace is not None and plan.snapshot is not None:
+            if recording.visible_store:
+                save_stand_ins(open_store_blobs(plan.store), id, recording.visible_store)
             at = (plan.store, plan.workspace, id, plan.snapshot, say)
             await asyncio.to_thread(_try_save_end_snapshot, *at)
     return result
@@ -97,6 +105,8 @@ class LiveRecording:
     world: World | None
     began: float = field(default_factory=time.monotonic)
     watch: ConversationTap = field(init=False)
+    visible_store: tuple[ManifestEntry, ...] = field(init=False, default=())
+    """What the agent saw of the store and the tape in its folder."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "watch", ConversationTap(self.plan.tools))
@@ -107,6 +117,9 @@ class LiveRecording:
         secrets = load_user_secrets()
         with TapeWriter(path, self._make_head(), secrets=secrets, redact=plan.redact) as tape:
             budgets = self._make_budget_tap(tape) if plan.marked else None
+            if plan.store is not None and plan.snapshot is not None and plan.workspace is not None:
+                seen = list_visible_store(plan.workspace, plan.store, path)
+                object.__setattr__(self, "visible_store", seen)
             if plan.armed:
                 agent, refusals, injector = await self._run_with_faults(tape, budgets)
             else:

@@ -95,9 +95,19 @@ def newest_from_pip(name: str) -> list[str]:
 
 
 def newest_from_npm(name: str) -> list[str]:
-    """The packages of an agent at their newest; 0.1.0-linux-x64 has the tag `linux-x64`."""
+    """The packages of an agent at their newest; a pin of 0.1.0-linux-x64 gives 0.2.0-linux-x64."""
     wanted = json.loads((LOCKS / name / "package.json").read_text())["dependencies"]
-    return [f"{each}@{pin.partition('-')[2] or 'latest'}" for each, pin in wanted.items()]
+    return [f"{each}@{_newest_version(each, pin)}" for each, pin in wanted.items()]
+
+
+def _newest_version(package: str, pin: str) -> str:
+    """The newest version, for the pin's platform if it names one, as not all of them have a tag."""
+    platform = pin.partition("-")[2]
+    if not platform:
+        return "latest"
+    asked = ["npm", "view", "--loglevel=error", package, "version"]
+    shown = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=LIMIT)
+    return f"{shown.stdout.strip()}-{platform}"
 
 
 def _older(version: str) -> str:

@@ -1,6 +1,6 @@
 """`stumble record`: run an agent and record its traffic."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 @click.option(
     "--times",
     type=click.IntRange(1),
-    default=1,
-    show_default=True,
     help="Number of runs. Those after the first are offline replays of it; the values in which "
-    "they differ (days, clocks, ids, paths) are accepted and printed.",
+    "they differ (days, clocks, ids, paths) are accepted and printed. By default one such control "
+    "replay is made if the requests have values of the run (a random id, a time) and the agent can "
+    "be isolated in a copy of its folder; --times 1 makes none.",
 )
 @options.world_options
 @options.fault_injection_options(required=False)
@@ -97,7 +97,7 @@ def record(
     base_url_names: tuple[str, ...],
     rule_texts: tuple[str, ...],
     scenario_name: str | None,
-    times: int,
+    times: int | None,
     world_commands: "WorldCommands",
     budget: float | None,
     redact: bool,
@@ -188,10 +188,9 @@ def record(
     if played.exit.out_of_budget:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
         raise SystemExit(ExitCode.BUDGET)
-    if times > 1:
-        from stumble.drift.control_replays import run_control_replays
-
-        for line in run_control_replays(played.path, times - 1):
+    follows = played.exit.code == 0 and not armed and world is None and benchmark is None
+    if times is not None or follows:
+        for line in _run_controls(played.path, times):
             click.echo(line, err=True)
     missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK
     raise SystemExit(played.exit.code or missed)
@@ -253,6 +252,15 @@ async def _open_benchmark(
     async with set_up_benchmark(benchmark) as stage:
         own_plan = replace(plan, hosts={**stage.hosts, **plan.hosts}, world=stage.world)
         yield own_plan, configure_benchmark_launcher(launch, stage, benchmark)
+
+
+def _run_controls(tape: Path, times: int | None) -> Iterator[str]:
+    """Replay a new recording to learn from it; yield lines about that."""
+    if times == 1:
+        return
+    from stumble.drift.control_replays import run_control_replays, run_unasked_control
+
+    yield from run_unasked_control(tape) if times is None else run_control_replays(tape, times - 1)
 
 
 def _describe_recording(tape: "Tape", played: "RunResult", *, redact: bool) -> list[str]:

@@ -25,6 +25,12 @@ from recorder.agent.isolation import (
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.restore import restore_snapshot
+from scenarios.workspace.stand_ins import (
+    list_stand_ins,
+    load_stand_ins,
+    place_stand_ins,
+    remove_stand_ins,
+)
 from scenarios.world import CommandWorld, World
 from stumble.cli.exit_codes import HarnessError
 from stumble.cli.terminal_progress import show_terminal_progress
@@ -100,6 +106,8 @@ class RecordedWorkspace:
     """The user's edits since the recording that are in the copies."""
     unknown: str | None = None
     """Why it is not known what of `differing` is an edit; None if it is."""
+    stand_ins: tuple[ManifestEntry, ...] = ()
+    """What the agent saw of the store and of the tape in its folder: names without contents."""
     differing: tuple[str, ...] = ()
     """What is otherwise in the folder now, as nobody knows whose edit; not in the copies."""
 
@@ -116,6 +124,7 @@ class RecordedWorkspace:
             if linked:
                 env = {WORKSPACE_VARIABLE: str(copy), COPY_VARIABLE: str(copy), "PWD": str(copy)}
                 yield RunLocation(cwd=copy, env=env, kept=kept)
+                self._tidy_kept_copy(copy)
                 return
             through = tuple(
                 (entry.path, folder / f"layer-{n}" if entry.folder else None)
@@ -124,14 +133,22 @@ class RecordedWorkspace:
             room = MountedCopy(path=self.path, copy=copy, through=through)
             env = {COPY_VARIABLE: str(copy), "PWD": str(self.path)}
             yield RunLocation(room=room, cwd=self.path, env=env, kept=kept)
+            self._tidy_kept_copy(copy)
+
+    def _tidy_kept_copy(self, copy: Path) -> None:
+        """Take the names of the store out of a copy that a person looks into."""
+        if self.keep:
+            remove_stand_ins(self.stand_ins, copy)
 
     def _restore(self, copy: Path, linked: bool) -> tuple[ManifestEntry, ...]:
         try:
-            return restore_snapshot(
+            placed = restore_snapshot(
                 self.manifest, self.blobs, copy, origin=self.path, linked=linked
             )
+            place_stand_ins(self.stand_ins, copy)
         except ValueError as error:
             raise HarnessError(f"no copy of {self.path} could be made: {error}") from None
+        return placed
 
 
 @contextmanager
@@ -177,7 +194,7 @@ def take_folder_snapshot(
     folder, temporary = folder.resolve(), Path(tempfile.gettempdir()).resolve()
     if temporary.is_relative_to(folder):
         raise ValueError(f"it holds {temporary}, where copies would be made")
-    hidden = frozenset({store.root, folder / ".stumble", prepare_ca_folder()})
+    hidden = _list_hidden_folders(folder, store)
     return take_snapshot(
         folder,
         into or open_store_blobs(store),
@@ -186,6 +203,18 @@ def take_folder_snapshot(
         progress=progress,
         scanner=SecretFileScanner(find_known_secrets()),
     )
+
+
+def _list_hidden_folders(folder: Path, store: StoreDirectory) -> frozenset[Path]:
+    return frozenset({store.root, folder / ".stumble", prepare_ca_folder()})
+
+
+def list_visible_store(
+    folder: Path, store: StoreDirectory, tape: Path
+) -> tuple[ManifestEntry, ...]:
+    """Return what an agent that starts now sees of the store and of its tape in its folder."""
+    folder = folder.resolve()
+    return list_stand_ins(folder, {*_list_hidden_folders(folder, store), tape.resolve()})
 
 
 def snapshot_current_folder(store: StoreDirectory) -> str | None:
@@ -239,6 +268,9 @@ def find_recorded_workspace(
         if manifest is None or _list_lost_contents(manifest, here):
             find_packed_snapshot(trajectory.snapshot, here)
             manifest = here.load_manifest(trajectory.snapshot)
+        stand_ins = load_stand_ins(here, trajectory.id) or load_stand_ins(
+            here, trajectory.parent or ""
+        )
     except ValueError as error:
         return str(error)
     if manifest is None:
@@ -253,6 +285,7 @@ def find_recorded_workspace(
         blobs=here,
         mapped=_explain_mapping(path),
         keep=keep,
+        stand_ins=stand_ins,
     )
 
 

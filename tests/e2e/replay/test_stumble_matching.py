@@ -53,7 +53,7 @@ def scenario(agent: tuple[Shop, tuple[str, ...]], text: str) -> str:
 
 
 def test_an_id_of_the_run_diverges_until_a_rule_lets_it_pass(agent) -> None:
-    assert record(agent).code == 0
+    assert record(agent, "--times", "1").code == 0
     said = agent[0].stumble("replay", "a.tape")
     assert said.code == 3
     assert f"to let it pass: --match '{RULE}'" in said.err

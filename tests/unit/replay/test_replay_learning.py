@@ -165,3 +165,32 @@ def test_a_learnt_rule_reads_as_it_was_written(text: str) -> None:
 def test_a_learnt_rule_that_is_none_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_match_rule(text)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("3 passed in 0.12s", "3 passed in 0.34s"),
+        ("took 34ms.", "took 9ms."),
+        ("12KB of 40 free", "13KB of 40 free"),
+    ],
+)
+def test_a_number_with_its_unit_is_a_counter_and_the_unit_has_to_be_equal(
+    was: str, now: str
+) -> None:
+    rules = learnt((chat(was), chat(now)))
+    assert [rule.partition(":")[0] for rule in rules] == ["counter"]
+    assert is_answered(chat(was), chat(now), rules)
+    assert not is_answered(chat(was), chat(now.translate(str.maketrans("sK", "hM"))), rules)
+
+
+@pytest.mark.parametrize("given", ["id-191", "x=191ms", '"took\\n191 s"', "%20191", "191.5 s"])
+def test_a_short_value_that_an_answer_gave_is_not_learnt(given: str) -> None:
+    pairs = ((chat("begin"), chat("begin")), (chat("took 191"), chat("took 203")))
+    assert learnt(*pairs, answer=given.encode()) == ()
+
+
+@pytest.mark.parametrize("given", ["call_5f191c02", "1910", "a191", "0191"])
+def test_a_short_value_within_a_random_id_is_not_given(given: str) -> None:
+    pairs = ((chat("begin"), chat("begin")), (chat("took 191"), chat("took 203")))
+    assert len(learnt(*pairs, answer=given.encode())) == 1

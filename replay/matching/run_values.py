@@ -1,0 +1,89 @@
+"""Values of one run in a recording: nothing that the agent was given explains them.
+
+A random id, a time, a process number, a port or a fraction of a second, in a request, that neither
+the agent's command nor an earlier answer contains, may be another in the next run. Only a second
+run can prove that (`replay.matching.rule_learning`); these values show that one is worth making.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from replay.matching.clock_rules import find_clock_rules
+from replay.matching.rule_learning import iter_request_leaves, make_given_check
+from replay.matching.rules import MatchRules, parse_match_rule
+from replay.matching.typed_values import (
+    TypedValue,
+    find_typed_values,
+    list_days_on_earth,
+    parse_possible_days,
+)
+from traces.conversation.classify import classify_request
+from traces.model import Exchange, Trajectory
+
+_DURATION = re.compile(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
+_TEMPORARY = re.compile(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
+_TIME_OF_DAY = re.compile(r"\d{1,2}:(\d\d)")
+MINUTES_AROUND = 2
+"""How far from the run a time of day may be, by which a tool tells of what the run wrote."""
+MAX_LOOKUPS = 2000
+"""Values that are looked up in the answers; a recording with more has one that is of the run."""
+MAX_SEARCHED_BYTES = 32 << 20
+"""Of request bodies, from the first on."""
+
+
+def find_run_values(
+    recorded: Sequence[Exchange], run: Trajectory
+) -> Iterator[tuple[str, TypedValue]]:
+    """Yield the values, each with the path at which the first request has it."""
+    clock = find_clock_rules(recorded, run)
+    rules = MatchRules((*map(parse_match_rule, run.rules), *clock), volatile=run.volatile)
+    may_differ = _make_form_check(recorded, run)
+    command, seen, lookups, searched = "\n".join(run.command), set[str](), 0, 0
+    for number, exchange in enumerate(recorded):
+        searched += len(exchange.request.body)
+        if searched > MAX_SEARCHED_BYTES:
+            return
+        if classify_request(exchange.request) == "other":
+            continue
+        was_given = make_given_check(recorded[:number])
+        for where, text in iter_request_leaves(exchange.request, rules):
+            if text in seen:
+                continue
+            seen.add(text)
+            for value in find_typed_values(text):
+                if not may_differ(text, value) or value.text in command:
+                    continue
+                lookups += 1
+                if lookups > MAX_LOOKUPS or not was_given(value.text):
+                    yield where, value
+
+
+def _make_form_check(
+    recorded: Sequence[Exchange], run: Trajectory
+) -> Callable[[str, TypedValue], bool]:
+    """Return a check whether a value has the form of one that is of this run."""
+    began = run.recorded_at or 0.0
+    ended = began + max((each.started for each in recorded), default=0.0)
+    days = list_days_on_earth(began) | list_days_on_earth(ended)
+    first, last = began // 60 - MINUTES_AROUND, ended // 60 + MINUTES_AROUND
+    minutes = {int(each) % 60 for each in range(int(first), int(min(last, first + 59)) + 1)}
+    folder = run.workspace or ""
+
+    def may_differ(text: str, value: TypedValue) -> bool:
+        match value.type:
+            case "day":
+                return bool(parse_possible_days(value.text) & days)
+            case "clock":
+                if possible := parse_possible_days(value.text):
+                    return bool(possible & days)
+                found = _TIME_OF_DAY.match(value.text)
+                return found is None or int(found[1]) in minutes
+            case "path":
+                outside = not folder or not value.text.startswith(folder)
+                return outside and _TEMPORARY.search(value.text) is not None
+            case "counter":
+                return _DURATION.match(text, value.start) is not None
+            case _:
+                return True
+
+    return may_differ

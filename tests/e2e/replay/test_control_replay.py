@@ -1,0 +1,99 @@
+"""A recording with values of its run is followed by one control replay, which nobody asked for.
+
+The agent counts its runs in a file outside its folder, which no copy replaces.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.practice_shop import Said, Shop, shop
+from traces.tape import read_tape
+
+AGENT = """
+import json, os, random, sys, time, urllib.request, uuid
+with open("{RUNS}", "a") as file:
+    file.write("run ")
+for step in range(2):
+    said = {SAID}
+    asked = {"order_id": "ord-7100", "step": step, "said": said}
+    url = "http://shop.practice/tools/get_order"
+    request = urllib.request.Request(url, json.dumps(asked).encode())
+    try:
+        urllib.request.urlopen(request, timeout=30).read()
+    except urllib.error.HTTPError as error:
+        if error.code == 422:
+            sys.exit(1)
+"""
+OF_THE_RUN = {
+    "a random id": 'f"run {uuid.uuid4()} begins"',
+    "a time": "f\"it is {time.strftime('%H:%M:%S')}.{time.time_ns() % 10**9:09}\"",
+    "how long something took": 'f"3 tests passed in {0.01 + time.time() % 1:.4f}s"',
+    "a process": 'f"process {os.getpid()} is mine"',
+}
+GIVEN = {
+    "a task's id": '"refund 3f2b8f0e-7c1d-4a53-9a64-1f0c2d3e4b5a"',
+    "an older time": '"it was 2019-03-04 05:06:07"',
+    "counts": '"3 of 17 files, 4.25 kB each"',
+    "a file of the folder": 'os.path.abspath("agent.py")',
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Shop]:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    with shop(folder) as opened:
+        yield opened
+
+
+def record(place: Shop, said: str, *options: str) -> Said:
+    (place.folder / "agent.py").write_text(
+        AGENT.replace("{SAID}", said).replace("{RUNS}", str(counter(place)))
+    )
+    agent = (sys.executable, "agent.py", "refund 3f2b8f0e-7c1d-4a53-9a64-1f0c2d3e4b5a")
+    done = place.stumble("record", "-o", "a.tape", *place.host_options(), *options, "--", *agent)
+    assert done.code == 0, done.err
+    return done
+
+
+def counter(place: Shop) -> Path:
+    return place.folder.with_name("runs")
+
+
+def runs(place: Shop) -> int:
+    return len(counter(place).read_text().split())
+
+
+def test_a_value_of_the_run_is_learnt_by_a_replay_of_records_own(place: Shop) -> None:
+    """All of them at once: each is learnt by itself."""
+    done = record(place, " + '; ' + ".join(OF_THE_RUN.values()))
+    assert done.err.count("control replay: accepted ") >= len(OF_THE_RUN)
+    assert "control replay: followed the recording" in done.err
+    assert runs(place) > 1
+    assert read_tape(place.folder / "a.tape").trajectory.rules
+    assert len(list((place.folder / ".stumble" / "tapes").iterdir())) == 1, "controls leave no tape"
+    assert place.stumble("replay", "a.tape").code == 0
+
+
+def test_an_agent_without_such_values_runs_once(place: Shop) -> None:
+    done = record(place, " + '; ' + ".join(GIVEN.values()))
+    assert "control" not in done.err
+    assert runs(place) == 1
+
+
+def test_the_control_can_be_declined_and_needs_a_copy(place: Shop) -> None:
+    said = OF_THE_RUN["a random id"]
+    assert "control" not in record(place, said, "--times", "1").err
+    (place.folder / "a.tape").unlink()
+    done = record(place, said, "--no-snapshot")
+    assert "may be another in the next run; `stumble record --times 2` learns" in done.err
+    assert runs(place) == 2, "one for each recording"
+
+
+def test_a_changed_word_is_named_and_not_learnt(place: Shop) -> None:
+    done = record(place, 'f"{uuid.uuid4()} {random.choice([*map(chr, range(97, 123))]) * 3}"')
+    assert "control replay: diverged; `stumble replay " in done.err
+    assert read_tape(place.folder / "a.tape").trajectory.rules == ()
