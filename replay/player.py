@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Literal
 
 from replay.fork_state import Fork, ForkLanes
@@ -301,7 +302,7 @@ class TapePlayer:
     def _is_reopened(self, stream: Exchange) -> bool:
         """Return whether the recording opens the stream again later."""
         request = stream.request
-        unused = (x.request for x in self._index.list_unused())
+        unused = (x.request for x in self._index.iter_unused())
         return any((x.method, x.url) == (request.method, request.url) for x in unused)
 
     def _answer_other(self, exchange: Exchange) -> Exchange:
@@ -332,13 +333,19 @@ class TapePlayer:
         """Rewrite a recorded START message with this run's progress tokens."""
         return mcp.replace_progress_token(message, self._tokens)
 
-    def list_unasked(self) -> tuple[Exchange, ...]:
+    def list_unasked(self, most: int | None = None) -> tuple[Exchange, ...]:
         """Return the recorded exchanges nobody asked for, without noise and background messages.
 
         An agent that ends early has diverged as well: it did not repeat its recorded requests.
+        No more than `most` are read to be returned.
         """
-        unused = (x for x in self._index.list_unused() if classify_request(x.request) != "other")
-        return tuple(x for x in unused if not mcp.is_background_message(x.request))
+        unused = (x for x in self._index.iter_unused() if classify_request(x.request) != "other")
+        return tuple(islice((x for x in unused if not mcp.is_background_message(x.request)), most))
+
+    @property
+    def unused_count(self) -> int:
+        """How many recorded exchanges were not used, noise and background messages included."""
+        return self._index.unused_count
 
     def done(self, exchange: Exchange) -> None:
         """Compare a live answer of the shared prefix with the recorded one."""

@@ -150,9 +150,16 @@ class RecordingIndex:
             match = self._take_next_match(self._get_places(self._alike), key, lookup, "meaning")
         return match
 
-    def list_unused(self) -> tuple[Exchange, ...]:
-        """Return the exchanges that have not been used yet."""
-        return tuple(x for place, x in enumerate(self.exchanges) if place not in self._used)
+    def iter_unused(self) -> Iterator[Exchange]:
+        """Yield the exchanges that have not been used yet; each is read when it is yielded."""
+        return (
+            self.exchanges[place] for place in range(len(self.exchanges)) if place not in self._used
+        )
+
+    @property
+    def unused_count(self) -> int:
+        """How many exchanges have not been used yet."""
+        return len(self.exchanges) - len(self._used)
 
     def find_used_equal(self, request: Request, count: int) -> Exchange | None:
         """Return the latest of the last `count` used exchanges with an equal request, or None."""

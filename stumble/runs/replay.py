@@ -19,6 +19,7 @@ from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.environment.worlds import is_world_in_workspace, lock_world
 from stumble.runs.session import ReplaySession, RunOptions, run_agent
 from stumble.runs.types import (
+    MAX_UNASKED,
     AgentLauncher,
     ReplayPlan,
     RunResult,
@@ -117,6 +118,8 @@ async def _run_replay_session(
         diverged=found.diverged,
         missed=tuple(missed),
         unasked=found.unasked,
+        unasked_more=found.unasked_more,
+        answered_by=tape.count_answers(),
         went_live=found.went_live,
         fired=injector.fired if injector else 0,
         no_site=tuple(injector.no_site) if injector else (),
@@ -180,6 +183,7 @@ class _Differences(NamedTuple):
 
     diverged: tuple[str, ...]
     unasked: tuple[str, ...]
+    unasked_more: int
     went_live: int
 
 
@@ -187,9 +191,15 @@ def _find_differences(recording: Tape, plan: ReplayPlan, taps: _ReplayTaps) -> _
     player, regraded = taps.player, tuple[str, ...]()
     if taps.budgets and not plan.can_go_live and not plan.injection_plan:
         regraded = tuple(describe_stage_differences(recording.marks, taps.budgets.marks))
-    unasked = () if plan.fork else tuple(map(_describe_unasked_exchange, player.list_unasked()))
+    listed = () if plan.fork else player.list_unasked(MAX_UNASKED)
+    more = player.unused_count - len(listed) if len(listed) == MAX_UNASKED else 0
     went_live = len(player.went_live) if plan.on_miss == "live" else 0
-    return _Differences((*player.diverged, *regraded), unasked, went_live)
+    return _Differences(
+        (*player.diverged, *regraded),
+        tuple(map(_describe_unasked_exchange, listed)),
+        more,
+        went_live,
+    )
 
 
 def _make_replay_head(

@@ -89,6 +89,7 @@ class ReplayReport:
                 "injected": played.fired,
                 "diverged": list(played.diverged),
                 "unasked": list(played.unasked),
+                "unasked_more": played.unasked_more,
                 "tools_contacted": self.options.contacts,
                 "kept_workspace": str(played.kept) if played.kept else None,
             }
@@ -105,7 +106,8 @@ class ReplayReport:
         if diverged:
             how = f"diverged: {diverged[0]}"
         elif unasked and not self.played.went_live:
-            how = f"left early: the first of {len(unasked)} that never came is {unasked[0]}"
+            least = "at least " if self.played.unasked_more else ""
+            how = f"left early: the first of {least}{len(unasked)} that never came is {unasked[0]}"
         return f"{how}; {self.answered} answered from the tape, {self.upstream} upstream"
 
     def to_lines(self) -> Iterator[str]:
@@ -130,6 +132,7 @@ class ReplayReport:
         if diverged and self.played.exit.out_of_budget:
             yield "it went on after it was refused; --on-miss halt ends an agent there"
         count = f"{len(unasked)} recorded request{'' if len(unasked) == 1 else 's'}"
+        count = f"at least {count}" if self.played.unasked_more else count
         if unasked and not diverged and self.played.went_live:
             yield f"after it went live {count} never came, the first is {unasked[0]}"
         elif unasked and not diverged:
@@ -140,14 +143,13 @@ class ReplayReport:
 
 
 def summarize_replay(asked: ReplayOptions, played: RunResult) -> ReplayReport:
-    """Return the report of a replay, read from its own tape."""
-    exchanges = read_tape(played.path).exchanges
-    by = [exchange.answered_by for exchange in exchanges]
+    """Return the report of a replay; its tape is read only to explain its matches."""
+    exchanges = read_tape(played.path).exchanges if asked.explain else ()
     return ReplayReport(
         options=asked,
         played=played,
-        answered=by.count("recorded"),
-        upstream=by.count("live"),
+        answered=played.answered_by.get("recorded", 0),
+        upstream=played.answered_by.get("live", 0),
         matching=tuple(describe_matches(exchanges, played.matched)) if asked.explain else (),
     )
 

@@ -164,6 +164,10 @@ class ReplayPlan:
         return bool(self.live) or self.fork is not None or self.on_miss == "live"
 
 
+MAX_UNASKED = 1000
+"""Recorded requests that never came and are listed: of a large tape, none is read beyond them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """Result of a finished run: its tape, the agent's exit, the player's and injector's counts."""
@@ -175,7 +179,12 @@ class RunResult:
     diverged: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
-    """Exchanges that a replay without a fork did not request, as `exchange SEQ, METHOD URL`."""
+    """The first MAX_UNASKED exchanges that a replay without a fork did not request, as `exchange
+    SEQ, METHOD URL`."""
+    unasked_more: int = 0
+    """Recorded exchanges that were not used either, and not read."""
+    answered_by: Mapping[str, int] = field(default_factory=dict)
+    """How many exchanges each answerer answered (see `traces.model.Exchange.answered_by`)."""
     went_live: int = 0
     """Requests that are not in the recording and that `on_miss="live"` sent upstream."""
     fired: int = 0

@@ -1,6 +1,7 @@
 """Write a tape during a run; secrets are redacted before the first byte is written."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
@@ -56,6 +57,8 @@ class TapeWriter:
         self._redact = redact
         self._answers: dict[int, tuple[Exchange, RedactionStream]] = {}
         self._lengths: dict[int, int] = {}
+        self._answered = Counter[str]()
+        self._unended: dict[int, str] = {}
         self._bodies = BodyDeltaEncoder()
         self._packer = PayloadPacker()
         if redact and trajectory.command:
@@ -123,6 +126,10 @@ class TapeWriter:
             value["state_text"] = str(value["state_text"])[:STATE_KEPT]
         self._append(self._encode_frame(ENDING, value))
 
+    def count_answers(self) -> Mapping[str, int]:
+        """Count the written exchanges by what answered them."""
+        return self._answered + Counter(self._unended.values())
+
     def close(self) -> None:
         """Write pending chunks, flush to disk and close; a second call does nothing."""
         try:
@@ -174,6 +181,7 @@ class TapeWriter:
             "headers": request.headers,
             "body": self._encode_body(exchange.seq, request.body),
         }
+        self._unended[exchange.seq] = exchange.answered_by
         if edits:
             value["edits"] = [encode_edit(edit) for edit in edits]
         if redacted:
@@ -264,6 +272,8 @@ class TapeWriter:
 
     def _encode_done(self, exchange: Exchange) -> bytes:
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
+        self._answered[exchange.answered_by] += 1
+        self._unended.pop(exchange.seq, None)
         response, released = exchange.response, b""
         length = self._lengths.pop(exchange.seq, 0)
         if response is not None:

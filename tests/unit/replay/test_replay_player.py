@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -18,9 +19,10 @@ from tests.support.example_counts import examples
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall
-from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
 from traces.redaction.redactor import Redactor
-from traces.tape import Tape
+from traces.tape import Tape, TapeWriter, read_tape_lazily, seal_tape
+from traces.tape.random_access import SealedTape
 from traces.taps import TapChain
 
 MODEL = "http://m/v1/chat/completions"
@@ -284,8 +286,34 @@ class AgainstAList(RuleBasedStateMachine):
 
     @invariant()
     def what_is_left_is_left(self) -> None:
-        assert [x.seq for x in self.index.list_unused()] == [i for i, _ in self.left]
+        assert [x.seq for x in self.index.iter_unused()] == [i for i, _ in self.left]
 
 
 TestAgainstAList = AgainstAList.TestCase
 TestAgainstAList.settings = settings(max_examples=examples(40), stateful_step_count=12)
+
+
+def test_of_a_large_recording_only_the_requests_that_are_listed_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.tape"
+    with TapeWriter(path, Trajectory(id="large", recorded_at=0.0)) as writer:
+        for seq in range(50):
+            request = Request(method="GET", url=f"http://shop.example/{seq}")
+            answer = Response(status=200, at=float(seq), ended=float(seq))
+            writer.write_exchange(
+                Exchange(seq=seq, started=float(seq), request=request, response=answer)
+            )
+        writer.write_ending(RunEnding(ended="final"))
+    assert seal_tape(path)
+    read, read_exchange = list[int](), SealedTape.read_exchange
+
+    def counted(book: SealedTape, number: int) -> Exchange:
+        read.append(number)
+        return read_exchange(book, number)
+
+    monkeypatch.setattr(SealedTape, "read_exchange", counted)
+    player = TapePlayer(read_tape_lazily(path), ConversationTap())
+    assert [each.seq for each in player.list_unasked(3)] == [0, 1, 2]
+    assert read == [0, 1, 2]
+    assert player.unused_count == 50
