@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from traces.redaction.base64_search import SecretNeedle, make_needles
 from traces.redaction.detection.credential_names import MIN_SECRET_LENGTH, is_distinctive_secret
+from traces.redaction.detection.prefilter import SecretPrefilter
 from traces.redaction.placeholder import PLACEHOLDER
 from traces.redaction.unescape import EscapeDecoder
 
@@ -26,6 +27,8 @@ class KnownValueIndex:
             if len(value) >= MIN_SECRET_LENGTH
         }
         self._learned: dict[bytes, tuple[SecretNeedle, ...]] = {}
+        self.prefilter = SecretPrefilter()
+        self.prefilter.set_given(n.text for all in self._given.values() for n in all)
         self.generation = 0
         self._build_needle_index()
 
@@ -39,6 +42,7 @@ class KnownValueIndex:
         self._learned[value] = tuple(make_needles(value))
         if len(self._learned) > _LEARNED:
             del self._learned[next(iter(self._learned))]
+        self.prefilter.set_learned(n.text for all in self._learned.values() for n in all)
         self._build_needle_index()
 
     def _build_needle_index(self) -> None:

@@ -3,6 +3,7 @@
 from traces.redaction.base64_search import SecretNeedle, replace_in_base64
 from traces.redaction.detection import patterns
 from traces.redaction.detection.credential_names import MIN_SECRET_LENGTH
+from traces.redaction.detection.prefilter import NEEDLES, TOKENS
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.offset_map import OffsetMap
 from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry, stretch_placeholder
@@ -42,14 +43,23 @@ class SecretScanner:
         ) and not self._find_partial_secret(data)
 
     def _has_suspect(self, data: bytes) -> bool:
+        if not (possible := self._known.prefilter.find_possible(data)):
+            return False
         hay = patterns.extract_suspect_runs(data)
-        return bool(self._known.find_needles(data, hay) or patterns.find_pattern_secrets(data, hay))
+        return bool(
+            self._known.find_needles(data, hay)
+            or patterns.find_pattern_secrets(data, hay, possible)
+        )
 
     def find_open_spans(self, data: bytes, *, stream: bool) -> tuple[list[SpanReplacement], int]:
         """Return the secrets in data that may continue, and the offset of an end that may begin
         one."""
         reader = self._known.reader
         escaped = reader.has_escapes(data)
+        if stream and not escaped:
+            texts = reader.join_plain_event_texts(data)
+            if not self._known.prefilter.find_possible(b"\n".join([data, *texts])):
+                return [], self._find_plain_open_end(data, texts)
         maps, event_maps = list[OffsetMap](), list[OffsetMap]()
         if escaped:
             maps = reader.unescape_parts(data)
@@ -60,6 +70,15 @@ class SecretScanner:
         if not (escaped or stream):
             return spans, self._find_open_start(data[: find_cut_escape(data)])
         return spans, self._find_open_end(data, event_maps)
+
+    def _find_plain_open_end(self, data: bytes, texts: list[bytes]) -> int:
+        """Return what `_find_open_end` does, for data without escapes, whose events deliver these
+        texts; offsets are mapped only if one of them is needed."""
+        cut = find_cut_escape(data)
+        tail = data[max(0, len(data) - patterns.MAX_OPEN_SECRET) : cut]
+        if all([self._find_open_start(text) == len(text) for text in (tail, *texts)]):
+            return cut
+        return self._find_open_end(data, self._known.reader.join_event_texts(data))
 
     def _find_open_end(self, data: bytes, framed: list[OffsetMap]) -> int:
         base = max(0, len(data) - patterns.MAX_OPEN_SECRET)
@@ -87,10 +106,14 @@ class SecretScanner:
         return spans
 
     def _find_in_text(self, data: bytes) -> list[SpanReplacement]:
-        hay, spans = patterns.extract_suspect_runs(data), list[SpanReplacement]()
-        for needle in self._known.find_needles(data, hay):
-            spans += self._find_occurrences(data, needle)
-        for start, stop, kind in patterns.find_pattern_secrets(data, hay):
+        spans = list[SpanReplacement]()
+        if not (possible := self._known.prefilter.find_possible(data)):
+            return spans
+        hay = patterns.extract_suspect_runs(data) if possible & (TOKENS | NEEDLES) else b""
+        if possible & NEEDLES:
+            for needle in self._known.find_needles(data, hay):
+                spans += self._find_occurrences(data, needle)
+        for start, stop, kind in patterns.find_pattern_secrets(data, hay, possible):
             instead = self._names.placeholder_for(data[start:stop], stop - start, kind)
             spans.append((start, stop, instead))
         return spans

@@ -41,13 +41,14 @@ class EscapeDecoder:
         self._percent = _WIDE_PERCENT if wide else _PERCENT
         # All of them begin with a backslash, so that the search can skip to it.
         self._hint = None if quotes else re.compile(rb"\\(?:u|/)" if wide else rb"\\(?:u00|/)")
+        self._hints = (rb"\u" if wide else rb"\u00", rb"\/")
         self._reach = max(1024, longest)
 
     def has_escapes(self, data: bytes) -> bool:
         """False if the data certainly contains no relevant escape."""
         if _PER in data or (self._hint is None and _BACK in data):
             return True
-        return self._hint is not None and self._hint.search(data) is not None
+        return self._hint is not None and any([data.find(hint) >= 0 for hint in self._hints])
 
     def _iter_escapes(self, data: bytes) -> Iterator[re.Match[bytes]]:
         if self._hint is None:
@@ -95,6 +96,14 @@ class EscapeDecoder:
             builder = builders.setdefault(match[1], OffsetMapBuilder())
             builder.add_text(data, start, stop, self._escape.finditer(data, start, stop))
         return [view for each in builders.values() if (view := each.build()).text]
+
+    def join_plain_event_texts(self, data: bytes) -> list[bytes]:
+        """Join the texts as `join_event_texts` does, of data without escapes."""
+        texts = dict[bytes, list[bytes]]()
+        for name, text in _FIELD.findall(data):
+            if text:
+                texts.setdefault(name, []).append(text)
+        return [b"".join(parts) for parts in texts.values()]
 
     def unescape_all(self, data: bytes) -> OffsetMap:
         """Decode all escapes of the data."""

@@ -26,25 +26,26 @@ _SYLLABLES = frozenset((b"ord", b"swd", b"pwd", b"ret", b"ken", b"key"))
 _BEFORE = 40
 MAX_VALUE_LENGTH = 4096
 
-_PASSWORDS = b"password passwd pwd secret"
-_OF_TOKENS = (
-    b"access refresh auth id session bearer bot personal private security api user csrf xsrf deploy"
-    b" registration service account app client vault github gitlab slack jwt"
+# The words that name a secret: alone, before `token`, and before `key`.
+PASSWORD_NAMES = b"password|passwd|pwd|secret"
+TOKEN_NAMES = (
+    b"access|refresh|auth|id|session|bearer|bot|personal|private|security|api|user|csrf|xsrf|deploy"
+    b"|registration|service|account|app|client|vault|github|gitlab|slack|jwt"
 )
-_OF_KEYS = (
-    b"api access secret private account signing encryption master subscription shared storage auth"
-    b" license admin deploy hmac webhook service consumer"
+KEY_NAMES = (
+    b"api|access|secret|private|account|signing|encryption|master|subscription|shared|storage|auth"
+    b"|license|admin|deploy|hmac|webhook|service|consumer"
 )
 
 
 def _reverse_words(words: bytes) -> bytes:
-    return b"|".join(word[::-1] for word in words.split())
+    return b"|".join(word[::-1] for word in words.split(b"|"))
 
 
 _NAME = re.compile(
     rb"(?:(?P<password>%b)|nekot(?:[_-]?(?:%b)|(?![a-z0-9_-]))|yek(?:[_-]?ssecca)?[_-]?(?:%b))"
     rb"(?:[a-z0-9_.]|-(?!-))*+(?P<flag>--)?"
-    % (_reverse_words(_PASSWORDS), _reverse_words(_OF_TOKENS), _reverse_words(_OF_KEYS))
+    % (_reverse_words(PASSWORD_NAMES), _reverse_words(TOKEN_NAMES), _reverse_words(KEY_NAMES))
 )
 """A name in lower case, read backwards."""
 

@@ -10,6 +10,7 @@ an error internally.)
 import re
 
 from traces.redaction.detection import assignments
+from traces.redaction.detection.prefilter import ADDRESS, ASSIGNED, EVERYTHING, TOKENS
 from traces.redaction.detection.token_formats import (
     BEGINNING,
     BY_BEGINNING,
@@ -17,6 +18,7 @@ from traces.redaction.detection.token_formats import (
     LONGEST_BEGINNING,
     LONGEST_TOKEN,
     PARTIAL_BEGINNINGS,
+    PARTIAL_ENDS,
     SHORT_BEGINNING,
     SHORTEST_UNPREFIXED,
     UNPREFIXED,
@@ -59,11 +61,17 @@ def extract_suspect_runs(data: bytes) -> bytes:
     return b"\n".join(parts)
 
 
-def find_pattern_secrets(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
+def find_pattern_secrets(
+    data: bytes, hay: bytes, possible: int = EVERYTHING
+) -> list[PatternSecretSpan]:
     """Return start, stop and class of text that looks like a secret; `hay` is from
-    `extract_suspect_runs`."""
-    out = _find_tokens(data, hay) if hay else []
-    return out + assignments.find_assigned_secrets(data) + assignments.find_url_passwords(data)
+    `extract_suspect_runs`, `possible` from the prefilter."""
+    out = _find_tokens(data, hay) if hay and possible & TOKENS else []
+    if possible & ASSIGNED:
+        out += assignments.find_assigned_secrets(data)
+    if possible & ADDRESS:
+        out += assignments.find_url_passwords(data)
+    return out
 
 
 def _find_tokens(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
@@ -146,10 +154,11 @@ def _find_open_token(tail: bytes, base: int) -> int:
     ]
     starts += [start + at for at in (run.find(LONG_BEGINNING),) if at >= 0]
     starts += [start for *_, may in UNPREFIXED if may.match(run)]
-    sizes = range(1, min(len(run), LONGEST_BEGINNING) + 1)
+    # The last two bytes rule out most ends.
+    longest = LONGEST_BEGINNING if run[-2:] in PARTIAL_ENDS else 1
     starts += [
         len(tail) - size
-        for size in sizes
+        for size in range(1, min(len(run), longest) + 1)
         if run[-size:] in PARTIAL_BEGINNINGS and _WORD.match(tail, len(tail) - size)
     ]
     return base + min(starts, default=len(tail))

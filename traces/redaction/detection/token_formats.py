@@ -156,4 +156,6 @@ PARTIAL_BEGINNINGS = frozenset(
     begin[:size] for begin in _BEGINNINGS for size in range(1, len(begin))
 )
 """All truncations of a prefix."""
+PARTIAL_ENDS = frozenset(partial[-2:] for partial in PARTIAL_BEGINNINGS)
+"""The last one or two bytes of any of them."""
 LONGEST_BEGINNING = max(map(len, _BEGINNINGS))

@@ -1,0 +1,196 @@
+"""Proof that a text holds no secret: one native pass, before the exact search.
+
+Every pattern here matches wherever the exact search finds something, and elsewhere too: lookarounds
+and upper bounds are left out, and of values only a digit or a sign is asked. So a text without a
+match needs no other search, which is so for almost every text. Without `hyperscan` (there is no
+wheel for every system) nothing is proven, and all is searched.
+"""
+
+import hashlib
+import os
+import platform
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
+from traces.redaction.detection.token_formats import TOKEN_FORMATS
+
+try:
+    import hyperscan
+except ImportError:  # pragma: no cover - no wheel for this system
+    hyperscan = None  # type: ignore[assignment]
+
+TOKENS, ASSIGNED, ADDRESS, NEEDLES = 1, 2, 4, 8
+"""What a text may hold: a token, an assigned value or key block, a password in a URL, a known
+value."""
+EVERYTHING = TOKENS | ASSIGNED | ADDRESS | NEEDLES
+_PATTERNS = TOKENS | ASSIGNED | ADDRESS
+
+_ALONE = rb"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
+_TOKENS_WITHOUT_PREFIX = (
+    rb"[0-9a-f]{32}-us[0-9]",
+    rb"\.atlasv1\.[\w-]{40}",
+    rb"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27}",
+    rb":AA[\w-]{33}",
+    rb"(?i:bearer) [\w.~+/=-]{20}",
+)
+_SEPARATOR = rb"[\\\"'`\]:=>,\s]+"
+_BOUNDS = re.compile(rb"\{(\d+),\d+\}")
+_WORTH_COMPILING = 1 << 22
+"""Bytes searched otherwise before a matcher is worth making, with CALL for each search."""
+_CALL = 1 << 14
+
+
+def widen_pattern(pattern: bytes) -> bytes:
+    """Return a pattern without lookarounds and upper bounds: it matches whenever `pattern` does."""
+    out, at = bytearray(), 0
+    while at < len(pattern):
+        if pattern.startswith((b"(?=", b"(?!", b"(?<=", b"(?<!"), at):
+            at = _find_group_end(pattern, at)
+            continue
+        size = 2 if pattern[at] == ord("\\") else 1
+        out += pattern[at : at + size]
+        at += size
+    return _BOUNDS.sub(rb"{\1,}", bytes(out))
+
+
+def _find_group_end(pattern: bytes, at: int) -> int:
+    """Return the offset after the group that begins at `at`; no class holds a parenthesis."""
+    depth = 0
+    while True:
+        if pattern[at] == ord("\\"):
+            at += 2
+            continue
+        depth += {ord("("): 1, ord(")"): -1}.get(pattern[at], 0)
+        at += 1
+        if not depth:
+            return at
+
+
+def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
+    """List the patterns, each with what it is a sign of."""
+    tokens = [
+        (b"" if re.compile(pattern).groups else _ALONE) + widen_pattern(pattern)
+        for _, _, pattern in TOKEN_FORMATS
+    ]
+    name = (
+        b"(?:" + PASSWORD_NAMES + b"|(?:^|[^A-Za-z0-9_-]|(?:" + TOKEN_NAMES + b")[_-]?)token|(?:"
+        + KEY_NAMES + b")[_-]?(?:access[_-]?)?key)"
+    )  # fmt: skip
+    return (
+        *((TOKENS, pattern) for pattern in (*tokens, *_TOKENS_WITHOUT_PREFIX)),
+        (ASSIGNED, b"(?i)" + name + _SEPARATOR + rb"\S*[0-9]"),
+        (ASSIGNED, b"(?i)(?:" + PASSWORD_NAMES + b")" + _SEPARATOR + rb"\S*[!@#$%^&*?~]"),
+        (ASSIGNED, rb"(?i)name=\\*\"[\w.-]*(?:passwo|passw|pw|secr|tok|k)(?:rd|d|et|en|ey)\\*\""),
+        (ASSIGNED, b"PRIVATE KEY"),
+        (ADDRESS, rb"://[^/?#@\s\"'<>\\]{6,}@"),
+    )
+
+
+class _NativeMatcher:
+    """Patterns, each with what it is a sign of; compiled once they were asked often enough."""
+
+    def __init__(self, patterns: Iterable[tuple[int, bytes]], *, kept: bool) -> None:
+        """`kept`: they are the same in every run, so their matcher is kept in the user's cache."""
+        self._patterns = tuple(dict.fromkeys(patterns))
+        self._all = 0
+        for kind, _ in self._patterns:
+            self._all |= kind
+        self._kept, self._searched, self._seen = kept, 0, 0
+        self._database = _load_kept_matcher(self._patterns) if kept else None
+
+    def find_possible(self, data: bytes) -> int:
+        """Return the kinds of the patterns that match, or all kinds before it is compiled."""
+        if not self._patterns:
+            return 0
+        if self._database is None:
+            self._searched += len(data) + _CALL
+            if hyperscan is None or self._searched < _WORTH_COMPILING:
+                return self._all
+            self._database = _compile(self._patterns)
+            if self._kept:
+                _keep_matcher(self._patterns, self._database)
+        self._seen = 0
+        self._database.scan(data, self._note)
+        return self._seen
+
+    def _note(self, kind: int, start: int, stop: int, flags: int, context: object) -> None:
+        self._seen |= kind
+
+
+class SecretPrefilter:
+    """Tells what a text may hold."""
+
+    def __init__(self) -> None:
+        self._formats = _match_formats()
+        self._given = self._learned = _NativeMatcher((), kept=False)
+
+    def set_given(self, needles: Iterable[bytes]) -> None:
+        """Set the search texts of the values that are known from the start."""
+        self._given = _match_needles(needles)
+
+    def set_learned(self, needles: Iterable[bytes]) -> None:
+        """Set those of the values from the wire, which change."""
+        self._learned = _match_needles(needles)
+
+    def find_possible(self, data: bytes) -> int:
+        """Return what the data may hold, as a sum of TOKENS, ASSIGNED, ADDRESS and NEEDLES."""
+        return (
+            self._formats.find_possible(data)
+            | self._given.find_possible(data)
+            | self._learned.find_possible(data)
+        )
+
+
+def _match_needles(needles: Iterable[bytes]) -> _NativeMatcher:
+    escaped = (b"".join(b"\\x%02x" % byte for byte in needle) for needle in needles)
+    return _NativeMatcher(((NEEDLES, each) for each in escaped), kept=False)
+
+
+@cache
+def _match_formats() -> _NativeMatcher:
+    return _NativeMatcher(list_prefilter_patterns(), kept=True)
+
+
+def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(
+        expressions=[pattern for _, pattern in patterns],
+        ids=[kind for kind, _ in patterns],
+        elements=len(patterns),
+        flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
+    )
+    return database
+
+
+def _load_kept_matcher(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database | None":
+    """Load the matcher from the user's cache; None if there is none that this processor runs."""
+    if hyperscan is None:
+        return None
+    try:
+        database = hyperscan.loadb(_find_kept_file(patterns).read_bytes(), hyperscan.HS_MODE_BLOCK)
+        database.scratch = hyperscan.Scratch(database)
+    except (OSError, RuntimeError, hyperscan.error):  # no home, or another or damaged file
+        return None
+    return database
+
+
+def _keep_matcher(patterns: tuple[tuple[int, bytes], ...], database: "hyperscan.Database") -> None:
+    """Keep the matcher in the user's cache: to make it takes 0.2 s, to load it 0.1 ms."""
+    try:
+        kept = _find_kept_file(patterns)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside = kept.with_name(f".{os.getpid()}-{kept.name}")
+        aside.write_bytes(hyperscan.dumpb(database))
+        aside.replace(kept)
+    except (OSError, RuntimeError):  # no home, or a full or read-only one
+        return
+
+
+def _find_kept_file(patterns: tuple[tuple[int, bytes], ...]) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    text = repr((version("hyperscan"), platform.machine(), patterns)).encode()
+    return Path(base, "stumble", f"search-{hashlib.sha256(text).hexdigest()[:16]}.db")
