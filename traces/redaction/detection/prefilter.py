@@ -20,8 +20,10 @@ from traces.redaction.detection.token_formats import TOKEN_FORMATS
 
 try:
     import hyperscan
-except ImportError:  # pragma: no cover - no wheel for this system
-    hyperscan = None  # type: ignore[assignment]
+except ImportError:  # there is no wheel for this system
+    IS_NATIVE = False
+else:
+    IS_NATIVE = True
 
 TOKENS, ASSIGNED, ADDRESS, NEEDLES = 1, 2, 4, 8
 """What a text may hold: a token, an assigned value or key block, a password in a URL, a known
@@ -108,7 +110,7 @@ class _NativeMatcher:
             return 0
         if self._database is None:
             self._searched += len(data) + _CALL
-            if hyperscan is None or self._searched < _WORTH_COMPILING:
+            if not IS_NATIVE or self._searched < _WORTH_COMPILING:
                 return self._all
             self._database = _compile(self._patterns)
             if self._kept:
@@ -168,7 +170,7 @@ def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
 
 def _load_kept_matcher(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database | None":
     """Load the matcher from the user's cache; None if there is none that this processor runs."""
-    if hyperscan is None:
+    if not IS_NATIVE:
         return None
     try:
         database = hyperscan.loadb(_find_kept_file(patterns).read_bytes(), hyperscan.HS_MODE_BLOCK)
