@@ -42,6 +42,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "compare": "Compare two campaigns, models or agents.",
             "sql": "Query all recorded data with SQL.",
             "import": "Import recordings made by other tools.",
+            "forget": "Remove imported runs.",
             "export": "Export runs in other formats.",
             "atlas": "Numbers of published agent runs, recomputed from their files.",
             "bench": "Run stumble-bench 1: fixed tasks and faults, one table.",

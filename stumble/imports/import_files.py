@@ -15,6 +15,7 @@ from stumble.imports.to_tape import make_import_id, write_imported_tape
 from stumble.store import index
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.importers import read_format_tables
+from traces.importers.run_merge import import_to_store
 from traces.importers.shared.file_reader import decode_file_name
 from traces.importers.shared.http_traffic import ImportRemark
 from traces.redaction.redacted_copy import write_redacted_copy
@@ -35,6 +36,9 @@ class ImportedFile:
     state: ImportState
     format: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were written, by relation."""
+    runs: Mapping[str, int] = field(default_factory=dict)
+    """How many of its runs had grown, were completed, or were known already."""
     remarks: tuple[ImportRemark, ...] = ()
     why: str | None = None
     """Why it was refused."""
@@ -63,11 +67,16 @@ def import_recordings(
     store: TraceStore,
     paths: Iterable[Path],
     tell: Callable[[int, int], None] = lambda done, all: None,
+    *,
+    replace: bool = False,
 ) -> Iterator[ImportedFile]:
-    """Import these files; yield the result of each, in their order."""
+    """Import these files; yield the result of each, in their order.
+
+    With `replace` a file's state of a run counts, whatever the store knows of it.
+    """
     paths, fresh = tuple(paths), list[str]()
     for number, path in enumerate(paths, 1):
-        result = _import_one_file(store, path, fresh)
+        result = _import_one_file(store, path, fresh, replace=replace)
         tell(number, len(paths))
         if len(fresh) >= INDEX_BATCH_TAPES or number == len(paths):
             index.write_run_rows(store, fresh)
@@ -84,23 +93,31 @@ def _check_regular_file(path: Path) -> None:
         raise ValueError("it is no regular file but a pipe, a socket or a device")
 
 
-def _import_one_file(store: TraceStore, path: Path, fresh: list[str]) -> ImportedFile:
+def _import_one_file(
+    store: TraceStore, path: Path, fresh: list[str], *, replace: bool
+) -> ImportedFile:
     try:
         _check_regular_file(path)
         format = detect_file_format(path)
         if isinstance(format, TrafficFormat):
             return _import_traffic(store, path, format, fresh)
         with _open_redacted_copy(store, path) as clean:
-            tables = read_format_tables(format, clean)
-            is_known = store.has_import(clean)
-            kept_path = store.keep_import(clean)
-        store.write(kept_path.parent.name, tables)
+            read = read_format_tables(format, clean)
+            merged = import_to_store(store, clean, read, replace=replace)
     except (ValueError, OSError) as error:
         why = getattr(error, "strerror", None) or str(error).removeprefix(f"{path}: ")
         return ImportedFile(path=path, state="refused", why=why)
-    counts = {each: tables[each].num_rows for each in COUNTED_RELATIONS if each in tables}
+    counts = {
+        each: merged.tables[each].num_rows for each in COUNTED_RELATIONS if each in merged.tables
+    }
+    runs = {"grown": merged.grown, "updated": merged.updated, "known": merged.known}
     return ImportedFile(
-        path=path, state="known" if is_known else "new", format=format.NAME, counts=Counter(counts)
+        path=path,
+        state="known" if merged.is_known else "new",
+        format=format.NAME,
+        counts=Counter(counts),
+        runs={name: len(ids) for name, ids in runs.items()},
+        remarks=read.remarks,
     )
 
 

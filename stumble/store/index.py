@@ -24,7 +24,7 @@ from faults.judging.trouble_words import JUDGE_VERSION
 from stumble.cli.exit_codes import HarnessError
 from stumble.llm.prices import compute_token_cost
 from stumble.store.tape_files import seal_finished_tape
-from traces import importers
+from traces.importers.run_merge import restore_imports
 from traces.model import (
     IMPORT_SOURCES,
     Condition,
@@ -138,7 +138,7 @@ def _build_stale_parameters() -> dict[str, object]:
 def refresh_index(store: TraceStore) -> list[str]:
     """Write the missing rows; return a line for each tape that could not be read."""
     with _report_write_errors(store):
-        importers.restore_imports(store)
+        restore_imports(store)
         refused: dict[Path, str] = {}
         # A second pass, as a twin may have ended after a run whose control it is.
         for _ in range(2):

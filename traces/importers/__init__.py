@@ -1,10 +1,11 @@
 """Importers of runs recorded by other tools, as tables of the store's relations.
 
-A format is a module with `NAME`, `can_import(path)` (by content, never by name) and
-`read_tables(path)`.
+A format is a module with `NAME`, `can_import(path)` (by content, never by name), and
+`read_runs(path)` for conversations, or `read_tables(path)` for tables of results.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -21,16 +22,41 @@ from traces.importers import (
     tau_bench,
 )
 from traces.importers.shared.file_reader import SHAPE_ERRORS
-from traces.store.trace_store import TraceStore
+from traces.importers.shared.http_traffic import ImportRemark
+from traces.importers.shared.run_reader import ImportNotes, RawRun, read_conversations
 
 
-class ImportFormat(Protocol):
-    """The module-level names that a format module of this package provides."""
+class TableFormat(Protocol):
+    """The module-level names of a format that is a table of results."""
 
     @property
     def NAME(self) -> str: ...  # noqa: N802
     def can_import(self, path: Path) -> bool: ...
     def read_tables(self, path: Path) -> Mapping[str, pa.Table]: ...
+
+
+class RunFormat(Protocol):
+    """The module-level names of a format of conversations, which are read one by one."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802
+    def can_import(self, path: Path) -> bool: ...
+    def read_runs(self, path: Path) -> Iterable[RawRun]: ...
+
+
+type ImportFormat = TableFormat | RunFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTables:
+    """The rows of a file, and what of it was not read."""
+
+    tables: Mapping[str, pa.Table]
+    remarks: tuple[ImportRemark, ...] = ()
+    keys: Mapping[str, object] = field(default_factory=dict)
+    """What identifies each run besides its messages, by its id; none for tables of results."""
+    hints: frozenset[str] = frozenset()
+    """Columns of `trajectories` that only the file's name tells."""
 
 
 FORMATS: tuple[ImportFormat, ...] = (
@@ -45,36 +71,32 @@ FORMATS: tuple[ImportFormat, ...] = (
 )
 
 
+def find_format(path: Path) -> ImportFormat | None:
+    """Return the first format that a file fits."""
+    return next((each for each in FORMATS if each.can_import(path)), None)
+
+
 def read_run_tables(path: Path) -> Mapping[str, pa.Table]:
     """Read all rows of a file with the first format that fits; ValueError if none does."""
-    for each in FORMATS:
-        if each.can_import(path):
-            return read_format_tables(each, path)
+    if (format := find_format(path)) is not None:
+        return read_format_tables(format, path).tables
     names = "; ".join(each.NAME for each in FORMATS)
     raise ValueError(f"{path}: none of the formats known here: {names}")
 
 
-def read_format_tables(format: ImportFormat, path: Path) -> Mapping[str, pa.Table]:
+def read_format_tables(format: ImportFormat, path: Path) -> ImportedTables:
     """Read all rows of a file with a format; ValueError also if a value has another shape."""
     try:
-        return format.read_tables(path)
+        if not hasattr(format, "read_runs"):
+            return ImportedTables(tables=format.read_tables(path))
+        notes = ImportNotes()
+        rows = read_conversations(format.read_runs(path), notes)
+        return ImportedTables(
+            tables=rows.to_tables(),
+            remarks=notes.to_remarks(),
+            keys=rows.keys,
+            hints=getattr(format, "HINTS", frozenset()),
+        )
     except SHAPE_ERRORS as error:
         why = f"{type(error).__name__}: {error}"
         raise ValueError(f"a value in it is not what the format says: {why}") from None
-
-
-def import_to_store(store: TraceStore, path: Path) -> str:
-    """Import a file: copy it into the store and write its rows; return their segment."""
-    tables = read_run_tables(path)
-    segment = store.keep_import(path).parent.name
-    store.write(segment, tables)
-    return segment
-
-
-def restore_imports(store: TraceStore) -> tuple[str, ...]:
-    """Write the rows of every stored import that the index lacks; return their segments."""
-    present = set(store.segments())
-    missing = [each for each in store.imports() if each.parent.name not in present]
-    for each in missing:
-        store.write(each.parent.name, read_run_tables(each))
-    return tuple(each.parent.name for each in missing)

@@ -7,28 +7,28 @@ has samples without a header. The library that writes these logs is not required
 """
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
-import pyarrow as pa
 
 from traces.importers.shared.conversation import (
     ConversationCall,
     ConversationMessage,
     ImportedConversation,
-    add_conversation,
 )
-from traces.importers.shared.conversation_rows import ConversationRows
-from traces.importers.shared.file_reader import MAX_WHOLE_FILE, read_file_head, read_unpacked_file
+from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
+from traces.importers.shared.json_values import parse_json, require_objects, to_object
+from traces.importers.shared.jsonl import iter_list_records
+from traces.importers.shared.run_reader import ImportNotes, RawRun
+from traces.importers.shared.zip_members import check_zip_size, read_zip_member
 
 NAME = "Inspect logs (.eval or .json of version 2 or 3)"
 
 type Table = dict[str, object]
 
-MAX_UNPACKED_LOG = 1 << 30
-"""Maximum bytes of all samples of a log, decompressed."""
 _ZIP = b"PK\x03\x04"
 _ATTACHED = "attachment://"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
@@ -44,59 +44,54 @@ def can_import(path: Path) -> bool:
     )
 
 
-def read_tables(path: Path) -> Mapping[str, pa.Table]:
-    """Read the samples as trajectories, steps, tool calls, messages and usage."""
-    rows = ConversationRows()
-    for header, sample in _read_log_samples(path):
-        add_conversation(rows, _to_inspect_conversation(header, sample))
-    return rows.to_tables()
-
-
-def _read_log_samples(path: Path) -> Iterator[tuple[Table, Table]]:
-    if not read_file_head(path).startswith(_ZIP):
-        log = _parse_log_object(read_unpacked_file(path))
-        samples = log.get("samples")
-        for each in samples if isinstance(samples, list) else ():
-            yield log, _to_log_object(each)
+def read_runs(path: Path) -> Iterator[RawRun]:
+    """Yield the samples of a log; each is a run."""
+    if read_file_head(path).startswith(_ZIP):
+        yield from _list_zipped_samples(path)
         return
+    header = _read_json_header(path)
+    if isinstance(header.get("samples"), list):
+        for where, sample in iter_list_records(path, "samples"):
+            yield RawRun(where=where, read=partial(_read_sample, header, sample))
+
+
+def _read_json_header(path: Path) -> Table:
+    """Return a log without what is in its samples, as far as it is valid."""
+    header = to_object(parse_json(read_unpacked_file(path)))
+    if isinstance(samples := header.get("samples"), list):
+        samples.clear()
+    return header
+
+
+def _list_zipped_samples(path: Path) -> Iterator[RawRun]:
     try:
         with zipfile.ZipFile(path) as packed:
-            yield from _read_zipped_samples(packed)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+            check_zip_size(packed, path)
+            names = packed.namelist()
+            header_name = "header.json" if "header.json" in names else "_journal/start.json"
+            header = _read_member(packed, header_name) if header_name in names else {}
+            for name in sorted(names):
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield RawRun(where=name, read=partial(_read_zipped, header, packed, name))
+    except zipfile.BadZipFile as error:
         raise ValueError(f"its zip cannot be read: {error}") from None
 
 
-def _read_zipped_samples(packed: zipfile.ZipFile) -> Iterator[tuple[Table, Table]]:
-    names = packed.namelist()
-    if sum(each.file_size for each in packed.infolist()) > MAX_UNPACKED_LOG:
-        raise ValueError(f"it unpacks to more than {MAX_UNPACKED_LOG >> 20} MB")
-    header_name = "header.json" if "header.json" in names else "_journal/start.json"
-    header = (
-        _parse_log_object(_read_zip_member(packed, header_name)) if header_name in names else {}
-    )
-    for name in sorted(names):
-        if name.startswith("samples/") and name.endswith(".json"):
-            yield header, _parse_log_object(_read_zip_member(packed, name))
+def _read_zipped(
+    header: Table, packed: zipfile.ZipFile, name: str, notes: ImportNotes
+) -> ImportedConversation:
+    return _read_sample(header, _read_member(packed, name), notes)
 
 
-def _read_zip_member(packed: zipfile.ZipFile, name: str) -> bytes:
-    with packed.open(name) as file:  # the sizes that a zip declares may be wrong
-        data = file.read(MAX_WHOLE_FILE + 1)
-    if len(data) > MAX_WHOLE_FILE:
-        raise ValueError(f"{name} unpacks to more than {MAX_WHOLE_FILE >> 20} MB")
-    return data
+def _read_member(packed: zipfile.ZipFile, name: str) -> Table:
+    return to_object(parse_json(read_zip_member(packed, name)))
 
 
-def _parse_log_object(data: bytes) -> Table:
-    try:
-        return _to_log_object(orjson.loads(data))
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error}") from None
-
-
-def _to_inspect_conversation(header: Table, sample: Table) -> ImportedConversation:
-    run = _to_log_object(header.get("eval"))
-    reward, scorer = _read_first_score(_to_log_object(sample.get("scores")))
+def _read_sample(header: Table, document: object, notes: ImportNotes) -> ImportedConversation:
+    if isinstance(document, ValueError):
+        raise document
+    sample, run = to_object(document), to_object(header.get("eval"))
+    reward, scorer = _read_first_score(to_object(sample.get("scores")))
     facts = {
         "agent": run.get("solver") or "inspect",
         "model": run.get("model"),
@@ -109,11 +104,44 @@ def _to_inspect_conversation(header: Table, sample: Table) -> ImportedConversati
         "ended": _read_sample_ending(header, sample),
         "seconds": sample.get("total_time"),
         "verifier": scorer,
+        **_sum_model_usage(to_object(sample.get("model_usage"))),
     }
-    messages = tuple(_read_inspect_messages(sample, str(run.get("model") or "")))
+    messages = tuple(_read_inspect_messages(sample, str(run.get("model") or ""), notes))
     return ImportedConversation(
-        source="inspect", messages=messages, facts=facts, source_data=[run.get("run_id"), sample]
+        source="inspect",
+        messages=messages,
+        facts=facts,
+        key=[run.get("eval_id") or run.get("run_id"), sample.get("id"), sample.get("epoch")],
     )
+
+
+def _sum_model_usage(usage_by_model: Table) -> dict[str, object]:
+    """Return the totals of a sample, over all models."""
+    counts = [to_object(each) for each in usage_by_model.values()]
+    cached = _add_counts(each.get("input_tokens_cache_read") for each in counts)
+    prompt = _add_counts(
+        _sum_token_counts(
+            each.get("input_tokens"),
+            each.get("input_tokens_cache_read"),
+            each.get("input_tokens_cache_write"),
+        )
+        for each in counts
+    )
+    completion = _add_counts(each.get("output_tokens") for each in counts)
+    costs = [cost for each in counts if isinstance(cost := each.get("total_cost"), int | float)]
+    return {
+        "prompt_tokens": prompt,
+        "cached_tokens": cached,
+        "completion_tokens": completion,
+        "reasoning_tokens": _add_counts(each.get("reasoning_tokens") for each in counts),
+        "tokens": None if prompt is None else prompt + (completion or 0),
+        "cost_usd": sum(costs) if costs and len(costs) == len(counts) else None,
+    }
+
+
+def _add_counts(counts: Iterable[object]) -> int | None:
+    known = [each for each in counts if isinstance(each, int)]
+    return sum(known) if known else None
 
 
 def _read_sample_ending(header: Table, sample: Table) -> str | None:
@@ -126,7 +154,7 @@ def _read_sample_ending(header: Table, sample: Table) -> str | None:
 
 def _read_first_score(scores: Table) -> tuple[float | None, str | None]:
     for scorer, each in scores.items():
-        value = _to_log_object(each).get("value")
+        value = to_object(each).get("value")
         if isinstance(value, str) and value in _LETTERS:
             return _LETTERS[value], scorer
         if isinstance(value, int | float):
@@ -134,15 +162,16 @@ def _read_first_score(scores: Table) -> tuple[float | None, str | None]:
     return None, None
 
 
-def _read_inspect_messages(sample: Table, model: str) -> Iterator[ConversationMessage]:
-    attachments = _to_log_object(sample.get("attachments"))
+def _read_inspect_messages(
+    sample: Table, model: str, notes: ImportNotes
+) -> Iterator[ConversationMessage]:
+    attachments = to_object(sample.get("attachments"))
     usage = _read_usage_by_text(sample)
-    messages = sample.get("messages")
-    for each in messages if isinstance(messages, list) else ():
+    for each in require_objects(sample.get("messages", []), "messages"):
         role = str(each.get("role"))
         text = _join_inspect_text(each.get("content"), attachments)
         if role == "tool":
-            error = _to_log_object(each.get("error"))
+            error = to_object(each.get("error"))
             text = text or str(error.get("message") or "")
             call_id = str(each.get("tool_call_id") or "")
             yield ConversationMessage(role="tool", text=text, call_id=call_id, is_error=bool(error))
@@ -161,8 +190,10 @@ def _read_inspect_messages(sample: Table, model: str) -> Iterator[ConversationMe
                 calls=tuple(parsed_calls),
                 usage=_take_next_usage(usage, text),
             )
-        else:
+        elif role in ("system", "user"):
             yield ConversationMessage(role=role, text=text)
+        else:
+            notes.skip(f"messages of role {role}")
 
 
 def _take_next_usage(usage: dict[str, list[dict[str, object]]], text: str) -> dict[str, object]:
@@ -172,13 +203,13 @@ def _take_next_usage(usage: dict[str, list[dict[str, object]]], text: str) -> di
 def _read_usage_by_text(sample: Table) -> dict[str, list[dict[str, object]]]:
     """Return the token usage of responses, in order, by their text, if model events have it."""
     usage_by_text: dict[str, list[dict[str, object]]] = {}
-    attachments, events = _to_log_object(sample.get("attachments")), sample.get("events")
+    attachments, events = to_object(sample.get("attachments")), sample.get("events")
     for each in events if isinstance(events, list) else ():
-        output = _to_log_object(_to_log_object(each).get("output"))
-        usage, choices = _to_log_object(output.get("usage")), output.get("choices")
+        output = to_object(to_object(each).get("output"))
+        usage, choices = to_object(output.get("usage")), output.get("choices")
         if each.get("event") == "model" and usage and isinstance(choices, list) and choices:
             text = _join_inspect_text(
-                _to_log_object(_to_log_object(choices[0]).get("message")).get("content"),
+                to_object(to_object(choices[0]).get("message")).get("content"),
                 attachments,
             )
             cached = usage.get("input_tokens_cache_read")
@@ -202,7 +233,7 @@ def _sum_token_counts(first: object, *more: object) -> int | None:
 
 
 def _read_inspect_call(call: object, attached: Table) -> ConversationCall:
-    fields = _to_log_object(call)
+    fields = to_object(call)
     arguments = fields.get("arguments")
     text = orjson.dumps(arguments).decode() if not isinstance(arguments, str) else arguments
     return ConversationCall(
@@ -215,7 +246,7 @@ def _read_inspect_call(call: object, attached: Table) -> ConversationCall:
 def _join_inspect_text(content: object, attached: Table) -> str:
     """Return a text, or the joined texts of a list of parts, without reasoning."""
     if isinstance(content, list):
-        parts = [_to_log_object(each) for each in content]
+        parts = [to_object(each) for each in content]
         return "\n".join(
             _join_inspect_text(each.get("text"), attached) for each in parts if each.get("text")
         )
@@ -232,7 +263,3 @@ def _parse_inspect_time(said: object) -> float | None:
         return datetime.fromisoformat(said).timestamp() if isinstance(said, str) else None
     except ValueError:
         return None
-
-
-def _to_log_object(said: object) -> Table:
-    return said if isinstance(said, dict) else {}

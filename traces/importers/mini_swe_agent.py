@@ -1,72 +1,48 @@
 """Import mini-swe-agent runs: a trajectory file of the agent, or many runs as JSON lines.
 
-Each response of the model is a step. Exactly one fenced shell block in it is a call, and the user
+Version 1 writes calls as text: exactly one fenced shell block in a response is a call, and the user
 message after it is the result, which begins with `<returncode>N</returncode>` if the command
-finished. The agent refuses any other response with a message to the model; it is no call. A command
-that timed out failed. Lines of many runs have `instance_id`, `resolved`, `exit_status` and
-`messages`; a trajectory file has `info` and `trajectory_format` instead, and does not record
-whether the task was resolved.
+finished. The agent refuses any other response with a message to the model; it is no call. Version 2
+uses tool calls, of chat completions or of the responses API, with results that name their call, or
+text whose commands it lists in `extra.actions`; `extra.returncode` of a result is its exit code. A
+command that failed to run, or timed out, failed.
+
+Lines of many runs have `instance_id`, `resolved`, `exit_status` and `messages`; a trajectory file
+has `info` and `trajectory_format` instead, and does not record whether the task was resolved.
 """
 
-import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TypedDict, cast
 
 import orjson
-import pyarrow as pa
 
 from traces.dialects.mini_swe_agent import TOOL, find_shell_blocks
-from traces.importers.shared.conversation_rows import (
-    ConversationRows,
-    Row,
-    make_call_row,
-    make_message_row,
+from traces.importers.shared.conversation import (
+    ConversationCall,
+    ConversationMessage,
+    ImportedConversation,
+    iter_openai_calls,
 )
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
-from traces.importers.shared.jsonl import read_json_documents
-from traces.store.schema import make_relation_row
+from traces.importers.shared.json_values import (
+    join_text_parts,
+    require_objects,
+    to_object,
+    to_objects,
+)
+from traces.importers.shared.jsonl import iter_json_records
+from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 NAME = "mini-swe-agent runs (a .traj.json, or JSON lines with instance_id and messages)"
+
+type Table = dict[str, object]
 
 _RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>")
 _TIMED_OUT = re.compile(r"\s*The last command <command>.*</command> timed out", re.DOTALL)
 _ENDS: Mapping[str, str] = {"Submitted": "final", "LimitsExceeded": "budget"}
 """Maps `exit_status` to an ending; any other status is the name of an exception."""
-
-
-class MiniSweUsage(TypedDict, total=False):
-    """Usage and cost that a provider reported."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float
-
-
-class MiniSweReply(TypedDict, total=False):
-    model: str
-    usage: MiniSweUsage
-
-
-class MiniSweExtra(TypedDict, total=False):
-    response: MiniSweReply
-
-
-class MiniSweMessage(TypedDict, total=False):
-    role: str
-    content: str | None
-    usage: MiniSweUsage
-    extra: MiniSweExtra
-
-
-class MiniSweRun(TypedDict, total=False):
-    instance_id: str
-    resolved: bool
-    exit_status: str
-    cost: float
-    messages: list[MiniSweMessage]
-    info: dict[str, object]
 
 
 def can_import(path: Path) -> bool:
@@ -76,105 +52,140 @@ def can_import(path: Path) -> bool:
         return False
     if b'"instance_id"' in start and b'"exit_status"' in start and b'"messages"' in start:
         return True
-    return b'"exit_status"' in start and b'"mini_version"' in read_unpacked_file(path)
+    return (b'"exit_status"' in start or b'"trajectory_format"' in start) and (
+        b'"mini_version"' in start or b'"mini_version"' in read_unpacked_file(path)
+    )
 
 
-def read_tables(path: Path) -> Mapping[str, pa.Table]:
-    """Read the runs as trajectories, steps, tool calls, messages and usage."""
-    rows = ConversationRows()
-    for run in read_json_documents(path):
-        _add_mini_swe_run(rows, cast("MiniSweRun", run))
-    return rows.to_tables()
+def read_runs(path: Path) -> Iterator[RawRun]:
+    """Yield the runs of a file."""
+    for where, document in iter_json_records(path):
+        yield RawRun(where=where, read=partial(_read_run, document))
 
 
-def _add_mini_swe_run(rows: ConversationRows, run: MiniSweRun) -> None:
-    canonical = orjson.dumps(run, option=orjson.OPT_SORT_KEYS)
-    trajectory = f"mini-swe-{hashlib.sha256(canonical).hexdigest()[:16]}"
-    messages = run["messages"]
-    requests = sum(each["role"] == "assistant" for each in messages)
-    step, request, model = 0, 1, None
-    for position, each in enumerate(messages):
-        role, text = each["role"], each.get("content") or ""
-        is_result = position > 0 and _find_run_command(messages[position - 1]) is not None
-        stored_role = "tool" if role == "user" and is_result else role
-        rows.messages.append(
-            make_message_row(trajectory, request, position, requests, stored_role, text)
-        )
-        if stored_role == "tool" or role not in ("system", "user", "assistant"):
-            continue
-        step += 1
-        reply = each.get("extra", {}).get("response", {})
-        response_model = reply.get("model") if role == "assistant" else None
-        model = model or response_model
-        source = "agent" if role == "assistant" else role
-        rows.steps.append((trajectory, step, source, text, response_model, None))
-        if role != "assistant":
-            continue
-        usage = each.get("usage") or reply.get("usage")
-        if usage:
-            rows.usage.append(_to_mini_swe_usage_row(trajectory, request, response_model, usage))
-        command = _find_run_command(each)
-        if command is not None:
-            result = messages[position + 1].get("content") if position + 1 < len(messages) else None
-            rows.tool_calls.append(_to_mini_swe_call_row(trajectory, step, command, result))
-        request += 1
-    rows.trajectories.append(_to_mini_swe_trajectory(trajectory, run, model, requests))
-
-
-def _find_run_command(said: MiniSweMessage) -> str | None:
-    """Return the command in a response that the agent would run; None unless exactly one."""
-    if said["role"] != "assistant":
-        return None
-    blocks = find_shell_blocks(said.get("content") or "")
-    return blocks[0].strip() if len(blocks) == 1 else None
-
-
-def _to_mini_swe_call_row(trajectory: str, step: int, command: str, result: str | None) -> Row:
-    returned = _RETURNED.match(result or "")
-    is_error = returned[1] != "0" if returned else True if _TIMED_OUT.match(result or "") else None
-    fields: dict[str, object] = {
-        "trajectory_id": trajectory,
-        "step": step,
-        "call_id": f"{TOOL}-{step}",
-        "tool": TOOL,
-        "is_error": is_error,
-    }
-    return make_call_row(fields, orjson.dumps({"command": command}).decode(), result)
-
-
-def _to_mini_swe_usage_row(
-    trajectory: str, request: int, model: str | None, usage: MiniSweUsage
-) -> Row:
-    fields = {
-        "trajectory_id": trajectory,
-        "seq": request,
-        "model": model,
-        "prompt_tokens": usage.get("prompt_tokens"),
-        "completion_tokens": usage.get("completion_tokens"),
-        "cost_reported_usd": usage.get("cost"),
-    }
-    return make_relation_row("usage", fields)
-
-
-def _to_mini_swe_trajectory(
-    trajectory: str, run: MiniSweRun, model: str | None, n_steps: int
-) -> Row:
-    info = run.get("info", {})
+def _read_run(document: object, notes: ImportNotes) -> ImportedConversation:
+    if isinstance(document, ValueError):
+        raise document
+    run = to_object(document)
+    messages = require_objects(run.get("messages"), "messages")
+    info, reward = to_object(run.get("info")), run.get("resolved")
     status = run.get("exit_status") or info.get("exit_status")
-    resolved = run.get("resolved")
-    fields = {
-        "trajectory_id": trajectory,
+    stats = to_object(info.get("model_stats"))
+    facts = {
         "agent": "mini-swe-agent",
-        "model": model,
-        "scenario": "swe-bench" if resolved is not None else None,
+        "scenario": "swe-bench" if reward is not None else None,
         "task": run.get("instance_id"),
-        "condition": "clean",
         "world": "fresh",
-        "source": "mini-swe",
-        "n_steps": n_steps,
-        "passed": resolved,
-        "ended": _ENDS.get(status, "crash") if isinstance(status, str) else None,
-        "cost_usd": run.get("cost"),
-        "verifier": "resolved" if resolved is not None else None,
+        "passed": reward,
+        "ended": _ENDS.get(status, "crash") if isinstance(status, str) and status else None,
+        "cost_usd": run.get("cost") if "cost" in run else stats.get("instance_cost"),
+        "verifier": "resolved" if reward is not None else None,
     }
-    return make_relation_row("trajectories", fields)
+    read = tuple(_read_messages(messages, notes))
+    return ImportedConversation(
+        source="mini-swe", messages=read, facts=facts, key=run.get("instance_id")
+    )
+
+
+def _read_messages(messages: list[Table], notes: ImportNotes) -> Iterator[ConversationMessage]:
+    waiting: list[str] = []
+    for position, each in enumerate(messages):
+        role = _read_role(each)
+        if role == "assistant":
+            calls = _read_calls(each, position)
+            waiting = [call.id for call in calls]
+            yield _to_answer(each, calls)
+        elif role == "tool" or (role == "user" and waiting):
+            given = each.get("tool_call_id") or each.get("call_id")
+            call_id = str(given) if given else waiting[0] if waiting else ""
+            waiting = [id for id in waiting if id != call_id]
+            text = join_text_parts(each.get("content", each.get("output")))
+            failed = _is_failed(to_object(each.get("extra")), text)
+            yield ConversationMessage(role="tool", text=text, call_id=call_id, is_error=failed)
+        elif role in ("system", "user"):
+            yield ConversationMessage(role=role, text=join_text_parts(each.get("content")))
+        elif role != "exit":  # which repeats the exit status and the submission
+            notes.skip(f"messages of role {role}")
+
+
+def _read_role(message: Table) -> str:
+    """Return the role; messages of the responses API have none."""
+    if message.get("object") == "response" or message.get("type") == "message":
+        return str(message.get("role") or "assistant")
+    if message.get("type") == "function_call_output":
+        return "tool"
+    return str(message.get("role"))
+
+
+def _read_calls(message: Table, position: int) -> tuple[ConversationCall, ...]:
+    """Return the calls of a response: its tool calls, else the commands in its text."""
+    calls = tuple(iter_openai_calls(message.get("tool_calls")))
+    items = to_objects(message.get("output"))
+    calls = calls or tuple(
+        ConversationCall(
+            id=str(item.get("call_id")),
+            tool=str(item.get("name")),
+            arguments=str(item.get("arguments")),
+        )
+        for item in items
+        if item.get("type") == "function_call"
+    )
+    if calls:
+        return calls
+    extra = to_object(message.get("extra"))
+    if "actions" in extra:
+        commands = [str(each.get("command")) for each in to_objects(extra["actions"])]
+    else:
+        blocks = find_shell_blocks(join_text_parts(message.get("content")))
+        commands = [blocks[0].strip()] if len(blocks) == 1 else []
+    return tuple(
+        ConversationCall(
+            id=f"{TOOL}-{position + 1}" + (f".{place}" if place else ""),
+            tool=TOOL,
+            arguments=orjson.dumps({"command": command}).decode(),
+        )
+        for place, command in enumerate(commands)
+    )
+
+
+def _to_answer(message: Table, calls: tuple[ConversationCall, ...]) -> ConversationMessage:
+    extra = to_object(message.get("extra"))
+    reply = to_object(extra.get("response"))
+    reply = reply or (message if message.get("object") == "response" else {})
+    usage = to_object(message.get("usage") or reply.get("usage"))
+    text = join_text_parts(message.get("content")) or "\n".join(
+        join_text_parts(item.get("content")) for item in to_objects(message.get("output"))
+    )
+    model = reply.get("model")
+    return ConversationMessage(
+        role="assistant",
+        text=text.strip("\n") if not message.get("content") else text,
+        model=str(model) if model else None,
+        calls=calls,
+        usage=_read_usage(usage, extra) if usage else {},
+    )
+
+
+def _read_usage(usage: Table, extra: Table) -> dict[str, object]:
+    prompt = usage.get("prompt_tokens", usage.get("input_tokens"))
+    detail = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    done = usage.get("completion_tokens_details", usage.get("output_tokens_details"))
+    cost = usage.get("cost")
+    return {
+        "prompt_tokens": prompt,
+        "cached_tokens": to_object(detail).get("cached_tokens"),
+        "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+        "reasoning_tokens": to_object(done).get("reasoning_tokens"),
+        "cost_reported_usd": extra.get("cost") if cost is None else cost,
+    }
+
+
+def _is_failed(extra: Table, text: str) -> bool | None:
+    if extra.get("exception_info"):
+        return True
+    code = extra.get("returncode")
+    if isinstance(code, int):
+        return code != 0
+    if returned := _RETURNED.match(text):
+        return returned[1] != "0"
+    return True if _TIMED_OUT.match(text) else None

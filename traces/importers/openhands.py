@@ -6,23 +6,23 @@ command failed if its exit code is not 0, anything else if the observation is an
 events (state changes, recall) are skipped.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import orjson
-import pyarrow as pa
 
 from traces.importers.shared.conversation import (
     ConversationCall,
     ConversationMessage,
     ImportedConversation,
-    add_conversation,
 )
-from traces.importers.shared.conversation_rows import ConversationRows
 from traces.importers.shared.file_reader import read_file_head
-from traces.importers.shared.jsonl import read_json_documents
+from traces.importers.shared.json_values import to_object
+from traces.importers.shared.jsonl import is_json_list, iter_json_records
+from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 NAME = "OpenHands runs (a JSON list of events, or JSON lines with history)"
 
@@ -49,25 +49,36 @@ def can_import(path: Path) -> bool:
     )
 
 
-def read_tables(path: Path) -> Mapping[str, pa.Table]:
-    """Read the runs as trajectories, steps, tool calls, messages and usage."""
-    rows = ConversationRows()
-    for document in read_json_documents(path):
-        if isinstance(document, list):
-            add_conversation(rows, _to_openhands_conversation(document, {}))
-        elif isinstance(document, dict) and isinstance(document.get("history"), list):
-            add_conversation(rows, _to_openhands_conversation(document["history"], document))
-        else:
-            raise ValueError("a line without history")
-    return rows.to_tables()
+def read_runs(path: Path) -> Iterator[RawRun]:
+    """Yield the runs: a list of events is one, each line with a history is one."""
+    if is_json_list(path):
+        yield RawRun(where="", read=partial(_read_events, path))
+        return
+    for where, document in iter_json_records(path):
+        yield RawRun(where=where, read=partial(_read_line, document))
 
 
-def _to_openhands_conversation(events: list[Event], run: Event) -> ImportedConversation:
-    events = [each for each in events if isinstance(each, dict)]
+def _read_events(path: Path, notes: ImportNotes) -> ImportedConversation:
+    [(_, events)] = iter_json_records(path)
+    return _to_openhands_conversation(events, {}, notes)
+
+
+def _read_line(document: object, notes: ImportNotes) -> ImportedConversation:
+    if isinstance(document, ValueError):
+        raise document
+    run = to_object(document)
+    return _to_openhands_conversation(run.get("history"), run, notes)
+
+
+def _to_openhands_conversation(
+    listed: object, run: Event, notes: ImportNotes
+) -> ImportedConversation:
+    if not isinstance(listed, list):
+        raise ValueError("it has no history of events")
+    events = _flatten_event_pairs(listed)
     times = [at for each in events if (at := _parse_event_time(each.get("timestamp"))) is not None]
-    is_finished = any(each.get("action") == "finish" for each in events)
     messages = tuple(_read_openhands_messages(events))
-    passed = run.get("success")
+    passed = run.get("success", to_object(run.get("test_result")).get("resolved"))
     facts = {
         "agent": "openhands",
         "scenario": run.get("issue_type"),
@@ -75,18 +86,29 @@ def _to_openhands_conversation(events: list[Event], run: Event) -> ImportedConve
         "recorded_at": min(times, default=None),
         "seconds": max(times) - min(times) if times else None,
         "passed": passed if isinstance(passed, bool) else None,
-        "ended": "crash" if run.get("error") else "final" if is_finished else None,
-        "cost_usd": _to_event(run.get("metrics")).get("accumulated_cost"),
+        "ended": _read_ending(events, run),
+        "cost_usd": to_object(run.get("metrics")).get("accumulated_cost"),
     }
-    return ImportedConversation(
-        source="openhands", messages=messages, facts=facts, source_data=[events, run]
-    )
+    key = [_read_task_name(run), str(events[0].get("timestamp")) if events else None]
+    return ImportedConversation(source="openhands", messages=messages, facts=facts, key=key)
+
+
+def _flatten_event_pairs(listed: list[object]) -> list[Event]:
+    """Return the events; some versions list pairs of an action and its observation."""
+    flat = (each if isinstance(each, list) else [each] for each in listed)
+    return [each for pair in flat for each in pair if isinstance(each, dict)]
+
+
+def _read_ending(events: list[Event], run: Event) -> str | None:
+    if error := run.get("error"):
+        return "budget" if "maximum iteration" in str(error) else "crash"
+    return "final" if any(each.get("action") == "finish" for each in events) else None
 
 
 def _read_task_name(run: Event) -> str | None:
     if isinstance(name := run.get("instance_id"), str):
         return name
-    issue = _to_event(run.get("issue"))
+    issue = to_object(run.get("issue"))
     if not issue:
         return None
     return f"{issue.get('owner')}/{issue.get('repo')}#{issue.get('number')}"
@@ -108,7 +130,7 @@ def _read_openhands_messages(events: list[Event]) -> Iterator[ConversationMessag
         if _is_user_message(event, at):
             yield ConversationMessage(role="user", text=_read_event_text(event, "content"))
             continue
-        response = _to_event(_to_event(event.get("tool_call_metadata")).get("model_response"))
+        response = to_object(to_object(event.get("tool_call_metadata")).get("model_response"))
         actions = [event]
         while response.get("id") and at < len(events) and _is_of_same_answer(events[at], response):
             actions.append(events[at])
@@ -124,7 +146,7 @@ def _is_user_message(event: Event, at: int) -> bool:
 
 
 def _is_of_same_answer(event: Event, answer: Event) -> bool:
-    response = _to_event(_to_event(event.get("tool_call_metadata")).get("model_response"))
+    response = to_object(to_object(event.get("tool_call_metadata")).get("model_response"))
     return "action" in event and response.get("id") == answer.get("id")
 
 
@@ -136,7 +158,7 @@ def _read_agent_step(
         name = str(each.get("action"))
         if name in _SAYS and "tool_call_metadata" not in each:
             continue
-        metadata = _to_event(each.get("tool_call_metadata"))
+        metadata = to_object(each.get("tool_call_metadata"))
         id = _read_event_call_id(each) or f"{name}-{next(unnamed)}"
         each["_call"] = id
         tool = str(metadata.get("function_name") or name)
@@ -153,12 +175,12 @@ def _read_agent_step(
         else _read_event_text(actions[0], "thought") or _read_event_text(actions[0], "content"),
         model=str(model) if model else None,
         calls=tuple(calls),
-        usage=_read_openhands_usage(_to_event(answer.get("usage"))),
+        usage=_read_openhands_usage(to_object(answer.get("usage"))),
     )
 
 
 def _read_event_call_id(event: Event) -> str:
-    metadata = _to_event(event.get("tool_call_metadata"))
+    metadata = to_object(event.get("tool_call_metadata"))
     return str(metadata.get("tool_call_id") or event.get("_call") or "")
 
 
@@ -166,18 +188,18 @@ def _read_call_arguments(event: Event, answer: Event, id: str) -> str:
     """Return the arguments in the model's response, else those of the action."""
     calls = _get_answer_message(answer).get("tool_calls")
     for each in calls if isinstance(calls, list) else ():
-        function = _to_event(_to_event(each).get("function"))
-        if _to_event(each).get("id") == id and isinstance(function.get("arguments"), str):
+        function = to_object(to_object(each).get("function"))
+        if to_object(each).get("id") == id and isinstance(function.get("arguments"), str):
             return str(function["arguments"])
     excluded = {"action", "thought", "source", "id", "timestamp", "_call", "message", "args"}
-    args = _to_event(event.get("args")) or {k: v for k, v in event.items() if k not in excluded}
+    args = to_object(event.get("args")) or {k: v for k, v in event.items() if k not in excluded}
     return orjson.dumps({k: v for k, v in args.items() if k != "thought"}).decode()
 
 
 def _read_observation(event: Event, waiting: str) -> ConversationMessage:
-    extras = _to_event(event.get("extras"))
+    extras = to_object(event.get("extras"))
     code = extras.get("exit_code", event.get("exit_code"))
-    code = _to_event(extras.get("metadata")).get("exit_code", code)
+    code = to_object(extras.get("metadata")).get("exit_code", code)
     is_error = event["observation"] == "error" or (code != 0 if isinstance(code, int) else None)
     return ConversationMessage(
         role="tool",
@@ -190,7 +212,7 @@ def _read_observation(event: Event, waiting: str) -> ConversationMessage:
 def _read_openhands_usage(said: Event) -> dict[str, object]:
     if not said:
         return {}
-    cached = _to_event(said.get("prompt_tokens_details")).get("cached_tokens")
+    cached = to_object(said.get("prompt_tokens_details")).get("cached_tokens")
     return {
         "prompt_tokens": said.get("prompt_tokens"),
         "completion_tokens": said.get("completion_tokens"),
@@ -201,16 +223,12 @@ def _read_openhands_usage(said: Event) -> dict[str, object]:
 def _get_answer_message(answer: Event) -> Event:
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return _to_event(_to_event(first).get("message"))
+    return to_object(to_object(first).get("message"))
 
 
 def _read_event_text(event: Event, name: str) -> str:
-    text = event.get(name) or _to_event(event.get("args")).get(name)
+    text = event.get(name) or to_object(event.get("args")).get(name)
     return text if isinstance(text, str) else ""
-
-
-def _to_event(said: object) -> Event:
-    return said if isinstance(said, dict) else {}
 
 
 def _parse_event_time(said: object) -> float | None:

@@ -117,6 +117,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "result_bytes": _INT,
                 "answered_by": _TEXT,  # of its last exchange: live, recorded, fault, ...
                 "drifted": _BOOL,  # the model got the recorded result instead
+                "position": _INT,  # its place among the calls of its step, from 1
             }
         ),
         "messages": pa.schema(
@@ -129,6 +130,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "content": _TEXT,
                 "content_bytes": _INT,
                 "lane": _INT,
+                "digest": _TEXT,  # of an imported conversation up to this message
             }
         ),
         "usage": pa.schema(

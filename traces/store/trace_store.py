@@ -136,6 +136,44 @@ class TraceStore(StoreDirectory):
         with self._views_locked() as views, _open_views_file(views) as connection:
             yield connection
 
+    def find_segments(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the segment of each of these runs that is in the index."""
+        with self.open_locked(), duckdb.connect() as reader:
+            _restrict_connection(reader)
+            pack = self._packs / str(self._newest_generation()) / "trajectories"
+            loose = _format_path_list((self.index / "trajectories" / "*.parquet",))
+            packed = _format_path_list((pack / "*.parquet",))
+            query = (
+                "WITH known AS (SELECT trajectory_id, parse_filename(filename, true) AS segment"
+                f" FROM read_parquet([{loose}], union_by_name = true, filename = true)"
+                " UNION ALL SELECT trajectory_id, segment"
+                f" FROM read_parquet([{packed}], union_by_name = true))"
+                " SELECT trajectory_id, segment FROM known WHERE trajectory_id IN $ids"
+            )
+            return dict(reader.execute(query, {"ids": list(ids)}).fetchall())
+
+    def read_segment(self, segment: str) -> dict[str, pa.Table]:
+        """Return all rows of a segment; empty if there is none."""
+        found: dict[str, pa.Table] = {}
+        with self.open_locked(), duckdb.connect() as reader:
+            _restrict_connection(reader)
+            generation = self._packs / str(self._newest_generation())
+            for name, schema in SCHEMAS.items():
+                loose = self._segment_path(name, segment)
+                pack = _format_path_list((generation / name / "*.parquet",))
+                source, params = f"read_parquet([{pack}], union_by_name = true)", [segment]
+                where = "WHERE segment = ?"
+                if loose.exists():
+                    files = (self._segment_path(name, "_empty"), loose)
+                    source = f"read_parquet([{_format_path_list(files)}], union_by_name = true)"
+                    where, params = "", []
+                query = f"SELECT {_format_column_list(name)} FROM {source} {where}"
+                rows: pa.Table = reader.sql(query, params=params).to_arrow_table()
+                rows = rows.cast(schema)
+                if rows.num_rows:
+                    found[name] = rows
+        return found
+
     def changed_at(self) -> float:
         """Return the time at which an index file was last created, replaced or removed, by the
         system clock."""
@@ -163,11 +201,13 @@ class TraceStore(StoreDirectory):
             name = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         return self.root / "imports" / name
 
-    def keep_import(self, source: Path) -> Path:
+    def keep_import(self, source: Path, *, rename: bool = False) -> Path:
         """Copy an imported file to `imports/`, into a folder named after its content; return the
-        copy."""
+        copy. A copy under another name is kept as it is, or renamed."""
         folder = self._import_dir(source)
         for copy in folder.glob("[!.]*"):
+            if rename and copy.name != source.name:
+                copy = copy.rename(folder / source.name)
             return copy
         folder.mkdir(parents=True, exist_ok=True)
         copy = folder / source.name
@@ -175,9 +215,23 @@ class TraceStore(StoreDirectory):
             shutil.copyfile(source, temporary)
         return copy
 
+    def drop_import(self, segment: str) -> None:
+        """Remove the kept source of an import, and all rows of it."""
+        shutil.rmtree(self.root / "imports" / segment, ignore_errors=True)
+        self.drop(segment)
+
     def imports(self) -> tuple[Path, ...]:
-        """Return the stored sources of all imports; each one's folder name is its segment."""
-        return tuple(sorted((self.root / "imports").glob("*/[!.]*")))
+        """Return the stored sources of all imports, the oldest first; the name of each one's folder
+        is its segment."""
+        kept = (self.root / "imports").glob("*/[!.]*")
+        return tuple(sorted(kept, key=lambda path: (path.stat().st_mtime_ns, path)))
+
+    @contextmanager
+    def import_lock(self) -> Iterator[None]:
+        """Hold the lock of imports: what is known may not change while it is compared."""
+        (self.root / "imports").mkdir(parents=True, exist_ok=True)
+        with self._lock(fcntl.LOCK_EX, self.root / "imports" / ".lock"):
+            yield
 
     # Loose segments.
 
@@ -311,10 +365,10 @@ class TraceStore(StoreDirectory):
         )
 
     @contextmanager
-    def _lock(self, kind: int) -> Iterator[None]:
+    def _lock(self, kind: int, path: Path | None = None) -> Iterator[None]:
         """Hold the lock, shared or exclusive; raise TimeoutError if others hold it for too long."""
         deadline = time.monotonic() + _PATIENCE
-        path = self.index / ".lock"
+        path = path or self.index / ".lock"
         # Read-only: a process that may not change files locks it too.
         file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -26,17 +26,25 @@ COHORT_FILE = Path(__file__).parents[3] / "scenarios" / "pipeline" / "compiler" 
     type=click.Choice(("paper",)),
     help="Import the published pipeline runs shipped with stumble: the 15 of the RAMP paper.",
 )
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Let these files replace what the store knows of their runs, also with an older state.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result for each file as JSON.")
-def import_command(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -> None:
+def import_command(
+    paths: tuple[Path, ...], cohort: str | None, replace: bool, as_json: bool
+) -> None:
     """Import traffic, trajectories or pipeline scores of other tools into the store.
 
     Formats are detected by content; a folder means all files in it. Traffic (vcrpy cassettes,
     HAR, mitmproxy flow files) becomes tapes, which show, replay and fork accept. Trajectories
     (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, OpenTelemetry spans, also as
     OTLP), RAMP cohorts and tables of pipeline scores (CSV) become rows, with a copy of their
-    source in the store. Secrets are redacted everywhere. Importing a file twice adds nothing. A
-    file that cannot be read is refused with a reason, the others are imported, and the exit code
-    is 1.
+    source in the store. Secrets are redacted everywhere. A run is known by its content: a copy, an
+    excerpt or another layout of a file adds nothing, and a file that grew replaces what grew. A
+    file or run that cannot be read is refused with a reason, the others are imported, and the exit
+    code is 1 if a file was refused. `stumble forget` removes imported runs.
 
     \b
     stumble import gpt-4o-airline.json.gz
@@ -54,7 +62,8 @@ def import_command(paths: tuple[Path, ...], cohort: str | None, as_json: bool) -
         raise UsageError("nothing to import: give files, or --cohort paper")
     files = list_import_files(paths)
     with show_terminal_progress("importing") as tell:
-        imported = tuple(import_recordings(TraceStore(store_root()), files, tell))
+        store = TraceStore(store_root())
+        imported = tuple(import_recordings(store, files, tell, replace=replace))
     if as_json:
         click.echo(json.dumps([_imported_file_to_dict(each) for each in imported], indent=2))
     else:
@@ -72,6 +81,7 @@ def _imported_file_to_dict(each: "ImportedFile") -> dict[str, object]:
         "state": each.state,
         "format": each.format,
         **each.counts,
+        "runs": dict(each.runs),
         "remarks": [
             {"where": remark.where, "why": remark.why, "lost": remark.lost}
             for remark in each.remarks
@@ -84,18 +94,31 @@ def _format_import_table(brought: Iterable["ImportedFile"]) -> Iterator[str]:
     """Yield a line for each format: number of files and imported items."""
     files: dict[str, Counter[str]] = {}
     counts: dict[str, Counter[str]] = {}
+    runs: dict[str, Counter[str]] = {}
     for each in brought:
         if each.format is not None:
             files.setdefault(each.format, Counter())[each.state] += 1
             counts.setdefault(each.format, Counter()).update(each.counts)
+            runs.setdefault(each.format, Counter()).update(each.runs)
     for format, states in files.items():
         known = f" ({states['known']:,} known already)" if states["known"] else ""
         name = format.partition(" (")[0]
         total = states.total()
         yield (
             f"{name}: {total:,} file{'' if total == 1 else 's'}{known}; "
-            f"{_format_import_counts(counts[format])}"
+            f"{_format_import_counts(counts[format])}{_format_run_states(runs[format])}"
         )
+
+
+def _format_run_states(runs: Counter[str]) -> str:
+    """Return how many runs were known already, if some were and others were not."""
+    states = {
+        "replaced an older state": runs["grown"],
+        "got more facts": runs["updated"],
+        "were known": runs["known"],
+    }
+    parts = [f"{n:,} {what}" for what, n in states.items() if n]
+    return f" (of the runs {', '.join(parts)})" if parts else ""
 
 
 def _format_import_counts(counts: Counter[str]) -> str:

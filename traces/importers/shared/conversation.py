@@ -2,13 +2,18 @@
 
 Each message of system, user or agent is a step. A tool result belongs to the call with its id, in
 order if an id was used several times.
+
+A run is known by its content, whatever file it is in: by the id that its source gave it (`key`) and
+a digest of its messages. The digest is built up message by message, so that an older state of a run
+that grew is recognised as the beginning of it.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import orjson
+import pyarrow as pa
 
 from traces.importers.shared.conversation_rows import (
     ConversationRows,
@@ -16,7 +21,10 @@ from traces.importers.shared.conversation_rows import (
     make_call_row,
     make_message_row,
 )
-from traces.store.schema import make_relation_row
+from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
+
+_DIGEST = 16
+_INT64 = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +35,7 @@ class ConversationCall:
     tool: str
     arguments: str
     """JSON, or the text in its place."""
+    read_only: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,46 +60,128 @@ class ImportedConversation:
     source: str
     messages: tuple[ConversationMessage, ...]
     facts: Mapping[str, object]
-    source_data: object
-    """The data the run was read from; the id is its hash."""
-
-    @property
-    def id(self) -> str:
-        """The id, which is the same for the same run in any file."""
-        text = orjson.dumps(self.source_data, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-        return f"{self.source}-{hashlib.sha256(text).hexdigest()[:16]}"
+    key: object
+    """What distinguishes the run from others with the same messages: JSON, never a file name."""
 
 
-def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> None:
-    """Add the rows of a run."""
-    trajectory, requests = talk.id, sum(each.role == "assistant" for each in talk.messages)
+def digest_messages(talk: ImportedConversation) -> list[str]:
+    """Return a digest for each message: of the conversation up to it, that message included."""
+    state, digests = hashlib.sha256(talk.source.encode()), list[str]()
+    for each in talk.messages:
+        calls = [(call.tool, call.arguments) for call in each.calls]
+        text = f"{each.role}\0{each.text}\0{calls}\0"
+        state.update(f"{len(text)}:{text}".encode("utf-8", "replace"))
+        digests.append(state.hexdigest()[:_DIGEST])
+    return digests
+
+
+def make_run_id(source: str, key: object, digest: str) -> str:
+    """Return the id of the run that has this key and this digest of its messages."""
+    text = orjson.dumps([key, digest], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    return f"{source}-{hashlib.sha256(text).hexdigest()[:_DIGEST]}"
+
+
+def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list[str]:
+    """Add the rows of a run; return which of its values do not fit their columns, and are NULL."""
+    digests, unfit = digest_messages(talk), list[str]()
+    trajectory = _find_free_id(rows, talk, digests[-1] if digests else "")
+    if trajectory is None:
+        return ["runs that are in the file twice"]
+    requests = sum(each.role == "assistant" for each in talk.messages)
     results = _match_results_to_calls(talk.messages)
-    step, request = 0, 1
+    step, request, usages = 0, 1, list[dict[str, object]]()
     for position, message in enumerate(talk.messages):
-        rows.messages.append(_to_message_row(trajectory, request, position, requests, message))
+        shown = _to_message_row(trajectory, request, position, requests, message)
+        rows.messages.append((*shown, digests[position]))
         if message.role == "tool":
             continue
         step += 1
         source = "agent" if message.role == "assistant" else message.role
-        rows.steps.append((trajectory, step, source, message.text, message.model, None))
+        text = clip_stored_text(message.text)
+        rows.steps.append((trajectory, step, source, text, message.model, None))
         for place, call in enumerate(message.calls):
-            rows.tool_calls.append(
-                _to_call_row(trajectory, step, call, results.get((position, place)))
-            )
+            result = results.get((position, place))
+            rows.tool_calls.append(_to_call_row(trajectory, step, place + 1, call, result))
         if message.role == "assistant":
             if message.usage:
                 fields = {"trajectory_id": trajectory, "seq": request, "model": message.model}
-                rows.usage.append(make_relation_row("usage", fields | dict(message.usage)))
+                usages.append(_fit_columns("usage", fields | dict(message.usage), unfit))
             request += 1
-    model = next((each.model for each in talk.messages if each.model), None)
+    rows.usage.extend(make_relation_row("usage", each) for each in usages)
+    models = dict.fromkeys(each.model for each in talk.messages if each.model)
     fields = {
         "trajectory_id": trajectory,
-        "model": model,
+        "model": next(iter(models), None),
         "condition": "clean",
         "source": talk.source,
         "n_steps": requests,
     }
-    rows.trajectories.append(make_relation_row("trajectories", fields | dict(talk.facts)))
+    facts = {name: value for name, value in talk.facts.items() if value is not None}
+    fields = fields | _sum_usage(usages) | _fit_columns("trajectories", facts, unfit)
+    rows.trajectories.append(make_relation_row("trajectories", fields))
+    return unfit
+
+
+def _find_free_id(rows: ConversationRows, talk: ImportedConversation, digest: str) -> str | None:
+    """Return the id of a run; None if the file has it already, with the same facts.
+
+    Runs with the same messages and other facts, such as their endings, are numbered.
+    """
+    id, key = make_run_id(talk.source, talk.key, digest), talk.key
+    known = rows.known.setdefault(id, [])
+    if talk.facts in known:
+        return None
+    known.append(talk.facts)
+    if len(known) > 1:
+        key = [talk.key, len(known)]
+        id = make_run_id(talk.source, key, digest)
+    rows.keys[id] = key
+    return id
+
+
+def _sum_usage(usages: list[dict[str, object]]) -> dict[str, object]:
+    """Return the totals of a run; a cost only if every response has one."""
+    names = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+    sums: dict[str, object] = {}
+    for name in names:
+        known = [count for each in usages if isinstance(count := each.get(name), int)]
+        sums[name] = sum(known) if known else None
+    parts = [each for name in names[::2] if isinstance(each := sums[name], int)]
+    costs = [c for each in usages if isinstance(c := each.get("cost_reported_usd"), float)]
+    return sums | {
+        "tokens": sum(parts) if parts else None,
+        "cost_usd": sum(costs) if costs and len(costs) == len(usages) else None,
+    }
+
+
+def _fit_columns(
+    relation: str, fields: Mapping[str, object], unfit: list[str]
+) -> dict[str, object]:
+    """Return the values as their columns' types; one that does not fit is None and noted."""
+    schema, fitted = SCHEMAS[relation], dict[str, object]()
+    for name, value in fields.items():
+        fitted[name] = None if value is None else _fit_value(value, schema.field(name).type)
+        if value is not None and fitted[name] is None:
+            unfit.append(f"values of {name} that are {type(value).__name__}")
+    return fitted
+
+
+def _fit_value(value: object, kind: pa.DataType) -> object:
+    """Return a value as its column's type: numbers may be written as text; None if it is none."""
+    try:
+        if pa.types.is_string(kind):
+            return value if isinstance(value, str) else orjson.dumps(value).decode()
+        if pa.types.is_boolean(kind):
+            return value if isinstance(value, bool) else None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return None
+        number = float(value)
+        if pa.types.is_integer(kind):
+            exact = int(value) if not isinstance(value, float) else int(number)
+            return exact if exact == number and -_INT64 <= exact < _INT64 else None
+        return number if abs(number) < float("inf") else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _to_message_row(
@@ -120,7 +211,11 @@ def _match_results_to_calls(
 
 
 def _to_call_row(
-    trajectory: str, step: int, asked: ConversationCall, said: ConversationMessage | None
+    trajectory: str,
+    step: int,
+    place: int,
+    asked: ConversationCall,
+    said: ConversationMessage | None,
 ) -> Row:
     fields: dict[str, object] = {
         "trajectory_id": trajectory,
@@ -128,5 +223,24 @@ def _to_call_row(
         "call_id": asked.id,
         "tool": asked.tool,
         "is_error": said.is_error if said else None,
+        "read_only": asked.read_only,
+        "position": place,
     }
     return make_call_row(fields, asked.arguments, said.text if said else None)
+
+
+def iter_openai_calls(value: object) -> Iterator[ConversationCall]:
+    """Yield the calls of `tool_calls` as OpenAI writes them; `function` may also be missing."""
+    for each in value if isinstance(value, list) else ():
+        if not isinstance(each, dict):
+            continue
+        function = each.get("function")
+        named = function if isinstance(function, dict) else each
+        arguments = named.get("arguments")
+        yield ConversationCall(
+            id=str(each.get("id") or ""),
+            tool=str(named.get("name") or ""),
+            arguments=arguments
+            if isinstance(arguments, str)
+            else orjson.dumps(arguments, option=orjson.OPT_NON_STR_KEYS).decode(),
+        )

@@ -19,6 +19,10 @@ class ConversationRows:
     tool_calls: list[Row] = field(default_factory=list)
     messages: list[Row] = field(default_factory=list)
     usage: list[Row] = field(default_factory=list)
+    known: dict[str, list[object]] = field(default_factory=dict)
+    """The facts of each run by its id, to tell two runs with the same messages apart."""
+    keys: dict[str, object] = field(default_factory=dict)
+    """The key of each run by its id."""
 
     def to_tables(self) -> dict[str, pa.Table]:
         """Convert all relations to tables."""
@@ -40,7 +44,8 @@ def make_message_row(
     """Make the row of a message first sent by request `request` and last by `requests`."""
     content = orjson.dumps({"content": text, "tool_calls": calls}).decode() if calls else text or ""
     size = len(content.encode())
-    return (trajectory, request, position, requests, role, clip_stored_text(content), size, None)
+    content = clip_stored_text(content)
+    return (trajectory, request, position, requests, role, content, size, None)
 
 
 def make_call_row(known: dict[str, object], arguments: str, result: str | None) -> Row:

@@ -76,12 +76,12 @@ class _JsonListScanner:
 def read_list_objects(
     file: BufferedIOBase, key: str, depth: int, limit: int
 ) -> Iterator[bytes | int]:
-    """Yield the unparsed objects of the list `key`, which is `depth` levels deep.
+    """Yield the unparsed objects of the list `key` (empty: any), which is `depth` levels deep.
 
     For an object of more than `limit` bytes, yields its size instead. Raises EOFError if the
     document ends before the list, ValueError if the list is missing.
     """
-    scan, rest = _JsonListScanner(key.encode(), depth, limit), b""
+    scan, rest = _JsonListScanner(key.encode(), depth, limit, named=not key), b""
     while not scan.over and (data := file.read1(READ_SIZE)):
         data = rest + data
         # A trailing backslash belongs to the next data.

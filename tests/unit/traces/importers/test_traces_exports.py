@@ -18,7 +18,8 @@ from stumble.imports.safe_yaml import dump_yaml
 from traces.exporters import atif, otel, parquet, run_model
 from traces.exporters import har as written
 from traces.exporters import vcr as vcr_exporter
-from traces.importers import har, import_to_store, read_run_tables
+from traces.importers import har, read_run_tables
+from traces.importers.run_merge import import_to_store
 from traces.importers.shared.http_traffic import ImportedTraffic, ImportRemark
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
 from traces.store.trace_store import TraceStore

@@ -13,7 +13,8 @@ from tests.support.stores.in_memory_relations import (
     near,
     one,
 )
-from traces.importers import import_to_store, read_run_tables, restore_imports
+from traces.importers import read_run_tables
+from traces.importers.run_merge import import_to_store, restore_imports
 from traces.pipeline.failure_causes import PASSING_SCORE
 from traces.store.schema import SCHEMAS
 from traces.store.sql import run_question
@@ -140,11 +141,11 @@ def test_importing_twice_stores_once(store: TraceStore, tmp_path: Path) -> None:
     plain = tau(tmp_path, call(1), result(1, "ok"))
     (tmp_path / "elsewhere").mkdir()
     copied = tau(tmp_path / "elsewhere", call(1), result(1, "ok"), name="renamed.json")
-    assert (
-        import_to_store(store, plain)
-        == import_to_store(store, plain)
-        == import_to_store(store, copied)
-    )
+    assert [import_to_store(store, path).is_known for path in (plain, plain, copied)] == [
+        False,
+        True,
+        True,
+    ]
     assert len(store.segments()) == len(store.imports()) == 1
     with store.connect() as sql:
         assert one(sql, "SELECT count(*) AS n FROM tool_calls") == {"n": 1}
@@ -152,7 +153,8 @@ def test_importing_twice_stores_once(store: TraceStore, tmp_path: Path) -> None:
 
 def test_what_was_imported_outlives_the_index(store: TraceStore, tmp_path: Path) -> None:
     path = tau(tmp_path, call(1), result(1, "ok"))
-    segment = import_to_store(store, path)
+    import_to_store(store, path)
+    [segment] = store.segments()
     path.unlink()
     store.drop(segment)
     assert store.segments() == ()

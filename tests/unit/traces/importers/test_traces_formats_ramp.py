@@ -13,7 +13,8 @@ from tests.support.stores.in_memory_relations import (
     near,
     one,
 )
-from traces.importers import import_to_store, read_run_tables
+from traces.importers import read_run_tables
+from traces.importers.run_merge import import_to_store
 from traces.store.sql import run_question
 from traces.store.trace_store import TraceStore
 

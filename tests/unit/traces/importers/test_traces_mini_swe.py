@@ -1,7 +1,7 @@
 """mini-swe-agent runs come in with the counts of their source, and odd ones with the reason."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,11 @@ from tests.support.stores.in_memory_relations import (
     answers,
     one,
 )
-from traces.importers import import_to_store, read_run_tables
+from traces.importers import mini_swe_agent, read_format_tables, read_run_tables
+from traces.importers.run_merge import import_to_store
 from traces.store.trace_store import TraceStore
 
+NAN = float("nan")
 ASK = {"role": "user", "content": "fix it"}
 
 
@@ -121,8 +123,69 @@ def test_a_status_that_is_no_end_is_a_crash(store: TraceStore, tmp_path: Path) -
     assert [each["ended"] for each in found] == ["budget", "crash", "final"]
 
 
-def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
+def test_a_line_that_is_no_json_is_named_and_the_others_come_in(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text(json.dumps(line()) + "\n{half")
-    with pytest.raises(ValueError, match="line 2"):
-        read_run_tables(path)
+    path.write_text(json.dumps(line()) + "\n{half\n" + json.dumps(line(cost=NAN)))
+    read = read_format_tables(mini_swe_agent, path)
+    assert read.tables["trajectories"]["cost_usd"].to_pylist() == [0.5, None]
+    assert [each.where for each in read.remarks if each.lost] == ["line 2"]
+    assert [each.why for each in read.remarks if not each.lost] == [
+        "none of its 1 messages is by a model: it has no step"
+    ] * 2
+
+
+def version_2(*said: Mapping[str, object]) -> dict[str, object]:
+    info = {"mini_version": "2.2.4", "exit_status": "Submitted"}
+    stats = {"instance_cost": 0.125, "api_calls": 2}
+    return {
+        "info": info | {"model_stats": stats},
+        "messages": [ASK, *said, {"role": "exit", "content": "diff"}],
+        "trajectory_format": "mini-swe-agent-1.1",
+        "instance_id": "a__b-2",
+    }
+
+
+def asks(*commands: str) -> dict[str, object]:
+    calls = [
+        {"id": f"c{n}", "function": {"name": "bash", "arguments": json.dumps({"command": each})}}
+        for n, each in enumerate(commands)
+    ]
+    reply = {"model": "m-1", "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
+    extra = {"actions": [{"command": each} for each in commands], "response": reply, "cost": 0.0625}
+    return {"role": "assistant", "content": None, "tool_calls": calls, "extra": extra}
+
+
+def returns(call: int, **extra: object) -> dict[str, object]:
+    return {"role": "tool", "tool_call_id": f"c{call}", "content": "<output>", "extra": extra}
+
+
+def test_calls_costs_and_errors_of_version_2(tmp_path: Path) -> None:
+    timed_out = returns(1, returncode=-1, exception_info="timed out")
+    run = version_2(asks("ls", "sleep 99"), returns(0, returncode=2), timed_out, asks("submit"))
+    (tmp_path / "a.traj.json").write_text(json.dumps(run))
+    tables = read_run_tables(tmp_path / "a.traj.json")
+    calls = tables["tool_calls"].to_pylist()
+    known = [(c["step"], c["position"], c["is_error"], c["arguments"]) for c in calls]
+    assert known == [
+        (2, 1, True, '{"command": "ls"}'),
+        (2, 2, True, '{"command": "sleep 99"}'),
+        (3, 1, None, '{"command": "submit"}'),
+    ]
+    [found] = tables["trajectories"].to_pylist()
+    names = ("model", "cost_usd", "tokens", "prompt_tokens", "n_steps", "ended", "passed")
+    assert [found[name] for name in names] == ["m-1", 0.125, 18, 14, 2, "final", None]
+
+
+def test_version_2_with_the_responses_api_and_a_role_that_nobody_knows(tmp_path: Path) -> None:
+    asked = {"type": "function_call", "call_id": "x", "name": "bash", "arguments": "{}"}
+    text = {"type": "message", "content": [{"type": "output_text", "text": "so"}]}
+    answer = {"object": "response", "model": "m", "output": [text, asked]}
+    result = {"type": "function_call_output", "call_id": "x", "output": "done"}
+    path = tmp_path / "a.traj.json"
+    path.write_text(json.dumps(version_2(answer, result, {"role": "critic", "content": "no"})))
+    read = read_format_tables(mini_swe_agent, path)
+    [call] = read.tables["tool_calls"].to_pylist()
+    assert (call["call_id"], call["result"]) == ("x", "done")
+    assert [(each.where, each.why) for each in read.remarks] == [
+        ("unread", "1 messages of role critic")
+    ]

@@ -1,0 +1,123 @@
+"""Calls and results in the spans of tools, and the calls in messages that they belong to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from traces.importers.shared.conversation import ConversationCall
+from traces.importers.shared.json_values import to_json_text, to_object
+from traces.importers.spans.span_files import Span, Table
+
+_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name", "tool_name")
+_IDS = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id", "tool.call_id", "tool_call_id")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "tool.parameters",
+    "input.value",
+    "traceloop.entity.input",
+)
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "ai.toolCall.result",
+    "output.value",
+    "traceloop.entity.output",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpan:
+    """A tool call that a span reports; the result is None if the span does not have it."""
+
+    call: ConversationCall
+    result: str | None
+    failed: bool | None
+    start: float | None
+
+
+def is_tool_span(span: Span) -> bool:
+    """Whether a span is a call of a tool."""
+    known = span.attributes
+    return (
+        known.get("gen_ai.operation.name") == "execute_tool"
+        or known.get("openinference.span.kind") == "TOOL"
+        or known.get("traceloop.span.kind") == "tool"
+        or known.get("operation.name") == "ai.toolCall"
+        or known.get("ai.operationId") == "ai.toolCall"
+    )
+
+
+def read_tool_span(span: Span) -> ToolSpan:
+    """Return the call of a tool's span."""
+    known = span.attributes | _read_event_values(span)
+    result = _first(known, _RESULTS)
+    arguments = _first(known, _ARGUMENTS)
+    name = _first(known, _NAMES)
+    return ToolSpan(
+        call=ConversationCall(
+            id=str(_first(known, _IDS) or ""),
+            tool=str(name or span.name.removeprefix("execute_tool ")),
+            arguments=to_json_text(arguments),
+        ),
+        result=None if result is None else to_json_text(result),
+        failed=span.failed or None,
+        start=span.start,
+    )
+
+
+def _read_event_values(span: Span) -> Table:
+    """Return what events of the older conventions say: the call, and its result as a choice."""
+    found: Table = {}
+    for name, said in span.events:
+        if name == "gen_ai.tool.message" and "content" in said:
+            found["gen_ai.tool.call.arguments"] = said["content"]
+        elif name == "gen_ai.choice" and ("message" in said or "content" in said):
+            found["gen_ai.tool.call.result"] = said.get("message", said.get("content"))
+        if name in ("gen_ai.tool.message", "gen_ai.choice") and said.get("id"):
+            found.setdefault("gen_ai.tool.call.id", said["id"])
+    return {key: value for key, value in found.items() if key not in span.attributes}
+
+
+def _first(known: Table, names: Iterable[str]) -> object:
+    return next((known[name] for name in names if known.get(name) is not None), None)
+
+
+def match_tool_spans(
+    spans: list[ToolSpan], asked: list[ConversationCall]
+) -> tuple[dict[str, ToolSpan], list[ToolSpan]]:
+    """Match spans to calls: by id, else by tool and arguments, else by tool, in their order.
+
+    Returns the spans by the id of their call, and those that are of no call.
+    """
+    by_id = {each.call.id: each for each in spans if each.call.id}
+    matched = {call.id: by_id[call.id] for call in asked if call.id in by_id}
+    taken = {id(each) for each in matched.values()}
+    for same in (_is_same_call, _is_same_tool):
+        for call in asked:
+            if call.id in matched:
+                continue
+            for each in spans:
+                if id(each) not in taken and not each.call.id and same(call, each.call):
+                    matched[call.id] = each
+                    taken.add(id(each))
+                    break
+    return matched, [each for each in spans if id(each) not in taken]
+
+
+def _is_same_tool(one: ConversationCall, other: ConversationCall) -> bool:
+    return one.tool == other.tool
+
+
+def _is_same_call(one: ConversationCall, other: ConversationCall) -> bool:
+    return one.tool == other.tool and _to_value(one.arguments) == _to_value(other.arguments)
+
+
+def _to_value(arguments: str) -> object:
+    try:
+        value: object = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments
+    return to_object(value) or value

@@ -1,0 +1,259 @@
+"""A trace as a conversation.
+
+Each model request has the conversation so far, so only what is new in it is taken, then its
+response. Several agents of one trace have conversations of their own: a request continues the one
+that it begins like. If one request contains another, as two instrumentations report it, the inner
+one counts. Calls that only the spans of tools report belong to the response before them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from traces.importers.shared.conversation import (
+    ConversationMessage,
+    ImportedConversation,
+)
+from traces.importers.shared.run_reader import ImportNotes
+from traces.importers.spans.span_files import Span, Table
+from traces.importers.spans.span_messages import name_calls, read_span_messages
+from traces.importers.spans.tool_spans import (
+    ToolSpan,
+    is_tool_span,
+    match_tool_spans,
+    read_tool_span,
+)
+
+_MODELS = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "llm.response.model_name",
+    "llm.request.model_name",
+    "ai.response.model",
+    "ai.model.id",
+    "llm.request.model",
+)
+_AGENTS = ("gen_ai.agent.name", "agent.name", "agent_name", "ai.telemetry.functionId")
+_REQUESTS = ("chat", "generate_content", "text_completion", "completion")
+_COUNTS = {
+    "prompt_tokens": (
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.prompt_tokens",
+        "llm.token_count.prompt",
+        "llm.usage.prompt_tokens",
+        "ai.usage.promptTokens",
+        "ai.usage.inputTokens",
+    ),
+    "completion_tokens": (
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+        "llm.usage.completion_tokens",
+        "ai.usage.completionTokens",
+        "ai.usage.outputTokens",
+    ),
+    "cached_tokens": (
+        "gen_ai.usage.cache_read.input_tokens",
+        "gen_ai.usage.cache_read_input_tokens",
+        "llm.token_count.prompt_details.cache_read",
+        "ai.usage.cachedInputTokens",
+    ),
+    "reasoning_tokens": (
+        "gen_ai.usage.details.reasoning_tokens",
+        "gen_ai.usage.reasoning_tokens",
+        "llm.token_count.completion_details.reasoning",
+        "ai.usage.reasoningTokens",
+    ),
+    "cost_reported_usd": (
+        "gen_ai.usage.cost",
+        "operation.cost",
+        "llm.cost.total",
+        "llm.usage.cost",
+    ),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Lane:
+    """One conversation of a trace: its first message, and how many were seen."""
+
+    first: ConversationMessage
+    seen: int
+
+
+def is_model_request(span: Span) -> bool:
+    """Whether a span is a request to a model."""
+    known = span.attributes
+    if known.get("gen_ai.operation.name") in _REQUESTS or "llm.request.type" in known:
+        return known.get("llm.request.type") not in ("embedding", "rerank")
+    if str(known.get("openinference.span.kind")).upper() == "LLM":
+        return True
+    operation = str(known.get("ai.operationId") or known.get("operation.name") or "")
+    return operation.startswith("ai.") and operation.split()[0].endswith(
+        (".doGenerate", ".doStream")
+    )
+
+
+def has_agent_content(span: Span) -> bool:
+    """Whether a span is of a model, a tool, or an agent with messages."""
+    return is_model_request(span) or is_tool_span(span) or bool(read_span_messages(span, "output"))
+
+
+def read_trace(trace: str, spans: list[Span], notes: ImportNotes) -> ImportedConversation:
+    """Return a trace as a run. Raises ValueError if no span is of a model or a tool."""
+    spans = sorted(spans, key=lambda span: span.start or 0.0)
+    if not any(has_agent_content(span) for span in spans):
+        raise ValueError(f"none of its {len(spans)} spans is of a model request or a tool call")
+    starts = [span.start for span in spans if span.start is not None]
+    ends = [span.end for span in spans if span.end is not None]
+    names = (span.attributes.get(name) for span in spans for name in _AGENTS)
+    facts = {
+        "agent": next((name for name in names if isinstance(name, str) and name), None),
+        "recorded_at": min(starts, default=None),
+        "seconds": max(ends) - min(starts) if starts and ends else None,
+    }
+    messages = tuple(_read_trace_messages(spans, notes))
+    return ImportedConversation(source="otel", messages=messages, facts=facts, key=trace)
+
+
+def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[ConversationMessage]:
+    requests = _find_requests(spans, notes)
+    timed, counter = list[tuple[float | None, ConversationMessage]](), count(1)
+    lanes: list[_Lane] = []
+    for span in requests:
+        inputs = name_calls(read_span_messages(span, "input"), counter)
+        outputs = name_calls(read_span_messages(span, "output"), counter)
+        outputs = [each for each in outputs if each.role == "assistant"] or [
+            ConversationMessage(role="assistant")
+        ]
+        lane = _find_lane(lanes, inputs)
+        timed += [(span.start, each) for each in inputs[lane.seen :]]
+        lane.seen = len(inputs) + len(outputs)
+        for place, each in enumerate(outputs):
+            usage = _read_usage(span.attributes) if place == len(outputs) - 1 else {}
+            timed.append(
+                (span.start, replace(each, model=_read_model(span.attributes), usage=usage))
+            )
+    tools = [read_tool_span(span) for span in spans if is_tool_span(span)]
+    return _add_tool_spans(timed, tools, counter, notes)
+
+
+def _find_requests(spans: list[Span], notes: ImportNotes) -> list[Span]:
+    """Return the model requests with content, the innermost ones; without any, all of them."""
+    requests = [span for span in spans if is_model_request(span)]
+    full = [span for span in requests if read_span_messages(span, "output")]
+    full = full or [
+        span
+        for span in spans
+        if not is_model_request(span)
+        and not is_tool_span(span)
+        and read_span_messages(span, "output")
+    ]
+    if not full:
+        for _ in requests:
+            notes.skip("model requests without content, which the instrumentation left out")
+        return _drop_outer(requests, spans)
+    return _drop_outer(full, spans)
+
+
+def _drop_outer(chosen: list[Span], spans: list[Span]) -> list[Span]:
+    parents = {span.span_id: span.parent_id for span in spans}
+    outer = set[str]()
+    for span in chosen:
+        at, steps = span.parent_id, 0
+        while at is not None and at not in outer and steps < len(spans):
+            outer.add(at)
+            at, steps = parents.get(at), steps + 1
+    return [span for span in chosen if span.span_id not in outer]
+
+
+def _find_lane(lanes: list[_Lane], inputs: list[ConversationMessage]) -> _Lane:
+    """Return the conversation that a request continues; a new one if there is none."""
+    first = inputs[0] if inputs else ConversationMessage(role="user")
+    for lane in lanes:
+        if lane.first.role == first.role and lane.first.text == first.text:
+            if lane.seen > len(inputs):
+                lane.seen = 0
+            return lane
+    lanes.append(_Lane(first=first, seen=0))
+    return lanes[-1]
+
+
+def _add_tool_spans(
+    timed: list[tuple[float | None, ConversationMessage]],
+    tools: list[ToolSpan],
+    counter: "count[int]",
+    notes: ImportNotes,
+) -> list[ConversationMessage]:
+    """Return the messages with what the spans of tools add: failures, results and calls."""
+    asked = [call for _, each in timed for call in each.calls]
+    matched, others = match_tool_spans(tools, asked)
+    answered = {each.call_id for _, each in timed if each.role == "tool"}
+    messages = [
+        (at, _mark_failure(each, matched)) if each.role == "tool" else (at, each)
+        for at, each in timed
+    ]
+    for each in others:
+        _add_own_call(messages, each, counter)
+    tail = [
+        ConversationMessage(
+            role="tool", text=tool.result or "", call_id=call.id, is_error=tool.failed
+        )
+        for call in asked
+        if call.id not in answered and (tool := matched.get(call.id)) is not None
+    ]
+    return [*(each for _, each in messages), *tail]
+
+
+def _mark_failure(said: ConversationMessage, matched: dict[str, ToolSpan]) -> ConversationMessage:
+    tool = matched.get(said.call_id or "")
+    return said if tool is None else replace(said, is_error=tool.failed)
+
+
+def _add_own_call(
+    messages: list[tuple[float | None, ConversationMessage]],
+    tool: ToolSpan,
+    counter: "count[int]",
+) -> None:
+    """Add a call that no message has to the response before it, and its result after that."""
+    call = tool.call if tool.call.id else replace(tool.call, id=f"call-{next(counter)}")
+    place = None
+    for at, (time, each) in enumerate(messages):
+        is_before = time is None or tool.start is None or time <= tool.start
+        if each.role == "assistant" and is_before:
+            place = at
+    if place is None:
+        messages.append((tool.start, ConversationMessage(role="assistant", calls=(call,))))
+        place = len(messages) - 1
+    else:
+        time, each = messages[place]
+        messages[place] = (time, replace(each, calls=(*each.calls, call)))
+    if tool.result is not None or tool.failed:
+        after = place + 1
+        while after < len(messages) and messages[after][1].role == "tool":
+            after += 1
+        result = ConversationMessage(
+            role="tool", text=tool.result or "", call_id=call.id, is_error=tool.failed
+        )
+        messages.insert(after, (messages[place][0], result))
+
+
+def _read_usage(known: Table) -> dict[str, object]:
+    usage = {
+        column: next((known[name] for name in names if known.get(name) is not None), None)
+        for column, names in _COUNTS.items()
+    }
+    return usage if any(value is not None for value in usage.values()) else {}
+
+
+def _read_model(known: Table) -> str | None:
+    return next((str(known[name]) for name in _MODELS if known.get(name)), None)
+
+
+def group_by_trace(spans: Iterator[Span]) -> dict[str, list[Span]]:
+    """Return the spans of each trace, each span once."""
+    traces: dict[str, dict[str, Span]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, {})[span.span_id] = span
+    return {trace: list(found.values()) for trace, found in traces.items()}
