@@ -23,7 +23,7 @@ def read_graded_runs(files: Iterable[SourceFile], *, source: str) -> Iterator[Pu
         else:
             trajectories.append(file)
     for file in trajectories:
-        runs = read_imported_runs(file, mini_swe_agent.read_tables, source=source, suite=SUITE)
+        runs = read_imported_runs(file, mini_swe_agent, source=source, suite=SUITE)
         for run in runs:
             passed = resolved.get(run.task)
             yield replace(run, passed=passed, reward=None if passed is None else float(passed))

@@ -26,6 +26,4 @@ RECIPE = Recipe(
 def read_runs(files: Iterable[SourceFile]) -> Iterator[PublishedRun]:
     """Yield all trials."""
     for file in files:
-        yield from read_imported_runs(
-            file, tau_bench.read_tables, source=RECIPE.name, suite="tau-airline"
-        )
+        yield from read_imported_runs(file, tau_bench, source=RECIPE.name, suite="tau-airline")

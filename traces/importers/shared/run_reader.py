@@ -9,6 +9,9 @@ from traces.importers.shared.conversation_rows import ConversationRows
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
 
+UNREAD = "unread"
+"""The place of remarks that count what was not understood."""
+
 
 @dataclass(slots=True)
 class ImportNotes:
@@ -28,7 +31,7 @@ class ImportNotes:
     def to_remarks(self) -> tuple[ImportRemark, ...]:
         """Return all remarks: on runs, then what was not read, most frequent first."""
         unread = [
-            ImportRemark(where="unread", why=f"{count:,} {what}")
+            ImportRemark(where=UNREAD, why=f"{count:,} {what}")
             for what, count in self.unread.most_common()
         ]
         return (*self.remarks, *unread)
