@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SQL_FORMATS = ("table", "json", "csv", "parquet")
+SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
 
 
 @click.command(
@@ -158,7 +159,7 @@ def _print_sql_names(
 
 
 def print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], form: str) -> None:
-    """Print rows as a table, JSON or CSV."""
+    """Print rows as a table, JSON, CSV or Markdown."""
     if form == "json":
         keys = [name if name not in names[:at] else f"{name}_{at}" for at, name in enumerate(names)]
         records = [dict(zip(keys, map(_to_json_value, row), strict=True)) for row in rows]
@@ -167,10 +168,28 @@ def print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], for
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)
+    elif form == "markdown":
+        click.echo("\n".join(_format_markdown_lines(names, rows)))
     elif sys.stdout.isatty():
         _print_sql_table(names, rows)
     else:
         click.echo("\n".join(_format_sql_lines(names, rows)))
+
+
+def _format_markdown_lines(
+    names: Sequence[str], rows: Sequence[tuple[object, ...]]
+) -> Iterator[str]:
+    """Yield a table of GitHub's Markdown; no cell can end its row or become markup."""
+    yield f"| {' | '.join(names)} |"
+    yield f"|{' --- |' * len(names)}"
+    for row in rows:
+        cells = (escape_markdown(escape_controls(_format_sql_cell(value))) for value in row)
+        yield f"| {' | '.join(cells)} |"
+
+
+def escape_markdown(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    return re.sub(r"[\\`*_{}\[\]<>|#~@!&-]", lambda match: f"\\{match[0]}", text)
 
 
 def _to_json_value(value: object) -> object:
