@@ -76,7 +76,8 @@ def run_action(bench: Bench, env: Mapping[str, str] | None = None, **inputs: str
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """The folder of an agent with a campaign."""
     made = Bench(tmp_path_factory.mktemp("repository"))
-    made.write("campaign.toml", practising(("refund-1",), ("practice/retries",)))
+    text = practising(("refund-1",), ("practice/retries",))
+    made.write("campaign.toml", text.replace('"digit"', '"digit:field=amount"'))
     return made
 
 
