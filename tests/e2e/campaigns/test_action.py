@@ -18,6 +18,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 EXPRESSION = re.compile(r"\$\{\{ (inputs|github)\.([\w-]+) \}\}")
 
 
+NOTHING: Mapping[str, str] = {}
 NO_LIMIT = {"max-cost": ""}
 """The practice model has no price."""
 
@@ -32,7 +33,7 @@ class Job:
     summary: str
 
 
-def run_action(bench: Bench, env: Mapping[str, str] | None = None, **inputs: str) -> Job:
+def run_action(bench: Bench, env: Mapping[str, str] = NOTHING, /, **inputs: str) -> Job:
     """Run the shell steps of the action that have no condition, as a runner does."""
     given = {name: each.get("default", "") for name, each in ACTION["inputs"].items()} | inputs
     assert set(given) == set(ACTION["inputs"])
@@ -57,7 +58,7 @@ def run_action(bench: Bench, env: Mapping[str, str] | None = None, **inputs: str
             "GITHUB_STEP_SUMMARY": str(files["summary"]),
             "GITHUB_RUN_ID": "17",
             "GITHUB_RUN_ATTEMPT": "1",
-            **(env or {}),
+            **env,
         },
         capture_output=True,
         text=True,
@@ -82,7 +83,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 def test_a_campaign_of_few_recordings_decides_nothing_and_says_so(bench: Bench) -> None:
-    job = run_action(bench, campaign="campaign.toml", **NO_LIMIT)
+    job = run_action(bench, NOTHING, campaign="campaign.toml", **NO_LIMIT)
     assert job.code == 0, job.log
     assert job.outputs == {"verdict": "inconclusive"}
     assert "::warning title=stumble::" in job.log
@@ -94,7 +95,7 @@ def test_a_campaign_of_few_recordings_decides_nothing_and_says_so(bench: Bench) 
 
 
 def test_evidence_that_decides_nothing_fails_the_job_if_that_is_asked(bench: Bench) -> None:
-    job = run_action(bench, campaign="campaign.toml", inconclusive="fail", **NO_LIMIT)
+    job = run_action(bench, NOTHING, campaign="campaign.toml", inconclusive="fail", **NO_LIMIT)
     assert (job.code, job.outputs) == (5, {"verdict": "inconclusive"})
 
 
