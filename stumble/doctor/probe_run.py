@@ -17,6 +17,7 @@ from recorder.agent.isolation import find_missing_capabilities
 from stumble.doctor.static_checks import check_agent_program, check_agent_variables
 from stumble.runs.launcher import ColdLauncher
 from stumble.runs.session import AgentResult, RunOptions, open_replay_session, run_agent
+from stumble.runs.summary import describe_unread_models
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.classify import classify_request
@@ -160,7 +161,10 @@ def _find_model_calls(asked: tuple[Exchange, ...]) -> Iterator[DoctorFinding]:
     for (host, name), count in counted.items():
         text = f"{_pluralize(count, 'model call')} to {host} ({name})"
         yield DoctorFinding(what="model", seen=True, text=text)
-    if not counted:
+    unread = list(describe_unread_models(exchange.request for exchange in asked))
+    for text in unread:
+        yield DoctorFinding(what="model", seen=True, text=text)
+    if not counted and not unread:
         text = "no model call came, neither by the proxy nor by a base URL"
         yield DoctorFinding(what="model", seen=False, text=text)
 

@@ -1,5 +1,6 @@
 """Summary of a tape, in one line or as JSON."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,8 +8,9 @@ from urllib.parse import urlsplit
 
 from traces.conversation.classify import classify_request
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
-from traces.dialects import mcp
-from traces.model import Exchange
+from traces.conversation.model_like import find_model_api
+from traces.dialects import find_dialect, mcp
+from traces.model import Exchange, Request
 from traces.tape import Tape
 
 if TYPE_CHECKING:
@@ -117,16 +119,31 @@ def _is_broken_exchange(exchange: Exchange) -> bool:
 
 
 def describe_recording_gaps(tape: Tape) -> Iterator[str]:
-    """What a person should know of a recording that has no model traffic, or errors upstream."""
+    """What a person should know of a recording: unread model traffic, none, errors upstream."""
     for error, hosts in sorted(_group_upstream_errors(tape).items()):
         yield (
             f"{error} "
             f"({', '.join(sorted(hosts))}){UNKNOWN_CA_HINT if _is_unknown_issuer(error) else ''}"
         )
+    yield from describe_unread_models(x.request for x in tape.exchanges)
     if not tape.exchanges:
         yield f"no traffic at all was seen; does the agent honour HTTPS_PROXY? {CHECK_AGENT_HINT}"
     elif not any(classify_request(x.request) == "model" for x in tape.exchanges):
         yield f"no model traffic was seen; did the agent call a model? {CHECK_AGENT_HINT}"
+
+
+def describe_unread_models(requests: Iterable[Request]) -> Iterator[str]:
+    """Yield a line for each model API without a dialect: its requests are bytes, not steps."""
+    counts = Counter(
+        api
+        for request in requests
+        if find_dialect(request) is None and (api := find_model_api(request)) is not None
+    )
+    for api, count in counts.items():
+        yield (
+            f"{count} request{_plural_suffix(count)} to {api}: recorded and replayed as bytes, but"
+            " without steps, tool calls and tokens, and no fault goes to its answers"
+        )
 
 
 def _is_unknown_issuer(error: str) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from traces.conversation.model_like import find_model_api
 from traces.conversation.noise_hosts import classify_noise
 from traces.dialects import find_dialect, is_unanswered_model_traffic, mcp
 from traces.model import Request
@@ -10,7 +11,7 @@ type ExchangeKind = Literal["model", "tool", "other"]
 
 
 def classify_request(request: Request) -> ExchangeKind:
-    """Return model if a dialect fits, other if it is known noise, else tool.
+    """Return model if a dialect fits or it looks like a model's, other if it is noise, else tool.
 
     `other` is a positive list and never the default: an unknown request is an action of the agent
     in the world, and losing it would hide a step.
@@ -28,4 +29,6 @@ def classify_non_dialect_request(request: Request) -> ExchangeKind:
         return "model"
     if mcp.read_client_message(request) is not None:
         return "tool"
-    return "tool" if classify_noise(request.url) is None else "other"
+    if classify_noise(request.url) is not None:
+        return "other"
+    return "tool" if find_model_api(request) is None else "model"

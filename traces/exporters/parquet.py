@@ -1,6 +1,7 @@
-"""Export the store as a Hive-partitioned folder: RELATION/source=SOURCE/part.parquet.
+"""Export the store as a Hive-partitioned folder: RELATION/run_source=SOURCE/part.parquet.
 
-DuckDB, Spark and Trino read it directly; `source` is a column of every relation there.
+DuckDB, Spark, Trino, pandas and Polars read it directly; `run_source` is a column of every relation
+there. No relation has a column of that name, so every column stays as it is.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 from traces.store.schema import SCHEMAS
 
+PARTITION = "run_source"
 _OF_RUNS = """
     select {relation}.* from {relation}
     join trajectories using (trajectory_id)
@@ -42,9 +44,8 @@ def write_relations(
             rows: pa.Table = connection.sql(sql, params=parameters).to_arrow_table()
             if rows.num_rows:
                 rows = rows.cast(schema)
-                if relation == "trajectories":  # the folder name has it
-                    rows = rows.drop_columns(["source"])
-                part = folder / relation / f"source={source or '__HIVE_DEFAULT_PARTITION__'}"
+                name = f"{PARTITION}={source or '__HIVE_DEFAULT_PARTITION__'}"
+                part = folder / relation / name
                 part.mkdir(parents=True)
                 pq.write_table(rows, part / "part.parquet", compression="zstd")
                 counts[relation] += rows.num_rows

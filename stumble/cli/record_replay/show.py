@@ -55,7 +55,7 @@ def show(
         return
     if other is not None:
         raise UsageError("two tapes are only compared with --tools")
-    from stumble.runs.summary import summarize_tape
+    from stumble.runs.summary import describe_unread_models, summarize_tape
     from stumble.store.tape_files import load_tape
     from traces.conversation.derived_steps import derive_tape_steps
 
@@ -82,6 +82,8 @@ def show(
             f"{recording.trajectory.id}: {summarize_tape(recording, derived).to_line()}; "
             f"{_describe_ending(recording)}"
         )
+        for line in describe_unread_models(x.request for x in recording.exchanges):
+            click.echo(f"note: {line}")
 
 
 def _describe_ending(tape: "Tape") -> str:

@@ -3,15 +3,19 @@
 import http.client
 import json
 import urllib.request
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas
+import polars
 import pytest
 import vcr
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import dataset
 
 from recorder import flow_files
 from stumble.imports.safe_yaml import dump_yaml
@@ -214,3 +218,18 @@ def test_parquet_is_a_folder_that_others_read(store: TraceStore, tmp_path: Path)
     with duckdb.connect() as other:
         found = other.execute(f"select source, count(*) from {read_} group by 1 order by 1")
         assert found.fetchall() == [("ramp", 15), ("tau", 200)]
+
+
+def test_parquet_keeps_who_a_step_is_of_for_every_reader(store: TraceStore, tmp_path: Path) -> None:
+    folder = tmp_path / "warehouse"
+    with store.connect() as connection:
+        parquet.write_relations(connection, folder)
+        own = connection.execute("select source, count(*) from steps group by 1").fetchall()
+    frame = pandas.read_parquet(folder / "steps")
+    assert sorted(frame.value_counts("source").items()) == sorted(own)
+    assert set(frame["run_source"]) == {"tau"}
+    lazy = polars.scan_parquet(folder / "steps", hive_partitioning=True)
+    counts = lazy.group_by("source").len().collect().rows()
+    assert sorted(counts) == sorted(own)
+    rows = dataset.dataset(folder / "steps", partitioning="hive").to_table()
+    assert sorted(Counter(rows["source"].to_pylist()).items()) == sorted(own)
