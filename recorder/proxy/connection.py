@@ -11,6 +11,7 @@ waits for an answer keeps the connection open.
 """
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from recorder.proxy import tcp
+from recorder.proxy.errors import to_connection_error
 from recorder.proxy.http1 import (
     CONTINUE,
     ESTABLISHED,
@@ -33,13 +35,14 @@ from recorder.proxy.tls import (
     NO_APPLICATION_PROTOCOL,
     TLS_HANDSHAKE,
     ClientHello,
-    ServerTlsConnection,
+    TlsConnection,
     parse_client_hello,
 )
 from recorder.proxy.websocket_writer import AgentWebSocketClose, AgentWebSocketMessage
 from traces.model import find_header
 
 if TYPE_CHECKING:
+    from recorder.proxy.mitm.fallback import MitmSession
     from recorder.proxy.server import RunListener
     from recorder.proxy.websocket_reader import WebSocketReader
 
@@ -48,6 +51,11 @@ MAX_WAITING_REQUESTS = 32
 
 LINGER_SECONDS = 2.0
 """Seconds between this end of a connection and the agent's, before it is aborted."""
+
+_MAY_BECOME_HTTP = re.compile(rb"[A-Za-z]{,20} ?")
+_HTTP_START = re.compile(rb"[A-Za-z]+ [^\n]")
+
+ABANDONED_HANDSHAKE = "the agent left in the TLS handshake, as one that trusts other certificates"
 
 _DELIVERY_SECONDS = 5.0
 """Seconds for which an agent that does not read can delay a reset."""
@@ -66,10 +74,17 @@ class AgentConnection(asyncio.Protocol):
         self._scheme, self._authority = "http", ""
         self._socket = ""
         """The URL of the WebSocket that this connection has become; empty while it is HTTP."""
-        self._tls: ServerTlsConnection | None = None
+        self._tls: TlsConnection | None = None
         self._hello = b""
+        self.hello: ClientHello | None = None
+        """What the agent offered in its TLS handshake."""
+        self.gone = "eof"
+        """The code of how the agent left."""
+        self._mitm: MitmSession | None = None
+        """Set once mitmproxy serves this connection."""
         self._streams = 0
         self._task: asyncio.Task[None] | None = None
+        self._writer: ResponseWriter | None = None
         self._drained: asyncio.Future[None] | None = None
         self._reading = True
         self._ending = self._lost = False
@@ -82,6 +97,8 @@ class AgentConnection(asyncio.Protocol):
         # No data stays in the transport unnoticed: it is in the kernel, or writing is paused.
         transport.set_write_buffer_limits(high=0)
         self.stage.connections.add(self)
+        if self.stage.upstream is not None:
+            self.stage.upstream.attach(self)
         if self.stage.over:
             self.reset()
 
@@ -90,24 +107,39 @@ class AgentConnection(asyncio.Protocol):
             self._receive(data)
 
     def eof_received(self) -> None:
+        self._note_abandoned_handshake()
+        if self._mitm is not None:
+            self._mitm.protocol.eof_received()
+            return
         self._ending = True
         if self._task is not None:
             self._task.cancel()
 
     def connection_lost(self, error: Exception | None) -> None:
+        if isinstance(error, OSError):
+            self.gone = to_connection_error(error).partition(":")[0]
+        self._note_abandoned_handshake()
         self._ending = self._lost = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
+        if self.stage.upstream is not None:
+            self.stage.upstream.release(self, reset=self.gone != "eof")
+        if self._mitm is not None:
+            self._mitm.lose_connection(error)
+        elif self._task is not None:
             self._task.cancel()
-        else:
+        if self._task is None:
             self.stage.remove_connection(self)
 
     def pause_writing(self) -> None:
         self.paused = True
+        if self._mitm is not None:
+            self._mitm.protocol.pause_writing()
 
     def resume_writing(self) -> None:
         self.paused = False
+        if self._mitm is not None:
+            self._mitm.protocol.resume_writing()
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._start_next_request()
@@ -120,8 +152,10 @@ class AgentConnection(asyncio.Protocol):
 
     def _start_next_request(self) -> None:
         requests = self._requests
-        while requests.ready and self._task is None and not (self.paused or self._is_closed):
+        while requests.ready and self._task is None and not (self.paused or self.is_closed):
             request = requests.ready.popleft()
+            if self._hand_over_request(request):
+                return None
             if isinstance(request, int):
                 self._send_refusal(request)
             elif isinstance(request, AgentWebSocketClose):
@@ -132,7 +166,7 @@ class AgentConnection(asyncio.Protocol):
             else:
                 self._start_response(request)
                 requests = self._requests
-        if self._is_closed:
+        if self.is_closed:
             return None
         if requests.waits and not requests.ready and self._task is None:
             requests.waits = False
@@ -149,7 +183,7 @@ class AgentConnection(asyncio.Protocol):
         if self.stage.bases and isinstance(asked, Http1Request):
             asked, url = self._address_origin(asked, url)
         self._streams += 1
-        writer = ResponseWriter(self, asked, url, self._streams)
+        self._writer = writer = ResponseWriter(self, asked, url, self._streams)
         task = asyncio.Task(writer.run(), loop=self.stage.loop, eager_start=True)
         if task.done():
             return self._report_failure(task)
@@ -213,23 +247,77 @@ class AgentConnection(asyncio.Protocol):
         """Detect the protocol inside the tunnel."""
         self._hello += data
         if self._hello[0] != TLS_HANDSHAKE:
-            return self._enter_tunnel("http", self._receive_http)
+            return self._detect_plain_protocol(self._hello)
         try:
             hello = parse_client_hello(self._hello)
         except ValueError as error:
+            if self.stage.fallback is not None:
+                return self._hand_over(self._take_hello())
             return self._note_untrusted(str(error))
         if hello is None:
             return None
+        if self.stage.fallback is not None and "h2" in hello.alpn:
+            return self._hand_over(self._take_hello())
         if hello.alpn and "http/1.1" not in hello.alpn:
             return self._refuse_protocols(hello)
+        self.hello = hello
         try:
             context = self.stage.authority.context(
                 hello.sni or parse_authority_host(self._authority)
             )
         except ValueError as error:
             return self._note_untrusted(str(error))
-        self._tls = ServerTlsConnection(context)
+        self._tls = TlsConnection(context)
         return self._enter_tunnel("https", partial(self._receive_tls, self._tls))
+
+    def _detect_plain_protocol(self, start: bytes) -> None:
+        """Detect HTTP; what is something else is relayed by the fallback, if there is one."""
+        if self.stage.fallback is None or _HTTP_START.match(start):
+            return self._enter_tunnel("http", self._receive_http)
+        if _MAY_BECOME_HTTP.fullmatch(start):
+            return None
+        return self._hand_over(self._take_hello())
+
+    def _take_hello(self) -> bytes:
+        data, self._hello = self._hello, b""
+        return data
+
+    def _hand_over_request(
+        self, request: Http1Request | AgentWebSocketMessage | AgentWebSocketClose | int
+    ) -> bool:
+        """Let mitmproxy serve an upgrade or bytes that cannot be parsed, and all that follows."""
+        requests = self._requests
+        if self.stage.fallback is None or not isinstance(requests, Http1RequestReader):
+            return False
+        if isinstance(request, int):
+            data = requests.unparsed
+        elif isinstance(request, Http1Request) and request.upgrade and request.method != "CONNECT":
+            data = requests.take_back(request)
+        else:
+            return False
+        if data:
+            self._hand_over(data)
+        return bool(data)
+
+    def _hand_over(self, data: bytes) -> None:
+        """Let mitmproxy serve this connection from here on."""
+        assert self.stage.fallback is not None
+        self._set_reading(True)
+        self._mitm = mitm = self.stage.fallback.serve(
+            self, self._authority, decrypted=self._tls is not None
+        )
+        self._task = mitm.task
+        mitm.task.add_done_callback(self._on_mitm_done)
+        if self._tls is None:
+            self._receive = mitm.protocol.data_received
+        mitm.protocol.data_received(data)
+
+    def _on_mitm_done(self, task: asyncio.Task[None]) -> None:
+        self._report_failure(task)
+        self._transport.close()
+        self._task = None
+        if self._lost:
+            self.stage.remove_connection(self)
 
     def _refuse_protocols(self, hello: ClientHello) -> None:
         """Refuse an agent that offers only other protocols (HTTP/2), with an alert.
@@ -243,10 +331,9 @@ class AgentConnection(asyncio.Protocol):
     def _enter_tunnel(self, scheme: str, receive: Callable[[bytes], None]) -> None:
         self._scheme, self._receive = scheme, receive
         self._requests = Http1RequestReader(self.stage.now)
-        data, self._hello = self._hello, b""
-        receive(data)
+        receive(self._take_hello())
 
-    def _receive_tls(self, tls: ServerTlsConnection, data: bytes) -> None:
+    def _receive_tls(self, tls: TlsConnection, data: bytes) -> None:
         try:
             plain = tls.receive(data)
         except ssl.SSLError as error:
@@ -254,12 +341,20 @@ class AgentConnection(asyncio.Protocol):
             return self._note_untrusted(error.reason or str(error))
         if outgoing := tls.take_outgoing():
             self._transport.write(outgoing)
-        if plain:
+        if plain and self._mitm is not None:
+            self._mitm.protocol.data_received(plain)
+        elif plain:
             self._receive_http(plain)
-        if tls.over and not self._is_closed:
+        if tls.over and not self.is_closed:
             self.eof_received()
-            self._transport.close()
+            if self._mitm is None:
+                self._transport.close()
         return None
+
+    def _note_abandoned_handshake(self) -> None:
+        """Note an agent that left in the TLS handshake, as one that pins certificates may do."""
+        if self._tls is not None and not (self._tls.begun or self._ending):
+            self.stage.untrusted[self._authority] = ABANDONED_HANDSHAKE
 
     def _note_untrusted(self, why: str) -> None:
         self.stage.untrusted[self._authority] = why
@@ -282,8 +377,32 @@ class AgentConnection(asyncio.Protocol):
         self._requests = WebSocketReader(self.stage.now, self.write)
         self._requests.feed(rest)
 
+    @property
+    def local_port(self) -> int:
+        """The port of this end."""
+        return int(self._transport.get_extra_info("sockname")[1])
+
+    def on_upstream_data(self, raw: bytes) -> None:
+        """Pass on what the server sends between answers."""
+        if not self.is_closed and (self._task is None or self._is_answered):
+            self.write(raw)
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the current request has got all of its answer."""
+        return self._writer is not None and self._writer.is_reported
+
+    def on_upstream_end(self, *, reset: bool, truncated: bool) -> None:
+        """End an idle connection as the server ended its own."""
+        if self.is_closed or (self._task is not None and not self._is_answered):
+            return
+        if reset and not tcp.count_unsent_bytes(self._transport):
+            self.reset()
+        else:
+            self.hang_up(truncated=truncated)
+
     def write(self, data: bytes) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise AgentGoneError
         self._transport.write(data if self._tls is None else self._tls.send(data))
 
@@ -297,23 +416,34 @@ class AgentConnection(asyncio.Protocol):
         """Wait until the kernel has sent its data, if the agent reads: a reset would drop it."""
         deadline = time.monotonic() + _DELIVERY_SECONDS
         while (
-            not self._is_closed
+            not self.is_closed
             and tcp.count_unsent_bytes(self._transport)
             and time.monotonic() < deadline
         ):
             await asyncio.sleep(0.001)
 
-    def hang_up(self) -> None:
-        """End cleanly: close_notify and FIN after the written data; the agent may answer them."""
-        if self._is_closed:
+    def hang_up(self, *, truncated: bool = False) -> None:
+        """End cleanly: close_notify and FIN after the written data; the agent may answer them.
+
+        If the server's end was `truncated`, this one lacks the close_notify too.
+        """
+        if self.is_closed:
             return
-        if self._tls is not None and (outgoing := self._tls.close()):
+        if self._tls is not None and not truncated and (outgoing := self._tls.close()):
             self._transport.write(outgoing)
         self._ending = True
         self._transport.write_eof()
         self._set_reading(True)
         # Closing now, with unread bytes of the agent, would turn the FIN into a reset.
         self._timer = self.stage.loop.call_later(LINGER_SECONDS, self._transport.abort)
+
+    def close(self) -> None:
+        """End cleanly after the written data, without waiting for the agent's end."""
+        if not self.is_closed:
+            if self._tls is not None and (outgoing := self._tls.close()):
+                self._transport.write(outgoing)
+            self._ending = True
+            self._transport.close()
 
     def reset(self) -> None:
         """Reset the connection (RST), also in the middle of TLS."""
@@ -324,12 +454,18 @@ class AgentConnection(asyncio.Protocol):
     def drop(self) -> None:
         """Abort the connection: the listener is closing."""
         self._ending = True
-        if self._task is not None:
+        if self._task is not None and self._mitm is None:
             self._task.cancel()
         self._transport.abort()
 
     @property
-    def _is_closed(self) -> bool:
+    def transport(self) -> asyncio.Transport:
+        """The TCP connection."""
+        return self._transport
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be written."""
         return self._ending or self._transport.is_closing()
 
     def _set_reading(self, wanted: bool) -> None:

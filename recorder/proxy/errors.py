@@ -7,6 +7,14 @@ import ssl
 _RESET_ERRNOS = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
 _TIMEOUT_ERRNOS = frozenset({errno.ETIMEDOUT, errno.EAGAIN})
 STREAM_RESET = "reset: the server reset the stream"
+_NOT_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "PACKET_LENGTH_TOO_LONG",
+    "HTTP_REQUEST",
+    "RECORD_LAYER_FAILURE",
+)
+_NAME_MISMATCHES = {62: "hostname mismatch", 64: "IP address mismatch"}
+"""By the codes X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 CLEAN_END_CODES = ("eof", "protocol", "cancelled")
 ERROR_CODES = ("refused", "reset", "timeout", "dns", "tls", *CLEAN_END_CODES)
 
@@ -31,6 +39,16 @@ def to_connection_error(error: OSError) -> str:
     if error.errno in _RESET_ERRNOS or isinstance(error, ConnectionResetError):
         return f"reset: {detail}"
     return f"refused: {detail}"
+
+
+def describe_tls_error(error: ssl.SSLError) -> str:
+    """Describe a failed TLS handshake with a server, or a broken record, as `tls: detail`."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        detail = _NAME_MISMATCHES.get(error.verify_code, error.verify_message)
+        return f"tls: Certificate verify failed: {detail}"
+    if error.reason in _NOT_TLS:
+        return "tls: The remote server does not speak TLS."
+    return f"tls: {(error.reason or str(error)).replace('_', ' ').lower()}"
 
 
 def classify_mitm_error(said: str, *, broken: str | None) -> str:

@@ -48,6 +48,8 @@ _FRAMING_NAME_LENGTHS = frozenset(
     map(len, ("content-length", "transfer-encoding", "connection", "proxy-connection"))
 )
 """Lengths of the names of the fields that frame an answer."""
+PROXY_ONLY_HEADERS = ("proxy-connection", "proxy-authorization")
+"""Fields for the proxy and not for the server, so not part of a request (RFC 9110 7.6.1)."""
 _BODY_FIELDS = ("content-length", "transfer-encoding", "expect")
 
 
@@ -83,8 +85,12 @@ class Http1RequestReader:
         self.rest = b""
         self.waits = False
         """Whether the agent withholds the body of this request until it reads 100 Continue."""
+        self.unparsed = b""
+        """The bytes of the request that could not be parsed, if they are known."""
         self._now = now
         self._parser = HttpRequestParser(self)
+        self._in_head = False
+        self._head_bytes = b""
         self._over = self._inside = False
         self._stays = True
         """Whether no request so far asked to close the connection."""
@@ -130,16 +136,33 @@ class Http1RequestReader:
             self._known[head, rest] = asked._replace(body=b""), position
 
     def _parse(self, data: bytes) -> None:
+        before = len(self.ready)
+        self._head_bytes += data
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
+            self._head_bytes = b""
             self._continue_after_upgrade(data[upgrade.args[0] :])
         except HttpParserError:
+            if len(self.ready) == before and (self._in_head or not self._inside):
+                self.unparsed = self._head_bytes
             self._refuse(400)
         else:
+            if not self._in_head:
+                self._head_bytes = b""
             self._size += len(data)
             if self._inside and self._size > HEAD_LIMIT:
                 self._refuse(431)
+
+    def take_back(self, request: Http1Request) -> bytes:
+        """Return the bytes of this request, if no further one has begun; else nothing."""
+        if self.ready or self._inside or self._over:
+            return b""
+        line = f"{request.method} {request.target} HTTP/{request.version}\r\n"
+        body = request.body
+        if any(name.lower() == "transfer-encoding" for name, _ in request.headers):
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+        return _encode_header_lines(request.headers, line, "\r\n") + body
 
     def _refuse(self, status: int) -> None:
         self.ready.append(status)
@@ -162,7 +185,8 @@ class Http1RequestReader:
             self.feed(rest)
 
     def on_message_begin(self) -> None:
-        self._inside, self._size = True, 0
+        self._inside = self._in_head = True
+        self._size = 0
         self._target, self._fields, self._body = b"", [], []
         self._started = self._now()
 
@@ -174,7 +198,9 @@ class Http1RequestReader:
 
     def on_headers_complete(self) -> None:
         # Further on_header calls are for trailers, which a Request does not have.
-        self._headers, self._fields = tuple(self._fields), []
+        self._in_head = False
+        fields = [field for field in self._fields if field[0].lower() not in PROXY_ONLY_HEADERS]
+        self._headers, self._fields = tuple(fields), []
         for name, value in self._headers:
             if len(name) == 6 and name.lower() == "expect" and value.lower() == "100-continue":
                 self.waits = self._parser.get_http_version() != "1.0"

@@ -1,7 +1,9 @@
 """Answer one request of the agent: ask the taps, write the answer, report it to the taps.
 
 All data for an agent is written here, so `done` reports exactly the data written, with the actual
-times. Bytes that are due together are written together.
+times. Bytes that are due together are written together. A server's bytes pass unchanged, and the
+taps get the end of an answer before its last bytes are written: what an agent has had completely is
+on the tape.
 
 An exchange that broke off is replayed as follows. `eof` ends the connection cleanly before the
 answer is complete. After `timeout`, and after `cancelled` (the agent gave up during recording),
@@ -31,9 +33,12 @@ from traces.model import Chunk, Exchange, Headers, Request, Response, find_heade
 
 if TYPE_CHECKING:
     from recorder.proxy.connection import AgentConnection
+    from recorder.proxy.http1_response import AnswerEnd, AnswerPart
     from recorder.proxy.upstream import UpstreamClient
 
 _HANG_SECONDS = re.compile(r"timeout: ([\d.]+) s")
+KEPT_ANSWER_BYTES = 1 << 25
+"""Maximum size of an answer for which taps get all chunks again at the end."""
 WRITE_BYTES = 1 << 16
 """Bytes written at once, before checking whether the agent reads them."""
 
@@ -83,6 +88,11 @@ class ResponseWriter:
         self._at = 0.0
         self._trailers: Headers = ()
         self._ended: float | None = None
+        self._kept = 0
+        """Bytes of all chunks shown so far; beyond KEPT_ANSWER_BYTES no chunk is stored."""
+        self.is_reported = False
+        """The taps have got the end of the exchange."""
+        self._live = False
 
     async def run(self) -> None:
         """Run until the agent has its answer or has left; raises what a tap raises."""
@@ -90,6 +100,8 @@ class ResponseWriter:
             with suppress(AgentGoneError):
                 await self._serve_exchange()
         except asyncio.CancelledError:
+            if self._live and self._error == "cancelled":
+                self._error = f"cancelled: {self._line.gone} by the agent"
             self._report_done()
             raise
         self._report_done()
@@ -99,6 +111,7 @@ class ResponseWriter:
         self._exchange = exchange = taps.request(self._exchange)
         held = taps.holds(exchange)
         if exchange.response is None and exchange.error is None:
+            self._live = True
             if is_websocket_upgrade(exchange.request):
                 exchange, held = refuse_live_request(exchange, 426, "no WebSocket goes out"), False
             elif upstream is None:
@@ -106,8 +119,12 @@ class ResponseWriter:
             elif held:
                 exchange = await upstream.send(exchange, _ignore_answer_part, _ignore_answer_part)
                 exchange = _shift_stream_to(exchange, self._stage.now())
-            else:
+            elif isinstance(self._asked, AgentWebSocketMessage):
                 return await self._stream_from_upstream(upstream)
+            elif await self._relay_from_upstream(upstream, self._asked):
+                return None
+            else:
+                exchange = self._exchange
         self._exchange = taps.response(exchange) if held else exchange
         return await self._perform_response()
 
@@ -148,6 +165,44 @@ class ResponseWriter:
             await self._break_off(exchange.error, 0.0)
         elif exchange.response is not None:
             await self._finish_response(exchange.response.trailers)
+
+    async def _relay_from_upstream(self, upstream: "UpstreamClient", asked: Http1Request) -> bool:
+        """Pass a server's answer on; return False if an upstream proxy's refusal is the answer."""
+        end = await upstream.relay(self._exchange, asked.version, self._take_part)
+        if end.refusal is not None:
+            self._exchange = replace(self._exchange, response=end.refusal, error=end.error)
+            return False
+        if end.error is not None:
+            await self._break_off(end.error, 0.0, end)
+        elif not (asked.stays and end.keeps):
+            self._line.hang_up(truncated=end.truncated)
+        else:
+            await self._line.wait_until_drained()
+        return True
+
+    def _take_part(self, part: "AnswerPart") -> Awaitable[None] | None:
+        """Pass a server's bytes to the agent, and show the taps what they contain."""
+        if self._line.is_closed:
+            raise AgentGoneError
+        self._at = part.at
+        if part.head is not None:
+            self._answer = part.head
+        self._due += part.pieces
+        if part.end is not None:
+            self._complete_live(part.end)
+        if part.raw:
+            self._line.write(part.raw)
+        if part.end is None:
+            self._notify_taps()
+        return self._line.wait_until_drained() if self._line.paused else None
+
+    def _complete_live(self, end: "AnswerEnd") -> None:
+        """Report a complete answer, whose last bytes are not written yet."""
+        self._whole = not self._headed
+        if not self._whole:
+            self._notify_taps()
+        self._trailers, self._ended, self._error = end.trailers, self._at, self._exchange.error
+        self._report_done()
 
     def _write_head(self, response: Response) -> None:
         self._open_response(response, None, None)
@@ -234,9 +289,16 @@ class ResponseWriter:
             self._part = b"", 0
             for data in self._due:
                 chunk = Chunk(at=at, data=data)
-                self._chunks.append(chunk)
+                self._keep_chunk(chunk)
                 self._stage.taps.chunk(self._seen, chunk)
             self._due.clear()
+
+    def _keep_chunk(self, chunk: Chunk) -> None:
+        self._kept += len(chunk.data)
+        if self._kept <= KEPT_ANSWER_BYTES:
+            self._chunks.append(chunk)
+        else:
+            self._chunks.clear()
 
     async def _finish_response(self, trailers: Headers) -> None:
         """Finish a complete answer."""
@@ -252,24 +314,25 @@ class ResponseWriter:
         if not self._framing.stays:
             self._line.hang_up()
 
-    async def _break_off(self, error: str, hold: float) -> None:
+    async def _break_off(self, error: str, hold: float, end: "AnswerEnd | None" = None) -> None:
         """End without a (further) answer; a timeout is held open only if `hold` is not 0."""
         await self._write_and_drain()
-        code = _parse_error_code(error)
+        code = (end and end.ending) or _parse_error_code(error)
         if code in ("timeout", "cancelled") and hold:
             self._error = error
             await asyncio.sleep(min(hold, parse_hang_seconds(error)))
             self._line.hang_up()
         elif code == "eof":
-            self._line.hang_up()
+            self._line.hang_up(truncated=end is not None and end.truncated)
         else:
             await self._line.wait_until_delivered()
             self._line.reset()
         self._error = error
 
     def _report_done(self) -> None:
-        if self._stage.failure is not None:
+        if self.is_reported or self._stage.failure is not None:
             return None  # the connection was closed by the failed run, not by the agent
+        self.is_reported = True
         if self._whole and self._answer is not None:
             chunks = [Chunk(at=self._at, data=data) for data in self._due]
             response = _build_written_response(
@@ -280,7 +343,7 @@ class ResponseWriter:
         if answer is not None:
             data, written = self._part
             if written:
-                self._chunks.append(Chunk(at=self._at, data=data[:written]))
+                self._keep_chunk(Chunk(at=self._at, data=data[:written]))
             answer = _build_written_response(
                 answer, answer.at, self._chunks, self._trailers, self._ended
             )

@@ -1,4 +1,4 @@
-"""The replay server: an HTTP proxy that sends the answers the taps give.
+"""The proxy: it sends the answers that the taps give, and those of servers.
 
     server = ProxyServer(confdir=Path("~/.stumble/ca").expanduser())
     watch = ConversationTap()
@@ -9,12 +9,13 @@
 Agents reach it as an HTTP proxy (`GET http://host/path`), directly (`GET /path` with a Host), or
 with CONNECT and TLS, with HTTP/1.1 in all cases. The taps answer; requests they leave unanswered go
 to the upstream, and are refused without one: there is no other way out. The code that can connect
-to other hosts is in `upstream.py`, which nothing here imports at run time.
+to other hosts is in `upstream.py`, which nothing here imports at run time. A listener with a
+fallback hands connections that are not HTTP/1.1 over to mitmproxy; without one they are refused.
 """
 
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from traces.clock import RunClock
 from traces.taps import TapChain
 
 if TYPE_CHECKING:
+    from recorder.proxy.mitm.fallback import MitmFallback
     from recorder.proxy.upstream import UpstreamClient
 
 HOLD_SECONDS = 600.0
@@ -50,6 +52,7 @@ class ProxyServer:
         port: int = 0,
         hold: float = HOLD_SECONDS,
         origins: Mapping[str, int] = {},
+        fallback: "MitmFallback | None" = None,
     ) -> "RunListener":
         """Create a run's listener; enter it to listen on 127.0.0.1, exit it to close everything.
 
@@ -57,7 +60,9 @@ class ProxyServer:
         origin that gets a port of its own to that port (0 for any); clients reach it there without
         a proxy.
         """
-        return RunListener(self._authority, taps, began, seqs, upstream, port, hold, origins)
+        return RunListener(
+            self._authority, taps, RunClock(began), seqs, upstream, port, hold, origins, fallback
+        )
 
 
 class RunListener:
@@ -71,13 +76,15 @@ class RunListener:
         self,
         authority: CertificateAuthority,
         taps: TapChain,
-        began: float,
+        clock: RunClock,
         seqs: Iterator[int],
         upstream: "UpstreamClient | None",
         port: int,
         hold: float,
         origins: Mapping[str, int],
+        fallback: "MitmFallback | None",
     ) -> None:
+        self.fallback = fallback
         self.authority, self.taps, self.seqs, self.upstream = authority, taps, seqs, upstream
         self.port, self.hold = port, hold
         self.origins = dict(origins)
@@ -88,12 +95,14 @@ class RunListener:
         self.connections: set[AgentConnection] = set()
         self.failure: BaseException | None = None
         self.failed = asyncio.Event()
+        self.on_failure: Callable[[], object] = lambda: None
+        """Is called when the run fails."""
         self.over = False
         """No more connections are served."""
         self.untrusted: dict[str, str] = {}
         """Per authority, why TLS failed: the agent distrusts the CA, or supports only HTTP/2."""
-        self.clock = RunClock(began)
-        self.now = self.clock.now
+        self.clock = clock
+        self.now = clock.now
         """Seconds since the run began."""
         self._empty = asyncio.Event()
         self._servers: list[asyncio.Server] = []
@@ -109,6 +118,7 @@ class RunListener:
         if self.failure is None:
             self.failure, self.over = error, True
             self.failed.set()
+            self.on_failure()
         for connection in tuple(self.connections):
             connection.reset()
 

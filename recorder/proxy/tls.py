@@ -1,4 +1,4 @@
-"""The replay server's side of TLS, without I/O: certificates, the ClientHello, records in and out.
+"""TLS without I/O: certificates, the ClientHello, records in and out.
 
 `loop.start_tls` would need less code, but it loses bytes: those that arrived with the CONNECT, and
 those that TLS 1.3 allows to arrive before it returns. Here the caller passes in every byte, so none
@@ -133,14 +133,24 @@ class _TlsFieldReader:
         return self.take(int.from_bytes(self.take(width)))
 
 
-class ServerTlsConnection:
-    """One TLS connection without I/O: converts ciphertext to plaintext and back."""
+class TlsConnection:
+    """One TLS connection without I/O: converts ciphertext to plaintext and back.
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    With a `server_name` this is the client's side.
+    """
+
+    def __init__(self, context: ssl.SSLContext, server_name: str | None = None) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._ssl = context.wrap_bio(
+            self._incoming,
+            self._outgoing,
+            server_side=server_name is None,
+            server_hostname=server_name,
+        )
         self.open = False
         """The handshake is complete, and no error occurred since."""
+        self.begun = False
+        """The handshake was completed, or an error was reported."""
         self.over = False
         """The peer sent close_notify: no more plaintext will arrive."""
 
@@ -154,7 +164,7 @@ class ServerTlsConnection:
         try:
             if not self.open:
                 self._ssl.do_handshake()
-                self.open = True
+                self.open = self.begun = True
             while self._incoming.pending or self._ssl.pending():
                 # The buffer fits all incoming plaintext, which has no more bytes than its records.
                 if not (piece := self._ssl.read(max(self._incoming.pending, _MAX_RECORD_BYTES))):
@@ -164,7 +174,7 @@ class ServerTlsConnection:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError:
-            self.open = False
+            self.open, self.begun = False, True
             raise
         return plain[0] if len(plain) == 1 else b"".join(plain)
 

@@ -10,7 +10,9 @@ import json
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 
-from recorder.proxy.upstream import ChunkCallback, HeadCallback, UpstreamClient
+from recorder.proxy.http1_response import AnswerEnd
+from recorder.proxy.origin_connection import TakePart
+from recorder.proxy.upstream import AgentLine, ChunkCallback, HeadCallback, UpstreamClient
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.sse import parse_sse_events
 from traces.bodies.websocket import is_websocket_upgrade
@@ -54,6 +56,16 @@ class WebSocketOverHttp:
 
     def _find_conversation(self, exchange: Exchange) -> stored_conversation.RawItems:
         return self._kept.get(stored_conversation.read_previous_id(exchange.request.body) or "", ())
+
+    def attach(self, line: AgentLine) -> None:
+        self._inner.attach(line)
+
+    def release(self, line: AgentLine, *, reset: bool) -> None:
+        self._inner.release(line, reset=reset)
+
+    async def relay(self, exchange: Exchange, version: str, take: TakePart) -> AnswerEnd:
+        """Relay an exchange that is not a turn."""
+        return await self._inner.relay(exchange, version, take)
 
     async def send(self, exchange: Exchange, head: HeadCallback, chunk: ChunkCallback) -> Exchange:
         """Send an exchange upstream; the answer of a turn consists of messages."""

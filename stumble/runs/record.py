@@ -194,7 +194,8 @@ class LiveRecording:
     ) -> tuple[AgentResult, Mapping[str, str]]:
         """Run the agent behind mitmproxy; return also the proxies that refused our login."""
         from recorder.proxy.corporate_proxy import read_proxy_settings
-        from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
+        from recorder.proxy.recording import start_recording_proxy
+        from recorder.proxy.route import UpstreamRoute
 
         upstreams, began, seqs = self.plan.upstreams, self.began, itertools.count()
         declined = None if self.plan.websocket else WebSocketDeclineTap()

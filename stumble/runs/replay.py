@@ -77,8 +77,8 @@ async def _run_replay_session(
     if world is not None:
         await world.reset()
     began, run, halted = time.monotonic(), new_trajectory_id(), asyncio.Event()
-    if plan.can_go_live and session.upstream_port is None:
-        raise ValueError("cannot go live: no upstream proxy was started")
+    if plan.can_go_live and session.route is None:
+        raise ValueError("cannot go live: the session was opened without a way out")
     head = _make_replay_head(recording.trajectory, plan, launch, run)
     path = folder / f"{run}.tape"
     with TapeWriter(path, head, secrets=load_user_secrets(), recorded=recording.redactions) as tape:

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from traces.tape import TapeWriter
 from traces.taps import TapChain
 
 if TYPE_CHECKING:
+    from recorder.proxy.route import UpstreamRoute
     from recorder.proxy.websocket_over_http import WebSocketOverHttp
 
 EVENT_SOCKET_NAME = "marks"
@@ -51,8 +51,9 @@ class ReplaySession:
 
     performer: ProxyServer
     bundle: Path
-    upstream_port: int | None = None
-    refusals: Mapping[str, str] = field(default_factory=dict)
+    route: "UpstreamRoute | None" = None
+    """How live requests reach servers; None if none may leave."""
+    refusals: dict[str, str] = field(default_factory=dict)
     """Corporate proxies that have refused the login so far, and what to do."""
 
 
@@ -76,25 +77,10 @@ async def open_replay_session(
         yield ReplaySession(performer=performer, bundle=trusted)
         return
     from recorder.proxy.corporate_proxy import read_proxy_settings
-    from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
+    from recorder.proxy.route import UpstreamRoute
 
-    began, seqs = time.monotonic(), itertools.count()
-    async with start_recording_proxy(
-        TapChain(),
-        confdir=ca,
-        began=began,
-        seqs=seqs,
-        upstream=UpstreamRoute(
-            hosts=hosts, ca_file=trusted, proxies=read_proxy_settings(os.environ)
-        ),
-        inner=True,
-    ) as inner:
-        yield ReplaySession(
-            performer=performer,
-            bundle=trusted,
-            upstream_port=inner.port,
-            refusals=inner.refusals,
-        )
+    route = UpstreamRoute(hosts=hosts, ca_file=trusted, proxies=read_proxy_settings(os.environ))
+    yield ReplaySession(performer=performer, bundle=trusted, route=route)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +130,8 @@ async def run_agent(
     """
     cage, upstream, seqs = None, None, itertools.count()
     async with AsyncExitStack() as stack:
-        if options.out and session.upstream_port is not None:
-            upstream = await _open_upstream(stack, session.upstream_port, began)
+        if options.out and session.route is not None:
+            upstream = await _open_upstream(stack, session.route, session.refusals, began)
         chain = TapChain(tap for tap in (*taps, upstream, tape) if tap is not None)
         socket_path = stack.enter_context(make_tee_socket_path())
         tees = await stack.enter_async_context(
@@ -194,12 +180,14 @@ async def run_agent(
     )
 
 
-async def _open_upstream(stack: AsyncExitStack, port: int, began: float) -> "WebSocketOverHttp":
-    """The tap that passes requests on to the inner proxy."""
-    from recorder.proxy.upstream import InnerProxy
+async def _open_upstream(
+    stack: AsyncExitStack, route: "UpstreamRoute", refusals: dict[str, str], began: float
+) -> "WebSocketOverHttp":
+    """The tap that sends requests to servers."""
+    from recorder.proxy.upstream import OriginClient
     from recorder.proxy.websocket_over_http import WebSocketOverHttp
 
-    inner = await stack.enter_async_context(InnerProxy("127.0.0.1", port, began))
+    inner = await stack.enter_async_context(OriginClient(route, began, refusals))
     return WebSocketOverHttp(inner)
 
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import cast
 
 from recorder.event_loop import run_event_loop
-from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
+from recorder.proxy.recording import start_recording_proxy
+from recorder.proxy.route import UpstreamRoute
 from tests.bench.conversation import SOURCES
 from tests.support.servers.raw_servers import (
     server_ca,

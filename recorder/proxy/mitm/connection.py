@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal
-from urllib.parse import urlsplit
 
 from mitmproxy import connection, http
 from mitmproxy.net.http.url import hostport
@@ -26,9 +25,7 @@ from mitmproxy.proxy.layers.http import HttpStream, _hooks
 from mitmproxy.tls import TlsData
 
 from recorder.proxy.corporate_proxy import (
-    DEFAULT_PORTS,
     ProxyRefusedError,
-    ProxySettings,
     UpstreamProxy,
     connect_through_proxy,
     explain_proxy_login,
@@ -43,9 +40,10 @@ from recorder.proxy.mitm import websocket
 from recorder.proxy.mitm.flows import MitmFlows
 from recorder.proxy.mitm.layers import OPTIONS, LayerStack, UnreachedHook, choose_next_layer
 from recorder.proxy.mitm.tls import ProxyTls
+from recorder.proxy.route import LOOPBACK_NAMES, Origin, UpstreamRoute, split_origin
+from recorder.proxy.tls import ClientHello
 from traces.model import find_header
 
-LOOPBACK = ("127.0.0.1", "::1")
 PROXY_MODE = mode_specs.ProxyMode.parse("regular")
 # mitmproxy opens at most 5 simultaneous connections per address; agents are not so limited.
 MAX_CONNECTIONS = 1000
@@ -56,11 +54,9 @@ class ProxyContext:
     """The settings and state that all connections of one proxy share."""
 
     tls: ProxyTls
-    hosts: Mapping[str, tuple[str, int]]
-    origins: Mapping[int, tuple[str, str, int]]
+    route: UpstreamRoute
+    origins: Mapping[int, Origin]
     """Local ports, each with the scheme, host and port of the origin it represents."""
-    inner: bool
-    proxy_settings: ProxySettings
     refusals: dict[str, str]
     """Per upstream proxy: why its login failed, and what to do."""
     mistrusted: dict[str, str]
@@ -106,10 +102,26 @@ class MitmConnection(server.LiveConnectionHandler):
             websocket.SwitchedHook: self._on_websocket_switch,
             websocket.ResetHook: lambda flow: self._reset_agent(),
         }
-        layers = LayerStack(
-            modes.HttpProxy(self.layer.context), self._note_event_source, self._run_hook
-        )
+        self._context = self.layer.context
+        self._set_top_layer(modes.HttpProxy(self._context))
+
+    def _set_top_layer(self, top: layer.Layer) -> None:
+        layers = LayerStack(top, self._note_event_source, self._run_hook)
         self.layer = layers  # type: ignore[assignment]  # only handle_event is used
+
+    def enter_tunnel(self, authority: str, hello: ClientHello | None) -> None:
+        """Begin inside a tunnel to a server; with `hello`, also inside the agent's TLS."""
+        scheme = "https" if hello else "http"
+        _, host, port = split_origin(f"{scheme}://{authority}")
+        context = self._context
+        context.layers.clear()
+        context.server.address = (host, port)
+        if hello is not None:
+            context.client.tls = context.server.tls = True
+            context.client.timestamp_tls_setup = time.time()
+            context.client.sni = hello.sni
+            context.client.alpn = b"http/1.1" if hello.alpn else None
+        self._set_top_layer(layer.NextLayer(context))
 
     def _note_event_source(self, event: events.Event) -> None:
         if isinstance(event, events.ConnectionEvent):
@@ -133,7 +145,7 @@ class MitmConnection(server.LiveConnectionHandler):
     def _address_origin(self, request: http.Request) -> None:
         """Rewrite a request to a port that represents an origin to address that origin."""
         origin = self.wiring.origins.get(request.port)
-        if origin is not None and request.host in (*LOOPBACK, "localhost"):
+        if origin is not None and request.host in LOOPBACK_NAMES:
             request.data.scheme, request.data.host, request.data.port = (
                 origin[0].encode(),
                 *origin[1:],
@@ -180,12 +192,12 @@ class MitmConnection(server.LiveConnectionHandler):
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         assert upstream.address is not None
         name, port = upstream.address[:2]
-        host, port = self.wiring.hosts.get(name, (name, port))
-        if port == self.client.sockname[1] and host in ("localhost", "127.0.0.1"):
+        host, port = self.wiring.route.find_address(name, port)
+        if port == self.client.sockname[1] and host in LOOPBACK_NAMES:
             raise ConnectionRefusedError("this is the proxy itself")
         absolute = self._absolute.get(upstream.address[:2])
-        upstream_proxy = absolute or self._find_upstream_proxy(
-            "https" if upstream.tls else "http", upstream.address[:2]
+        upstream_proxy = absolute or self.wiring.route.find_proxy(
+            "https" if upstream.tls else "http", *upstream.address[:2]
         )
         if upstream_proxy is None:
             return await asyncio.open_connection(host, port)
@@ -193,19 +205,11 @@ class MitmConnection(server.LiveConnectionHandler):
             upstream_proxy, host, port, self.wiring.tls.trust, tunnel=absolute is None
         )
 
-    def _find_upstream_proxy(self, scheme: str, address: tuple[str, int]) -> UpstreamProxy | None:
-        """Return the upstream proxy for a server; None if it or its real address is direct."""
-        actual = self.wiring.hosts.get(address[0], address)
-        settings = self.wiring.proxy_settings
-        return settings.find_proxy(scheme, *address) and settings.find_proxy(scheme, *actual)
-
-    def hang_up(self, *, reset: bool) -> None:
-        """Close the connection and everything that depends on it."""
-        if reset:
-            self._reset_agent()
+    def hang_up(self) -> None:
+        """The agent's connection is lost: end everything that depends on it."""
         io = self.transports.get(self.client)
         if io is not None and io.handler is not None:
-            io.handler.cancel("the proxy closes")
+            io.handler.cancel("the agent's connection is lost")
 
     def log(
         self,
@@ -243,7 +247,7 @@ class MitmConnection(server.LiveConnectionHandler):
 
     def _address_proxy(self, request: http.Request) -> None:
         """Send an unencrypted request with its absolute URL; many proxies tunnel only TLS."""
-        upstream_proxy = self._find_upstream_proxy("http", (request.host, request.port))
+        upstream_proxy = self.wiring.route.find_proxy("http", request.host, request.port)
         if upstream_proxy is None or "upgrade" in request.headers:
             return
         self._absolute[request.host, request.port] = upstream_proxy
@@ -292,13 +296,10 @@ class MitmConnection(server.LiveConnectionHandler):
 
     def _fail_exchange(self, flow: http.HTTPFlow, error: str) -> None:
         """Show the agent the server's failure unchanged, not mitmproxy's own error page."""
-        no_head = flow.response is None
         reason = self.flows.break_off_exchange(flow, error)
         if reason is None:
             return
-        if self.wiring.inner and no_head and not self.client.tls:
-            self._send_error_header(reason)
-        elif _is_connection_reset(reason) and not (flow.request.is_http2 and self.flows.open_count):
+        if _is_connection_reset(reason) and not (flow.request.is_http2 and self.flows.open_count):
             self._reset_agent()
         if flow.killable:
             flow.kill()  # type: ignore[no-untyped-call]
@@ -322,16 +323,6 @@ class MitmConnection(server.LiveConnectionHandler):
         if conn in self._tunnels and self._get_error_code(conn):
             self._reset_agent()
 
-    def _send_error_header(self, reason: str) -> None:
-        """As an inner proxy, report in a header why there is no response; plain HTTP/1.1 only."""
-        writer = self.transports[self.client].writer
-        assert isinstance(writer, asyncio.StreamWriter)
-        value = reason.encode("ascii", "backslashreplace").replace(b"\r", b" ").replace(b"\n", b" ")
-        writer.write(
-            b"HTTP/1.1 502 Bad Gateway\r\nx-stumble-error: %s\r\n"
-            b"content-length: 0\r\nconnection: close\r\n\r\n" % value
-        )
-
     def _reset_agent(self) -> None:
         """End the agent's connection with a TCP reset, not with the FIN that mitmproxy would send.
 
@@ -346,12 +337,6 @@ class MitmConnection(server.LiveConnectionHandler):
         with socket.socket(fileno=os.dup(number)) as duplicate:
             duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         io.writer.transport.abort()
-
-
-def split_origin(origin: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of an origin."""
-    parts = urlsplit(origin)
-    return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
 
 
 def _is_connection_reset(reason: str) -> bool:

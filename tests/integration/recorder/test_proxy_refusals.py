@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from recorder.proxy.route import UpstreamRoute
 from recorder.proxy.server import ProxyServer
-from recorder.proxy.upstream import InnerProxy, UpstreamClient
+from recorder.proxy.upstream import OriginClient, UpstreamClient
 from replay.player import refuse_unrecorded_request
 from tests.support.servers.replay_server_thread import (
     GET,
@@ -24,7 +25,8 @@ def test_a_refusal_is_performed_and_nobody_else_is_asked(tmp_path: Path) -> None
         outside.setblocking(False)
 
         def way(began: float) -> UpstreamClient:
-            return InnerProxy("127.0.0.1", outside.getsockname()[1], began, timeout=1.0)
+            hosts = {"a.example": ("127.0.0.1", outside.getsockname()[1])}
+            return OriginClient(UpstreamRoute(hosts=hosts), began, {})
 
         with (
             on_stage(ProxyServer(confdir=tmp_path), script, upstream=way) as stage,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recorder.proxy.tls import (
     CertificateAuthority,
     ClientHello,
-    ServerTlsConnection,
+    TlsConnection,
     parse_client_hello,
 )
 from tests.support.servers.replay_server_thread import trusting
@@ -44,9 +44,9 @@ class Agent:
 
 def met(
     authority: CertificateAuthority, confdir: Path, host: str = "a.example"
-) -> tuple[Agent, ServerTlsConnection]:
+) -> tuple[Agent, TlsConnection]:
     """Both sides after the handshake."""
-    agent, tls = Agent(trusting(confdir), host), ServerTlsConnection(authority.context(host))
+    agent, tls = Agent(trusting(confdir), host), TlsConnection(authority.context(host))
     said = agent.shake()
     for _ in range(3):
         assert tls.receive(said) == b""

@@ -23,7 +23,8 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from recorder.proxy.recording import UpstreamRoute, start_recording_proxy
+from recorder.proxy.recording import start_recording_proxy
+from recorder.proxy.route import UpstreamRoute
 from recorder.proxy.server import ProxyServer
 from replay.player import TapePlayer
 from scenarios.practice import mcp_server

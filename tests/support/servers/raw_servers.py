@@ -18,12 +18,8 @@ from cryptography.hazmat.primitives import serialization
 from mitmproxy.certs import CertStore
 
 from recorder.proxy.corporate_proxy import ProxySettings
-from recorder.proxy.recording import (
-    DIRECT_ROUTE,
-    RecordingProxy,
-    UpstreamRoute,
-    start_recording_proxy,
-)
+from recorder.proxy.recording import RecordingProxy, start_recording_proxy
+from recorder.proxy.route import DIRECT_ROUTE, UpstreamRoute
 from traces.model import Chunk, Exchange
 from traces.taps import TapChain
 
@@ -194,7 +190,6 @@ def reset(writer: asyncio.StreamWriter) -> None:
 async def recording(
     *taps: object,
     hosts: Mapping[str, tuple[str, int]] = {},
-    inner: bool = False,
     trusting: bool = True,
     way: ProxySettings = DIRECT_ROUTE.proxies,
     upstream_ca: Path | None = None,
@@ -210,7 +205,6 @@ async def recording(
             upstream=UpstreamRoute(
                 hosts=hosts, ca_file=upstream_ca or (server_ca() if trusting else None), proxies=way
             ),
-            inner=inner,
         ) as here,
     ):
         yield here

@@ -5,7 +5,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from recorder.proxy.upstream import ChunkCallback, HeadCallback
+from recorder.proxy.http1_response import AnswerEnd
+from recorder.proxy.origin_connection import TakePart
+from recorder.proxy.upstream import AgentLine, ChunkCallback, HeadCallback
 from recorder.proxy.websocket_over_http import WebSocketOverHttp
 from traces.model import BodyEdit, Chunk, Exchange, Request, Response
 
@@ -39,6 +41,15 @@ class Provider:
     """Answers nothing, and keeps what it is asked."""
 
     asked: list[Exchange] = field(default_factory=list)
+
+    def attach(self, line: AgentLine) -> None:
+        pass
+
+    def release(self, line: AgentLine, *, reset: bool) -> None:
+        pass
+
+    async def relay(self, exchange: Exchange, version: str, take: TakePart) -> AnswerEnd:
+        raise NotImplementedError
 
     async def send(self, exchange: Exchange, head: HeadCallback, chunk: ChunkCallback) -> Exchange:
         self.asked.append(exchange)

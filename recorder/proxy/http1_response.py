@@ -1,0 +1,180 @@
+"""HTTP/1.1 of servers without I/O: encode a request, parse the answer beside its bytes.
+
+An answer's bytes go to the agent as they came, so nothing here decides what the agent gets: the
+parser (httptools, which is llhttp) only finds what the taps are shown, and where the answer ends.
+It is lenient, as many clients are. Bytes that it cannot parse make the exchange fail; they still go
+to the agent.
+"""
+
+from typing import NamedTuple
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from traces.model import Headers, Request, Response
+
+_NOT_FORWARDED = {"proxy-connection", "proxy-authorization"}
+_BODYLESS_STATUSES = (204, 304)
+
+
+class AnswerEnd(NamedTuple):
+    """The end of an answer: complete, or with the reason that it is not."""
+
+    error: str | None
+    trailers: Headers = ()
+    keeps: bool = False
+    """Whether the connection can carry another exchange."""
+    truncated: bool = False
+    """The server's TLS ended without close_notify."""
+    ending: str = ""
+    """The code of how the connection ended."""
+    refusal: Response | None = None
+    """The answer of an upstream proxy that did not connect to the server."""
+
+
+class AnswerPart(NamedTuple):
+    """Bytes that arrived together, and what they add to the answer."""
+
+    raw: bytes
+    at: float
+    head: Response | None
+    pieces: list[bytes]
+    """Pieces of the body, without framing."""
+    end: AnswerEnd | None
+    """Set in the part that completes the answer."""
+
+
+class Http1ResponseReader:
+    """Parses one answer; fed with bytes as they arrive."""
+
+    def __init__(self, *, head_only: bool) -> None:
+        self.head: Response | None = None
+        self.complete = False
+        self.error: str | None = None
+        """Why the bytes are no HTTP/1.1; nothing more is parsed then."""
+        self.trailers: Headers = ()
+        self.keeps = False
+        self._head_only = head_only
+        self._new_head: Response | None = None
+        self._pieces: list[bytes] = []
+        self._to_eof = False
+        self._reason = b""
+        self._fields: list[tuple[str, str]] = []
+        self._at = 0.0
+        self._parser = parser = HttpResponseParser(self)
+        parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_chunked_length=True,
+            lenient_transfer_encoding=True,
+            lenient_version=True,
+            lenient_data_after_close=True,
+            lenient_optional_lf_after_cr=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_optional_crlf_after_chunk=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+
+    def feed(self, data: bytes, at: float) -> None:
+        """Parse the next bytes, which arrived at time `at`."""
+        if self.complete or self.error is not None:
+            return
+        self._at = at
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:
+            if not self.complete:
+                self.error = "protocol: an upgrade that nobody asked for"
+        except HttpParserError as error:
+            if not self.complete:
+                self.error = f"protocol: {error}"
+
+    def finish(self) -> bool:
+        """Handle the end of the connection; return whether it completes the answer."""
+        if self._to_eof and self.error is None:
+            self.complete = True
+        return self.complete
+
+    def take_head(self) -> Response | None:
+        """Return the head, once."""
+        head, self._new_head = self._new_head, None
+        return head
+
+    def take_pieces(self) -> list[bytes]:
+        """Return the pieces of the body since the last call."""
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    # Callbacks of the parser.
+
+    def on_status(self, reason: bytes) -> None:
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields.append((name.decode("latin-1"), value.rstrip(b" \t").decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        status, headers = self._parser.get_status_code(), tuple(self._fields)
+        reason, self._reason, self._fields = self._reason, b"", []
+        if self.complete or status < 200:
+            return  # 100 and 103 only announce the answer
+        version = self._parser.get_http_version()
+        self.keeps, framed = _read_connection_fields(headers, version)
+        bodyless = self._head_only or status in _BODYLESS_STATUSES
+        self._to_eof = not (framed or bodyless)
+        self.keeps = self.keeps and not self._to_eof
+        self.head = self._new_head = Response(
+            status=status,
+            headers=headers,
+            reason=reason.decode("latin-1"),
+            version=f"HTTP/{version}",
+            at=self._at,
+        )
+        if bodyless:
+            self.complete = True
+
+    def on_body(self, data: bytes) -> None:
+        if not self.complete:
+            self._pieces.append(data)
+
+    def on_message_complete(self) -> None:
+        if self.head is not None and not self.complete:
+            self.complete = True
+            self.trailers = tuple(self._fields)
+
+
+def _read_connection_fields(headers: Headers, version: str) -> tuple[bool, bool]:
+    """Return whether the connection stays open, and whether the body's end is marked in it."""
+    keeps, framed, coding = version == "1.1", False, ""
+    for name, value in headers:
+        match name.lower():
+            case "connection" | "proxy-connection":
+                tokens = {token.strip() for token in value.lower().split(",")}
+                keeps = "close" not in tokens and (keeps or "keep-alive" in tokens)
+            case "content-length":
+                framed = True
+            case "transfer-encoding":
+                coding = value.lower().rpartition(",")[2].strip()
+    return keeps, coding == "chunked" if coding else framed
+
+
+def encode_request(
+    request: Request, target: str, version: str, more: Headers = ()
+) -> tuple[bytes, bytes]:
+    """Encode a request's head and body. Its body is complete, so chunks become one.
+
+    Not forwarded are the fields for the proxy, and `expect: 100-continue`, which was answered here.
+    """
+    chunked = False
+    lines = [f"{request.method} {target} HTTP/{version}"]
+    for name, value in (*request.headers, *more):
+        lowered = name.lower()
+        if lowered in _NOT_FORWARDED and (name, value) not in more:
+            continue
+        if lowered == "expect" and value.lower() == "100-continue":
+            continue
+        if lowered == "transfer-encoding":
+            chunked = True
+        lines.append(f"{name}: {value}")
+    body = request.body
+    if chunked:
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+    return "\r\n".join([*lines, "", ""]).encode("latin-1"), body
