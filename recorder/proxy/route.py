@@ -50,8 +50,10 @@ DIRECT_ROUTE = UpstreamRoute()
 def split_origin(url: str) -> Origin:
     """Return the origin of a URL. Raises ValueError for a port or scheme that cannot be dialled."""
     parts = urlsplit(url)
-    port = parts.port or DEFAULT_PORTS.get(parts.scheme)
+    port, host = parts.port, parts.netloc.rpartition("@")[2]
+    if port is not None:
+        host = host.rpartition(":")[0]
+    port = port or DEFAULT_PORTS.get(parts.scheme)
     if port is None or not parts.hostname:
         raise ValueError(f"{parts.scheme}://{parts.netloc} is no server that can be dialled")
-    # `hostname` is in lower case, which a replaced host or a certificate does not depend on.
-    return Origin(parts.scheme, parts.hostname, port)
+    return Origin(parts.scheme, host.strip("[]"), port)  # `hostname` would be in lower case

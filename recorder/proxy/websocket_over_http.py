@@ -20,7 +20,7 @@ from traces.dialects import find_dialect, stored_conversation
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
 _UPGRADE_HEADERS = (
-    "upgrade", "connection", "host", "content-length", "content-type", "accept", "accept-encoding",
+    "upgrade", "connection", "content-length", "content-type", "accept", "accept-encoding",
     "openai-beta",
 )  # fmt: skip
 
@@ -94,6 +94,8 @@ class WebSocketOverHttp:
         )
         length = ("content-length", str(len(body)))
         url = exchange.request.url
+        if find_header(headers, "host") is None:
+            headers = (("Host", url.split("/")[2]), *headers)
         return Request(
             method="POST", url=url, headers=(*headers, *content_headers, length), body=body
         )

@@ -73,7 +73,7 @@ async def record_run(
     """Run the agent against the live world and record its traffic on a new tape.
 
     A tape in a store is named after `id`, by which the store finds it again. A run with faults
-    goes through the replay server, which can delay and cut answers, and declines WebSockets.
+    goes through a replay session, which can delay and cut answers, and declines WebSockets.
     """
     async with lock_world(plan.world):
         world = IN_PLACE.bind_world(plan.world)
@@ -123,7 +123,7 @@ class LiveRecording:
             if plan.armed:
                 agent, refusals, injector = await self._run_with_faults(tape, budgets)
             else:
-                agent, refusals = await self._run_with_mitmproxy(tape, budgets)
+                agent, refusals = await self._run_with_proxy(tape, budgets)
             unseen = describe_untrusted_hosts(agent.untrusted)
             ending = await write_run_ending(
                 tape, self.watch, agent.exit, self.world, self.began, unseen=unseen
@@ -189,10 +189,10 @@ class LiveRecording:
             agent = await run_agent(session, self.launch, taps, tape, options, began=self.began)
             return agent, dict(session.refusals), injector
 
-    async def _run_with_mitmproxy(
+    async def _run_with_proxy(
         self, tape: TapeWriter, budgets: BudgetTap | None
     ) -> tuple[AgentResult, Mapping[str, str]]:
-        """Run the agent behind mitmproxy; return also the proxies that refused our login."""
+        """Run the agent behind the proxy; return also the proxies that refused our login."""
         from recorder.proxy.corporate_proxy import read_proxy_settings
         from recorder.proxy.recording import start_recording_proxy
         from recorder.proxy.route import UpstreamRoute

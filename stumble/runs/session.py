@@ -47,7 +47,7 @@ MAX_FOLDER_LENGTH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySession:
-    """State that all replayed runs of a process share: replay server, inner proxy, CA bundle."""
+    """State that all replayed runs of a process share: proxy server, route, CA bundle."""
 
     performer: ProxyServer
     bundle: Path

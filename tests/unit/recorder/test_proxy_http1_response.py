@@ -1,0 +1,89 @@
+"""What an answer is read as does not depend on how its bytes are cut, and ends where it ends."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recorder.proxy.http1_response import Http1ResponseReader, encode_request
+from recorder.proxy.route import Origin, split_origin
+from tests.support.servers.http_shapes import FRAMINGS
+from traces.model import Request, Response
+
+
+def read(pieces: list[bytes], *, head_only: bool = False) -> tuple[Response | None, bytes, object]:
+    reader = Http1ResponseReader(head_only=head_only)
+    for piece in pieces:
+        reader.feed(piece, 1.0)
+    reader.finish()
+    body = b"".join(reader.take_pieces())
+    return reader.head, body, (reader.complete, reader.error, reader.trailers, reader.keeps)
+
+
+@pytest.mark.parametrize("name", [name for name in FRAMINGS if len(FRAMINGS[name]) < 1000])
+def test_cuts_change_nothing(name: str) -> None:
+    answer, chance = FRAMINGS[name], Random(name)
+    whole = read([answer])
+    for _ in range(20):
+        cuts = sorted(chance.randrange(len(answer) + 1) for _ in range(3))
+        pieces = [answer[a:b] for a, b in zip([0, *cuts], [*cuts, len(answer)], strict=True)]
+        assert read([piece for piece in pieces if piece]) == whole
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_no_bytes_of_a_server_raise(data: bytes, head_only: bool) -> None:
+    for start in (
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ):
+        read([start + data], head_only=head_only)
+
+
+@pytest.mark.parametrize(
+    ("fields", "keeps"),
+    [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0", True),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, Close", False),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 0", False),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: Keep-Alive", True),
+        ("HTTP/1.1 200 OK", False),
+        ("HTTP/1.1 204 No Content", True),
+    ],
+)
+def test_a_connection_is_kept_if_the_answer_says_so(fields: str, keeps: bool) -> None:
+    _, _, facts = read([f"{fields}\r\n\r\n".encode()])
+    assert facts == (True, None, (), keeps)
+
+
+def test_a_request_keeps_its_fields_but_for_those_of_the_proxy() -> None:
+    headers = (
+        ("hOST", "a"), ("Proxy-Authorization", "x"), ("Expect", "100-continue"), ("X", "1"),
+        ("x", "2"), ("Transfer-Encoding", "chunked"),
+    )  # fmt: skip
+    request = Request(method="POST", url="http://a/", headers=headers, body=b"hello")
+    head, body = encode_request(request, "/", "1.1", (("Proxy-Authorization", "ours"),))
+    assert head == (
+        b"POST / HTTP/1.1\r\nhOST: a\r\nX: 1\r\nx: 2\r\nTransfer-Encoding: chunked\r\n"
+        b"Proxy-Authorization: ours\r\n\r\n"
+    )
+    assert body == b"5\r\nhello\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("http://A.example", Origin("http", "A.example", 80)),
+        ("https://[::1]:8443", Origin("https", "::1", 8443)),
+        ("https://[fe80::1]", Origin("https", "fe80::1", 443)),
+    ],
+)
+def test_where_a_url_leads(url: str, origin: Origin) -> None:
+    assert split_origin(url) == origin
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a:x", "http://a:99999"])
+def test_what_cannot_be_dialled(url: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        split_origin(url)
