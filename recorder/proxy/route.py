@@ -56,4 +56,6 @@ def split_origin(url: str) -> Origin:
     port = port or DEFAULT_PORTS.get(parts.scheme)
     if port is None or not parts.hostname:
         raise ValueError(f"{parts.scheme}://{parts.netloc} is no server that can be dialled")
-    return Origin(parts.scheme, host.strip("[]"), port)  # `hostname` would be in lower case
+    return Origin(
+        parts.scheme, host.removesuffix(":").strip("[]"), port
+    )  # `hostname` would be in lower case
