@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from stumble.atlas.recipe import Recipe
 from stumble.atlas.rows import PublishedRun
@@ -46,4 +47,6 @@ def read_runs(files: Iterable[SourceFile]) -> Iterator[PublishedRun]:
                 passed=resolved,
                 reward=float(resolved),
             )
-    yield from read_graded_runs(with_calls, source=RECIPE.name)
+    # Live-SWE-agent is mini-swe-agent with another prompt, and its files name the latter.
+    for run in read_graded_runs(with_calls, source=RECIPE.name):
+        yield replace(run, agent="live-swe-agent")
