@@ -23,6 +23,7 @@ from faults.targeting.site import (
 )
 from replay.fork_state import Fork
 from replay.matching.rules import MatchRule
+from replay.model_substitution import find_model_bound_keys, find_model_name
 from replay.result_pinning import find_pinnable_uses
 from scenarios.world import World
 from stumble.runs.environment.workspaces import RecordedWorkspace
@@ -207,12 +208,26 @@ class ForkPlan:
     """Labels of all of its runs: they are one experiment."""
     condition: Condition | None = None
     """Condition of its runs; None for clean or fault, by what is injected."""
+    other_model: str | None = None
+    """The model that goes on after the injection; None for the recorded one."""
 
     def __post_init__(self) -> None:
+        self._check_other_model()
         if self.pin and not find_pinnable_uses(self.fork_point.derived_steps.tool_uses):
             raise ValueError(
                 "--pin puts the recorded results of local tools into requests, and this recording "
                 "has none: leave it out"
+            )
+
+    def _check_other_model(self) -> None:
+        if self.other_model is None:
+            return
+        requests = (each.request for each in self.fork_point.recording.exchanges)
+        if not any(find_model_name(request) for request in requests):
+            raise ValueError(
+                "--model writes another name into the body of model requests, and those of this "
+                "recording name no model there (Gemini names it in the URL, or bodies are "
+                "compressed)"
             )
 
     def list_runs(self) -> tuple[ForkRun, ...]:
@@ -231,11 +246,19 @@ class ForkPlan:
             seed=self.seed,
             rep=each.rep // self.twins if self.confirm else each.rep,
             pin=self.pin,
-            labels=self.labels,
+            labels=replace(self.labels, model=self.other_model or self.labels.model),
             workspace=self.workspace,
         )
         condition = self.condition or planned.condition
-        return replace(planned, condition=condition, rules=self.rules)
+        return replace(planned, condition=condition, rules=self.rules, other_model=self.other_model)
+
+    def list_model_bound_keys(self) -> tuple[str, ...]:
+        """Return keys of recorded requests whose values the other model may refuse."""
+        if self.other_model is None:
+            return ()
+        requests = (each.request for each in self.fork_point.recording.exchanges)
+        found = (find_model_bound_keys(each) for each in requests if find_model_name(each))
+        return tuple(sorted({key for keys in found for key in keys}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from replay.matching.rules import MatchRules, parse_match_rule
+from replay.model_substitution import ModelSubstitution
 from replay.player import PlaybackOptions, TapePlayer
 from replay.result_pinning import ResultPinning
 from scenarios.world import World
@@ -58,9 +59,11 @@ class _ReplayTaps:
     injector: "FaultInjector | None"
     player: TapePlayer
     budgets: BudgetTap | None
+    substitution: ModelSubstitution | None
 
     def __iter__(self) -> Iterator[object]:
-        return iter((self.pin, self.watch, self.injector, self.player, self.budgets))
+        taps = (self.pin, self.watch, self.injector, self.player, self.budgets, self.substitution)
+        return iter(taps)
 
 
 async def _run_replay_session(
@@ -175,7 +178,14 @@ def _make_replay_taps(
         budgets = BudgetTap(
             watch, tape, began=began, run=head.id, timed=forked, strict=not forked, also=also
         )
-    return _ReplayTaps(pin=pin, watch=watch, injector=injector, player=player, budgets=budgets)
+    return _ReplayTaps(
+        pin=pin,
+        watch=watch,
+        injector=injector,
+        player=player,
+        budgets=budgets,
+        substitution=ModelSubstitution(plan.other_model) if plan.other_model else None,
+    )
 
 
 class _Differences(NamedTuple):

@@ -150,6 +150,8 @@ class ReplayPlan:
     on_miss: OnMiss = "refuse"
     pin: tuple[ToolUse, ...] = ()
     """Recorded calls whose results replace those of this run."""
+    other_model: str | None = None
+    """The model that live model requests are sent to; None for the one that the agent names."""
     workspace: RecordedWorkspace | None = None
     """The folder of which this run gets a copy; None runs the agent in place."""
     confined: bool = True

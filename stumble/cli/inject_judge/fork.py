@@ -1,6 +1,7 @@
 """`stumble fork`: replay up to one call, inject a fault there, continue live, and judge."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,6 +72,13 @@ PIN_HINT = "if a local tool prints something else in each run, --pin sends the r
     help="Before the injection, send the model the recorded result if a local tool gives another "
     "one; such results are counted.",
 )
+@click.option(
+    "--model",
+    "other_model",
+    metavar="NAME",
+    help="Continue with another model of the same provider, written into the live requests in "
+    "place of the recorded one.",
+)
 @options.match_option
 @options.world_options
 @options.workspace_options
@@ -87,6 +95,7 @@ def fork(
     confirm: bool,
     jobs: int | None,
     pin: bool,
+    other_model: str | None,
     rule_texts: tuple[str, ...],
     world_commands: "WorldCommands",
     workspace_choice: "WorkspaceChoice",
@@ -110,6 +119,8 @@ def fork(
     \b
     stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund \\
         --reset "python reset_shop.py" --verify "python check_shop.py" -- python my_agent.py
+    stumble fork refund.tape --fault digit --where tool=get_order --model gpt-5-mini \\
+        --reset ./reset.sh --verify ./verify.sh
     """
     from replay.matching.rules import parse_match_rule
     from stumble.pipeline.replay_check import Pipeline, find_passed_stages
@@ -151,6 +162,7 @@ def fork(
             pin=pin,
             rules=tuple(map(parse_match_rule, rules)),
             workspace=isolation_plan.workspace,
+            other_model=other_model,
         )
     forked = ForkResult(wanted=design.list_runs())
     jobs = min(
@@ -200,9 +212,23 @@ def _describe_plan(design: "ForkPlan", isolation_plan: "IsolationPlan") -> None:
     for line in (
         f"injecting into {design.fork_point.describe()}",
         isolation_plan.describe_workspace(),
+        *_describe_other_model(design),
         *(() if design.twins else (NO_TWINS_NOTE,)),
     ):
         click.echo(line, err=True)
+
+
+def _describe_other_model(design: "ForkPlan") -> Iterator[str]:
+    """Yield how the runs continue, and which values of the conversation may be refused."""
+    if design.other_model is None:
+        return
+    recorded = design.fork_point.recording.trajectory.model or "the recorded model"
+    yield f"model: {recorded} from the recording, then {design.other_model}"
+    if keys := design.list_model_bound_keys():
+        yield (
+            f"the conversation has values that only the model that wrote them accepts "
+            f"({', '.join(keys)}): the provider may refuse them"
+        )
 
 
 def _run_to_end(
