@@ -17,9 +17,7 @@ JSON = st.recursive(
 )
 
 
-def chat(
-    body: bytes, *headers: tuple[str, str], path: str = "/v1/chat/completions"
-) -> Exchange:
+def chat(body: bytes, *headers: tuple[str, str], path: str = "/v1/chat/completions") -> Exchange:
     url = f"https://api.example.org{path}"
     request = Request(method="POST", url=url, headers=headers, body=body)
     return Exchange(seq=0, request=request)
