@@ -43,6 +43,11 @@ class InjectedChange:
         both = [(before[path], after[path]) for path in before if path in after]
         return tuple((was, now) for was, now in both if was.value != now.value)
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether a JSON result is no JSON any more."""
+        return bool(find_json_leaves(self.original)) and not find_json_leaves(self.mutated)
+
     @cached_property
     def changed_fields(self) -> tuple[str, ...]:
         """Names of values that differ or moved; for a sham, all names.
@@ -52,7 +57,8 @@ class InjectedChange:
         if self.injection.sham:
             return tuple(dict.fromkeys(leaf.name for leaf in find_json_leaves(self.original)))
         after = {leaf.path for leaf in find_json_leaves(self.mutated)}
-        moved = [leaf.name for leaf in find_json_leaves(self.original) if leaf.path not in after]
+        gone = [leaf for leaf in find_json_leaves(self.original) if leaf.path not in after]
+        moved = [name for leaf in gone for name in (leaf.name, leaf.list_name) if name]
         return tuple(dict.fromkeys((*(was.name for was, _ in self.changed_leaves), *moved)))
 
     @cached_property

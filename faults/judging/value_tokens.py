@@ -65,6 +65,13 @@ class JsonLeaf(NamedTuple):
         """The name of the value: the last name in its path."""
         return next((n for n in reversed(self.path.split(".")) if n and not n.isdecimal()), "")
 
+    @property
+    def list_name(self) -> str:
+        """The name of the innermost list that holds the value; empty if there is none."""
+        names = self.path.split(".")
+        at = next((i for i in range(len(names) - 1, 0, -1) if names[i].isdecimal()), 0)
+        return names[at - 1] if at else ""
+
 
 def find_json_leaves(text: str) -> tuple[JsonLeaf, ...]:
     """Return the values of a JSON text, with JSON in strings parsed; empty for other text."""
@@ -215,3 +222,22 @@ def to_number_token(text: str) -> str:
     value = Decimal(text.replace(",", ""))
     plain = format(value, "f")
     return "n:" + (plain.rstrip("0").rstrip(".") if "." in plain else plain)
+
+
+def find_empty_lists(text: str) -> tuple[str, ...]:
+    """Return the paths of the empty lists and objects of a JSON text; `` is the text itself."""
+    return tuple(_walk_empty_lists(_parse_container(text), ""))
+
+
+def _walk_empty_lists(value: object, path: str) -> Iterator[str]:
+    match value:
+        case {} | [] if not value:
+            yield path[1:]
+        case dict():
+            for name, item in value.items():
+                yield from _walk_empty_lists(item, f"{path}.{name}")
+        case list():
+            for place, item in enumerate(value):
+                yield from _walk_empty_lists(item, f"{path}.{place}")
+        case str() if (inner := _parse_container(value)) is not None:
+            yield from _walk_empty_lists(inner, path)

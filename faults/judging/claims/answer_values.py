@@ -7,6 +7,7 @@ from faults.judging.claims.closing_turns import find_last_turns
 from faults.judging.post_injection import RunContinuation
 from faults.judging.taint.similarity import parse_text_numbers, shorten_number
 from faults.judging.value_tokens import extract_tokens
+from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import DerivedSteps
 
 type ValueComparison = Literal["same", "other", "absent"]
@@ -20,22 +21,43 @@ def compare_values(
     `absent`: neither they nor others in their place. None if the twins share none.
     """
     others = [_find_answer_tokens(twin.story) for twin in twins]
+    return _compare_tokens(_find_answer_tokens(own.story), others, own.prior_tokens)
+
+
+def lacks_written_values(own: RunContinuation, twins: Sequence[RunContinuation]) -> bool:
+    """Return whether what a run writes has none of the values in what all twins write."""
+    others = [_find_written_tokens(twin) for twin in twins]
+    return _compare_tokens(_find_written_tokens(own), others, own.prior_tokens) == "absent"
+
+
+def _find_written_tokens(run: RunContinuation) -> frozenset[str]:
+    """Return the numbers, dates and ids in the texts that a run writes."""
+    written = [use for use in run.calls if classify_tool_side(use.tool) != "read"]
+    return frozenset(atom for use in written for atom in _extract_values(use.arguments))
+
+
+def _compare_tokens(
+    own_tokens: frozenset[str], others: Sequence[frozenset[str]], prior: frozenset[str]
+) -> ValueComparison | None:
     if not others:
         return None
-    shared = frozenset.intersection(*others) - own.prior_tokens
-    own_tokens = _find_answer_tokens(own.story)
+    shared = frozenset.intersection(*others) - prior
     if not shared:
         return None
     if all(atom in own_tokens or _round_number_token(atom) & own_tokens for atom in shared):
         return "same"
-    foreign = own_tokens - own.prior_tokens - frozenset().union(*others)
+    foreign = own_tokens - prior - frozenset().union(*others)
     return "other" if foreign else "absent" if not shared & own_tokens else "other"
 
 
 def _find_answer_tokens(story: DerivedSteps) -> frozenset[str]:
     """Return the numbers, dates and ids of the last answer."""
-    tokens = (extract_tokens(turn.message) for turn in find_last_turns(story))
-    return frozenset(atom for each in tokens for atom in each if atom[0] != "s")
+    turns = find_last_turns(story)
+    return frozenset(atom for turn in turns for atom in _extract_values(turn.message))
+
+
+def _extract_values(text: str) -> frozenset[str]:
+    return frozenset(atom for atom in extract_tokens(text) if atom[0] != "s")
 
 
 def _round_number_token(atom: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ are searched.
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -64,6 +64,8 @@ class LanguageCues:
     """Whether a capital within a sentence marks a name; in German every noun has one."""
     offering: re.Pattern[str]
     insisting: re.Pattern[str]
+    disclaimer: re.Pattern[str]
+    """Sentences on what an answer is not (advice), or its speaker (a doctor)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def _compile_language(code: str, table: dict[str, str | list[str]]) -> LanguageC
         names_by_capitals=table.get("capitals") != "none",
         offering=pattern("offering"),
         insisting=pattern("insisting"),
+        disclaimer=pattern("disclaimer"),
         unknown_answer=re.compile(rf"\W*{table.get('unknown_answer', '(?!)')}\W*"),
     )
 
@@ -150,10 +153,19 @@ def classify_clauses(text: str) -> tuple[ClassifiedClause, ...]:
     languages = known if english in known else (*known, english) if known else load_languages()
     contrast = known[0].contrast if known else re.compile(r"(?!)")
     return tuple(
-        _classify_clause(part, languages, known=bool(known))
+        _silence_disclaimer(_classify_clause(part, languages, known=bool(known)), disclaims)
         for clause in clauses
+        for disclaims in [any(each.disclaimer.search(clause.folded) for each in languages)]
         for part in _split_contrast(clause, contrast)
     )
+
+
+_DISCLAIMED: frozenset[ClauseKind] = frozenset(("refuse", "fail", "hedge", "referral"))
+
+
+def _silence_disclaimer(found: ClassifiedClause, disclaims: bool) -> ClassifiedClause:
+    """Return a clause without a claim if its sentence is a disclaimer; other kinds stay."""
+    return replace(found, kind="bye") if disclaims and found.kind in _DISCLAIMED else found
 
 
 def _split_contrast(clause: TextClause, contrast: re.Pattern[str]) -> Iterator[TextClause]:

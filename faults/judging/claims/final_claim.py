@@ -5,10 +5,18 @@ JSON with a status, a marked answer); a question or a hand-over; then words, cla
 Whether a claim is true is not checked here. A claim that cannot be read is `unknown`.
 """
 
-from faults.judging.claims.clause_kinds import classify_clauses, is_unknown_answer
+import re
+
+from faults.judging.claims.clause_kinds import (
+    ClassifiedClause,
+    classify_clauses,
+    detect_languages,
+    is_unknown_answer,
+    load_languages,
+)
 from faults.judging.claims.final_turns import FinalTurns
-from faults.judging.claims.message_claim import read_free_text_claim, weigh_clauses
-from faults.judging.claims.sentences import strip_program_text
+from faults.judging.claims.message_claim import NO_CUE, read_free_text_claim, weigh_clauses
+from faults.judging.claims.sentences import fold_text, strip_program_text
 from faults.judging.claims.structured_claim import (
     StructuredFinal,
     has_final_action,
@@ -24,6 +32,12 @@ from faults.judging.claims.types import (
     ReadingBasis,
 )
 
+MAX_RESULT_CHARS = 600
+"""Characters of a tool's result that are searched for an error."""
+_ERROR = re.compile(
+    r"(?i)^\W*(?:\w+ )?(?:error|exception|traceback|fail(?:ed|ure)|http [45]\d\d)\b|timed? ?out|"
+    r"\bnot found\b|is_?error\W+true|\berror\W{1,4}[\w{]|success\W+false|exit_?code\W+[1-9]"
+)
 _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
            "replay_miss", "killed", "exceeded", "error")  # fmt: skip
 _SUBMITTED = ("submit", "finish")
@@ -55,7 +69,12 @@ def read_claim(final: FinalTurns) -> ClaimReading:
         )
     ):
         return _read_handover(call, messages)
-    if last.claim != "none" and not (broken and not last.is_explicit):
+    is_quiet = last.reason == NO_CUE and not broken and not _is_repeated(messages)
+    if is_quiet and _is_after_success(final, messages[-1]):
+        return ClaimReading("delivered", "tool", final.tools[-1].call[:MAX_EVIDENCE_CHARS],
+                            "nothing against it, after a call that succeeded")  # fmt: skip
+    is_final = last.claim != "none" or _is_repeated(messages)
+    if is_final and not (broken and not last.is_explicit):
         return _combine_messages(last, messages)
     if broken:
         return ClaimReading("none", "end", final.ended or "", "the run ended without a final")
@@ -67,6 +86,19 @@ def read_claim(final: FinalTurns) -> ClaimReading:
     if last.reason == "nothing said" and len(messages) > 1:
         return _to_claim_reading(read_message_claim(messages[0]), "previous")
     return _to_claim_reading(last, "last")
+
+
+def _is_after_success(final: FinalTurns, text: str) -> bool:
+    """Return whether the last call succeeded, and the text is in English.
+
+    The cues of the other languages are too few for their absence to be evidence.
+    """
+    last = final.tools[-1] if final.tools else None
+    if last is None or not (last.result or "").strip() or last.is_error or final.open_call:
+        return False
+    languages = detect_languages(fold_text(text))
+    is_english = languages[:1] == load_languages()[:1]
+    return is_english and _ERROR.search((last.result or "")[:MAX_RESULT_CHARS]) is None
 
 
 def _read_stated_status(call: StructuredFinal, last: MessageReading) -> ClaimReading:
@@ -115,13 +147,16 @@ def _combine_messages(last: MessageReading, messages: tuple[str, ...]) -> ClaimR
         if len(messages) > 1
         else MessageReading("none", "", "absent")
     )
+    if last.claim in ("unknown", "none") and _is_repeated(messages):
+        return _to_claim_reading(before, "previous")
     if last.reason == "a fragment":
         return _read_bare_answer(last, before)
     if last.claim == "delivered":
         among: tuple[Claim, ...] = ("delivered", "partial")
+        denied = before.claim in _NEGATIVE and not last.is_explicit
         return (
             _read_unlike_messages(before, last, among)
-            if before.refuses
+            if before.refuses or denied
             else _to_claim_reading(last, "last")
         )
     if last.claim not in _NEGATIVE:
@@ -132,6 +167,12 @@ def _combine_messages(last: MessageReading, messages: tuple[str, ...]) -> ClaimR
         if done
         else _to_claim_reading(last, "last")
     )
+
+
+def _is_repeated(messages: tuple[str, ...]) -> bool:
+    """Return whether the last message only repeats words of the one before it."""
+    last = " ".join(messages[-1].split())
+    return len(messages) > 1 and bool(last) and last in " ".join(messages[0].split())
 
 
 def _read_bare_answer(last: MessageReading, before: MessageReading) -> ClaimReading:
@@ -160,12 +201,23 @@ def _reconcile_status(status: Claim, words: MessageReading, quote: str) -> Messa
     return MessageReading(status, quote, "a status")
 
 
+def _read_submitted_text(found: StructuredFinal, words: MessageReading) -> MessageReading:
+    """Return the claim of words; a submission without a cue in its words is one of success."""
+    if found.submits and words.claim == "unknown" and not words.among:
+        return MessageReading("delivered", found.quote, "a submission", is_explicit=False)
+    return words
+
+
+def _begins_with_failure(clauses: tuple[ClassifiedClause, ...]) -> bool:
+    return len(clauses) > 1 and clauses[0].kind in ("fail", "refuse")
+
+
 def _read_structured_final(found: StructuredFinal) -> MessageReading:
     text = found.text or ""
     if found.status is not None:
         return _reconcile_status(found.status, read_free_text_claim(text), found.quote)
     if not found.is_answer:
-        return read_free_text_claim(text)
+        return _read_submitted_text(found, read_free_text_claim(text))
     if not text.strip():
         return MessageReading("none", found.quote, "an empty answer")
     if is_unknown_answer(text):
@@ -173,6 +225,9 @@ def _read_structured_final(found: StructuredFinal) -> MessageReading:
     # An answer that names an undone action may be the correct one: a doctor orders nothing.
     clauses = tuple(each for each in classify_clauses(text) if each.kind != "undone")
     read = weigh_clauses(clauses)
+    if (read.among and "delivered" not in read.among) or _begins_with_failure(clauses):
+        among = read.among or ("partial", "admits_failure")
+        return MessageReading("unknown", read.evidence, "an answer that fails first", among=among)
     if read.claim in (*_NEGATIVE, "asks") and not {"done", "found"} & {s.kind for s in clauses}:
         return MessageReading(read.claim, read.evidence, "the answer says so")
-    return MessageReading("delivered", found.quote, "a marked answer")
+    return MessageReading("delivered", found.quote, "a marked answer", not found.is_data)

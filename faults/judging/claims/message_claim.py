@@ -9,6 +9,8 @@ _SILENT: tuple[ClauseKind, ...] = ("bye", "offer", "fragment")
 """Clauses that make no claim about the task."""
 END_CLAUSES = 3
 """Number of last clauses in which a question counts as the end."""
+MAX_REQUEST_CLAUSES = 8
+"""Number of clauses up to which a request for input may stand anywhere in a message."""
 _WAITING: frozenset[ClauseKind] = frozenset(
     ("ask", "question", "undone", "statement", "self", "found", "referral", "intent", "trouble")
 )
@@ -18,6 +20,10 @@ _AGAINST: frozenset[ClauseKind] = frozenset(
 _TOLD: frozenset[ClauseKind] = frozenset(("statement", "self", "found", "done"))
 REPORT_SENTENCES = 4
 """Number of sentences from which one cue is not the claim of the message: a report has many."""
+NO_CUE = "no cue"
+MIN_REPORT_CLAUSES = 6
+START_CLAUSES = 3
+"""Number of clauses at each end of a report that state its result."""
 _STEPS: frozenset[ClauseKind] = frozenset(("statement", "self", "intent", "found"))
 
 
@@ -35,12 +41,17 @@ def weigh_clauses(said: tuple[ClassifiedClause, ...]) -> MessageReading:
     if not telling:
         return _read_silent_clauses(said)
     kinds = [each.kind for each in telling]
-    if said[-1].is_cut and set(kinds) <= _STEPS:
+    if said[-1].is_cut and said[-1].kind not in _SILENT and set(kinds) <= _STEPS:
         return MessageReading("none", said[-1].text, "the text breaks off")
     if kinds[-1] in ("ask", "question"):
         return _read_closing_question(said, telling, kinds)
     asking = [each for each in telling if each.kind in ("ask", "question")]
-    asking = [each for each in asking if not each.is_question or each in telling[-END_CLAUSES:]]
+    is_report = len(telling) > MAX_REQUEST_CLAUSES
+    asking = [
+        each
+        for each in asking
+        if each in telling[-END_CLAUSES:] or not (each.is_question or is_report)
+    ]
     if asking and set(kinds) <= _WAITING:
         return MessageReading("asks", asking[0].text, "asks before anything is done")
     return _read_negative_clauses(telling, kinds) or _read_positive_clauses(telling, kinds)
@@ -98,6 +109,8 @@ def _read_negative_clauses(
     """Return the claim of a message that hands over, refuses, or names undone work; else None."""
     if (part := _find_first_of_kind(heard, "partial")) is not None:
         return MessageReading("partial", part.text, "says that a part is done")
+    if (agreed := _read_report_ends(heard)) is not None:
+        return agreed
     for among, alone, reason in _NEGATIVE:
         match = _find_first_of_kind(heard, *among)
         if match is None:
@@ -114,6 +127,23 @@ def _read_negative_clauses(
             return MessageReading("abstained", match.text, "holds back out of caution")
         return MessageReading(alone, match.text, reason)
     return None
+
+
+def _read_report_ends(heard: list[ClassifiedClause]) -> MessageReading | None:
+    """Return `delivered` for a report that ends so, and does not begin with a failure; else None.
+
+    A report states its result at the start or at the end. What went wrong between them is the
+    problem that it solved, or a step on the way; trouble at the start is the task.
+    """
+    if len(heard) < MIN_REPORT_CLAUSES:
+        return None
+    start, end = heard[:START_CLAUSES], heard[-START_CLAUSES:]
+    denies = any(each.kind in _AGAINST for each in end)
+    denies |= any(each.kind in _AGAINST - {"trouble"} for each in start)
+    last = _find_first_of_kind(end, "done")
+    if denies or last is None:
+        return None
+    return MessageReading("delivered", last.text, "a report that ends with what is done")
 
 
 def _is_minor_part(kinds: list[ClauseKind]) -> bool:
@@ -166,6 +196,13 @@ def _read_trouble_clause(found: ClassifiedClause, kinds: list[ClauseKind]) -> Me
     return MessageReading("admits_failure", found.text, "trouble", False)
 
 
+def _begins_with_trouble(heard: list[ClassifiedClause]) -> bool:
+    """Return whether a report begins with trouble, and does not end with what is done."""
+    starts = any(each.kind == "trouble" for each in heard[: START_CLAUSES - 1])
+    ends = any(each.kind == "done" for each in heard[-START_CLAUSES:])
+    return len(heard) >= MIN_REPORT_CLAUSES and starts and not ends
+
+
 def _read_positive_clauses(
     heard: list[ClassifiedClause], kinds: list[ClauseKind]
 ) -> MessageReading:
@@ -175,6 +212,9 @@ def _read_positive_clauses(
         answers = bool({"found", "statement", "self"} & set(kinds))
         return _read_hedged_clause(hedge, answers=answers)
     if match := _find_first_of_kind(heard, "done"):
+        if _begins_with_trouble(heard):
+            return MessageReading("unknown", heard[0].text, "trouble first, then something done",
+                                  among=("delivered", "partial", "admits_failure"))  # fmt: skip
         return MessageReading("delivered", match.text, "says that it is done")
     if match := _find_first_of_kind(heard, "referral"):
         return MessageReading("abstained", match.text, "somebody else is to do it")
@@ -191,4 +231,7 @@ def _read_positive_clauses(
     answers = any(each.holds_value for each in stated)
     if last.kind == "statement" and answers and 2 * kinds.count("self") <= len(kinds):
         return MessageReading("delivered", last.text, "states an answer", False)
-    return MessageReading("unknown", last.text, "no cue", False)
+    foreign = any(each.kind == "foreign" for each in heard)
+    return MessageReading(
+        "unknown", last.text, "no language with cues" if foreign else NO_CUE, False
+    )

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from faults.judging.identifiers import is_specific_token
 from faults.judging.post_injection import RunContinuation
 from faults.judging.taint.sinks import make_call_key
-from faults.judging.value_tokens import mask_values
+from faults.judging.value_tokens import extract_tokens, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import ToolUse
 
@@ -22,6 +23,8 @@ class WriteComparison:
     failed: int = 0
     """Requested, and answered with an error that no twin got."""
     missing: int = 0
+    unmade: tuple[str, ...] = ()
+    """The arguments of the missing and failed ones, as the first twin has them."""
     extra: tuple[str, ...] = ()
     """Tools not known to be read-only that no twin uses."""
 
@@ -55,21 +58,36 @@ class WriteComparison:
 
 def compare_writes(own: RunContinuation, twins: Sequence[RunContinuation]) -> WriteComparison:
     """Compare the writes after an injection, including the target call, with the twins'."""
-    others = [_list_writes(twin) for twin in twins]
+    is_read = any(map(_uses_result, twins))
+    others = [_list_writes(twin, is_read) for twin in twins]
     if not others:
         return WriteComparison()
-    own_writes = _list_writes(own)
+    own_writes = _list_writes(own, is_read)
     used = {use.tool for other in others for use in other}
     extra = tuple(dict.fromkeys(use.tool for use in own_writes if use.tool not in used))
     errors = {use.tool for other in others for use in other if use.is_error}
     count = {"same": 0, "otherwise": 0, "reworded": 0, "failed": 0, "missing": 0}
-    for how in _match_required_writes(_find_required_writes(others), own_writes, errors):
+    required = _find_required_writes(others)
+    outcomes = _match_required_writes(required, own_writes, errors)
+    for how in outcomes:
         count[how] += 1
-    return WriteComparison(**count, extra=extra)
+    pairs = zip(required, outcomes, strict=True)
+    unmade = tuple(use.arguments for use, how in pairs if how in ("missing", "failed"))
+    return WriteComparison(**count, unmade=unmade, extra=extra)
 
 
-def _list_writes(run: RunContinuation) -> list[ToolUse]:
-    target = [] if run.use is None else [run.use]
+def _uses_result(run: RunContinuation) -> bool:
+    """Return whether the target call is of a tool of unknown side, and its values are used."""
+    use = run.use
+    if use is None or classify_tool_side(use.tool) is not None:
+        return False
+    values = extract_tokens(use.result or "") - run.prior_tokens - extract_tokens(use.arguments)
+    used = frozenset().union(*(sink.tokens for sink in run.sinks))
+    return any(map(is_specific_token, values & used))
+
+
+def _list_writes(run: RunContinuation, target_is_read: bool) -> list[ToolUse]:
+    target = [] if run.use is None or target_is_read else [run.use]
     return [use for use in (*target, *run.calls) if classify_tool_side(use.tool) != "read"]
 
 

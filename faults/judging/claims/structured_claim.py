@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from faults.judging.claims.final_turns import FinalToolCall
@@ -23,6 +23,10 @@ class StructuredFinal:
     """Whether the text is marked as the answer: then a plain statement is an answer."""
     hands_over: bool = False
     """Whether it is a call that hands over to another person or agent."""
+    is_data: bool = False
+    """Whether it is JSON in which no member is known to be an answer."""
+    submits: bool = False
+    """Whether it is a call whose name says that the task is complete."""
 
 
 _STATUSES: Mapping[str, ClaimStatus] = {
@@ -46,7 +50,8 @@ _STATUSES: Mapping[str, ClaimStatus] = {
     **dict.fromkeys(
         ("refused", "declined", "rejected", "denied", "abstained", "abstain", "escalated",
          "escalate", "transferred", "handed_over", "handoff", "hand_off", "needs_human",
-         "human_required", "not_allowed", "forbidden", "skipped", "cancelled", "withheld"),
+         "human_required", "not_allowed", "forbidden", "skipped", "cancelled", "withheld",
+         "blocked", "deferred", "postponed", "parked", "quarantined", "held", "frozen"),
         "abstained",
     ),
     **dict.fromkeys(
@@ -65,18 +70,27 @@ _STATUS_KEYS = (
 _ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "final_output", "final_response", "value")
 _STEP_KEYS = ("commands", "tool_calls", "actions", "next_action")
 _INVERTED = ("exit_code", "returncode")
+_CALL_NAME_KEYS = ("name", "tool", "function", "tool_name")
+_ARGUMENT_KEYS = ("args", "arguments", "parameters", "input", "kwargs")
 _CALL_KEYS = frozenset(("arguments", "tool", "function", "tool_call", "tool_calls", "action"))
 _SENTENCE = re.compile(r"(?:\S+\s+){3}\S|[\u3040-\u30ff\u4e00-\u9fff]{4}")
 """Matches sentences, which distinguish messages from data."""
+MIN_MEMBERS = 2
+"""Minimum number of members without which a text is no structure."""
+_YAML_LINE = re.compile(r"([a-z][\w.-]{0,40}):[ \t]+(\S[^\n]{0,200})")
+_LOGFMT_WORD = re.compile(r"([a-z][\w.-]{0,40})=(\S+)")
 _DEPTH = 20
 """Levels of JSON that are read."""
 _NAME = r"[\w.:/-]*?"
 _SUBMITS = re.compile(
     rf"(?i)^{_NAME}(?:^|[_.:/-]|\b)(?:submit|finish|finished|final|final_answer|final_result|"
     r"attempt_completion|complete|complete_task|task_complete|task_completed|task_done|"
-    r"mark_done|mark_complete|done|end_task|give_answer|answer|respond|submit_\w+|finish_\w+|"
+    r"mark_done|mark_complete|done|end_task|give_answer|"
+    r"(?:tasks?|goals?|objectives?|mission)_(?:is_)?(?:accomplished|achieved|finished|reached)|"
+    r"answer|respond|submit_\w+|finish_\w+|"
     r"report_result|report_status|return_answer|send_final_\w+)$"
 )
+_COMPLETES = re.compile(r"(?i)submit|finish|complet|done|accomplish|achiev|reached")
 _HANDS_OVER = re.compile(
     r"(?i)(transfer_?(to|call)|transfer_\w*(human|agent)|hand_?(off|over)|escalat|"
     r"(contact|call|notify|page|request|connect|route)_?\w*(human|support|operator|supervisor)|"
@@ -137,7 +151,8 @@ def read_structured_call(turn: FinalToolCall) -> StructuredFinal | None:
         return None
     arguments = _parse_json_object(inside if inside.startswith("{") else "{" + inside + "}")
     if arguments is not None:
-        return read_structured_object(arguments, quote) or StructuredFinal("delivered", None, quote)
+        read = read_structured_object(arguments, quote) or StructuredFinal("delivered", None, quote)
+        return replace(read, submits=_COMPLETES.search(name) is not None)
     return (
         StructuredFinal(None, inside, quote)
         if inside
@@ -176,6 +191,8 @@ def read_structured_text(text: str) -> StructuredFinal | None:
             return structured or StructuredFinal(None, "", candidate[:200])
     if text.lstrip().startswith("{"):
         return _read_broken_json(text)
+    if members := _parse_members(text):
+        return read_structured_object(members, text[:200])
     if tagged := list(_TAGGED.finditer(text)):
         inside = next(part for part in tagged[-1].groups()[1:] if part is not None)
         return _make_marked_answer(inside, tagged[-1][0])
@@ -192,6 +209,8 @@ def read_structured_object(given: Mapping[str, object], quote: str) -> Structure
     values = {key.casefold().replace("-", "_").replace(" ", "_"): given[key] for key in given}
     if any(values.get(key) for key in _STEP_KEYS):
         return None
+    if (inner := _find_inner_call(given)) is not None:
+        return read_structured_call(FinalToolCall(inner)) or StructuredFinal(None, "", quote)
     statuses = {
         status for key in _STATUS_KEYS if (status := _read_status_value(key, values.get(key)))
     }
@@ -209,7 +228,19 @@ def read_structured_object(given: Mapping[str, object], quote: str) -> Structure
         return None
     if any(map(str.isalpha, sentences)) and _SENTENCE.search(sentences):
         return StructuredFinal(None, sentences, quote, is_answer=False)
-    return StructuredFinal(None, sentences or quote, quote) if given else None
+    return StructuredFinal(None, sentences or quote, quote, is_data=True) if given else None
+
+
+def _find_inner_call(given: Mapping[str, object]) -> str | None:
+    """Return the call that a JSON object holds in one of its members; None if there is none."""
+    for value in given.values():
+        if not isinstance(value, dict):
+            continue
+        name = next((value[key] for key in _CALL_NAME_KEYS if key in value), None)
+        arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
+        if isinstance(name, str) and isinstance(arguments, dict):
+            return f"{name}({json.dumps(arguments, ensure_ascii=False)})"
+    return None
 
 
 def _read_status_value(key: str, value: object) -> ClaimStatus | None:
@@ -251,6 +282,16 @@ def _find_json_sentences(value: object, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, dict | list) and depth < _DEPTH:
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _find_json_sentences(inner, depth + 1)
+
+
+def _parse_members(text: str) -> dict[str, object]:
+    """Return the members of a text that is only `key: value` lines or `key=value` words, if any."""
+    for pattern, separator in ((_YAML_LINE, "\n"), (_LOGFMT_WORD, None)):
+        parts = text.strip().split(separator)
+        matches = [match for part in parts if (match := pattern.fullmatch(part)) is not None]
+        if MIN_MEMBERS <= len(parts) == len(matches):
+            return {match[1]: match[2].strip("\"'") for match in matches}
+    return {}
 
 
 def _make_marked_answer(text: str, quote: str) -> StructuredFinal:

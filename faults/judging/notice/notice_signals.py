@@ -6,7 +6,9 @@
     N3  another tool with the same information:         hard
         declared equivalent, or it returned the
         replaced value
-    N4  a reading tool called for the same thing        hard after a write, soft after a read
+    N4  a reading tool called for the same thing        hard after a write, after a result that
+                                                        is no JSON any more, or in a turn with N5;
+                                                        soft after a read
     N5  a trouble word, in a message or in reasoning,   hard, and soft if it names none
         in a sentence that names tool, field or value
     N6  the wrong value and the true one together       hard
@@ -28,7 +30,7 @@ from the twins, the first is not. Another source (N3) is counted once.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from faults.judging.claims.claim_verdict import ClaimVerdict
@@ -89,7 +91,22 @@ def find_notice_signals(
             )
         ),
     ]
+    signals = _harden_explained_acts(signals)
     return tuple(signals if enough else (_to_open_signal(each) for each in signals))
+
+
+def _harden_explained_acts(signals: Sequence[NoticeSignal]) -> list[NoticeSignal]:
+    """Make a soft act hard if a remark in its turn gives trouble as its reason; no twin has either.
+
+    Each alone may be chance: a call that the agent makes now and then, a word that fits anything.
+    """
+    reasons = {each.step for each in signals if each.code == "N5" and not each.twins}
+    return [
+        replace(each, hard=True)
+        if each.code == "N4" and each.hard is False and not each.twins and each.step in reasons
+        else each
+        for each in signals
+    ]
 
 
 def _to_open_signal(signal: NoticeSignal) -> NoticeSignal:

@@ -80,9 +80,9 @@ def _classify_act(
         change, after, other
     ):
         return NoticeSighting(code="N3", key=make_call_key(other), step=other.step, quote=quote)
-    if not shared or classify_tool_side(other.tool) is None:
+    if not shared or (classify_tool_side(other.tool) is None and not change.is_unreadable):
         return None
-    hard = classify_tool_side(use.tool) != "read"
+    hard = classify_tool_side(use.tool) != "read" or change.is_unreadable
     return NoticeSighting(
         code="N4", key=make_call_key(other), step=other.step, quote=quote, hard=hard
     )

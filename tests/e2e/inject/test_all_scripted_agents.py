@@ -30,8 +30,9 @@ def test_verdicts_are_those_of_agents_of_known_behaviour(
 
 @pytest.mark.timeout(600)
 def test_unseen_agents_are_judged_as_known(agreements: dict[str, Agreement]) -> None:
-    """No other one is wrong; and one that is judged right by now leaves the list."""
+    """None is swapped, no other one is wrong, and one that is judged right leaves the list."""
     found = agreements["unseen"]
     told = "\n".join(found.lines())
     assert {case.agent.name for case in found.mistaken} == MISJUDGED, told
-    assert found.right >= 0.88, told
+    assert found.right >= 0.98, told
+    assert found.swapped == (), told
