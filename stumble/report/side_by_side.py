@@ -138,6 +138,15 @@ def build_side_by_side(
     )
 
 
+def align_runs(one: DerivedSteps, two: DerivedSteps) -> tuple[StepPair, ...]:
+    """Align all steps of two runs, by tool and arguments; differences are marked."""
+    sides = [
+        [_build_shown_step(step, story, None, {}) for step in story.agent_steps]
+        for story in (one, two)
+    ]
+    return tuple(_align_steps(sides[0], sides[1], {}))
+
+
 def align_whole_runs(
     faulted: DerivedSteps,
     clean: DerivedSteps | None,
@@ -177,15 +186,14 @@ def _list_shown_steps(
 
 
 def _build_shown_step(
-    step: TrajectoryStep, story: DerivedSteps, use: ToolUse, strikes: Mapping[str, Injection]
+    step: TrajectoryStep, story: DerivedSteps, use: ToolUse | None, strikes: Mapping[str, Injection]
 ) -> ShownStep:
     lines = [StepLine(kind="says", text=step.message)] if step.message else []
     calls = [each for each in story.tool_uses if each.call_id in step.calls]
     for call in calls:
         lines.append(StepLine(kind="calls", text=f"{call.tool}({call.arguments})"))
-        lines.append(
-            _build_result_line(call, strikes.get(call.call_id), call.call_id == use.call_id)
-        )
+        is_faulted_call = use is not None and call.call_id == use.call_id
+        lines.append(_build_result_line(call, strikes.get(call.call_id), is_faulted_call))
     is_faulted = any(call.call_id in strikes for call in calls)
     return ShownStep(number=step.number, lines=tuple(lines), struck=is_faulted)
 

@@ -9,7 +9,9 @@ import uvicorn
 from starlette.routing import Route
 
 from stumble.ui.app import UiState, build_app
+from stumble.ui.campaign_page import resume_campaign, show_campaign, show_campaigns
 from stumble.ui.children import ChildProcesses
+from stumble.ui.compare_page import show_comparison
 from stumble.ui.guard import TOKEN_PARAMETER, UiAccess
 from stumble.ui.inject_page import show_form, show_job, start_run, stop_job
 from stumble.ui.injection_page import show_injection
@@ -17,6 +19,7 @@ from stumble.ui.jobs import JobList
 from stumble.ui.live_index import LiveIndex
 from stumble.ui.run_page import show_run
 from stumble.ui.runs_page import show_runs
+from stumble.ui.sql_page import send_csv, show_sql
 from traces.store.trace_store import TraceStore
 
 CLOSE_SECONDS = 1
@@ -27,6 +30,12 @@ ROUTES = (
     Route("/injections/{id:path}", show_injection),
     Route("/inject/{id}", show_form),
     Route("/inject/{id}", start_run, methods=["POST"]),
+    Route("/campaigns", show_campaigns),
+    Route("/campaigns/{name}", show_campaign),
+    Route("/campaigns/{name}/resume", resume_campaign, methods=["POST"]),
+    Route("/compare", show_comparison),
+    Route("/sql", show_sql),
+    Route("/sql.csv", send_csv),
     Route("/jobs/{number:int}", show_job),
     Route("/jobs/{number:int}/stop", stop_job, methods=["POST"]),
 )

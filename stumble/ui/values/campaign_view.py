@@ -1,0 +1,199 @@
+"""Campaigns: a list, and the grid of trace x fault of one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stumble.report.outcomes import OUTCOME_LABELS, format_fault_label
+from stumble.ui.values.formats import format_count, format_dollars, format_when
+from traces.model import Trajectory
+from traces.store.sql import run_question
+
+if TYPE_CHECKING:
+    import duckdb
+
+_LABELS = dict(OUTCOME_LABELS)
+MOST_CELLS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignRow:
+    """A campaign as listed."""
+
+    name: str
+    begun: str
+    runs: str
+    open: int
+    """Runs without an end."""
+    cost: str
+    outcomes: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCell:
+    """One injection in the grid; running ones have no id yet."""
+
+    injection: str | None
+    outcome: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridRow:
+    """A trace with its cells for each fault."""
+
+    trace: str
+    cells: tuple[tuple[GridCell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignRate:
+    """A rate with its interval in percent; the interval is None with a reason."""
+
+    who: str
+    measure: str
+    rate: float | None
+    interval: tuple[float, float] | None
+    judged: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignView:
+    """One campaign."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+    faults: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+    rates: tuple[CampaignRate, ...]
+    running: int
+    is_running: bool
+
+
+def list_campaigns(connection: "duckdb.DuckDBPyConnection") -> tuple[CampaignRow, ...]:
+    """Return the campaigns, the newest first."""
+    rows = connection.execute(
+        "select campaign, min(recorded_at), count(*), count(*) filter (ended is null),"
+        " sum(cost_usd) from trajectories where campaign is not null group by 1 order by 2 desc"
+    ).fetchall()
+    counts: dict[str, dict[str, int]] = {}
+    for campaign, outcome, n in connection.execute(
+        "select campaign, case state when 'absorbed' then 'absorbed' else"
+        " coalesce(class, 'unsettled') end, count(*) from judged_injections"
+        " where campaign is not null and not sham group by 1, 2"
+    ).fetchall():
+        counts.setdefault(campaign, {})[outcome] = n
+    return tuple(
+        CampaignRow(
+            name=name,
+            begun=format_when(begun),
+            runs=format_count(runs),
+            open=unended,
+            cost=format_dollars(cost),
+            outcomes=tuple(_list_outcomes(counts.get(name, {}))),
+        )
+        for name, begun, runs, unended, cost in rows
+    )
+
+
+def _list_outcomes(counts: Mapping[str, int]) -> Iterator[tuple[str, str, int]]:
+    for key, words in OUTCOME_LABELS:
+        if counts.get(key):
+            yield key, words, counts[key]
+
+
+def read_campaign(
+    connection: "duckdb.DuckDBPyConnection",
+    name: str,
+    running: tuple[Trajectory, ...],
+    is_running: bool,
+) -> CampaignView | None:
+    """Read a campaign; None if the store has no run of it. `running` are its unfinished runs."""
+    [(runs, unended, cost, tokens, begun)] = connection.execute(
+        "select count(*), count(*) filter (ended is null), sum(cost_usd), sum(tokens),"
+        " min(recorded_at) from trajectories where campaign = $name",
+        {"name": name},
+    ).fetchall()
+    if not runs and not is_running:
+        return None
+    faults, rows = _build_grid(connection, name, running)
+    return CampaignView(
+        name=name,
+        facts=(
+            ("begun (UTC)", format_when(begun)),
+            ("runs", format_count(runs)),
+            ("not ended", format_count(unended + len(running))),
+            ("tokens", format_count(None if tokens is None else int(tokens))),
+            ("cost so far", format_dollars(cost)),
+        ),
+        faults=faults,
+        rows=rows,
+        rates=tuple(_list_rates(connection, name)),
+        running=len(running),
+        is_running=is_running,
+    )
+
+
+def _build_grid(
+    connection: "duckdb.DuckDBPyConnection", name: str, running: tuple[Trajectory, ...]
+) -> tuple[tuple[str, ...], tuple[GridRow, ...]]:
+    answer = connection.execute(
+        "select s.injection_id, s.op, s.persist, s.place, s.class, s.state, s.excluded,"
+        " coalesce(t.task, s.trace) as trace from judged_injections as s"
+        " join trajectories as t using (trajectory_id)"
+        f" where s.campaign = $name and not s.sham order by 1 limit {MOST_CELLS}",
+        {"name": name},
+    )
+    columns = [column[0] for column in answer.description or ()]
+    cells: dict[tuple[str, str], list[GridCell]] = {}
+    for values in answer.fetchall():
+        row = dict(zip(columns, values, strict=True))
+        key = str(row["trace"]), format_fault_label(row)
+        cells.setdefault(key, []).append(_build_cell(row))
+    for run in running:
+        if run.condition == "fault":
+            fault = _read_cell_fault(run.cell or "")
+            key = run.task or run.parent or run.id, fault
+            cell = GridCell(injection=None, outcome="running", words=f"running: {run.cell}")
+            cells.setdefault(key, []).append(cell)
+    faults = tuple(sorted({fault for _, fault in cells}))
+    traces = sorted({trace for trace, _ in cells})
+    return faults, tuple(
+        GridRow(
+            trace=trace,
+            cells=tuple(tuple(cells.get((trace, fault), ())) for fault in faults),
+        )
+        for trace in traces
+    )
+
+
+def _read_cell_fault(address: str) -> str:
+    """Return `digit, same_args` of `get_order#1@http/digit(field=x),same_args/seed 1/rep 0`."""
+    spec = (address.split("/") + ["", "fault"])[1]
+    persist = spec.rpartition("),")[2] if ")," in spec else "once"
+    row = {"op": spec.partition("(")[0], "persist": persist, "place": None}
+    return format_fault_label(row)
+
+
+def _build_cell(row: Mapping[str, object]) -> GridCell:
+    outcome = "absorbed" if row["state"] == "absorbed" else str(row["class"] or "unsettled")
+    outcome = outcome if outcome in _LABELS else "unsettled"
+    words = _LABELS[outcome] + (f", not counted: {row['excluded']}" if row["excluded"] else "")
+    return GridCell(injection=str(row["injection_id"]), outcome=outcome, words=words)
+
+
+def _list_rates(connection: "duckdb.DuckDBPyConnection", name: str) -> Iterator[CampaignRate]:
+    answer = run_question(connection, "gate", campaign=name)
+    columns = [column[0] for column in answer.description or ()]
+    for values in answer.fetchall():
+        row = dict(zip(columns, values, strict=True))
+        low, high, rate = row["lo"], row["hi"], row["rate"]
+        yield CampaignRate(
+            who=" \u00b7 ".join(str(row[key]) for key in ("agent", "model") if row[key]),
+            measure=str(row["measure"]).replace("_", " "),
+            rate=None if rate is None else 100 * float(rate),
+            interval=None if low is None or high is None else (100 * low, 100 * high),
+            judged=f"{row['hits']} of {row['cases']} in {row['traces']} traces",
+            reason=str(row["reason"] or ""),
+        )
