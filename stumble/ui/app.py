@@ -52,7 +52,12 @@ class UiState:
 
     def render(self, template: str, **values: object) -> HTMLResponse:
         """Render a page with what its frame needs."""
-        frame = {"store": str(self.store.root), "allow_runs": self.allow_runs}
+        root = self.store.root
+        frame = {
+            "store": str(root),
+            "store_name": "/".join(root.parts[-2:]),
+            "allow_runs": self.allow_runs,
+        }
         frame |= {"version": self.index.version, "warnings": self.index.warnings}
         return HTMLResponse(render_page(template, frame | values))
 

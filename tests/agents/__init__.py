@@ -37,6 +37,7 @@ OLDER = {"aider": "3.12", "openhands": "3.12"}
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",
     "aimock": "@copilotkit/aimock/dist/cli.js",
+    "axe": "axe-core/axe.min.js",
     "codex": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
     "gemini-cli": "@google/gemini-cli/bundle/gemini.js",
     "node-sdks": "../bash.mjs",

@@ -5,13 +5,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
+from tests.agents import npm_agent
 from tests.support.headless_browser import PATIENCE, Tab, tab
 
 ADDRESS = re.compile(rb"(http://127\.0\.0\.1:\d+)(/\S*)[?&]token=(\S+)")
@@ -34,11 +35,14 @@ class UiServer:
 
 
 @contextmanager
-def ui_server(store: Path, *arguments: str) -> Iterator[UiServer]:
-    """Serve a store; SIGTERM at the end, and the exit code is checked."""
+def ui_server(
+    store: Path, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[UiServer]:
+    """Serve a store; SIGTERM at the end, which leaves no child and no traceback."""
     process = subprocess.Popen(
         [sys.executable, "-m", "stumble", "ui", *arguments],
-        env=os.environ | {"STUMBLE_STORE": str(store)},
+        env={**(os.environ if env is None else env), "STUMBLE_STORE": str(store)},
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -135,3 +139,16 @@ async def click(page: Tab, selector: str) -> None:
         await page.call(
             "Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1
         )
+
+
+async def violations(page: Tab) -> list[str]:
+    """Return what axe-core finds wrong with the page, each with the first elements."""
+    await page.ask(npm_agent("axe").read_text())
+    await page.ask(
+        "window.found = null; axe.run().then(r => { window.found = r.violations.map(v =>"
+        " v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')); })"
+    )
+    await until(page, "window.found !== null")
+    found = await page.ask("window.found")
+    assert isinstance(found, list)
+    return found

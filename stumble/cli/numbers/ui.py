@@ -27,7 +27,26 @@ if TYPE_CHECKING:
     help="Let the pages start runs: forks with faults, which call models and tools. Without it "
     "they show the command only.",
 )
-def ui(paths: tuple[Path, ...], port: int, opens: bool, allow_runs: bool) -> None:
+@click.option(
+    "--export",
+    "exported",
+    metavar="ID",
+    help="Write the page of a run or an injection to a file instead, and serve nothing.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File of --export, an HTML page that needs no server; default: ID.html.",
+)
+def ui(
+    paths: tuple[Path, ...],
+    port: int,
+    opens: bool,
+    allow_runs: bool,
+    exported: str | None,
+    output: Path | None,
+) -> None:
     """Browse runs, faults and verdicts in a browser, and inject faults.
 
     Without PATH it shows the project's store; else another store (a folder), or single tapes.
@@ -37,11 +56,17 @@ def ui(paths: tuple[Path, ...], port: int, opens: bool, allow_runs: bool) -> Non
     stumble ui --open
     stumble ui refund.tape
     stumble ui --allow-runs --port 8800
+    stumble ui --export 20261121T101500-3f2a -o run.html
     """
     from stumble.ui.server import serve_ui
 
+    if output is not None and exported is None:
+        raise UsageError("-o is the file of --export ID")
     with ExitStack() as stack:
         store, start_path = _open_paths(paths, stack)
+        if exported is not None:
+            _export_run(store, exported, output)
+            return
         try:
             serve_ui(
                 store,
@@ -53,6 +78,36 @@ def ui(paths: tuple[Path, ...], port: int, opens: bool, allow_runs: bool) -> Non
             )
         except OSError as error:
             raise UsageError(f"port {port}: {error.strerror}") from None
+
+
+def _export_run(store: "TraceStore", id: str, output: Path | None) -> None:
+    """Write a run to one file, unless that or a tape behind it holds secrets."""
+    from stumble.store.secret_scan import scan_files
+    from stumble.ui.export import collect_export, find_exported_run, write_export
+    from stumble.user_data.known_secrets import find_known_secrets
+
+    try:
+        run = find_exported_run(store, id)
+        page = collect_export(store, run)
+    except (LookupError, OSError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    path = output or Path(f"{run}.html")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write_export(page, part)
+        tapes = [store.tapes / f"{each}.tape" for each in page.shown_runs]
+        findings = scan_files((part, *filter(Path.exists, tapes)), find_known_secrets())
+        if found := next((each for each in findings if each.found or each.unread), None):
+            what = f"cannot be scanned ({found.unread})" if found.unread else "holds secrets"
+            name = "the page" if found.path == part else str(found.path)
+            raise UsageError(
+                f"nothing was written: {name} {what}; stumble scan lists them, stumble scrub "
+                "removes them from a tape"
+            )
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    click.echo(f"{path}: {len(page.items)} steps, {path.stat().st_size / 1000:,.0f} kB, no secrets")
 
 
 def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore, str]":

@@ -139,7 +139,7 @@ def _build_grid(
     connection: "duckdb.DuckDBPyConnection", name: str, running: tuple[Trajectory, ...]
 ) -> tuple[tuple[str, ...], tuple[GridRow, ...]]:
     answer = connection.execute(
-        "select s.injection_id, s.op, s.persist, s.place, s.class, s.state, s.excluded,"
+        "select s.injection_id, s.op, s.persist, s.place, s.class, s.state, s.excluded, s.model,"
         " coalesce(t.task, s.trace) as trace from judged_injections as s"
         " join trajectories as t using (trajectory_id)"
         f" where s.campaign = $name and not s.sham order by 1 limit {MOST_CELLS}",
@@ -179,7 +179,8 @@ def _read_cell_fault(address: str) -> str:
 def _build_cell(row: Mapping[str, object]) -> GridCell:
     outcome = "absorbed" if row["state"] == "absorbed" else str(row["class"] or "unsettled")
     outcome = outcome if outcome in _LABELS else "unsettled"
-    words = _LABELS[outcome] + (f", not counted: {row['excluded']}" if row["excluded"] else "")
+    left_out = f", not counted: {row['excluded']}" if row["excluded"] else ""
+    words = f"{row['model'] or 'a model'}: {_LABELS[outcome]}{left_out}"
     return GridCell(injection=str(row["injection_id"]), outcome=outcome, words=words)
 
 
