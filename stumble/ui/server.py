@@ -86,6 +86,7 @@ def _listen(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # what the address brings before the pages are ready waits
     except BaseException:
         listener.close()
         raise

@@ -96,6 +96,8 @@ async def go(page: Tab, address: str) -> None:
     before = page.loaded
     await page.call("Page.navigate", url=address)
     await loaded(page, before)
+    # The load may have been that of the blank page before.
+    await until(page, "location.protocol === 'http:' && document.readyState === 'complete'")
 
 
 async def loaded(page: Tab, before: int) -> None:
