@@ -49,7 +49,7 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
         "(p = 0.25 if the fault had no effect)",
         "  verdict   silent_wrong: not noticed, and delivered wrong as done",
         "            end state wrong, claims success: yes, baseline valid: yes",
-        "  judge     version 3",
+        "  judge     version 4",
     ]
 
 
