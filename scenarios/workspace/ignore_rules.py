@@ -85,7 +85,10 @@ class IgnoreRules:
         ignore_file = root / IGNORE_FILE
         lines = ignore_file.read_text().splitlines() if ignore_file.is_file() else []
         try:
-            spec = GitIgnoreSpec.from_lines([*CACHE_PATTERNS, *SECRET_PATTERNS, *lines])
+            # The compiled backends take only names that are UTF-8, which a file's need not be.
+            spec = GitIgnoreSpec.from_lines(
+                [*CACHE_PATTERNS, *SECRET_PATTERNS, *lines], backend="simple"
+            )
         except ValueError as error:
             raise ValueError(f"{ignore_file}: {error}") from None
         counts: tuple[tuple[ExclusionReason, int], ...] = (

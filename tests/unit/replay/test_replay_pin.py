@@ -118,7 +118,11 @@ def test_a_result_that_drifted_is_told_as_it_was_and_counted_once(tmp_path: Path
     found = build_tape_rows(tape)
     run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
     assert run["drifted"] == 1
-    calls = {row[2]: (row[5], row[-1]) for row in found["tool_calls"]}
+    calls = {
+        call["call_id"]: (call["result"], call["drifted"])
+        for row in found["tool_calls"]
+        for call in [dict(zip(SCHEMAS["tool_calls"].names, row, strict=True))]
+    }
     assert calls["c1"] == ("12:34:56", True), "the row has what the tool really said"
     assert calls["c2"] == ("lamps 48271", False)
 
