@@ -279,7 +279,7 @@ class TraceStore(StoreDirectory):
             merger = cleanup.enter_context(_open_merger())
             for relation, schema in SCHEMAS.items():
                 folder = temporary / relation
-                _save_parquet(schema.append(SEGMENT_COLUMN).empty_table(), folder / "empty.parquet")
+                _prepare_empty_pack(folder, schema)
                 for pack in (self._packs / str(old) / relation).glob("[0-9]*.parquet"):
                     _copy_pack(merger, relation, pack, less, folder / pack.name)
                 files = [self._segment_path(relation, segment) for segment in loose]
@@ -337,6 +337,8 @@ class TraceStore(StoreDirectory):
         if not views.exists():
             for relation, schema in SCHEMAS.items():
                 _save_parquet(schema.empty_table(), self._segment_path(relation, "_empty"))
+                # An earlier version that wrote the packs had fewer relations.
+                _prepare_empty_pack(self._packs / str(self._newest_generation()) / relation, schema)
             self._bundles.prepare_empty()
             _build_views_file(views, self._relation_views())
         with _replace_atomically(self.root / "store.duckdb") as link:
@@ -416,6 +418,13 @@ def _save_parquet(rows: pa.Table, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _replace_atomically(path) as temporary:
         pq.write_table(rows, temporary, compression="zstd")
+
+
+def _prepare_empty_pack(folder: Path, schema: pa.Schema) -> None:
+    """Write the pack without rows, unless it is there: DuckDB refuses a folder without files."""
+    empty = folder / "empty.parquet"
+    if not empty.exists():
+        _save_parquet(schema.append(SEGMENT_COLUMN).empty_table(), empty)
 
 
 def _build_view_sql(name: str, folders: Iterable[Path], bundles: Path, pattern: str) -> str:

@@ -216,6 +216,20 @@ def test_older_files_lack_newer_columns(store: TraceStore) -> None:
     assert ask(store, new) == [("a", None, None, None)]
 
 
+@pytest.mark.parametrize("relation", SCHEMAS)
+def test_a_store_from_before_a_relation_was_there_opens(store: TraceStore, relation: str) -> None:
+    for n in range(5):
+        store.write(f"r{n}", run(f"r{n}"))
+    assert store.compact(limit=0) == 5
+    ask(store, COUNTED)
+    for found in (*store.root.rglob(f"{relation}.parquet"), *store.root.rglob("views-*.duckdb")):
+        found.unlink()
+    for found in (*store.root.rglob(f"{relation}/"),):
+        shutil.rmtree(found)
+    [(rows,)] = ask(store, f'SELECT count(*) FROM "{relation}"')
+    assert rows == 0
+
+
 def test_the_index_can_be_thrown_away(store: TraceStore) -> None:
     store.write("a", run("a"))
     ask(store, COUNTED)
