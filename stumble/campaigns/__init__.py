@@ -3,8 +3,12 @@
 spec            the campaign, parsed from a table
 run_matrix      the runs that a recording gives, each with its address
 completed_runs  the runs that are on tapes already
+shards          the parts of a campaign for machines without a common folder
+merge_shards    their stores, joined into one
+task_runner     the protocol between a campaign and what does its tasks
+local_workers   worker processes of this machine
 worker          a process that records, replays and judges
-scheduler       the tasks, handed out to worker processes
+scheduler       the tasks, handed out, and one result of each
 sample_size     injections needed to distinguish two rates
 results         progress and verdicts of a campaign
 runner          one session, from the tapes to the verdicts

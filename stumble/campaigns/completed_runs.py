@@ -12,8 +12,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
+from stumble.campaigns.shards import CampaignShard
 from stumble.cli.exit_codes import UsageError
 from stumble.user_data.paths import new_experiment_id
 from traces.store.trace_store import TraceStore
@@ -69,6 +71,37 @@ def find_completed_runs(store: TraceStore, campaign: str) -> CompletedRuns:
     return CompletedRuns(recordings=recordings, runs=runs, cost=spent)
 
 
+def merge_shard_numbers(
+    name: str, before: Mapping[str, object] | None, shard: CampaignShard | None
+) -> dict[str, object]:
+    """Return how many shards a campaign has, and which were begun here; empty for none.
+
+    Raises UsageError if it was begun in another number of them.
+    """
+    known = (before or {}).get("shards")
+    count = shard.count if shard else None
+    if before is not None and known != count:
+        raise UsageError(
+            f"the campaign {name} was begun here {_describe_shards(known)}, and cannot go on "
+            f"{_describe_shards(count)}: use the same number, or another --name"
+        )
+    if shard is None:
+        return {}
+    begun = (before or {}).get("begun")
+    numbers = {*(begun if isinstance(begun, list) else ()), shard.number}
+    return {"shards": shard.count, "begun": sorted(numbers)}
+
+
+def _describe_shards(count: object) -> str:
+    return "as a whole" if count is None else f"in {count} shards"
+
+
+def name_shard_experiment(name: str, surroundings: str, shard: CampaignShard) -> str:
+    """Return the experiment id that all shards of a campaign have in common."""
+    text = f"{name}\0{surroundings}\0{shard.count}"
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 class CampaignFolder:
     """The folder of a campaign in the store: its plan, and the tapes of unfinished runs."""
 
@@ -120,19 +153,30 @@ class CampaignFolder:
                     time.sleep(0.05)
             yield
 
-    def save_plan(self, said: Mapping[str, object], beside: Path, common: str) -> None:
-        """Write the plan. Raises UsageError if the campaign was begun in other surroundings."""
+    def save_plan(
+        self,
+        said: Mapping[str, object],
+        beside: Path,
+        common: str,
+        shard: CampaignShard | None = None,
+    ) -> None:
+        """Write the plan. Raises UsageError if the campaign was begun in other surroundings, or in
+        another number of shards.
+        """
         before = _read_plan_file(self.plan)
         if before is not None and before["surroundings"] != common:
             raise UsageError(
                 f"the campaign {self.root.name} was begun with another agent, world, host or "
                 "budget, and its runs are not to be mixed with these: give this one another --name"
             )
+        shards = merge_shard_numbers(self.root.name, before, shard)
         # A campaign begun by an older version has runs without an experiment, and stays without.
         experiment = before.get("experiment") if before is not None else new_experiment_id()
+        if shard is not None:
+            experiment = name_shard_experiment(self.root.name, common, shard)
         part = self.plan.with_suffix(".part")
         plan = {"surroundings": common, "beside": str(beside.absolute()), "said": said}
-        part.write_text(json.dumps(plan | {"experiment": experiment}, indent=1))
+        part.write_text(json.dumps(plan | {"experiment": experiment} | shards, indent=1))
         part.replace(self.plan)
 
     @property

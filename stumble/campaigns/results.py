@@ -82,6 +82,7 @@ class CampaignResult:
             "ended_now": dict(now.ended),
             "cost_usd": now.cost,
             "unpriced_runs": now.unpriced,
+            "retried_now": now.retried,
             "seconds": round(now.seconds, 3),
             "cpu_seconds": round(now.cpu, 3),
             "diverged": now.diverged,
@@ -101,6 +102,13 @@ class CampaignResult:
             f"campaign {name}: {done} of {now.wanted} runs are done, {now.done} of them now in "
             f"{now.seconds:.0f} s ({now.cpu:.0f} s of processor time){spent}"
         )
+        if now.retried:
+            yield f"{now.retried} tasks were lost with their worker, and made again"
+        if self.campaign.shard is not None:
+            yield (
+                f"this is shard {self.campaign.shard}; `stumble campaign merge` joins it with the "
+                "others"
+            )
         yield from _list_first_lines("warning", self.unlike_twins)
         yield from _list_first_lines("diverged", now.diverged)
         yield from _list_first_lines("no site", now.no_site)

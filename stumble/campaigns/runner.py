@@ -45,7 +45,10 @@ def run_campaign_session(
     now = campaign if only is None else replace(campaign, sources=tuple(only))
     with folder.lock_campaign():
         folder.save_plan(
-            dict(said) | {"name": campaign.name}, beside, fingerprint_surroundings(campaign)
+            dict(said) | {"name": campaign.name},
+            beside,
+            fingerprint_surroundings(campaign),
+            campaign.shard,
         )
         for why in index.refresh_index(store):
             display.warn(why)

@@ -1,4 +1,4 @@
-"""Scheduler of a campaign: sends one task at a time to each worker process.
+"""Scheduler of a campaign: hands its tasks to a task runner, and takes each result once.
 
 First every source gets its run matrix (and is recorded, if it has no tape), then all runs are made,
 those of one call in a row with the controls first, and their rows are written once the last of them
@@ -6,19 +6,17 @@ has ended. A stop signal discards the runs in progress and keeps all others.
 """
 
 import os
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from stumble.campaigns.completed_runs import CampaignFolder, CompletedRuns
+from stumble.campaigns.local_workers import open_local_workers
 from stumble.campaigns.spec import Campaign
+from stumble.campaigns.task_runner import TaskRunner
 from stumble.campaigns.worker import (
     JudgeTask,
     PrepareDone,
@@ -26,15 +24,15 @@ from stumble.campaigns.worker import (
     RunDone,
     RunTask,
     TaskFailed,
+    TaskLost,
     TaskReport,
     WorkerTask,
-    run_worker_process,
 )
 from stumble.cli.exit_codes import HarnessError, UsageError
 from traces.store.trace_store import TraceStore
 
-WORKER_CLOSE_SECONDS = 15.0
-"""Seconds that a worker gets to close its resources."""
+MAX_TRIES = 3
+"""How often a task is handed out before the campaign gives up."""
 OFF_RECORDING_ENDINGS = ("diverged", "replay_miss")
 """End reasons of runs that left their recording."""
 CLOCK_TICK_SECONDS = 0.2
@@ -62,6 +60,8 @@ class CampaignProgress:
     conditions: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)
     fired: int = 0
+    retried: int = 0
+    """Tasks of this session that were lost, by a worker or a machine, and handed out again."""
     diverged: list[str] = field(default_factory=list)
     no_site: list[str] = field(default_factory=list)
     capped: bool = False
@@ -88,81 +88,6 @@ class CampaignProgress:
 type ProgressListener = Callable[[CampaignProgress], object]
 
 
-class WorkerPool:
-    """Worker processes, each with at most one task."""
-
-    def __init__(
-        self, campaign: Campaign, store: TraceStore, folder: CampaignFolder, ca: Path, jobs: int
-    ) -> None:
-        self._at: dict[Connection, BaseProcess] = {}
-        self.busy: dict[Connection, WorkerTask] = {}
-        self._shared = (campaign, store.root, folder, ca)
-        self._jobs = jobs
-
-    def start_workers(self) -> None:
-        """Start the workers."""
-        context = get_context("spawn")
-        for number in range(self._jobs):
-            parent_end, worker_end = context.Pipe()
-            worker = context.Process(
-                target=run_worker_process,
-                args=(*self._shared, number, worker_end),
-                name=f"stumble-worker-{number}",
-                daemon=True,
-            )
-            with _block_interrupt():
-                worker.start()
-                self._at[parent_end] = worker
-            worker_end.close()
-
-    @property
-    def idle_workers(self) -> list[Connection]:
-        """Connections of the workers without a task."""
-        return [connection for connection in self._at if connection not in self.busy]
-
-    def send_task(self, one: Connection, order: WorkerTask) -> None:
-        """Send a task to a worker."""
-        self.busy[one] = order
-        one.send(order)
-
-    def receive_reports(self, timeout: float) -> Iterator[tuple[WorkerTask, TaskReport]]:
-        """Yield tasks with their reports. Raises HarnessError if a worker has exited."""
-        for connection in wait(list(self.busy), timeout):
-            assert isinstance(connection, Connection)
-            try:
-                report: TaskReport = connection.recv()
-            except (EOFError, ConnectionResetError):
-                self._at[connection].join(WORKER_CLOSE_SECONDS)
-                code = self._at[connection].exitcode
-                raise HarnessError(
-                    f"a worker ended with {code} while it had "
-                    f"{_describe_task(self.busy[connection])}; what is "
-                    "finished is kept, the same command goes on from there"
-                ) from None
-            yield self.busy.pop(connection), report
-
-    def stop_workers(self) -> None:
-        """Let workers close their resources; kill one that does not end in time."""
-        for connection, worker in self._at.items():
-            if connection in self.busy:
-                worker.terminate()
-            connection.close()
-        for worker in self._at.values():
-            worker.join(WORKER_CLOSE_SECONDS)
-            worker.kill()
-            worker.join()
-
-
-@contextmanager
-def _block_interrupt() -> Iterator[None]:
-    """Start a worker with SIGINT blocked, until it can handle it (see `run_worker_process`)."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _describe_task(order: WorkerTask) -> str:
     match order:
         case PrepareTask(source=number):
@@ -173,24 +98,33 @@ def _describe_task(order: WorkerTask) -> str:
             return f"{len(ids)} runs to judge"
 
 
-@contextmanager
-def open_worker_pool(
-    campaign: Campaign, store: TraceStore, folder: CampaignFolder, ca: Path, jobs: int
-) -> Iterator[WorkerPool]:
-    """Start the workers, and stop them all after the block."""
-    pool = WorkerPool(campaign, store, folder, ca, jobs)
-    try:
-        pool.start_workers()
-        yield pool
-    finally:
-        pool.stop_workers()
+def _name_task(order: WorkerTask) -> tuple[str, ...]:
+    """Return what is equal for one task handed out twice."""
+    match order:
+        case PrepareTask(source=number):
+            return ("source", str(number))
+        case RunTask(tape=tape, cell=cell):
+            return ("run", str(tape), cell.address)
+        case JudgeTask(ids=ids):
+            return ("judge", *ids)
 
 
 class CampaignScheduler:
     """The queue of tasks, and the accounting of their reports."""
 
-    def __init__(self, campaign: Campaign, done: CompletedRuns, standing: CampaignProgress) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        done: CompletedRuns,
+        standing: CampaignProgress,
+        tapes: Path,
+    ) -> None:
         self._campaign, self._done, self.standing = campaign, done, standing
+        self._tapes, self._shard = tapes, campaign.shard
+        self._tries: Counter[tuple[str, ...]] = Counter()
+        self._ended: set[tuple[str, str]] = set()
+        """The runs of this session, by recording and address of the cell."""
+        self._laid: set[int] = set()
         self._todo: deque[WorkerTask] = deque()
         self._left: Counter[tuple[str, str]] = Counter()
         """Number of unfinished runs by recording and call."""
@@ -198,10 +132,12 @@ class CampaignScheduler:
         self._usd: dict[Path, float | None] = {}
         """Expected maximum cost of a run, by the tape of its recording."""
         self._recording: dict[Path, str] = {}
-        standing.sources, standing.cost = len(campaign.sources), done.cost
+        standing.cost = done.cost
         for number, source in enumerate(campaign.sources):
-            tape = source.tape or done.recordings.get(source.key)
-            self._todo.append(PrepareTask(number, tape))
+            if campaign.shard is None or source.tape or campaign.shard.has_source(number):
+                tape = source.tape or done.recordings.get(source.key)
+                self._todo.append(PrepareTask(number, tape))
+        standing.sources = len(self._todo)
 
     def next_task(self, reserved: float) -> WorkerTask | None:
         """Return the next task; None if there is none now, or none within `max_cost`."""
@@ -218,7 +154,7 @@ class CampaignScheduler:
         return (self._usd[order.tape] or 0.0) if isinstance(order, RunTask) else 0.0
 
     def _is_affordable(self, order: WorkerTask, reserved: float) -> bool:
-        max_cost = self._campaign.max_cost
+        max_cost = self._campaign.own_max_cost
         if max_cost is None or not _runs_agent(order):
             return True
         spent = self.standing.cost + reserved
@@ -238,8 +174,28 @@ class CampaignScheduler:
                 self._handle_run(order, report)
             case TaskFailed(why=why, kind=kind):
                 raise kind(why)
+            case TaskLost(why=why):
+                self._hand_out_again(order, why)
+
+    def _hand_out_again(self, order: WorkerTask, why: str) -> None:
+        if isinstance(order, RunTask) and self._find_key(order) in self._ended:
+            return
+        self._tries[_name_task(order)] += 1
+        if self._tries[_name_task(order)] >= MAX_TRIES:
+            raise HarnessError(
+                f"{why} while it had {_describe_task(order)}, {MAX_TRIES} times; what is finished "
+                "is kept, the same command goes on from there"
+            )
+        self.standing.retried += 1
+        self._todo.appendleft(order)
+
+    def _find_key(self, order: RunTask) -> tuple[str, str]:
+        return self._recording[order.tape], order.cell.address
 
     def _handle_prepared(self, laid: PrepareDone) -> None:
+        if laid.source in self._laid:
+            return
+        self._laid.add(laid.source)
         now, estimate = self.standing, laid.layout.estimate
         now.laid += 1
         now.recorded += laid.new
@@ -252,8 +208,11 @@ class CampaignScheduler:
         self._usd[laid.tape], self._recording[laid.tape] = estimate.usd, laid.recording
         name = self._campaign.sources[laid.source].name
         now.no_site += [f"{name}: {why}" for why in laid.layout.no_site]
-        now.wanted += len(laid.layout.cells)
-        for cell in laid.layout.cells:
+        cells = laid.layout.cells
+        if self._shard is not None and self._campaign.sources[laid.source].tape is not None:
+            cells = self._shard.select_cells(laid.source, cells)
+        now.wanted += len(cells)
+        for cell in cells:
             now.conditions[cell.condition] += 1
             ended = self._done.runs.get((laid.recording, cell.address))
             if ended is not None:
@@ -265,6 +224,12 @@ class CampaignScheduler:
             self._todo.append(RunTask(laid.source, laid.tape, cell))
 
     def _handle_run(self, order: RunTask, ran: RunDone) -> None:
+        key = self._find_key(order)
+        if key in self._ended:  # made twice: the first result stays
+            ran.path.unlink(missing_ok=True)
+            return
+        self._ended.add(key)
+        ran.path.rename(self._tapes / ran.path.name)
         now, cell = self.standing, order.cell
         now.done += 1
         now.ended[ran.ended] += 1
@@ -298,21 +263,29 @@ def schedule_campaign(
     tell: ProgressListener,
 ) -> None:
     """Make all remaining runs; `standing` has the progress, even if an error is raised."""
-    scheduler = CampaignScheduler(campaign, done, standing)
-    with _time_campaign(standing), open_worker_pool(campaign, store, folder, ca, jobs) as workers:
-        while True:
-            for connection in workers.idle_workers:
-                reserved = sum(scheduler.estimate_price(order) for order in workers.busy.values())
-                order = scheduler.next_task(reserved)
-                if order is None:
-                    break
-                workers.send_task(connection, order)
-            if not workers.busy:
-                return
-            standing.running = sum(isinstance(order, RunTask) for order in workers.busy.values())
-            for order, report in workers.receive_reports(CLOCK_TICK_SECONDS):
-                scheduler.handle_report(order, report)
-            tell(standing)
+    scheduler = CampaignScheduler(campaign, done, standing, store.tapes)
+    with (
+        _time_campaign(standing),
+        open_local_workers(campaign, store, folder, ca, jobs) as workers,
+    ):
+        run_all_tasks(scheduler, workers, tell)
+
+
+def run_all_tasks(scheduler: CampaignScheduler, runner: TaskRunner, tell: ProgressListener) -> None:
+    """Hand out tasks until none is left."""
+    standing = scheduler.standing
+    while True:
+        while runner.free:
+            order = scheduler.next_task(sum(map(scheduler.estimate_price, runner.running)))
+            if order is None:
+                break
+            runner.submit(order)
+        if not runner.running:
+            return
+        standing.running = sum(isinstance(order, RunTask) for order in runner.running)
+        for order, report in runner.results(CLOCK_TICK_SECONDS):
+            scheduler.handle_report(order, report)
+        tell(standing)
 
 
 @contextmanager

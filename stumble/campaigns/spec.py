@@ -51,6 +51,7 @@ from scenarios.practice import scripted_model
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_scenario
 from scenarios.toml_reader import ScenarioError, TypedTable
+from stumble.campaigns.shards import CampaignShard
 from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.pack_manifest import PACK_SUFFIX
 from stumble.packs.read_pack import is_pack
@@ -139,6 +140,15 @@ class Campaign:
     """A folder for the log of what the practice model noticed."""
     seal: str | None = None
     """The digest of the plan if it is sealed."""
+    shard: CampaignShard | None = None
+    """The part of it to run; None for all."""
+
+    @property
+    def own_max_cost(self) -> float | None:
+        """The cost limit of this session: of a shard its share."""
+        if self.max_cost is None or self.shard is None:
+            return self.max_cost
+        return self.max_cost / self.shard.count
 
     def placeholder_values(self, slot: int) -> Mapping[str, str]:
         """Return the values of `{slot}` and `{port}` in the world of this slot."""

@@ -91,6 +91,8 @@ class RunDone:
     """A run that has ended."""
 
     id: str
+    path: Path
+    """Its sealed tape, not yet among those of the store."""
     cell: RunCell
     ended: EndReason
     fired: int
@@ -114,7 +116,14 @@ class TaskFailed:
     kind: type[UsageError] = HarnessError
 
 
-type TaskReport = PrepareDone | RunDone | JudgeDone | TaskFailed
+@dataclass(frozen=True, slots=True)
+class TaskLost:
+    """A task that nobody does any more, as its worker or machine has gone."""
+
+    why: str
+
+
+type TaskReport = PrepareDone | RunDone | JudgeDone | TaskFailed | TaskLost
 
 
 class RunInterrupted(Exception):
@@ -290,9 +299,10 @@ class CampaignWorker:
             ),
             environment.launch(cell.address),
         )
-        path = self._keep_finished_run(result)
+        path = _require_finished_run(result)
         return RunDone(
             id=result.id,
+            path=path,
             cell=cell,
             ended=result.ending.ended,
             fired=result.fired,
@@ -302,11 +312,8 @@ class CampaignWorker:
 
     def _keep_finished_run(self, played: RunResult) -> Path:
         """Move a finished run to the tapes; discard it if a signal to this process ended it."""
-        if played.exit.signal is not None:
-            played.path.unlink()
-            raise RunInterrupted
-        path = self._store.tapes / played.path.name
-        return played.path.rename(path)
+        finished = _require_finished_run(played)
+        return finished.rename(self._store.tapes / finished.name)
 
     def _load_recording(self, path: Path) -> tuple[Tape, DerivedSteps]:
         if path not in self._known:
@@ -347,6 +354,14 @@ class CampaignWorker:
         return build_own_environment(
             self._campaign, source, recording, self._store, labels, log, slot
         )
+
+
+def _require_finished_run(played: RunResult) -> Path:
+    """Return the tape of a run; discard it if a signal to this process ended the run."""
+    if played.exit.signal is not None:
+        played.path.unlink()
+        raise RunInterrupted
+    return played.path
 
 
 def _price_live_answers(tape: Tape, told: DerivedSteps) -> float | None:

@@ -1,5 +1,6 @@
 """Packs of runs of a store: a run with its controls and its recording, or a whole campaign."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,6 +59,8 @@ def pack_campaign_runs(
     ]
     if not parts:
         raise UsageError(f"the campaign {name} has no runs in {store.root}")
+    plan = json.loads((store.root / "campaigns" / name / "plan.json").read_bytes())
+    contents.add_table("plan.json", plan)
     return contents.write(output, parts[0], kind="runs")
 
 

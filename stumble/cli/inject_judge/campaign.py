@@ -4,13 +4,14 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import UsageError
+from stumble.cli.exit_codes import ExitCode, UsageError
 from stumble.experiments.seal_options import add_seal_options, to_seal_table
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     "5 too few traces for an interval, 6 stumble failed, 124 stopped by --max-cost.",
 )
 @click.argument("file", required=False)
+@click.argument("parts", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="")
 @click.option(
     "--traces",
     multiple=True,
@@ -68,6 +70,13 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", type=click.IntRange(1), help="Number of processes; default: one per core, "
               "or one per world if there are fewer.")  # fmt: skip
+@click.option(
+    "--shard",
+    "shard_text",
+    metavar="N/COUNT",
+    help="Run this part alone, of COUNT; auto/COUNT takes N from SLURM_ARRAY_TASK_ID or "
+    "JOB_COMPLETION_INDEX. `stumble campaign merge` joins the parts.",
+)
 @click.option(
     "--max-cost",
     type=click.FloatRange(0, min_open=True),
@@ -124,6 +133,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def campaign(
     file: str | None,
+    parts: tuple[Path, ...],
+    shard_text: str | None,
     planning: bool,
     jobs: int | None,
     as_json: bool,
@@ -140,16 +151,22 @@ def campaign(
     FILE is a TOML file, a pack of one, or the name of a campaign; options override its values.
     The same command, or the campaign's name, resumes a campaign that was stopped or killed.
 
+    With --shard, each machine makes its part in a store of its own, with its share of --max-cost;
+    `stumble campaign merge FOLDER|PACK...` joins their stores, or packs of them, into this one.
+
     \b
     stumble campaign --traces refund.tape --traces order.tape --fault http_status:code=503 \\
         --fault digit --persist once --persist same_args --seeds 1..5
     stumble campaign nightly.toml --plan --detect 0.1 --power 0.8
     stumble campaign nightly.toml --max-cost 5
     stumble campaign nightly
+    stumble campaign nightly.stumble --shard 3/16
+    stumble campaign merge shard-1/ shard-2/ shard-3.stumble
     stumble campaign nightly.toml --seal --margin 0.1 --against before --looks 4
     """  # fmt: skip
     from stumble.campaigns.environment import check_workspaces
     from stumble.campaigns.runner import CampaignDisplay
+    from stumble.campaigns.shards import parse_shard
     from stumble.campaigns.spec import parse_campaign as read
     from stumble.experiments.seal_output import print_campaign_end, print_seal
     from stumble.experiments.seals.seal_store import apply_seal
@@ -158,9 +175,15 @@ def campaign(
     from traces.store.trace_store import TraceStore
 
     store = TraceStore(store_root())
+    if file == "merge":
+        _merge_parts(store, parts, as_json)
+        return
+    if parts:
+        raise UsageError(f"{parts[0]}: one campaign at a time; `campaign merge` takes several")
     table, path = _load_campaign_table(store, file, given)
     with options.usage_errors():
         spec = read(table, path)
+        spec = replace(spec, shard=parse_shard(shard_text) if shard_text else None)
     for line in check_workspaces(spec, store):
         options.print_warning(line)
     if sealing:
@@ -182,6 +205,18 @@ def campaign(
         display=CampaignDisplay(show_campaign_progress, options.print_warning),
     )
     print_campaign_end(result, as_json)
+
+
+def _merge_parts(store: "TraceStore", parts: tuple[Path, ...], as_json: bool) -> None:
+    from stumble.campaigns.merge_shards import merge_shards
+    from stumble.cli.terminal_progress import show_terminal_progress
+
+    with show_terminal_progress("merging runs") as tell:
+        merged = merge_shards(store, parts, tell)
+    for each in merged:
+        click.echo(json.dumps(each.to_dict()) if as_json else "\n".join(each.to_lines()))
+    if not all(each.is_whole for each in merged):
+        raise SystemExit(ExitCode.FINDING)
 
 
 def _print_campaign_plan(
