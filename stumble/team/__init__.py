@@ -1,0 +1,1 @@
+"""A team's store: tapes and workspaces of several people in one bucket."""
