@@ -1,5 +1,8 @@
 """Find the day of the run in an agent's opening prompt, before any answer.
 
+A text with it counts wherever a later request has the same text: clients move a prompt from a list
+of parts into a plain string.
+
 A date in an opening request that is the day of the recording, and is not in the agent's command, is
 the agent's clock; a replay on another day has that day instead. Both are checked against the clock:
 a recorded date of another day, or one of this run that is not today, does not count as a clock.
@@ -29,10 +32,14 @@ def find_clock_rules(recorded: Sequence[Exchange], run: Trajectory) -> tuple[Mat
     if run.recorded_at is None:
         return ()
     days, command = list_days_on_earth(run.recorded_at), "\n".join(run.command)
-    rules = dict[MatchRule, None]()
+    rules, dated = dict[MatchRule, None](), set[str]()
     for exchange in islice(recorded, _SEARCHED_EXCHANGES):
-        for where, text in _find_opening_texts(exchange.request):
-            rules |= dict.fromkeys(_find_day_rules(where, text, days, command))
+        is_opening, texts = _read_texts(exchange.request)
+        for where, text in texts:
+            if is_opening or text in dated:
+                found = dict.fromkeys(_find_day_rules(where, text, days, command))
+                dated |= {text} if found else set()
+                rules |= found
     return tuple(rules)
 
 
@@ -52,20 +59,19 @@ def _find_day_rules(
             )
 
 
-def _find_opening_texts(request: Request) -> Iterable[tuple[str, str]]:
-    """Return the texts of a model request without previous answers, with their paths."""
+def _read_texts(request: Request) -> tuple[bool, Iterable[tuple[str, str]]]:
+    """Return whether a model request has no previous answers, and its texts with their paths."""
     dialect = find_dialect(request)
     if dialect is None:
-        return ()
+        return False, ()
     try:
         body = parse_exact_json(decode_content_or_raw(request.headers, request.body))
     except (ValueError, RecursionError):
-        return ()
+        return False, ()
     messages = body.get(dialect.MESSAGES_KEY) if isinstance(body, dict) else None
     items = messages if isinstance(messages, list) else []
-    if any(isinstance(each, dict) and _is_answer_item(each) for each in items):
-        return ()
-    return iter_leaf_texts("", body)
+    answered = any(isinstance(each, dict) and _is_answer_item(each) for each in items)
+    return not answered, iter_leaf_texts("", body)
 
 
 def _is_answer_item(item: dict[str, object]) -> bool:

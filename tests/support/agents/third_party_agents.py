@@ -7,9 +7,9 @@ built-in addresses, which `--host` redirects to loopback.
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -82,6 +82,10 @@ class Workplace:
     task: ShellTask = TASK
     elsewhere: tuple[str, ...] = ()
     """Further hosts, each with its actual address."""
+    plain: bool = False
+    """Whether it is used as by a user who set no variable: the store is in the folder."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Further variables."""
 
     @property
     def folder(self) -> Path:
@@ -97,6 +101,8 @@ class Workplace:
 
         For a recording its files are laid out first; everything else works in copies of them.
         """
+        if command == "record" and not self.plain:
+            options = ("--times", "1", *options)  # a control replay is a test of its own
         if not self.folder.exists():
             self.folder.mkdir()
             write_start_files(self.folder, self.task)
@@ -116,7 +122,9 @@ class Workplace:
         data = str(self.shop.folder / "data")
         own = {"SSL_CERT_FILE": str(self.ca), "XDG_DATA_HOME": data, "PWD": str(self.folder)}
         kept = {k: v for k, v in self.shop.environment().items() if not k.startswith("ANTHROPIC")}
-        return kept | own | dict(self.agent.env)
+        if self.plain:
+            del kept["STUMBLE_STORE"]
+        return kept | own | dict(self.agent.env) | dict(self.more)
 
     @property
     def hosts(self) -> tuple[str, ...]:

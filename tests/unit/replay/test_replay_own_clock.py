@@ -90,3 +90,38 @@ def test_what_is_asked_of_a_tool_is_no_clock() -> None:
         for day in days
     )
     assert not is_answered(was, now)
+
+
+def moved(at: float, *, first: bool, word: str = "Today") -> Request:
+    """Return a request whose system text is a list of parts in the first turn, a string later."""
+    text = f"{word} is {datetime.fromtimestamp(at, UTC):%Y-%m-%d}."
+    content: object = [{"type": "text", "text": text}] if first else text
+    said = [{"role": "user", "content": "begin"}, {"role": "system", "content": content}]
+    later = [] if first else [{"role": "assistant", "content": "well"}]
+    body = json.dumps({"model": "m", "messages": [*said, *later]}).encode()
+    return Request(method="POST", url="http://m/v1/chat/completions", body=body)
+
+
+def test_a_text_that_a_client_moves_has_the_day_there_too() -> None:
+    answer = Response(status=200, chunks=(Chunk(at=0.0, data=b"ok"),), at=0.0, ended=0.0)
+    turns = (moved(MONTHS_AGO, first=True), moved(MONTHS_AGO, first=False))
+    recorded = tuple(
+        Exchange(seq=n, request=each, response=answer, started=float(n))
+        for n, each in enumerate(turns)
+    )
+    run = Trajectory(id="r", recorded_at=MONTHS_AGO)
+    rules = MatchRules().with_clock(partial(find_clock_rules, recorded, run))
+    index = RecordingIndex(recorded, rules, recorded_at=MONTHS_AGO)
+    now = time.time()
+    assert index.find(moved(now, first=True)) is not None
+    assert index.find(moved(now, first=False)) is not None
+    assert index.find(moved(now - 9 * 86400, first=False)) is None, "not today"
+    assert index.find(moved(now, first=False, word="Due")) is None
+
+
+def test_a_day_in_a_later_text_alone_is_no_clock() -> None:
+    answer = Response(status=200, chunks=(Chunk(at=0.0, data=b"ok"),), at=0.0, ended=0.0)
+    recorded = (
+        Exchange(seq=0, request=moved(MONTHS_AGO, first=False), response=answer, started=0),
+    )
+    assert find_clock_rules(recorded, Trajectory(id="r", recorded_at=MONTHS_AGO)) == ()
