@@ -41,7 +41,9 @@ class PipelineConfig:
     env: tuple[str, ...] = ()
     """Variables passed to the agent besides those for models; patterns such as `MY_*` too."""
     workload: str = "embedded"
-    """`embedded`, or `yatcc:FOLDER` with the folder of its checkout."""
+    """`embedded:SEED`, with the seed of its programs' names, or `yatcc:FOLDER`, with the folder of
+    its checkout.
+    """
     jobs: int = 2
     known: str = ""
     """The folder of cached grades."""
@@ -50,6 +52,12 @@ class PipelineConfig:
     def workload_name(self) -> str:
         """The workload without its folder."""
         return self.workload.partition(":")[0]
+
+    @property
+    def programs_seed(self) -> int | None:
+        """The seed of the programs' names; None of a checkout."""
+        name, _, seed = self.workload.partition(":")
+        return int(seed or 0) if name == "embedded" else None
 
     @property
     def budget_scope(self) -> str:
@@ -70,6 +78,7 @@ class PipelineConfig:
         """Return the data of the first run event."""
         return {
             "workload": self.workload_name,
+            "programs": self.programs_seed,
             "language": self.language,
             "mode": self.mode,
             "arm": self.arm,

@@ -1,10 +1,12 @@
 """Workloads of the pipeline: workspace layout, stage inputs and grading."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from sandbox.types import SandboxMount
-from scenarios.pipeline.compiler import golden, grading, starter_workspace, toolchain
+from scenarios.pipeline.compiler import grading, starter_workspace, toolchain
+from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
 from scenarios.pipeline.compiler.scoring import environment
 from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
 from scenarios.pipeline.yatcc.checkout import YatccCheckout
@@ -44,8 +46,12 @@ class PipelineWorkload(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class EmbeddedWorkload:
     """The compiler of a small C, which needs only Python packages."""
+
+    seed: int = 0
+    """Of the names in its programs; 0: those of the package."""
 
     def missing(self) -> str | None:
         """Return missing or unusable prerequisites and how to install them, or None."""
@@ -70,24 +76,28 @@ class EmbeddedWorkload:
 
     def source(self) -> ArtifactSlot:
         """Return the source programs."""
-        return golden.make_source_slot()
+        return make_renamed_slot("source", self.seed)
 
     def golden(self, stage: str) -> ArtifactSlot:
-        """Return the frozen artifacts."""
-        return golden.load_golden_slot(stage)
+        """Return the frozen artifacts, with the names of the seed."""
+        return make_renamed_slot(stage, self.seed)
 
     def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
         """Grade in limited processes, on copies."""
-        return grading.grade_stage(stage, workspace, given, jobs=jobs)
+        return grading.grade_stage(stage, workspace, given, jobs=jobs, seed=self.seed)
 
 
-WORKLOADS = {"embedded": EmbeddedWorkload}
+EMBEDDED = "embedded"
 
 
 def find_workload(name: str) -> PipelineWorkload:
-    """Return the workload of a name, or of `yatcc:FOLDER`. Raises LookupError if unknown."""
+    """Return the workload `embedded`, `embedded:SEED` or `yatcc:FOLDER`. Raises LookupError if
+    unknown.
+    """
     if name.startswith(YATCC_PREFIX):
         return YatccWorkload(YatccCheckout(folder=Path(name.removeprefix(YATCC_PREFIX))))
-    if name not in WORKLOADS:
-        raise LookupError(f"no workload is called {name!r}{suggest_nearest_name(name, WORKLOADS)}")
-    return WORKLOADS[name]()
+    kind, _, seed = name.partition(":")
+    if kind != EMBEDDED:
+        near = suggest_nearest_name(kind, (EMBEDDED,))
+        raise LookupError(f"no workload is called {name!r}{near}")
+    return EmbeddedWorkload(int(seed or 0))

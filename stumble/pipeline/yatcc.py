@@ -70,9 +70,9 @@ class YatccWorkload:
         return ArtifactSlot(stage="source", provenance="golden")
 
     def golden(self, stage: str) -> ArtifactSlot:
-        """Return an empty slot: the settings of the next stage use the checkout's answers."""
+        """Return an empty slot: every stage is given the checkout's answers."""
         return ArtifactSlot(stage=stage, provenance="golden")
 
     def grade(self, stage: str, workspace: Path, given: ArtifactSlot, *, jobs: int) -> StageGrade:
         """Grade with the checkout's score targets, on another copy."""
-        return grade_yatcc_stage(self.checkout, stage, workspace, given, jobs=jobs)
+        return grade_yatcc_stage(self.checkout, stage, workspace, jobs=jobs)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stumble.report.model import (
@@ -31,6 +32,7 @@ LEADERBOARD_TERMS = (
     ("stages", "T0 environment, T1 lexer, T2 parser, T3 LLVM IR, T4 optimisation, T5 assembly"),
     ("MR", "mean reward: stage scores weighted 1 2 2 3 3 4, times 1.2 until a stage is not full"),
     ("MR (other weights)", "the same with the weights 1 4 4 3 6 2 of RAMP's code and site"),
+    ("MR (Pro boards)", "those weights without the factor 1.2, as RAMP's Pro boards have it"),
     ("tier", "the last stage of an unbroken row of 100s; the median where there are several runs"),
     ("pass", "a stage with a score of 60 or more"),
     ("pass score", "share of 9 points: 1.5 for a passed stage, 1 after one that was not full"),
@@ -57,11 +59,15 @@ CAUSE_LABELS: Mapping[str | None, tuple[str, str]] = {
     None: ("line", "no evidence of a cause"),
 }
 
+ALL_STAGES = "T0 T1 T2 T3 T4 T5"
+
 SCORE_COLUMNS: Mapping[str, tuple[str, FigureUnit]] = {
     **{f"T{k}": (f"t{k}", "points") for k in range(6)},
     "pipeline score": ("pl", "points"),
     "pass score": ("pass_score", "points"),
     "MR (other weights)": ("mr_a", "points"),
+    "MR (Pro boards)": ("mr_pro", "points"),
+    "T4 by RAMP": ("t4_ramp", "points"),
     "strict": ("e2e_strict", "points"),
 }
 EFFORT_COLUMNS: Mapping[str, tuple[str, FigureUnit]] = {
@@ -90,7 +96,9 @@ class LeaderboardRows:
 def read_leaderboard(
     connection: "duckdb.DuckDBPyConnection", cohort: str | None
 ) -> LeaderboardRows:
-    """Read the rows, best MR first; with RAMP's index against a cohort if one is named."""
+    """Read the rows, best MR of each kind of run first; with RAMP's index against a cohort if one
+    is named.
+    """
     rows = fetch_view_rows(connection, "leaderboard")
     indexed = rows if cohort is None else [_use_cohort_index(row, cohort) for row in rows]
     return LeaderboardRows(
@@ -119,9 +127,15 @@ def _use_cohort_index(row: ReportRow, cohort: str) -> ReportRow:
     return row
 
 
-def _make_rank_key(row: ReportRow) -> tuple[float, str, str]:
-    mr = read_row_number(row, "mr")
-    return 1.0 if mr is None else -mr, _format_agent_model(row), _find_comparison_kind(row)
+def _make_rank_key(row: ReportRow) -> tuple[bool, str, float, str]:
+    mr, kind = read_row_number(row, "mr"), _find_comparison_kind(row)
+    return not row["runs"], kind, 1.0 if mr is None else -mr, _format_agent_model(row)
+
+
+def _iter_places(rows: Iterable[ReportRow]) -> Iterable[tuple[int, ReportRow]]:
+    """Yield each row with its place among those of its kind, from sorted rows."""
+    for _, alike in groupby(rows, _find_comparison_kind):
+        yield from enumerate(alike, 1)
 
 
 def _make_stage_key(row: ReportRow) -> tuple[str, str]:
@@ -144,7 +158,13 @@ def _find_comparison_kind(row: ReportRow) -> str:
     if row.get("cohort"):
         return str(row["cohort"])
     arm = row.get("arm")
-    words = (row.get("workload"), row.get("mode"), arm if arm != "resurrect" else None)
+    stages = row.get("stage_set")
+    words = (
+        row.get("workload"),
+        row.get("mode"),
+        arm if arm != "resurrect" else None,
+        f"{stages} only" if stages not in (None, ALL_STAGES) else None,
+    )
     return ", ".join(str(word) for word in words if word) or "\u2013"
 
 
@@ -161,10 +181,17 @@ def build_leaderboard_sections(found: LeaderboardRows) -> tuple[ReportSection, .
     )
 
 
-def build_standings_table(found: LeaderboardRows) -> ReportTable:
-    """Build the table of the main figures, each with its interval."""
+def build_standings_tables(found: LeaderboardRows) -> tuple[ReportTable, ...]:
+    """Build a table of the main figures, each with its interval, for each kind of run: workload,
+    mode, arm and stages.
+    """
+    kinds = groupby(found.rows, _find_comparison_kind)
+    return tuple(_build_standings_table(kind, tuple(rows)) for kind, rows in kinds)
+
+
+def _build_standings_table(kind: str, rows: Sequence[ReportRow]) -> ReportTable:
     return ReportTable(
-        caption="Agents and models, best mean reward first",
+        caption=f"Agents and models, best mean reward first: {kind}",
         columns=(
             "agent",
             "runs of",
@@ -194,7 +221,7 @@ def build_standings_table(found: LeaderboardRows) -> ReportTable:
                 _make_row_figure(row, "survival_20", "share"),
                 _make_row_figure(row, "survival_50", "share"),
             )
-            for place, row in enumerate(found.rows, 1)
+            for place, row in enumerate(rows, 1)
         ),
         folded=False,
     )
@@ -249,7 +276,7 @@ def _build_scores_section(found: LeaderboardRows) -> ReportSection:
         name="board",
         title="Leaderboard",
         lead=(LEADERBOARD_LEAD,),
-        tables=(build_standings_table(found),),
+        tables=build_standings_tables(found),
         notes=tuple(notes),
     )
 
@@ -277,27 +304,32 @@ def _describe_cohort(cohort: ReportRow) -> str:
 
 
 def _build_cost_reward_section(found: LeaderboardRows) -> ReportSection:
-    dots = tuple(_collect_cost_points(found.rows))
+    kinds = {
+        kind: dots
+        for kind, rows in groupby(found.rows, _find_comparison_kind)
+        if (dots := tuple(_collect_cost_points(rows)))
+    }
     title = "Cost against reward"
-    if not dots:
+    if not kinds:
         return ReportSection(name="cost", title=title, nothing="No run has a known cost above 0.")
-    missing = len(found.rows) - len(dots)
+    missing = len(found.rows) - sum(map(len, kinds.values()))
     return ReportSection(
         name="cost",
         title=title,
         lead=(
-            "Dollars per run on a logarithmic scale; a dot's number is its place in the table. "
+            "Dollars per run on a logarithmic scale; a dot's number is its place in its table. "
             "Nobody scores more for less than those that the line goes through.",
         ),
-        charts=(
+        charts=tuple(
             ReportChart(
                 drawing="bargains",
-                of=f"{len(dots)} agents and models",
+                of=f"{len(dots)} agents and models: {kind}",
                 says="; ".join(
                     f"{dot.place}. {dot.who}: {dot.score:.1f} for ${dot.cost:,.2f}" for dot in dots
                 ),
                 rows=tuple(dot.to_row(dots) for dot in dots),
-            ),
+            )
+            for kind, dots in kinds.items()
         ),
         legend=(
             ("naive", "published"),
@@ -503,7 +535,7 @@ def _make_wide_table(
                 _find_comparison_kind(row),
                 *(_make_bare_figure(row, name, unit) for name, unit in columns.values()),
             )
-            for place, row in enumerate(found.rows, 1)
+            for place, row in _iter_places(found.rows)
             if read_row_count(row, "runs")
         ),
         folded=False,

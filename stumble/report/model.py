@@ -36,6 +36,7 @@ REASONS: Mapping[str, str] = {
     "one_run": "one run",
     "no_pipeline": "ran no pipeline",
     "no_cohort": "no cohort",
+    "some_stages": "not all stages were run",
     "not_faulted": "no faults",
     "several_worlds": "faults in several worlds",
     "several_judges": "several versions of the judge, or several verifiers",

@@ -15,6 +15,7 @@ from sandbox.limited_process import WALLS
 from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.hello import HELLO
 from scenarios.pipeline.compiler.program_cases import list_graded_cases
+from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
 from scenarios.pipeline.compiler.scoring import environment, execution, tokens, trees
 from scenarios.pipeline.compiler.scoring.artifact_score import ArtifactScore, shorten_explanation
 from scenarios.pipeline.compiler.submission import StageOutput, StageSubmission, copy_submission
@@ -37,15 +38,21 @@ def grade_stage(
     *,
     jobs: int,
     cases: Sequence[ProgramCase] | None = None,
+    seed: int = 0,
 ) -> StageGrade:
     """Grade the workspace's program for a stage on the given input.
 
-    Deterministic, for any number of parallel `jobs`. Grades all graded programs, or only `cases`.
+    Deterministic, for any number of parallel `jobs`. Grades all graded programs, or only `cases`,
+    with the names that `seed` gives them.
     Raises ValueError if golden artifacts are damaged.
     """
     chosen = tuple(list_graded_cases() if cases is None else cases)
     grading = _StageGrading(
-        stage=stage, given=given, right=golden.load_golden_slot(stage), cases=chosen
+        stage=stage,
+        given=given,
+        right=make_renamed_slot(stage, seed),
+        before=make_renamed_slot(PREVIOUS_STAGE.get(stage, "source"), seed),
+        cases=chosen,
     )
     with ExitStack() as stack:
         entered: _SubmissionState
@@ -85,6 +92,8 @@ class _StageGrading:
     stage: str
     given: ArtifactSlot
     right: ArtifactSlot
+    before: ArtifactSlot
+    """The golden slot of the stage before."""
     cases: tuple[ProgramCase, ...]
 
     def grade_cases(self, entered: _SubmissionState, jobs: int) -> StageGrade:
@@ -161,7 +170,7 @@ class _StageGrading:
         counts = golden.load_instruction_counts()[case.name]
         if artifact is None or stage is None:
             return _StageInput(artifact=artifact, right=artifact is not None)
-        golden_artifact = golden.load_golden_slot(stage).artifacts[case.name]
+        golden_artifact = self.before.artifacts[case.name]
         if self.given.provenance == "golden" or artifact == golden_artifact:
             return _StageInput(artifact=artifact, right=True, instructions=float(counts.plain))
         verdict = _score_artifact(stage, case, artifact, golden_artifact)

@@ -22,14 +22,8 @@ NOTICE = (
 )
 LINKED = ("llvm", "antlr", "pybind11")
 LEFT_OUT = ("build", ".git", ".cache")
-KEPT = (
-    "CMAKE_BUILD_TYPE",
-    "CMAKE_C_COMPILER",
-    "CMAKE_CXX_COMPILER",
-    "CMAKE_MAKE_PROGRAM",
-    "CMAKE_PREFIX_PATH",
-)
-"""CMake cache entries of the user's configuration that are passed on."""
+_CACHE_ENTRY = re.compile(r"(?m)^([\w.+-]+):(PATH|FILEPATH|STRING|BOOL|UNINITIALIZED)=(.*)$")
+"""An entry of CMake's cache that a user can set; INTERNAL and STATIC ones are CMake's own."""
 PATIENCE = 60.0
 """Timeout of a query to cmake or git in seconds."""
 
@@ -90,10 +84,16 @@ class YatccCheckout:
         return frozenset(re.findall(r"(?m)^(?:\.\.\. )?([\w.+-]+)(?:: |\s|$)", completed.stdout))
 
     def read_cmake_arguments(self) -> tuple[str, ...]:
-        """Return the user's configuration as cmake arguments."""
-        cache = dict(re.findall(r"(?m)^(\w+):\w+=(.+)$", self._cache_path().read_text("utf-8")))
-        definitions = tuple(f"-D{name}={cache[name]}" for name in KEPT if name in cache)
-        return ("-G", cache.get("CMAKE_GENERATOR", "Unix Makefiles"), *definitions)
+        """Return the user's configuration as cmake arguments, without paths into its build."""
+        text = self._cache_path().read_text("utf-8")
+        generator = re.search(r"(?m)^CMAKE_GENERATOR:INTERNAL=(.+)$", text)
+        build = str(self.folder / "build")
+        definitions = tuple(
+            f"-D{name}:{kind}={value}"
+            for name, kind, value in _CACHE_ENTRY.findall(text)
+            if value and not value.endswith("NOTFOUND") and build not in value
+        )
+        return ("-G", generator[1] if generator else "Unix Makefiles", *definitions)
 
     def _cache_path(self) -> Path:
         return self.folder / "build" / "CMakeCache.txt"
@@ -147,8 +147,8 @@ def rewrite_cmake_settings(config: str, wanted: Mapping[str, str]) -> str:
 
 
 def select_build_env() -> Mapping[str, str]:
-    """Return the variables of the environment that a build gets."""
-    named = ("PATH", "LANG", "LC_ALL")
+    """Return the variables of the environment that a build gets, without its temporary folder."""
+    named = ("PATH", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH")
     return {
         name: value
         for name, value in os.environ.items()

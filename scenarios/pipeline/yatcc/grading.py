@@ -1,14 +1,24 @@
-"""Grade a YatCC stage with its targets, on a fresh copy of the checkout with the agent's tasks.
+"""Grade a YatCC stage with its targets: the agent's program, in a tree that is not the agent's.
 
-Tests, answers and scoring scripts come from the checkout; only `task/` and the choice of front ends
-come from the workspace. Each grading builds from scratch, in limited processes, and only a score
-file that this run wrote counts. Two limitations remain: the answers are in the tree in which the
-agent's program runs, as in YatCC, and T4 is timed by the wall clock, so its score is noisy.
+Two copies of the checkout are built, in limited processes. In one the agent's `task/` is built: its
+CMake files and the commands of its build run there and nowhere else. The other is the checkout as
+the user has it; the answers are made there, then the agent's program replaces the one of the
+same name, and the checkout's target scores it. All but `build` is read-only by then. If an answer
+has changed afterwards, or the scores are of other cases than the checkout's, they do not count.
+
+Every stage is given the checkout's answers of the stage before. (Without that, YatCC gives T2 and
+T3 source text in place of tokens and trees, and runs a T4 that does not exist.)
+
+Limitations: the answers are readable in the tree in which the agent's program runs, as in YatCC,
+and T4 is timed by the wall clock, so its score is noisy.
 """
 
+import hashlib
+import re
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,36 +49,34 @@ LIMITS = ProcessLimits(
 """Limits of one step: configuring, building or scoring a stage."""
 CHOICES = ("TASK1_WITH", "TASK2_WITH")
 """Variables that an agent may set in its `config.cmake`."""
+GIVEN_ANSWERS = {f"TASK{number}_REVIVE": "ON" for number in range(2, 6)}
+_FIXED = ("answer", "cases")
+"""What the names of the files below `build/test` begin with that no scoring changes."""
 
 
 def grade_yatcc_stage(
     checkout: YatccCheckout,
     stage: str,
     workspace: Path,
-    given: ArtifactSlot,
     *,
     jobs: int,
     limits: ProcessLimits = LIMITS,
 ) -> StageGrade:
     """Grade the workspace's program for a stage with the score that YatCC gives it."""
     with _make_readable_folder() as folder:
-        tree = folder / "tree"
+        agents = _YatccTree(checkout=checkout, folder=folder / "own", jobs=jobs, limits=limits)
+        graders = replace(agents, folder=folder / "tree")
         try:
-            _prepare_graded_tree(checkout, workspace, stage, given, tree)
+            _copy_tree(checkout, graders.folder, {})
+            _copy_agent_tree(checkout, workspace, agents.folder)
         except ValueError as error:
             return _to_stage_grade(
-                stage, given, _make_unscored_grade("agent_error", f"its tasks: {error}")
+                stage, _make_unscored_grade("agent_error", f"its tasks: {error}")
             )
         except OSError as error:
             why = f"there is no copy to grade: {error}"
-            return _to_stage_grade(stage, given, _make_unscored_grade("infrastructure_error", why))
-        grader = _YatccGrader(checkout=checkout, tree=tree, jobs=jobs, limits=limits)
-        graded = grader.score_stage(stage, reached=_is_stage_reached(stage, given))
-        if not isinstance(graded, scores.YatccScores) and graded.result == "agent_error":
-            force_remove_folder(tree)
-            checkout.copy_to(tree)
-            graded = grader.attribute_build_failure(stage, graded)
-    return _to_stage_grade(stage, given, graded)
+            return _to_stage_grade(stage, _make_unscored_grade("infrastructure_error", why))
+        return _to_stage_grade(stage, _grade_trees(stage, agents, graders))
 
 
 @contextmanager
@@ -82,22 +90,26 @@ def _make_readable_folder() -> Iterator[Path]:
         force_remove_folder(folder)
 
 
-def _prepare_graded_tree(
-    checkout: YatccCheckout, workspace: Path, stage: str, given: ArtifactSlot, tree: Path
-) -> None:
-    """Create the graded tree. Raises ValueError if the workspace is at fault, OSError if it is
-    not.
+def _copy_agent_tree(checkout: YatccCheckout, workspace: Path, tree: Path) -> None:
+    """Create the tree of the agent's tasks. Raises ValueError if the workspace is at fault, OSError
+    if it is not.
     """
-    checkout.copy_to(tree, without=("task",))
-    copy_submitted_files(workspace / "task", tree / "task")
-    config = tree / "config.cmake"
     settings = {}
     if (agent_config := workspace / "config.cmake").is_file():
         chosen = parse_cmake_settings(_read_agent_config(agent_config))
         settings = {name: chosen[name] for name in CHOICES if chosen.get(name, "").isalnum()}
-    if stage > "T1":
-        settings[f"TASK{stage[1]}_REVIVE"] = "ON" if given.provenance == "golden" else "OFF"
-    config.write_text(rewrite_cmake_settings(config.read_text("utf-8"), settings), "utf-8")
+    _copy_tree(checkout, tree, settings, without=("task",))
+    copy_submitted_files(workspace / "task", tree / "task")
+
+
+def _copy_tree(
+    checkout: YatccCheckout, tree: Path, settings: Mapping[str, str], without: Sequence[str] = ()
+) -> None:
+    checkout.copy_to(tree, without=without)
+    (tree / "build").mkdir()
+    config = tree / "config.cmake"
+    wanted = {**settings, **GIVEN_ANSWERS}
+    config.write_text(rewrite_cmake_settings(config.read_text("utf-8"), wanted), "utf-8")
 
 
 def _read_agent_config(config: Path) -> str:
@@ -107,81 +119,169 @@ def _read_agent_config(config: Path) -> str:
         raise ValueError(f"{config.name} cannot be read: {error.strerror}") from None
 
 
-def _is_stage_reached(stage: str, given: ArtifactSlot) -> bool:
-    """Without golden artifacts T1 to T4 get the source, and T5 the output of the agent's T4."""
-    return given.provenance == "golden" or stage != "T5"
+def _grade_trees(
+    stage: str, agents: "_YatccTree", graders: "_YatccTree"
+) -> scores.YatccScores | CaseGrade:
+    """Return the score, or a grade without one that explains why."""
+    failed = agents.build_stage(stage)
+    if unmodified := graders.build_stage(stage):
+        why = f"the checkout does not build without the agent's tasks either: {unmodified.why}"
+        return _make_unscored_grade("infrastructure_error", why)
+    if failed:
+        return failed
+    if unanswered := graders.make_answers(stage):
+        return unanswered
+    if missing := _place_program(stage, agents, graders):
+        return missing
+    return graders.score_stage(stage)
+
+
+def _place_program(stage: str, agents: "_YatccTree", graders: "_YatccTree") -> CaseGrade | None:
+    """Put the agent's program in the place of the checkout's own; return why there is none."""
+    name = graders.find_target(list_build_targets(int(stage[1])))
+    places, programs = graders.find_programs(name), agents.find_programs(name)
+    if len(places) != 1:
+        why = f"the checkout builds {len(places)} programs {name}, not one"
+        return _make_unscored_grade("infrastructure_error", why)
+    if len(programs) != 1:
+        why = f"its build left {len(programs)} programs {name}, not one"
+        return _make_unscored_grade("agent_error", why)
+    places[0].unlink()
+    shutil.copyfile(programs[0], places[0])
+    places[0].chmod(0o755)
+    return None
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and bool(path.stat().st_mode & 0o100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _YatccGrader:
+class _YatccTree:
+    """A copy of the checkout, to build in."""
+
     checkout: YatccCheckout
-    tree: Path
+    folder: Path
     jobs: int
     limits: ProcessLimits
 
-    def score_stage(self, stage: str, *, reached: bool) -> scores.YatccScores | CaseGrade:
-        """Return the score, or a grade without one that explains why."""
-        if failed := self._build_stage(stage):
-            return failed
-        target = self._find_target(list_score_targets(int(stage[1])))
-        folder = self.tree / "build" / "test" / f"task{stage[1]}"
-        files = [folder / name for name in scores.list_score_files(stage)]
-        before, began = (
-            [_read_inode_and_mtime(path) for path in files if path.is_file()],
-            time.time_ns(),
+    def build_stage(self, stage: str) -> CaseGrade | None:
+        """Return why there is no program; None if it was built."""
+        sources = (self.folder / "build", self.folder / "task")  # YatCC configures files there
+        arguments = self.checkout.read_cmake_arguments()
+        configured = self._run("cmake", "-S", ".", "-B", "build", *arguments, writes=sources)
+        if configured.code != 0:
+            return _to_failed_grade(configured, "it cannot be configured")
+        target = self.find_target(list_build_targets(int(stage[1])))
+        built = self._run(
+            *("cmake", "--build", "build", "--target", target, "--parallel", str(self.jobs)),
+            writes=sources,
         )
-        scoring = self._run_cmake("--build", "build", "--target", target)
+        return None if built.code == 0 else _to_failed_grade(built, f"{target} does not build")
+
+    def make_answers(self, stage: str) -> CaseGrade | None:
+        """Make the answers of a stage and of the one before, which are its input; return why that
+        failed.
+        """
+        number = int(stage[1])
+        targets = self.checkout.list_targets(self.folder / "build")
+        for target in (f"task{each}-answer" for each in (number - 1, number)):
+            if target in targets:
+                made = self._run("cmake", "--build", "build", "--target", target)
+                if made.code != 0:
+                    why = f"the checkout's {target} failed: {_find_build_error(made)}"
+                    return _make_unscored_grade("infrastructure_error", why)
+        return None
+
+    def score_stage(self, stage: str) -> scores.YatccScores | CaseGrade:
+        """Return the score that the checkout's target gives the program that is in place."""
+        number = int(stage[1])
+        target = self.find_target(list_score_targets(number))
+        files = [
+            self.folder / "build" / "test" / f"task{number}" / name
+            for name in scores.list_score_files(stage)
+        ]
+        answers, cases, began = self._hash_answers(), self._list_cases(number), time.time_ns()
+        before = [_read_inode_and_mtime(path) for path in files if path.is_file()]
+        scoring = self._run("cmake", "--build", "build", "--target", target)
+        if changed := sorted(name for name, was in answers.items() if self._hash(name) != was):
+            why = f"the answers were changed while the program ran: {', '.join(changed[:3])}"
+            return _make_unscored_grade("agent_error", why)
+        if scoring.beyond is not None:
+            return _make_unscored_grade("limit", f"{target}: it used up its {scoring.beyond}")
         written = [path for path in files if path.is_file()]
         if not written:
             why = f"{target} left no {files[0].name}: {_find_build_error(scoring)}"
             return _make_unscored_grade("infrastructure_error", why)
         # Timestamps have clock-tick granularity, so a file of this run may seem slightly older.
-        # A file left by the agent's build may have any timestamp.
-        changed = _read_inode_and_mtime(written[0])
-        if changed in before or changed[1] < began - 20_000_000:
+        now = _read_inode_and_mtime(written[0])
+        if now in before or now[1] < began - 20_000_000:
             why = f"{written[0].name} is older than this run of {target}"
             return _make_unscored_grade("infrastructure_error", why)
         try:
-            return scores.read_score_file(written[0], reached=reached)
+            found = scores.read_score_file(written[0])
         except ValueError as error:
             return _make_unscored_grade("infrastructure_error", str(error))
+        if foreign := _explain_foreign_cases(stage, [case.case for case in found.cases], cases):
+            return _make_unscored_grade("agent_error", foreign)
+        return found
 
-    def attribute_build_failure(self, stage: str, failed: CaseGrade) -> CaseGrade:
-        """Return a failed build's grade: not the agent's fault if the checkout alone fails too."""
-        unmodified = self._build_stage(stage)
-        if unmodified is None:
-            return failed
-        why = f"the checkout does not build without the agent's tasks either: {unmodified.why}"
-        return _make_unscored_grade("infrastructure_error", why)
-
-    def _build_stage(self, stage: str) -> CaseGrade | None:
-        """Return why there is no program; None if it was built."""
-        configured = self._run_cmake(
-            "-S", ".", "-B", "build", *self.checkout.read_cmake_arguments()
-        )
-        if configured.code != 0:
-            return _to_failed_grade(configured, "it cannot be configured")
-        target = self._find_target(list_build_targets(int(stage[1])))
-        built = self._run_cmake(
-            "--build", "build", "--target", target, "--parallel", str(self.jobs)
-        )
-        return None if built.code == 0 else _to_failed_grade(built, f"{target} does not build")
-
-    def _find_target(self, names: Sequence[str]) -> str:
-        targets = self.checkout.list_targets(self.tree / "build")
+    def find_target(self, names: Sequence[str]) -> str:
+        """Return the first of these targets that the tree has, else the last."""
+        targets = self.checkout.list_targets(self.folder / "build")
         return next((name for name in names if name in targets), names[-1])
 
-    def _run_cmake(self, *words: str) -> LimitedResult:
+    def find_programs(self, name: str) -> Sequence[Path]:
+        """Return the programs of a name that a build left; the folder depends on TASK1_WITH."""
+        return [path for path in (self.folder / "build" / "task").rglob(name) if _is_program(path)]
+
+    def _list_cases(self, number: int) -> frozenset[str]:
+        """Return the names of a stage's cases, as ctest has them before any program of the agent's
+        is there.
+        """
+        listed = self._run("ctest", "--test-dir", "build", "-N", "-R", f"^task{number}/")
+        found = re.findall(
+            rf"Test +#\d+: task{number}/(\S+)", listed.stdout.decode(errors="replace")
+        )
+        return frozenset(found)
+
+    def _hash_answers(self) -> Mapping[str, bytes]:
+        tests = self.folder / "build" / "test"
+        paths = (path for path in tests.rglob("*") if path.name.startswith(_FIXED))
+        names = (str(path.relative_to(self.folder)) for path in paths if path.is_file())
+        return {name: self._hash(name) for name in names}
+
+    def _hash(self, name: str) -> bytes:
+        path = self.folder / name
+        return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
+
+    def _run(self, *command: str, writes: Sequence[Path] | None = None) -> LimitedResult:
+        """Run a command that may write `build`, or the given folders, and its own scratch folder,
+        which is its temporary folder and its home as well.
+        """
         with _make_readable_folder() as folder:
-            (folder / "scratch").mkdir()
+            scratch = folder / "scratch"
+            scratch.mkdir()
             return run_limited(
-                ["cmake", *words],
-                cwd=self.tree,
-                scratch=folder / "scratch",
-                env=select_build_env(),
+                command,
+                cwd=self.folder,
+                scratch=scratch,
+                env={**select_build_env(), "TMPDIR": str(scratch), "HOME": str(scratch)},
                 limits=self.limits,
-                folders=FolderAccess(writes=(self.tree,)),
+                folders=FolderAccess(writes=writes or (self.folder / "build",)),
             )
+
+
+def _explain_foreign_cases(stage: str, scored: Sequence[str], cases: frozenset[str]) -> str | None:
+    """Return why scores are not those of the checkout's cases; None if they are.
+
+    T4 and T5 are scored on a part of their cases.
+    """
+    if foreign := sorted(set(scored) - cases):
+        return f"scores of cases that the checkout does not have: {', '.join(foreign[:3])}"
+    if len(set(scored)) != len(scored) or (stage < "T4" and len(scored) != len(cases)):
+        return f"{len(scored)} scores for {len(cases)} cases of the checkout"
+    return None
 
 
 def _read_inode_and_mtime(path: Path) -> tuple[int, int]:
@@ -213,12 +313,10 @@ def _make_unscored_grade(result: Result, why: str) -> CaseGrade:
     return CaseGrade(case="score", result=result, score=score, reached=True, why=why)
 
 
-def _to_stage_grade(
-    stage: str, given: ArtifactSlot, found: scores.YatccScores | CaseGrade
-) -> StageGrade:
+def _to_stage_grade(stage: str, found: scores.YatccScores | CaseGrade) -> StageGrade:
     graded = StageGrade(
         stage=stage,
-        given=given.provenance,
+        given="golden",
         cases=(found,) if isinstance(found, CaseGrade) else found.cases,
         left=ArtifactSlot(stage=stage, provenance="own"),
     )

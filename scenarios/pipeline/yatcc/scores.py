@@ -37,12 +37,12 @@ def list_score_files(stage: str) -> tuple[str, ...]:
     return NAMES.get(stage, ("score.json",))
 
 
-def read_score_file(path: Path, *, reached: bool) -> YatccScores:
+def read_score_file(path: Path) -> YatccScores:
     """Parse a score file. Raises ValueError if it is invalid."""
     try:
         document = orjson.loads(path.read_bytes())
         tests = document["tests"]
-        cases = tuple(_parse_test_grade(test, reached=reached) for test in tests)
+        cases = tuple(_parse_test_grade(test) for test in tests)
         totals = [each["value"] for each in document["leaderboard"] if each["name"] == TOTAL]
         total = float(totals[0]) if totals else _compute_mean_score(cases)
     except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
@@ -56,7 +56,7 @@ def _compute_mean_score(cases: tuple[CaseGrade, ...]) -> float:
     return sum(case.score or 0.0 for case in cases) / len(cases)
 
 
-def _parse_test_grade(test: Mapping[str, object], *, reached: bool) -> CaseGrade:
+def _parse_test_grade(test: Mapping[str, object]) -> CaseGrade:
     score, maximum = test["score"], test["max_score"]
     if not isinstance(score, int | float) or not isinstance(maximum, int | float):
         raise TypeError(f"a score of {score!r} out of {maximum!r}")
@@ -65,6 +65,6 @@ def _parse_test_grade(test: Mapping[str, object], *, reached: bool) -> CaseGrade
         case=str(test["name"]),
         result="pass" if percent >= 100 else "fail",
         score=percent,
-        reached=reached,
+        reached=True,
         why="" if percent >= 100 else str(test.get("output") or "")[:500],
     )

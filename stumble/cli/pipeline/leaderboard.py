@@ -70,7 +70,8 @@ def leaderboard(
         click.echo(leaderboard.NO_PIPELINE_RUNS)
     else:
         console = Console(width=None if sys.stdout.isatty() else 200)
-        terminal.print_report_table(leaderboard.build_standings_table(data), console)
+        for table in leaderboard.build_standings_tables(data):
+            terminal.print_report_table(table, console)
         for note in leaderboard.build_leaderboard_sections(data)[0].notes:
             console.print(note, style="dim", markup=False, highlight=False)
         click.echo("With charts: stumble leaderboard --html board.html")

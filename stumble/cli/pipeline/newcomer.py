@@ -38,6 +38,7 @@ def demo(stages: str, sandbox: str, as_json: bool) -> None:
     from stumble.cli.pipeline.pipeline import (
         check_pipeline_config,
         end_pipeline_run,
+        name_embedded_workload,
         parse_stage_names,
     )
     from stumble.pipeline.config import PipelineConfig
@@ -51,6 +52,7 @@ def demo(stages: str, sandbox: str, as_json: bool) -> None:
         model=DEMO_MODEL,
         stages=parse_stage_names(stages),
         sandbox=sandbox,  # type: ignore[arg-type]
+        workload=name_embedded_workload(None),
     )
     check_pipeline_config(config)
     with serve_practice_model() as hosts:
@@ -90,7 +92,9 @@ def doctor(workload: str, checkout: Path | None) -> None:
     from stumble.cli.pipeline.pipeline import resolve_workload
     from stumble.pipeline.doctor import examine_pipeline
 
-    name = resolve_workload(workload, checkout, permitted=workload == "yatcc", mode="guided")
+    name = resolve_workload(
+        workload, checkout, permitted=workload == "yatcc", mode="guided", seed=None
+    )
     lines = event_loop.run_event_loop(examine_pipeline(name, os.environ))
     for line in lines:
         mark = "-" if line.ok is None else "ok" if line.ok else "MISSING"

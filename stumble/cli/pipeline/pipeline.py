@@ -138,6 +138,12 @@ def pipeline() -> None:
     is_flag=True,
     help="Confirm that you may let an agent work on YatCC.",
 )
+@click.option(
+    "--programs-seed",
+    type=click.IntRange(0),
+    help="Seed of the names in the graded programs, kept with the run; 0: the package's own names. "
+    "Default: a random one.",
+)
 @click.option("--resume", metavar="RUN", help="Resume this interrupted run.")
 @options.match_options
 @options.fault_injection_options(required=False)
@@ -163,6 +169,7 @@ def run(
     workload: str,
     checkout: Path | None,
     permitted: bool,
+    programs_seed: int | None,
     resume: str | None,
     scenario_name: str | None,
     rule_texts: tuple[str, ...],
@@ -230,7 +237,9 @@ def run(
             allow=allow,
             env=env,
             jobs=jobs,
-            workload=resolve_workload(workload, checkout, permitted=permitted, mode=mode),
+            workload=resolve_workload(
+                workload, checkout, permitted=permitted, mode=mode, seed=programs_seed
+            ),
         )
         check_pipeline_config(config)
         result = record_pipeline_run(environment, config)
@@ -278,6 +287,12 @@ def show(run: str, cases: bool, as_json: bool) -> None:
     show_default=True,
     help="Parallel grading processes.",
 )
+@click.option(
+    "--programs-seed",
+    type=click.IntRange(0),
+    help="Seed of the names in the graded programs, kept with the run; 0: the package's own names. "
+    "Default: a random one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def grade(
     folder: Path | None,
@@ -286,6 +301,7 @@ def grade(
     stages: str,
     from_golden: bool,
     jobs: int,
+    programs_seed: int | None,
     as_json: bool,
 ) -> None:
     """Grade a workspace as it is; the result is stored as a run of the agent `folder`.
@@ -308,6 +324,7 @@ def grade(
         arm="from-golden" if from_golden else "resurrect",
         language=starter or "python",
         jobs=jobs,
+        workload=name_embedded_workload(programs_seed),
     )
     check_pipeline_config(config)
     environment = PipelineEnvironment(store=TraceStore(store_root()), hosts={}, agent=name)
@@ -339,8 +356,18 @@ def parse_stage_names(text: str) -> tuple[str, ...]:
     return tuple(stage for stage in STAGES if stage in names)
 
 
-def resolve_workload(name: str, checkout: Path | None, *, permitted: bool, mode: "Mode") -> str:
-    """Return the workload name with its checkout. Prints the licence notice of YatCC first.
+def name_embedded_workload(seed: int | None) -> str:
+    """Return the name of the workload with this seed, or a random one."""
+    from secrets import randbelow
+
+    return f"embedded:{1 + randbelow(2**31) if seed is None else seed}"
+
+
+def resolve_workload(
+    name: str, checkout: Path | None, *, permitted: bool, mode: "Mode", seed: int | None
+) -> str:
+    """Return the workload's name with its seed or checkout. Prints the licence notice of YatCC
+    first.
 
     Raises UsageError if options conflict or permission was not confirmed.
     """
@@ -350,7 +377,9 @@ def resolve_workload(name: str, checkout: Path | None, *, permitted: bool, mode:
     if name == "embedded":
         if checkout is not None or permitted:
             raise UsageError("--checkout and --i-have-permission need --workload yatcc")
-        return name
+        return name_embedded_workload(seed)
+    if seed is not None:
+        raise UsageError("--programs-seed is for the embedded workload: YatCC has its own programs")
     click.echo(NOTICE, err=True)
     if not permitted:
         raise UsageError("nothing was run: YatCC needs --i-have-permission")

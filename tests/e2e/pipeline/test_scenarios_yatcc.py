@@ -1,4 +1,7 @@
-"""A checkout of YatCC is driven by its targets; here one of our own that offers the same ones."""
+"""A checkout of YatCC is driven by its targets; here one of our own that offers the same ones.
+
+It is built and graded with g++, clang, java, cmake and ctest, whose temporary folder is read-only.
+"""
 
 import os
 import shutil
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
+from scenarios.pipeline.compiler.types import StageGrade
 from scenarios.pipeline.yatcc import scores
 from scenarios.pipeline.yatcc.checkout import (
     YatccCheckout,
@@ -16,96 +19,201 @@ from scenarios.pipeline.yatcc.checkout import (
     rewrite_cmake_settings,
 )
 from scenarios.pipeline.yatcc.grading import LIMITS, grade_yatcc_stage
+from tests.support.yatcc_checkout import STANDIN, configure_checkout, hand_in, run_cmake
 
-STANDIN = Path(__file__).parents[2] / "data" / "yatcc"
-GOLDEN = ArtifactSlot(stage="T1", provenance="golden")
-OWN = ArtifactSlot(stage="T1", provenance="own")
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in, configured by its user."""
+    folder = tmp_path_factory.mktemp("yatcc") / "checkout"
+    configure_checkout(folder)
+    return folder
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> YatccCheckout:
-    """The stand-in, configured by its user."""
-    folder = tmp_path / "checkout"
-    shutil.copytree(STANDIN, folder)
-    configured = ["cmake", "-S", str(folder), "-B", str(folder / "build"), "-G", "Unix Makefiles"]
-    subprocess.run(configured, check=True, capture_output=True)
-    return YatccCheckout(folder=folder)
+def checkout(configured: Path, tmp_path: Path) -> YatccCheckout:
+    """A copy of it, which a test may change."""
+    shutil.copytree(configured, tmp_path / "checkout")
+    return YatccCheckout(folder=tmp_path / "checkout")
 
 
 def handed_in(checkout: YatccCheckout, stage: str, word: str) -> Path:
     """A workspace in which a stage's program is this word."""
     workspace = checkout.folder.parent / f"workspace-{stage}-{word}"
     checkout.copy_to(workspace)
-    (workspace / "task" / stage[1] / "points.txt").write_text(f"{word}\n")
+    hand_in(workspace, stage, word)
     return workspace
 
 
-def graded(
-    checkout: YatccCheckout, stage: str, word: str, given: ArtifactSlot = GOLDEN
-) -> StageGrade:
-    limits = replace(LIMITS, wall=3) if word == "slow" else LIMITS
-    workspace = handed_in(checkout, stage, word)
-    return grade_yatcc_stage(checkout, stage, workspace, given, jobs=2, limits=limits)
-
-
-def test_a_total_is_text_and_counts_before_the_mean_of_rounded_scores(
-    checkout: YatccCheckout,
-) -> None:
-    found = graded(checkout, "T3", "82")
-    assert (found.score, found.passed, found.result) == (82.25, True, "pass")
-    [case] = found.cases
-    assert (case.case, case.score, case.why) == ("group/a.c", 83, "wrong here")
-
-
-def test_without_a_total_the_mean_of_the_tests_counts(checkout: YatccCheckout) -> None:
-    assert graded(checkout, "T0", "100").score == 100
-
-
-@pytest.mark.parametrize("stage", ["T4", "T5"])
-def test_the_last_stages_have_targets_and_score_files_of_another_name(
-    checkout: YatccCheckout, stage: str
-) -> None:
-    assert graded(checkout, stage, "70").score == 70.25
-
-
-def test_what_a_stage_is_given_is_a_setting_that_is_rewritten(checkout: YatccCheckout) -> None:
-    before = (checkout.folder / "config.cmake").read_bytes()
-    assert graded(checkout, "T2", "80", given=OWN).score == 40
-    assert graded(checkout, "T2", "80", given=GOLDEN).score == 80.25
-    assert (checkout.folder / "config.cmake").read_bytes() == before
-
-
-def test_only_the_tasks_of_a_workspace_are_graded(checkout: YatccCheckout) -> None:
-    workspace = handed_in(checkout, "T1", "30")
-    (workspace / "test" / "score.cmake").write_text('file(WRITE "${TO}" "{}")\n')
-    (workspace / "config.cmake").write_text("message(FATAL_ERROR broken)\nset(TASK1_WITH \\q)\n")
-    assert grade_yatcc_stage(checkout, "T1", workspace, GOLDEN, jobs=1).score == 30.25
+def grade(checkout: YatccCheckout, stage: str, workspace: Path, wall: float = 600) -> StageGrade:
+    limits = replace(LIMITS, wall=wall)
+    return grade_yatcc_stage(checkout, stage, workspace, jobs=2, limits=limits)
 
 
 @pytest.mark.parametrize(
-    ("word", "result", "score", "why"),
+    ("stage", "points", "total"),
     [
-        ("broken", "agent_error", 0, "task1 does not build: CMake Error"),
-        ("silent", "infrastructure_error", None, "task1-score left no score.json"),
-        ("stale", "infrastructure_error", None, "score.json is older than this run"),
-        ("garbled", "infrastructure_error", None, "score.json is no score file"),
-        ("slow", "infrastructure_error", None, "task1-score left no score.json"),
+        ("T0", 100, 100),
+        ("T1", 82, 81.75),
+        ("T2", 70, 69.75),
+        ("T4", 70, 69.75),
+        ("T5", 100, 99.75),
     ],
 )
-def test_only_a_new_and_sound_score_file_is_a_score(
-    checkout: YatccCheckout, word: str, result: str, score: float | None, why: str
+def test_each_stage_is_graded_on_the_answers_of_the_one_before(
+    checkout: YatccCheckout, stage: str, points: int, total: float
 ) -> None:
-    found = graded(checkout, "T1", word)
-    assert (found.result, found.score) == (result, score)
+    """Text counts as a total, before the mean of rounded scores; without one the mean counts.
+
+    Half of the points is lost where a program does not get what the checkout has as an answer.
+    """
+    before = (checkout.folder / "config.cmake").read_bytes()
+    found = grade(checkout, stage, handed_in(checkout, stage, str(points)))
+    assert (found.score, found.passed, found.result, found.given) == (
+        total,
+        True,
+        "pass",
+        "golden",
+    ), found.cases
+    assert [case.case for case in found.cases] == ["group/a.c", "group/b.c"]
+    assert [case.score for case in found.cases] == [points, points]
+    assert (checkout.folder / "config.cmake").read_bytes() == before
+
+
+def test_a_user_who_gives_no_answers_is_overruled_in_the_copy(checkout: YatccCheckout) -> None:
+    config = checkout.folder / "config.cmake"
+    config.write_text(config.read_text().replace("TASK4_REVIVE ON", "TASK4_REVIVE OFF"))
+    assert grade(checkout, "T4", handed_in(checkout, "T4", "90")).score == 89.75
+
+
+def test_only_the_program_of_a_workspace_is_graded(checkout: YatccCheckout) -> None:
+    workspace = handed_in(checkout, "T1", "30")
+    (workspace / "test" / "score.py").write_text("raise SystemExit\n")
+    (workspace / "config.cmake").write_text("message(FATAL_ERROR broken)\nset(TASK1_WITH \\q)\n")
+    assert grade(checkout, "T1", workspace).score == 29.75
+
+
+SCORE = """
+import json, sys
+from pathlib import Path
+test = {{"name": "{name}", "score": 100, "max_score": 100, "output": ""}}
+Path(sys.argv[1], "score.json").write_text(json.dumps({{"tests": [test] * 2, "leaderboard": []}}))
+"""
+FORGERIES = {
+    "the script that scores": (
+        'file(WRITE "${CMAKE_SOURCE_DIR}/test/score.py" "raise SystemExit")',
+        "agent_error",
+    ),
+    "the target": ("add_custom_target(task1-score COMMAND true)", "agent_error"),
+    "the scores, the answers and their cache, the tools": (
+        'file(WRITE "${CMAKE_BINARY_DIR}/test/task1/score.json" "{}")\n'
+        'file(WRITE "${CMAKE_BINARY_DIR}/test/task1/cases.cache" "group/a.c group/b.c")\n'
+        'set(PYTHON_EXECUTABLE /bin/true CACHE FILEPATH "" FORCE)\n'
+        'set(CMAKE_CTEST_COMMAND /bin/true CACHE INTERNAL "" FORCE)',
+        "pass",
+    ),
+    "the other tree, in a step after the build": (
+        "add_custom_command(TARGET task1 POST_BUILD COMMAND sh -c "
+        '"sleep 600 & echo x >> ${CMAKE_SOURCE_DIR}/../tree/test/score.py")',
+        "agent_error",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_cmake_files_of_the_agent_change_nothing_that_scores(
+    checkout: YatccCheckout, name: str
+) -> None:
+    text, result = FORGERIES[name]
+    workspace = handed_in(checkout, "T1", "80")
+    lists = workspace / "task" / "1" / "CMakeLists.txt"
+    lists.write_text(f"{lists.read_text()}{text}\n")
+    found = grade(checkout, "T1", workspace)
+    assert (found.result, found.score) == (result, 79.75 if result == "pass" else 0), found.cases
+    if result == "pass":
+        assert [case.case for case in found.cases] == ["group/a.c", "group/b.c"]
+
+
+MEDDLES = """
+  std::string to(argv[2]);
+  chdir(to.substr(0, to.find("/test/task")).c_str());
+  system("echo x > test/task1/group/b.c/answer.txt; echo x > test/task1/cases.cache");
+"""
+
+
+def test_a_program_that_changes_answers_while_it_is_scored_is_named(
+    checkout: YatccCheckout,
+) -> None:
+    workspace = handed_in(checkout, "T1", "80")
+    main = workspace / "task" / "main.cpp"
+    at = "  char first[999]"
+    program = main.read_text().replace(at, f"{MEDDLES}{at}")
+    main.write_text(f"#include <cstdlib>\n#include <string>\n{program}")
+    found = grade(checkout, "T1", workspace)
+    assert (found.result, found.score) == ("agent_error", 0)
+    assert found.cases[0].why == (
+        "the answers were changed while the program ran: "
+        "build/test/task1/cases.cache, build/test/task1/group/b.c/answer.txt"
+    )
+
+
+def test_scores_of_other_cases_do_not_count(checkout: YatccCheckout) -> None:
+    workspace = handed_in(checkout, "T1", "80")
+    (checkout.folder / "test" / "score.py").write_text(SCORE.format(name="x"))
+    found = grade(checkout, "T1", workspace)
+    assert (found.result, found.score) == ("agent_error", 0)
+    assert found.cases[0].why == "scores of cases that the checkout does not have: x"
+    (checkout.folder / "test" / "score.py").write_text(SCORE.format(name="group/a.c"))
+    found = grade(checkout, "T1", workspace)
+    assert found.cases[0].why == "2 scores for 2 cases of the checkout"
+
+
+STALE = (
+    SCORE.format(name="group/a.c")
+    + """
+import os
+os.utime(Path(sys.argv[1], "score.json"), (1e9, 1e9))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("raise SystemExit('error: not written')", "task1-score left no score.json: "),
+        (STALE, "score.json is older than this run"),
+        ("import sys; open(sys.argv[1] + '/score.json', 'w').write('{}')",
+         "score.json is no score file"),
+    ],
+)  # fmt: skip
+def test_only_a_new_and_sound_score_file_is_a_score(
+    checkout: YatccCheckout, script: str, why: str
+) -> None:
+    (checkout.folder / "test" / "score.py").write_text(script)
+    found = grade(checkout, "T1", handed_in(checkout, "T1", "50"))
+    assert (found.result, found.score) == ("infrastructure_error", None)
     assert found.cases[0].why.startswith(why)
+
+
+def test_a_program_that_does_not_build_is_the_agents_doing(checkout: YatccCheckout) -> None:
+    found = grade(checkout, "T1", handed_in(checkout, "T1", "broken"))
+    assert (found.result, found.score) == ("agent_error", 0)
+    assert found.cases[0].why.startswith("task1 does not build: ")
+    assert "error" in found.cases[0].why
+
+
+def test_time_that_a_program_takes_is_the_agents(checkout: YatccCheckout) -> None:
+    found = grade(checkout, "T1", handed_in(checkout, "T1", "slow"), wall=20)
+    assert (found.result, found.score) == ("limit", 0)
+    assert found.cases[0].why == "task1-score: it used up its wall"
 
 
 def test_a_checkout_that_does_not_build_by_itself_is_no_fault_of_the_agent(
     checkout: YatccCheckout,
 ) -> None:
     workspace = handed_in(checkout, "T2", "broken")
-    (checkout.folder / "task" / "2" / "points.txt").write_text("broken\n")
-    found = grade_yatcc_stage(checkout, "T2", workspace, GOLDEN, jobs=1)
+    hand_in(checkout.folder, "T2", "broken")
+    found = grade(checkout, "T2", workspace)
     assert (found.result, found.score) == ("infrastructure_error", None)
     assert found.cases[0].why.startswith("the checkout does not build without the agent's tasks")
 
@@ -113,34 +221,16 @@ def test_a_checkout_that_does_not_build_by_itself_is_no_fault_of_the_agent(
 def test_a_workspace_without_tasks_is_the_agents_doing(checkout: YatccCheckout) -> None:
     workspace = handed_in(checkout, "T1", "50")
     shutil.rmtree(workspace / "task")
-    found = grade_yatcc_stage(checkout, "T1", workspace, GOLDEN, jobs=1)
+    found = grade(checkout, "T1", workspace)
     assert (found.result, found.score) == ("agent_error", 0)
 
 
 def test_a_checkout_that_cannot_be_copied_is_no_fault_of_the_agent(checkout: YatccCheckout) -> None:
     workspace = handed_in(checkout, "T1", "50")
     os.mkfifo(checkout.folder / "pipe")
-    found = grade_yatcc_stage(checkout, "T1", workspace, GOLDEN, jobs=1)
+    found = grade(checkout, "T1", workspace)
     assert (found.result, found.score) == ("infrastructure_error", None)
     assert found.cases[0].why.startswith("there is no copy to grade: ")
-
-
-FORGES = """
-set(forged "${CMAKE_BINARY_DIR}/test/task1/score.json")
-if(NOT EXISTS "${forged}")
-  file(WRITE "${forged}" "{}")
-  execute_process(COMMAND touch -d 2099-01-01 "${forged}")
-endif()
-"""
-
-
-def test_a_score_file_that_came_with_a_build_is_no_score(checkout: YatccCheckout) -> None:
-    workspace = handed_in(checkout, "T1", "silent")
-    lists = checkout.folder / "CMakeLists.txt"
-    lists.write_text(lists.read_text() + FORGES)
-    found = grade_yatcc_stage(checkout, "T1", workspace, GOLDEN, jobs=1)
-    assert (found.result, found.score) == ("infrastructure_error", None)
-    assert found.cases[0].why.startswith("score.json is older than this run")
 
 
 def test_what_a_checkout_lacks_is_named(checkout: YatccCheckout, tmp_path: Path) -> None:
@@ -164,10 +254,10 @@ def test_a_checkout_that_is_not_configured_is_named(checkout: YatccCheckout) -> 
 
 
 def test_a_target_that_is_not_there_is_named(checkout: YatccCheckout) -> None:
-    lists = checkout.folder / "CMakeLists.txt"
+    lists = checkout.folder / "test" / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("task5-classic-score", "task5-other"))
-    build = ["cmake", "-S", str(checkout.folder), "-B", str(checkout.folder / "build")]
-    subprocess.run(build, check=True, capture_output=True)
+    shutil.rmtree(checkout.folder / "build")
+    run_cmake(checkout.folder)
     missing = checkout.find_obstacle()
     assert missing == f"{checkout.folder}/build has no target task5-score: configure it anew"
 
@@ -196,7 +286,7 @@ def test_settings_are_rewritten_and_the_others_stay() -> None:
     ],
 )
 def test_real_score_files_are_read(shared: Path, name: str, tests: int, total: float) -> None:
-    found = scores.read_score_file(shared / "yatcc" / f"{name}.json", reached=True)
+    found = scores.read_score_file(shared / "yatcc" / f"{name}.json")
     assert (len(found.cases), found.total) == (tests, total)
 
 
@@ -209,4 +299,4 @@ def test_what_is_no_score_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "score.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"score\.json"):
-        scores.read_score_file(path, reached=True)
+        scores.read_score_file(path)

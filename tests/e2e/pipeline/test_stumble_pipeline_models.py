@@ -34,8 +34,8 @@ class Place:
         agent = f"{sys.executable} {self.folder}/agent.py {{task}}"
         stumble(
             "pipeline", "run", "--agent", agent, "--from-golden", "--stages", stages,
-            "--allow", "model.example", "--host", f"model.example=127.0.0.1:{self.port}", *words,
-            code=code,
+            "--programs-seed", 0, "--allow", "model.example",
+            "--host", f"model.example=127.0.0.1:{self.port}", *words, code=code,
         )  # fmt: skip
         return sorted(Path(".stumble/tapes").glob("*.tape"))[-1]
 

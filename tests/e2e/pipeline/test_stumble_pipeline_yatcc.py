@@ -1,14 +1,14 @@
 """`stumble pipeline run --workload yatcc`: an agent on a stand-in for a checkout, graded by it."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-STANDIN = Path(__file__).parents[2] / "data" / "yatcc"
+from tests.support.yatcc_checkout import configure_checkout
+
 AGENT = """#!/bin/sh
 # Hands in 70 for each task, and for task 2 too little.
 case $STUMBLE_STAGE in
@@ -21,9 +21,7 @@ esac
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     """A folder with a configured checkout and an agent."""
-    shutil.copytree(STANDIN, tmp_path / "checkout")
-    configured = ["cmake", "-S", "checkout", "-B", "checkout/build", "-G", "Unix Makefiles"]
-    subprocess.run(configured, cwd=tmp_path, check=True, capture_output=True)
+    configure_checkout(tmp_path / "checkout")
     (tmp_path / "agent").write_text(AGENT)
     (tmp_path / "agent").chmod(0o755)
     return tmp_path
@@ -53,8 +51,8 @@ def test_an_agent_goes_through_the_tasks_of_a_copy(here: Path) -> None:
     )
     assert "forbids its use to train" in ran.stderr
     stages = json.loads(ran.stdout)["stages"]
-    assert [each["score"] for each in stages] == [70.25, 15, 70.25]
-    assert [each["provenance"] for each in stages] == ["golden", "own", "golden"]
+    assert [each["score"] for each in stages] == [69.75, 29.75, 69.75]
+    assert [each["provenance"] for each in stages] == ["golden", "golden", "golden"]
     assert [each["resurrected"] for each in stages] == [False, True, False]
     assert {each["workload"] for each in stages} == {"yatcc"}
     assert {path: path.read_bytes() for path in before} == before

@@ -1,7 +1,11 @@
--- How do pipeline scores compare with recovery? Each agent and model of a cohort, best first.
+-- How do pipeline scores compare with recovery? Each agent and model, best first of each kind of run.
 -- default: cohort = null
 SELECT
     cohort,
+    workload,
+    mode,
+    arm,
+    stage_set,
     agent,
     model,
     runs,
@@ -22,4 +26,4 @@ SELECT
     survival_50
 FROM leaderboard
 WHERE $cohort IS NULL OR cohort = $cohort
-ORDER BY cohort, mr DESC NULLS LAST, model;
+ORDER BY cohort, workload, mode, arm, stage_set, mr DESC NULLS LAST, model;

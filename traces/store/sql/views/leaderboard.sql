@@ -1,11 +1,11 @@
 -- Each agent and model once per kind of pipeline: scores, efficiency, cost, recovery and survival.
 --
 -- Pipeline figures are means over clean runs from their first stage (replays and forks are none),
--- kept apart by workload, mode, arm and cohort; _lo and _hi are 95 % intervals by Student's t
+-- kept apart by workload, mode, arm, stages that were run and cohort; _lo and _hi are 95 % intervals by Student's t
 -- over runs, NULL with a reason where there are fewer than two. tier is the median, its _lo and _hi
 -- the lowest and the highest. mr_faulted: the mean of runs that a fault was injected into.
 -- aei: RAMP's index against aei_cohort: the run's own cohort, else `paper` where it is in the store;
--- aei_most holds that cohort's maxima, and `indexes` the same against every cohort there is.
+-- runs of some stages only have none; aei_most holds that cohort's maxima, and `indexes` the same against every cohort there is.
 -- Recovery, silent failure and survival are those of resilience: that agent and model in the one
 -- world in which it was struck; where there are several, measured_in names them and the figures are
 -- NULL (several_worlds), as they are if several judge versions, or several verifiers of the same
@@ -27,6 +27,7 @@ entries AS (
         workload,
         mode,
         arm,
+        stage_set,
         cohort,
         agent,
         model,
@@ -37,6 +38,8 @@ entries AS (
         avg(t3) FILTER (kind = 'clean') AS t3,
         avg(t4) FILTER (kind = 'clean') AS t4,
         avg(t5) FILTER (kind = 'clean') AS t5,
+        avg(t4_ramp) FILTER (kind = 'clean') AS t4_ramp,
+        avg(mr_pro) FILTER (kind = 'clean') AS mr_pro,
         kept_within(over_runs(list(mr) FILTER (kind = 'clean' AND mr IS NOT NULL)), 100) AS mr,
         kept_within(over_runs(list(mr_a) FILTER (kind = 'clean' AND mr_a IS NOT NULL)), 100)
             AS mr_a,
@@ -70,7 +73,7 @@ entries AS (
             AS mr_faulted
     FROM runs
     WHERE kind IS NOT NULL
-    GROUP BY workload, mode, arm, cohort, agent, model
+    GROUP BY workload, mode, arm, stage_set, cohort, agent, model
 ),
 
 indexed AS (
@@ -78,6 +81,7 @@ indexed AS (
         runs.workload,
         runs.mode,
         runs.arm,
+        runs.stage_set,
         runs.cohort,
         runs.agent,
         runs.model,
@@ -96,13 +100,14 @@ indexes AS (
         workload,
         mode,
         arm,
+        stage_set,
         cohort,
         agent,
         model,
         list({'cohort': against, 'aei': aei, 'runs': cohort_runs, 'most': most} ORDER BY against)
             AS indexes
     FROM indexed
-    GROUP BY workload, mode, arm, cohort, agent, model
+    GROUP BY workload, mode, arm, stage_set, cohort, agent, model
 ),
 
 struck AS (
@@ -149,6 +154,7 @@ joined AS (
             entries.workload IS NOT DISTINCT FROM indexes.workload
             AND entries.mode IS NOT DISTINCT FROM indexes.mode
             AND entries.arm IS NOT DISTINCT FROM indexes.arm
+            AND entries.stage_set IS NOT DISTINCT FROM indexes.stage_set
             AND entries.cohort IS NOT DISTINCT FROM indexes.cohort
             AND entries.agent IS NOT DISTINCT FROM indexes.agent
             AND entries.model IS NOT DISTINCT FROM indexes.model
@@ -163,6 +169,7 @@ SELECT
     workload,
     mode,
     arm,
+    stage_set,
     agent,
     model,
     coalesce(runs, 0) AS runs,
@@ -179,6 +186,8 @@ SELECT
     mr_a.mean AS mr_a,
     mr_a.lo AS mr_a_lo,
     mr_a.hi AS mr_a_hi,
+    mr_pro,
+    t4_ramp,
     pl.mean AS pl,
     pl.lo AS pl_lo,
     pl.hi AS pl_hi,
@@ -193,6 +202,7 @@ SELECT
     own.aei.hi AS aei_hi,
     CASE
         WHEN runs IS NULL THEN 'no_pipeline'
+        WHEN stage_set != 'T0 T1 T2 T3 T4 T5' THEN 'some_stages'
         WHEN own IS NULL THEN 'no_cohort'
         ELSE own.aei.reason
     END AS aei_reason,

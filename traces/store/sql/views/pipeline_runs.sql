@@ -4,7 +4,8 @@
 -- figure, which is about 77 for unchanged IR. pl: mean of T0 to T5; a stage that was not run scores 0, an unknown score (infrastructure error)
 -- makes all figures unknown but pl_known, the mean of the known scores.
 -- mr: weights 1 2 2 3 3 4, times 1.2 unless an earlier stage scored under 100 (the paper's rule);
--- mr_a: the same with the weights 1 4 4 3 6 2 of RAMP's code and site. mr_told and mr_a_told: the
+-- mr_a: the same with the weights 1 4 4 3 6 2 of RAMP's code and site; mr_pro: these without the
+-- factor 1.2, as published on RAMP's Pro boards. stage_set: the stages that were run. mr_told and mr_a_told: the
 -- bonus is lost as the run itself tells: at a stage that was done a second time (guided boards), or
 -- from the first stage on that was given a golden artifact (our runs); NULL where nothing is told.
 -- pass_score: share of 9 points, 1.5 or 1 per passed stage; pass_score_told by the other flags.
@@ -56,6 +57,7 @@ scored AS (
         max(workload) AS workload,
         max(mode) AS mode,
         max(arm) AS arm,
+        string_agg(stage, ' ' ORDER BY stage) AS stage_set,
         max(score) FILTER (stage = 'T0') AS t0,
         max(score) FILTER (stage = 'T1') AS t1,
         max(score) FILTER (stage = 'T2') AS t2,
@@ -70,6 +72,7 @@ scored AS (
         -- 15 and 20 are the sums of the weights; what was not run weighs in with no bonus.
         sum(score * part * bonus) / (15 - sum(part) + sum(part * bonus)) AS mr,
         sum(score * part_a * bonus) / (20 - sum(part_a) + sum(part_a * bonus)) AS mr_a,
+        sum(score * part_a) / 20 AS mr_pro,
         sum(score * part * bonus_told) / (15 - sum(part) + sum(part * bonus_told)) AS mr_told,
         sum(score * part_a * bonus_told) / (20 - sum(part_a) + sum(part_a * bonus_told))
             AS mr_a_told,
@@ -131,6 +134,7 @@ SELECT
     workload,
     mode,
     arm,
+    stage_set,
     runs.cohort,
     runs.agent,
     runs.model,
@@ -152,6 +156,7 @@ SELECT
     pl_known,
     known_mr AS mr,
     CASE WHEN NOT unknown THEN mr_a END AS mr_a,
+    CASE WHEN NOT unknown THEN mr_pro END AS mr_pro,
     CASE WHEN NOT unknown AND NOT untold THEN mr_told END AS mr_told,
     CASE WHEN NOT unknown AND NOT untold THEN mr_a_told END AS mr_a_told,
     CASE WHEN NOT unknown THEN pass_score END AS pass_score,

@@ -1,0 +1,2 @@
+// the case a
+int main(void) { return 0; }

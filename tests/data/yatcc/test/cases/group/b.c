@@ -1,0 +1,2 @@
+// the case b
+int main(void) { return 0; }
