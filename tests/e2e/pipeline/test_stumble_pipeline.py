@@ -59,8 +59,8 @@ def stumble(*words: object, code: int = 0) -> str:
 
 def pipeline(here: Path, *words: str, stages: str = "T1,T2", sandbox: str = "process") -> str:
     own = ("--agent", f"{here}/agent", "--env", "HERE", "--sandbox", sandbox, "--stages", stages)
-    own = (*own, "--programs-seed", "0")  # whose answers the agent knows
-    return stumble("pipeline", "run", *own, *words)
+    known = ("--programs-seed", "0")  # whose answers the agent has
+    return stumble("pipeline", "run", *own, *known, *words)
 
 
 def rows(columns: str) -> list[list[Any]]:
