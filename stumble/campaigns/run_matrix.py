@@ -139,9 +139,55 @@ def place_fault(
         return fault, find_fork_point(recording, fault, told, seed=seed)
     bind_operator(fault)
     matching = [use for use in told.tool_uses if is_matching_call(fault, use)]
+    shuffled = shuffle_calls([use for use in matching if is_call_followed(told, use)], told, seed)
+    return _place_at_first_change(
+        recording,
+        told,
+        fault,
+        [matching.index(use) + 1 for use in shuffled],
+        seed=seed,
+        world=world,
+    )
+
+
+def place_in_stage(
+    recording: Tape, told: DerivedSteps, fault: Fault, *, seed: int, world: bool
+) -> Fault:
+    """Return the fault at the first call of its stage that it can change; a fault without a stage,
+    or with a call of its own, is returned unchanged.
+
+    Raises LookupError if it can change no call of the stage.
+    """
+    stage, chosen = fault.where.get("stage"), fault.nth is not None or fault.when
+    if stage is None or chosen or fault.at == "model":
+        return fault
+    bind_operator(fault)
+    matching = [use for use in told.tool_uses if is_matching_call(fault, use)]
+    numbers = [n for n, use in enumerate(matching, 1) if is_call_followed(told, use)]
+    try:
+        return _place_at_first_change(recording, told, fault, numbers, seed=seed, world=world)[0]
+    except LookupError as error:
+        if not numbers:
+            raise
+        raise LookupError(
+            f"{fault.name} changes none of the {len(numbers)} calls of stage {stage}: "
+            f"{error.args[0]}"
+        ) from None
+
+
+def _place_at_first_change(
+    recording: Tape,
+    told: DerivedSteps,
+    fault: Fault,
+    numbers: Sequence[int],
+    *,
+    seed: int,
+    world: bool,
+) -> tuple[Fault, ForkPoint]:
+    """Place a fault at the first of these of its calls that it can change."""
     reason = ""
-    for use in shuffle_calls([use for use in matching if is_call_followed(told, use)], told, seed):
-        placed = replace(fault, nth=matching.index(use) + 1)
+    for number in numbers:
+        placed = replace(fault, nth=number)
         try:
             point = find_fork_point(recording, placed, told, seed=seed)
         except LookupError as error:
@@ -153,8 +199,7 @@ def place_fault(
         reason = reason or refusal
     if reason:
         raise LookupError(reason)
-    point = find_fork_point(recording, fault, told, seed=seed)  # raises the error
-    return fault, point
+    return fault, find_fork_point(recording, fault, told, seed=seed)  # raises the error
 
 
 def shuffle_calls(uses: Sequence[ToolUse], told: DerivedSteps, seed: int) -> list[ToolUse]:

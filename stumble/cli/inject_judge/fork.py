@@ -123,6 +123,7 @@ def fork(
         --reset ./reset.sh --verify ./verify.sh
     """
     from replay.matching.rules import parse_match_rule
+    from stumble.campaigns.run_matrix import place_in_stage
     from stumble.pipeline.replay_check import Pipeline, find_passed_stages
     from stumble.runs.fork import ForkPlan, ForkResult, find_fork_point
     from stumble.runs.isolation import max_parallel_runs, plan_isolation
@@ -130,6 +131,7 @@ def fork(
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
     from stumble.verdicts.exclusions import check_twins
+    from traces.conversation.derived_steps import derive_tape_steps
     from traces.store.trace_store import TraceStore
 
     world = world_commands.make_world()
@@ -152,8 +154,13 @@ def fork(
         live="the agent is live after the injection",
     )
     with options.usage_errors():
+        told = derive_tape_steps(recording)
+        placed = [
+            place_in_stage(recording, told, fault, seed=seed, world=world is not None)
+            for fault in faults
+        ]
         design = ForkPlan(
-            fork_point=find_fork_point(recording, faults, seed=seed),
+            fork_point=find_fork_point(recording, placed, told, seed=seed),
             twins=twins,
             times=times,
             confirm=confirm,

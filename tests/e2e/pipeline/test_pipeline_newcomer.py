@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from stumble.campaigns.run_matrix import place_in_stage
+from traces.conversation.derived_steps import derive_tape_steps
+from traces.model import Fault
+from traces.tape import read_tape
+
 ENV = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 
 
@@ -26,6 +31,13 @@ def test_the_demo_records_and_grades_without_a_key(tmp_path: Path) -> None:
     (parser,) = shown["stages"]
     assert (parser["calls"], parser["passed"], parser["resurrected"]) == (10, False, True)
     assert Path(shown["tape"]).is_relative_to(tmp_path / ".stumble")
+    tape = read_tape(Path(shown["tape"]))
+    told = derive_tape_steps(tape)
+    fault = Fault(name="digit", params={"min_digits": 2}, where={"stage": "T2"})
+    placed = place_in_stage(tape, told, fault, seed=0, world=True)
+    assert placed.nth is not None
+    assert "ls t2" in told.tool_uses[0].arguments
+    assert placed.nth > 1, "`ls` shows no number"
 
 
 def test_the_doctor_names_what_a_run_lacks(tmp_path: Path) -> None:
