@@ -2,10 +2,6 @@
 -- default: cohort = null
 SELECT
     cohort,
-    workload,
-    mode,
-    arm,
-    stage_set,
     agent,
     model,
     runs,
@@ -23,7 +19,11 @@ SELECT
     recovery_rate,
     silent_rate,
     survival_20,
-    survival_50
+    survival_50,
+    workload,
+    mode,
+    arm,
+    stage_set
 FROM leaderboard
 WHERE $cohort IS NULL OR cohort = $cohort
 ORDER BY cohort, workload, mode, arm, stage_set, mr DESC NULLS LAST, model;
