@@ -1,5 +1,6 @@
 """Stages of a pipeline run as plain data and as a table."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from stumble.control_characters import escape_controls
@@ -28,6 +29,7 @@ STAGE_COLUMNS = (
     ("cost_usd", "cost"),
     ("seconds", "seconds"),
     ("budget", "budget"),
+    ("failure", "failure"),
 )
 
 
@@ -48,6 +50,21 @@ def format_stage_table(found: Sequence[StageRow]) -> Iterator[str]:
     for row in (head, *body):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         yield "  ".join(cells).rstrip()
+
+
+def describe_silent_provider(found: Sequence[StageRow]) -> str | None:
+    """Describe the stages of a run in which no model call was answered in the end; None if some
+    stage had answers. Its scores say nothing of the agent.
+    """
+    failed = [row for row in found if row["failure"] == "provider"]
+    if not failed or any(row["tokens"] for row in found):
+        return None
+    evidence = json.loads(str(failed[0]["failure_evidence"]))
+    stages = ", ".join(str(row["stage"]) for row in failed)
+    return (
+        f"the model did not answer in {stages} ({escape_controls(str(evidence['text']))}): "
+        "what was graded is what the agent had by then"
+    )
 
 
 def format_stage_cases(tape: Tape) -> Iterator[str]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
+from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
 from scenarios.pipeline.compiler.submission import copy_submitted_files, force_remove_folder
 from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, Result, StageGrade
 from scenarios.pipeline.yatcc import scores
@@ -310,7 +311,9 @@ def _find_build_error(ended: LimitedResult) -> str:
 
 def _make_unscored_grade(result: Result, why: str) -> CaseGrade:
     score = None if result == "infrastructure_error" else 0.0
-    return CaseGrade(case="score", result=result, score=score, reached=True, why=why)
+    return CaseGrade(
+        case="score", result=result, score=score, reached=True, why=shorten_explanation(why)
+    )
 
 
 def _to_stage_grade(stage: str, found: scores.YatccScores | CaseGrade) -> StageGrade:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
+from stumble.cli.exit_codes import ExitCode, HarnessError, UsageError, signal_to_exit_code
 from stumble.cli.pipeline import golden, newcomer
 
 if TYPE_CHECKING:
@@ -447,7 +447,11 @@ def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
 
 
 def end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None:
-    """Print the scores of a run, and exit with its code."""
+    """Print the scores of a run, and exit with its code.
+
+    Raises HarnessError if the model did not answer in a stage, unless that was the fault.
+    """
+    from stumble.pipeline.stage_report import describe_silent_provider, read_stage_rows
     from traces.tape import read_tape
 
     tape = read_tape(played.path)
@@ -456,6 +460,9 @@ def end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None
     if played.exit.signal is not None:
         click.echo(f"resume it with `stumble pipeline run --resume {tape.trajectory.id}`", err=True)
         raise SystemExit(signal_to_exit_code(played.exit.signal))
+    silent = describe_silent_provider(read_stage_rows(tape))
+    if silent is not None and not played.fired:
+        raise HarnessError(silent)
     missed = ExitCode.NOTHING_FIRED if armed and not played.fired else ExitCode.OK
     raise SystemExit(played.exit.code or missed)
 

@@ -2,9 +2,10 @@
 
 import json
 import re
-import shutil
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from tests.support.servers.pipeline_model import (
     AGENT,
     served,
 )
+from tests.support.yatcc_checkout import configure_checkout
 
-STANDIN = Path(__file__).parents[2] / "data" / "yatcc"
 TOO_LONG = "Range of input length should be [1, 1000]"
 
 
@@ -47,20 +48,18 @@ def call(command: str, task: str) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def stumble(*words: object) -> str:
+def stumble(*words: object, code: int = 0) -> str:
     command = [sys.executable, "-m", "stumble", *map(str, words)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    return ran.stdout if code == 0 else ran.stdout + ran.stderr
 
 
 def test_each_stage_fails_of_what_the_tape_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(STANDIN, "checkout")
-    configured = ["cmake", "-S", "checkout", "-B", "checkout/build", "-G", "Unix Makefiles"]
-    subprocess.run(configured, check=True, capture_output=True)
+    configure_checkout(tmp_path / "checkout")
     Path("agent.py").write_text(AGENT)
     with served(answer) as port:
         stumble(
@@ -100,3 +99,21 @@ def test_each_stage_fails_of_what_the_tape_shows(
     assert {each["cause"]: each["cells"] for each in board["attribution"]} == {
         cause: 1 for cause in causes.values()
     }
+
+
+def test_a_provider_that_never_answers_is_named_and_no_score_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("agent.py").write_text(AGENT)
+    with closing(socket.socket()) as closed:
+        closed.bind(("127.0.0.1", 0))  # and never listens
+        shown = stumble(
+            *("pipeline", "run", "--agent", f"{sys.executable} {tmp_path}/agent.py {{task}}"),
+            *("--stages", "T0,T3", "--sandbox", "none"),
+            *("--host", f"model.example=127.0.0.1:{closed.getsockname()[1]}"),
+            code=6,
+        )
+    assert "the model did not answer in T0, T3 (" in shown
+    rows = json.loads(stumble("sql", "--json", "select stage, failure from stages order by stage"))
+    assert rows == [{"stage": "T0", "failure": "provider"}, {"stage": "T3", "failure": "provider"}]

@@ -37,6 +37,12 @@ def score_unreadable_artifact(why: str) -> ArtifactScore:
 
 
 def shorten_explanation(text: str) -> str:
-    """Return printable text of bounded length, with lone surrogates escaped."""
-    text = text.encode(errors="backslashreplace").decode()
+    """Return printable text of bounded length: no escape sequences, no marks of direction, no lone
+    surrogates of the programs that are quoted.
+    """
+    text = text[: 2 * MAX_EXPLANATION]
+    text = "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode()
+        for c in text
+    )
     return text if len(text) <= MAX_EXPLANATION else f"{text[:MAX_EXPLANATION]}..."
