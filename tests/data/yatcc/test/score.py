@@ -24,7 +24,7 @@ def score_case(name: str) -> float:
         return 0.0
     subprocess.run([clang, folder / "output.c", "-o", folder / "output.exe"], check=True)
     done = subprocess.run([folder / "output.exe"], capture_output=True, timeout=10, check=True)
-    points = int(done.stdout) - (0.5 if name.endswith("b.c") else 0.0)
+    points = max(0.0, int(done.stdout) - (0.5 if name.endswith("b.c") else 0.0))
     given = f"// golden {int(number) - 1} {name}\n"
     whole = number == "1" or (folder / "output.c").read_text().startswith(given)
     return points if whole else points / 2
