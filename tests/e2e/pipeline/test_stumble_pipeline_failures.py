@@ -94,7 +94,7 @@ def test_each_stage_fails_of_what_the_tape_shows(
     board = json.loads(stumble("leaderboard", "--json"))
     [row] = board["rows"]
     assert (row["agent"], row["model"], row["workload"]) == ("five-ways", "script", "yatcc")
-    assert (row["mr_reason"], row["aei_reason"]) == ("one_run", "no_cohort")
+    assert (row["mr_reason"], row["aei_reason"]) == ("one_run", "some_stages")
     assert (row["gated_aei"], row["gated_aei_reason"]) == (None, "no_baseline")
     assert {each["cause"]: each["cells"] for each in board["attribution"]} == {
         cause: 1 for cause in causes.values()
