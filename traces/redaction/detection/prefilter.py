@@ -8,22 +8,18 @@ wheel for every system) nothing is proven, and all is searched.
 
 import hashlib
 import os
-import platform
 import re
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
 from traces.redaction.detection.token_formats import TOKEN_FORMATS
 
-try:
+if TYPE_CHECKING:  # loaded with the first matcher: nothing of it is needed before the agent runs
     import hyperscan
-except ImportError:  # there is no wheel for this system
-    IS_NATIVE = False
-else:
-    IS_NATIVE = True
 
 TOKENS, ASSIGNED, ADDRESS, NEEDLES = 1, 2, 4, 8
 """What a text may hold: a token, an assigned value or key block, a password in a URL, a known
@@ -92,6 +88,12 @@ def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
     )
 
 
+@cache
+def is_native() -> bool:
+    """Whether there is a wheel of the matcher for this system."""
+    return find_spec("hyperscan") is not None
+
+
 class _NativeMatcher:
     """Patterns, each with what it is a sign of; compiled once they were asked often enough."""
 
@@ -110,7 +112,7 @@ class _NativeMatcher:
             return 0
         if self._database is None:
             self._searched += len(data) + _CALL
-            if not IS_NATIVE or self._searched < _WORTH_COMPILING:
+            if self._searched < _WORTH_COMPILING or not is_native():
                 return self._all
             self._database = _compile(self._patterns)
             if self._kept:
@@ -158,6 +160,8 @@ def _match_formats() -> _NativeMatcher:
 
 
 def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
+    import hyperscan
+
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
         expressions=[pattern for _, pattern in patterns],
@@ -170,18 +174,26 @@ def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
 
 def _load_kept_matcher(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database | None":
     """Load the matcher from the user's cache; None if there is none that this processor runs."""
-    if not IS_NATIVE:
-        return None
     try:
-        database = hyperscan.loadb(_find_kept_file(patterns).read_bytes(), hyperscan.HS_MODE_BLOCK)
+        kept = _find_kept_file(patterns).read_bytes()
+    except (OSError, RuntimeError):  # there is none, or no home
+        return None
+    if not is_native():
+        return None
+    import hyperscan
+
+    try:
+        database = hyperscan.loadb(kept, hyperscan.HS_MODE_BLOCK)
         database.scratch = hyperscan.Scratch(database)
-    except (OSError, RuntimeError, hyperscan.error):  # no home, or another or damaged file
+    except hyperscan.error:  # of another version, or damaged
         return None
     return database
 
 
 def _keep_matcher(patterns: tuple[tuple[int, bytes], ...], database: "hyperscan.Database") -> None:
     """Keep the matcher in the user's cache: to make it takes 0.2 s, to load it 0.1 ms."""
+    import hyperscan
+
     try:
         kept = _find_kept_file(patterns)
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -194,5 +206,5 @@ def _keep_matcher(patterns: tuple[tuple[int, bytes], ...], database: "hyperscan.
 
 def _find_kept_file(patterns: tuple[tuple[int, bytes], ...]) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    text = repr((version("hyperscan"), platform.machine(), patterns)).encode()
+    text = repr((os.uname().machine, patterns)).encode()
     return Path(base, "stumble", f"search-{hashlib.sha256(text).hexdigest()[:16]}.db")

@@ -203,7 +203,7 @@ def test_the_matcher_is_kept_for_the_next_process(tmp_path: Path) -> None:
 
 
 def test_without_the_library_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefilter, "IS_NATIVE", False)
+    monkeypatch.setattr(prefilter, "is_native", lambda: False)
     made = prefilter._NativeMatcher(prefilter.list_prefilter_patterns(), kept=True)
     assert (
         made.find_possible(b"nothing") == prefilter.TOKENS | prefilter.ASSIGNED | prefilter.ADDRESS
