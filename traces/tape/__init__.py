@@ -17,7 +17,7 @@ fdatasync every 100 ms: a power failure loses at most that much, a killed proces
 of whole frames, none of kind 64, in the same encoding as in the file. A sealed tape has its first
 frame and then only blocks; a tape may also mix frames and blocks. A reader may use the frames of a
 damaged block that precede the damage: the writer of this package starts a new zstd block every
-4 KB, so that one damaged byte does not lose the entire block. Nothing is encrypted.
+4 to 32 KB, so that one damaged byte does not lose the entire block. Nothing is encrypted.
 
 **Kinds.** Maps have text keys. A key marked ? is optional; its default is the value after =, or
 None. Times are seconds since the start of the trajectory (float), except `recorded_at`, which is

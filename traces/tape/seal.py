@@ -23,17 +23,20 @@ from traces.tape.random_access import SealedTape
 from traces.tape.table_of_contents import CONTENTS, TableOfContentsBuilder
 from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
 
-LEVEL = 9
-BLOCK_SIZE = 1 << 19
-"""Bytes of frames compressed together: enough for a body to find its earlier copies."""
+LEVEL, THOROUGH_LEVEL = 9, 19
+"""Levels of zstd for what a replay wrote, and for a recording, which is kept and read often."""
+BLOCK_SIZE, WINDOW_LOG = 1 << 23, 23
+"""Bytes of frames compressed together, and the window of the same size: agents read a file again
+after a hundred steps, and send the same tools with every request."""
 LARGE_TAPE, SMALL_BLOCK = 1 << 24, 1 << 15
 """Size in bytes of a tape with many conversations, and its block size: random access to it opens a
 block for each response.
 """
 SHORT_BODY = 1 << 13
 """Size in bytes up to which a body is stored in full."""
-STRIDE = 1 << 12
-"""Bytes of frames per zstd block: each is readable without the blocks after it."""
+SHORT_STRIDE, LONG_STRIDE = 1 << 12, 1 << 15
+"""Bytes of frames per zstd block, each of which is readable without those after it: a 64th of all
+within these bounds, since each costs some bytes."""
 
 
 def seal_tape(path: Path) -> bool:
@@ -65,7 +68,10 @@ def seal_tape(path: Path) -> bool:
                 file.write(frames.make_tape_preamble())
                 file.writelines(
                     _encode_sealed_frames(
-                        tape_frames, noting, BLOCK_SIZE if size < LARGE_TAPE else SMALL_BLOCK
+                        tape_frames,
+                        noting,
+                        BLOCK_SIZE if size < LARGE_TAPE else SMALL_BLOCK,
+                        _choose_level(tape_frames[0], size),
                     )
                 )
                 file.flush()
@@ -99,7 +105,7 @@ def _temporary_sealing_path(path: Path) -> Iterator[Path]:
 
 
 def _encode_sealed_frames(
-    whole: Iterable[TapeFrame], noting: TableOfContentsBuilder, block: int
+    whole: Iterable[TapeFrame], noting: TableOfContentsBuilder, block: int, level: int
 ) -> Iterator[bytes]:
     """Yield the first frame as it is, since a tape without it is unreadable; then blocks; then the
     contents.
@@ -114,19 +120,30 @@ def _encode_sealed_frames(
         pending.append(frame)
         size += len(frame)
         if size >= block:
-            yield frames.encode_frame(BLOCK, _compress_block(b"".join(pending)))
+            yield frames.encode_frame(BLOCK, _compress_block(b"".join(pending), level))
             pending, size = [], 0
     if pending:
-        yield frames.encode_frame(BLOCK, _compress_block(b"".join(pending)))
+        yield frames.encode_frame(BLOCK, _compress_block(b"".join(pending), level))
     yield noting.build_frame()
 
 
-def _compress_block(data: bytes) -> bytes:
-    """Compress to one zstd frame with a zstd block per `STRIDE` bytes, to contain damage."""
-    packer = zstandard.ZstdCompressor(level=LEVEL).compressobj(size=len(data))
+def _choose_level(first: TapeFrame, size: int) -> int:
+    """Return the level for a tape with this first frame; a large recording would take minutes."""
+    is_recording = first.kind == TRAJECTORY and "source" not in unpack(first.payload)
+    return THOROUGH_LEVEL if is_recording and size < LARGE_TAPE else LEVEL
+
+
+def _compress_block(data: bytes, level: int) -> bytes:
+    """Compress to one zstd frame of many zstd blocks, to contain damage."""
+    stride = min(max(SHORT_STRIDE, len(data) // 64), LONG_STRIDE)
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        level, window_log=min(WINDOW_LOG, max(10, len(data).bit_length())), enable_ldm=True,
+        source_size=len(data),
+    )  # fmt: skip
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=len(data))
     out = []
-    for at in range(0, len(data), STRIDE):
-        out.append(packer.compress(data[at : at + STRIDE]))
+    for at in range(0, len(data), stride):
+        out.append(packer.compress(data[at : at + stride]))
         out.append(packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
     return b"".join([*out, packer.flush()])
 
