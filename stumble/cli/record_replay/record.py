@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import RecordPlan, RunResult
     from traces.model import Fault
-    from traces.store.trace_store import TraceStore
+    from traces.store.store_dir import StoreDirectory
     from traces.tape import Tape
 
 
@@ -138,7 +138,7 @@ def record(
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import RecordPlan, RunLabels
     from stumble.user_data.paths import new_experiment_id, store_root
-    from traces.store.trace_store import TraceStore
+    from traces.store.store_dir import StoreDirectory
 
     scenario = match_options.load_match_scenario(scenario_name)
     rules = match_options.collect_match_rules(scenario, rule_texts)
@@ -158,7 +158,7 @@ def record(
         budget = budget or benchmark.budget
         for line in benchmark.limitations:
             click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
-    store = TraceStore(store_root())
+    store = StoreDirectory(store_root())
     plan = RecordPlan(
         labels=RunLabels(
             agent=agent,
@@ -200,14 +200,13 @@ def _record_to_store(
     plan: "RecordPlan",
     launch: "ColdLauncher",
     benchmark: "BenchmarkTask | None",
-    store: "TraceStore",
+    store: "StoreDirectory",
     output: Path | None,
 ) -> "RunResult":
     """Record one run onto a tape of the store or `output`, describe it, and index it."""
     from recorder import event_loop
     from recorder.scratch_folder import make_scratch_folder
     from stumble.runs.record import record_run
-    from stumble.store import index
     from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
     from traces.tape import read_tape
 
@@ -231,9 +230,18 @@ def _record_to_store(
     # The tape is held in memory only for this loop.
     for line in _describe_recording(read_tape(path), played, redact=plan.redact):
         click.echo(line, err=True)
-    index.link_tape(store, path, id)
-    index.refresh_index(store)
+    _index_tape(store, path, id)
     return played
+
+
+def _index_tape(store: "StoreDirectory", path: Path, id: str) -> None:
+    """Put a finished tape into the store; what indexes it is loaded only now."""
+    from stumble.store import index
+    from traces.store.trace_store import TraceStore
+
+    indexed = TraceStore(store.root)
+    index.link_tape(indexed, path, id)
+    index.refresh_index(indexed)
 
 
 @asynccontextmanager
@@ -279,7 +287,7 @@ def _describe_recording(tape: "Tape", played: "RunResult", *, redact: bool) -> l
     return [headline, *describe_injections(tape, played), *(f"warning: {why}" for why in warnings)]
 
 
-def _snapshot_workspace(store: "TraceStore", limits: "SnapshotLimits") -> str | None:
+def _snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:
     """Take a snapshot of the current folder; return its name.
 
     Prints the reason and returns None if the folder exceeds the limits.

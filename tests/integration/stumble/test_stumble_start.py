@@ -106,3 +106,32 @@ def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path
     imported = set(said.stdout.splitlines()[-1].split())
     assert "recorder.proxy.server" in imported
     assert imported & UNNEEDED == set()
+
+
+RECORD = """
+import sys
+def note(event, args):
+    if event == "subprocess.Popen" and "the-agent" in str(args):
+        print(*sys.modules, flush=True)
+sys.addaudithook(note)
+from stumble.cli.app import run_cli
+sys.argv = ["stumble", "record", "-o", "a.tape", "--", "sh", "-c", "exit 0", "the-agent"]
+run_cli()
+"""
+AFTER_THE_AGENT = {"duckdb", "pyarrow", "numpy", "litellm", "stumble.store.index"}
+
+
+def test_a_recording_loads_what_indexes_it_after_the_agent_ended(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", RECORD],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / "store")},
+        timeout=60,
+    )
+    before = set(said.stdout.splitlines()[0].split())
+    assert "recorder.agent.process" in before
+    assert before & AFTER_THE_AGENT == set()
+    assert list((tmp_path / "store" / "tapes").glob("*.tape"))
