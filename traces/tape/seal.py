@@ -17,7 +17,7 @@ import zstandard
 
 from traces.tape import frames
 from traces.tape.frames import BLOCK, TapeFrame
-from traces.tape.inflation import InflationBudget
+from traces.tape.inflation import RATIO, InflationBudget
 from traces.tape.payload import pack, unpack
 from traces.tape.random_access import SealedTape
 from traces.tape.table_of_contents import CONTENTS, TableOfContentsBuilder
@@ -134,12 +134,24 @@ def _choose_level(first: TapeFrame, size: int) -> int:
 
 
 def _compress_block(data: bytes, level: int) -> bytes:
-    """Compress to one zstd frame of many zstd blocks, to contain damage."""
-    stride = min(max(SHORT_STRIDE, len(data) // 64), LONG_STRIDE)
+    """Compress to one zstd frame of many zstd blocks, to contain damage.
+
+    A reader refuses more than RATIO bytes per byte, which short zstd blocks cannot come to.
+    """
+    packed = _compress_strides(data, level, min(max(SHORT_STRIDE, len(data) // 64), LONG_STRIDE))
+    if len(packed) * RATIO // 2 < len(data):
+        return _compress_strides(data, level, SHORT_STRIDE)
+    return packed
+
+
+def _compress_strides(data: bytes, level: int, stride: int) -> bytes:
+    """Compress with a zstd block per `stride` bytes."""
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        level, window_log=min(WINDOW_LOG, max(10, len(data).bit_length())), enable_ldm=True,
+        level,
+        window_log=min(WINDOW_LOG, max(10, len(data).bit_length())),
+        enable_ldm=True,
         source_size=len(data),
-    )  # fmt: skip
+    )
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=len(data))
     out = []
     for at in range(0, len(data), stride):
