@@ -316,8 +316,8 @@ def test_root_without_the_power_to_mount_is_shut_in_too(tmp_path: Path) -> None:
 
 
 def test_a_wall_that_cannot_be_built_is_said_and_nothing_is_run(tmp_path: Path) -> None:
-    room = MountedCopy(path=tmp_path / "nowhere", copy=tmp_path)
-    with pytest.raises(ChildProcessError, match="No such file or directory .*nowhere"):
+    room = MountedCopy(path=tmp_path, copy=tmp_path / "nowhere")
+    with pytest.raises(ChildProcessError, match="No such file or directory"):
         on_loop(alone("print('ran')", room=room, out=tmp_path / "out"))
     assert (tmp_path / "out").read_text() == ""
 
