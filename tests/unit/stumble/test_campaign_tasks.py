@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from stumble.campaigns.completed_runs import CompletedRuns, merge_shard_numbers
 from stumble.campaigns.run_matrix import RunCell, RunEstimate, RunMatrix
-from stumble.campaigns.scheduler import CampaignProgress, CampaignScheduler, run_all_tasks
+from stumble.campaigns.scheduler import (
+    MAX_TRIES,
+    CampaignProgress,
+    CampaignScheduler,
+    run_all_tasks,
+)
 from stumble.campaigns.shards import CampaignShard, parse_shard
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.campaigns.worker import (
@@ -57,6 +62,9 @@ class UnreliableRunner:
         self._tasks: list[WorkerTask] = []
         self._late: list[tuple[WorkerTask, TaskReport]] = []
         self._number = 0
+        self._losses: Counter[str] = Counter()
+        # What is lost more often ends the campaign, which is a test of its own.
+        self._most_losses = MAX_TRIES - 1 if lost < 1 else MAX_TRIES
         self.started: Counter[str] = Counter()
         self.judged: Counter[str] = Counter()
 
@@ -75,7 +83,8 @@ class UnreliableRunner:
         if self._late and self._draw.random() < 0.5:
             yield self._late.pop(self._draw.randrange(len(self._late)))
         task = self._tasks.pop(self._draw.randrange(len(self._tasks)))
-        if self._draw.random() < self._lost:
+        if self._draw.random() < self._lost and self._losses[str(task)] < self._most_losses:
+            self._losses[str(task)] += 1
             if self._draw.random() < 0.5:  # it was done, and nobody heard of it until later
                 self._late.append((task, self._report(task)))
             yield task, TaskLost("a node has gone")
