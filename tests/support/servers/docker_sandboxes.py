@@ -12,7 +12,7 @@ from sandbox.docker import engine, images
 from sandbox.sandbox_env import select_agent_env
 from sandbox.types import Sandbox, SandboxLimits, SandboxResult, SandboxSpec
 
-BOUND = 60.0
+BOUND = 120.0
 
 
 @cache
