@@ -32,7 +32,7 @@ class ExportedItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRun:
+class RunPageExport:
     """All that the file shows."""
 
     run: RunView
@@ -63,7 +63,7 @@ def find_exported_run(store: TraceStore, id: str) -> str:
     raise LookupError(f"the store has no run and no injection {id!r}")
 
 
-def collect_export(store: TraceStore, id: str) -> ExportedRun:
+def collect_export(store: TraceStore, id: str) -> RunPageExport:
     """Collect a run with its injections. Raises ValueError or OSError if a tape is unreadable."""
     with store.open_locked() as connection:
         rows = read_run_rows(connection, id, store.tapes)
@@ -71,7 +71,7 @@ def collect_export(store: TraceStore, id: str) -> ExportedRun:
     view = build_run_view(rows)
     judged = rows.run["source"] == "fork" and rows.run["condition"] != "clean"
     ids = [injection for injection, _ in view.injections] if judged else []
-    return ExportedRun(
+    return RunPageExport(
         run=view,
         lanes=build_lanes(view, "time"),
         items=_list_exported_items(rows, view.items),
@@ -79,7 +79,7 @@ def collect_export(store: TraceStore, id: str) -> ExportedRun:
     )
 
 
-def render_export(exported: ExportedRun) -> str:
+def render_export(exported: RunPageExport) -> str:
     """Render the file; its policy allows its own style and script alone."""
     style = build_palette_css() + (STATIC / "ui.css").read_text(encoding="utf-8")
     script = (STATIC / "export.js").read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def render_export(exported: ExportedRun) -> str:
     )
 
 
-def write_export(exported: ExportedRun, path: Path) -> None:
+def write_export(exported: RunPageExport, path: Path) -> None:
     """Write the file, readable for its owner alone: it holds what the agent read."""
     path.touch(mode=0o600, exist_ok=True)
     path.write_text(render_export(exported), encoding="utf-8")

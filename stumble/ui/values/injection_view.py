@@ -67,7 +67,7 @@ class LaterUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndState:
+class EndStateView:
     """How one run ended, and the beginning of its end state."""
 
     run: str
@@ -97,7 +97,7 @@ class InjectionView:
     uses: tuple[LaterUse, ...]
     marks: int
     """Number of marks of the faulted run that are linked."""
-    ends: tuple[EndState, ...]
+    ends: tuple[EndStateView, ...]
     unknown: tuple[tuple[str, str], ...]
     judge: int
     problem: str | None = None
@@ -288,7 +288,7 @@ def _count_marks(rows: tuple[StepPair, ...]) -> int:
     return sum(piece.mark in COUNTED_MARKS for line in lines for piece in line.pieces)
 
 
-def _list_ends(explanation: VerdictExplanation) -> Iterator[EndState]:
+def _list_ends(explanation: VerdictExplanation) -> Iterator[EndStateView]:
     """Yield the end of the first twin and of the faulted run, differences marked; other twins."""
     runs = [*explanation.twins[:1], explanation.faulted]
     endings = [each.tape.ending for each in runs]
@@ -300,10 +300,10 @@ def _list_ends(explanation: VerdictExplanation) -> Iterator[EndState]:
         words = "no end" if ending is None else f"ended {ending.ended}, exit {ending.exit_code}"
         if ending is not None and ending.passed is not None:
             words += f", {'right' if ending.passed else 'wrong'} by {ending.verifier or 'verifier'}"
-        yield EndState(run=each.tape.trajectory.id, words=words, pieces=some)
+        yield EndStateView(run=each.tape.trajectory.id, words=words, pieces=some)
     for each in explanation.twins[1:]:
         passed = each.tape.ending.passed if each.tape.ending else None
-        yield EndState(
+        yield EndStateView(
             run=each.tape.trajectory.id,
             words={True: "right", False: "wrong", None: "not known"}[passed],
         )

@@ -118,6 +118,14 @@ def test_every_option_of_every_command_can_be_a_default() -> None:
         walk(load_command(name))
 
 
+def test_the_documented_file_is_accepted(tmp_path: Path) -> None:
+    page = (ROOT / "docs/configuration.md").read_text().partition("## Variables")[0]
+    lines = [line[4:] for line in page.splitlines() if line.startswith("    ") or not line]
+    for name in ("record", "fork", "pipeline", "campaign"):
+        read(tmp_path, "\n".join(lines), name)
+    assert read(tmp_path, "\n".join(lines), "pipeline")["run"] == {"agent": "builtin"}
+
+
 def test_each_variable_is_documented() -> None:
     documented = (ROOT / "docs/configuration.md").read_text()
     packages = ("stumble", "recorder", "replay", "faults", "traces", "scenarios", "sandbox")
