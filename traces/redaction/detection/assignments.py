@@ -48,6 +48,16 @@ _NAME = re.compile(
     % (_reverse_words(PASSWORD_NAMES), _reverse_words(TOKEN_NAMES), _reverse_words(KEY_NAMES))
 )
 """A name in lower case, read backwards."""
+_NO_CREDENTIALS = (
+    b"PRIMARY FOREIGN SORT PARTITION CACHE IDEMPOTENCY PUBLIC HASH ROW NEXT PREVIOUS PAGE CURSOR"
+    b" CONTINUATION PAGINATION PAD EOS BOS UNK SEP CLS MASK STOP SYNC DEDUP ROUTING GROUP OBJECT"
+)
+_VARIABLE_NAME = re.compile(
+    rb"(?:NEKOT|YEK)_(?!(?:%b)(?![A-Z0-9]))[A-Z0-9_]*[A-Z](?![A-Za-z0-9_])"
+    % _reverse_words(_NO_CREDENTIALS)
+)
+"""A variable of the environment (`FAL_KEY`, `LINEAR_TOKEN`), read backwards."""
+MIN_VARIABLE_SECRET = 16
 
 _QUOTE = rb"\\{0,15}[\"'`]"
 _IS = rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=])\s{0,4}"
@@ -74,6 +84,9 @@ _FIELD = re.compile(
 _FIELD_NAME = re.compile(rb"name=\\{0,15}\"\Z")
 _NO_VALUE = re.compile(
     rb"(?:REDACTED|RD)[a-z]\d+x*Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|0x[0-9A-Fa-f]{1,16}"
+)
+_RANDOM_PART = re.compile(
+    rb"\.(?=(?:[A-Za-z]{1,12}\d{1,4}){3})(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24}\Z"
 )
 _PLAIN = re.compile(rb"[\w.~+/=:%@!#-]+")
 _REFERENCE = re.compile(rb"[\w./-]+")
@@ -162,7 +175,9 @@ def _ends_with_secret_name(text: bytes) -> bool:
     at = marks.rfind(_ENDING, max(0, len(text) - 28))
     while at >= 0:
         if text[at : at + 3].lower() in _SYLLABLES and _OPEN.match(text, at + 3):
-            return _match_secret_name(text, at + 3) is not None
+            return _match_secret_name(text, at + 3) is not None or _ends_in_variable_name(
+                text, at + 3
+            )
         at = marks.rfind(_ENDING, max(0, len(text) - 28), at)
     return False
 
@@ -198,7 +213,9 @@ def is_random_token(value: bytes) -> bool:
 
 
 def _is_code_or_identifier(value: bytes) -> bool:
-    return _CODE.match(value) is not None or _NO_VALUE.fullmatch(value) is not None
+    if _CODE.match(value) is not None:
+        return True
+    return _NO_VALUE.fullmatch(value) is not None and _RANDOM_PART.search(value) is None
 
 
 def _match_secret_name(data: bytes, at: int) -> re.Match[bytes] | None:
@@ -209,7 +226,7 @@ def _match_secret_name(data: bytes, at: int) -> re.Match[bytes] | None:
 def _find_named_value(data: bytes, at: int) -> AssignedSecretSpan | None:
     """Return the value of the name that ends at `at`, if it looks like a secret."""
     if (name := _match_secret_name(data, at)) is None:
-        return None
+        return _find_variable_value(data, at)
     start = at - name.end()
     if data[start - 1 : start] == b"\\" and data[start : start + 1] in b"nrt":
         start += 1  # skip the letter of an escape
@@ -222,6 +239,23 @@ def _find_named_value(data: bytes, at: int) -> AssignedSecretSpan | None:
                 return None
             return (*match.span(pattern.groups), "n")
     return None
+
+
+def _find_variable_value(data: bytes, at: int) -> AssignedSecretSpan | None:
+    """Return the value of an environment variable that ends at `at`, if it looks random."""
+    if not _ends_in_variable_name(data, at):
+        return None
+    for pattern in (_QUOTED, _BARE):
+        match = pattern.match(data, at)
+        if match and len(value := match[pattern.groups]) >= MIN_VARIABLE_SECRET:
+            plain = _PLAIN.fullmatch(value) is not None and b"REDACTED" not in value
+            if plain and is_random_token(value):
+                return (*match.span(pattern.groups), "n")
+    return None
+
+
+def _ends_in_variable_name(data: bytes, at: int) -> bool:
+    return _VARIABLE_NAME.match(data[max(0, at - _BEFORE) : at][::-1]) is not None
 
 
 def _is_name_reference(value: bytes, name: re.Match[bytes], said: bytes) -> bool:

@@ -3,14 +3,21 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from traces.redaction.detection.assignments import is_plausible_secret
+from traces.redaction.detection.assignments import (
+    MIN_VARIABLE_SECRET,
+    is_plausible_secret,
+    is_random_token,
+)
 
 _NAME = (
     r"(?:[\w.-]*[_.-])?(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|pat|dsn"
-    r"|(?:api|access|secret|private|auth|account|master|encryption|license)[_-]?key|apikey)"
+    r"|(?:api|access|secret|private|auth|account|master|encryption|license|admin|service|signing"
+    r"|subscription|storage|deploy|webhook|consumer|client)[_-]?key|apikey)"
 )
 _OPTION = re.compile(rf"(?i)--?{_NAME}\Z")
 _JOINED = re.compile(rf"(?i)(?:--?|/)?{_NAME}[=:](.+)", re.DOTALL)
+_OTHER_KEY = re.compile(r"(?i)--?[\w.-]+[_-]key(?:=(.+))?", re.DOTALL)
+"""An option that may be any key: only a random value is a secret."""
 _HEADER = re.compile(
     r"(?i)(?:(?:proxy-)?authorization|[\w-]*(?:api-?key|token|secret|auth))\s*:\s*"
     r"(?:(?:bearer|basic|token)\s+)?(.+)",
@@ -34,6 +41,10 @@ def find_command_secrets(words: Sequence[str]) -> Iterator[CommandSecretSpan]:
             yield from _find_word_secret(place, word)
         elif match := joined or user:
             yield from _find_group_secret(place, match)
+        elif (other := _OTHER_KEY.fullmatch(word)) and other[1] and _is_random_secret(other[1]):
+            yield place, *other.span(1)
+        elif _OTHER_KEY.fullmatch(previous) and _is_random_secret(word):
+            yield place, 0, len(word)
         previous = word
 
 
@@ -51,3 +62,8 @@ def _is_secret_value(text: str) -> bool:
     if len(text) < MIN_COMMAND_SECRET or _NO_SECRET.match(text):
         return False
     return " " not in text or is_plausible_secret(text.encode("utf-8", "surrogateescape"))
+
+
+def _is_random_secret(text: str) -> bool:
+    plain = text.encode("utf-8", "surrogateescape")
+    return len(plain) >= MIN_VARIABLE_SECRET and is_random_token(plain)

@@ -33,10 +33,15 @@ _CONTEXT = 8
 
 _LONG_RUN = 8192
 _WORD = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])")
-_BEARER = re.compile(rb"(?i:bearer) ((?=[A-Za-z.~+/=_-]{0,64}\d)[\w.~+/=-]{20,4096})")
+_BEARER = re.compile(rb"(?i:bearer|ssws) ((?=[A-Za-z.~+/=_-]{0,64}\d)[\w.~+/=-]{20,4096})")
 _CHAT_BOT = re.compile(rb"(?<=\d{8}):(AA[\w-]{33})(?![\w-])")
 """Telegram: the number of a bot and its token."""
-_AFTER_WORD = re.compile(rb"(?:(?i:bearer )|\d{8}:)\Z")
+_ENTRA_SECRET = re.compile(rb"(?<=[A-Za-z0-9_~.-]{3}\d)Q~([\w.~-]{31,40})(?![\w~-])")
+"""Microsoft Entra: the secret of a client."""
+_BRAINTREE = re.compile(rb"\$(?:production|sandbox)\$[a-z0-9]{16}\$([0-9a-f]{32})(?!\w)")
+_SPLIT_TOKENS = ((b":AA", _CHAT_BOT), (b"Q~", _ENTRA_SECRET))
+"""Tokens whose beginning a character outside of tokens ends, so that it is in no suspect run."""
+_AFTER_WORD = re.compile(rb"(?:(?i:bearer |ssws )|\d{8}:|\dQ~|\$[a-z0-9]{16}\$)\Z")
 
 _PEM, _DASHES = b"PRIVATE KEY", b"-----"  # a repeated byte is found sooner
 _OPEN_BLOCK = re.compile(
@@ -84,8 +89,11 @@ def _find_tokens(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
     for hint, kind, token, _ in UNPREFIXED:
         if _has_long_run(hay, hint) and token.search(hay):
             out += [(*match.span(), kind) for match in token.finditer(data)]
-    if hay.find(b":AA") >= 0:
-        out += _find_prefixed_tokens(data, b":AA", _CHAT_BOT, "t")
+    for begin, pattern in _SPLIT_TOKENS:
+        if hay.find(begin) >= 0:
+            out += _find_prefixed_tokens(data, begin, pattern, "t")
+    if hay.find(b"$") >= 0:
+        out += [(*match.span(1), "t") for match in _BRAINTREE.finditer(data)]
     if _BEARER.search(hay):
         out += [
             (*match.span(1), "b") for match in _BEARER.finditer(data) if _is_not_redacted(match[1])
