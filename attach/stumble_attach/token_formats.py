@@ -14,6 +14,8 @@ _ALNUM = rb"(?=[a-z]{0,48}[A-Z0-9])[A-Za-z0-9]{20,2048}(?![\w-])"
 _MIXED = rb"(?=[\w-]{0,64}\d)[\w-]{20,2048}"
 _HEX_TOKEN = rb"[0-9a-fA-F]{24,2048}"
 _DOTTED = rb"(?=[\w.-]{0,64}\d)[\w.-]{20,2048}"
+_UUID = rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _TOKEN_END
+_BOTH_CASES = rb"(?=[A-Za-z_-]{0,48}\d)(?=[a-z0-9_-]{0,48}[A-Z])(?=[A-Z0-9_-]{0,48}[a-z])"
 
 
 def _formats(kind: str, rest: bytes, *beginnings: bytes) -> Iterator[Format]:
@@ -74,5 +76,51 @@ FORMATS: tuple[Format, ...] = (
     *_formats("t", _ALNUM, b"lin_api_", b"lin_oauth_", b"phx_", b"phs_", b"rnd_"),
     *_formats("t", rb"[A-Za-z0-9]{32}_[0-9a-f]{8}", b"glsa_"),
     *_formats("t", _DOTTED, b"sntrys_", b"sntryu_", b"EZAK", b"EZTK", b"rdme_", b"pat-na1-"),
+    # Further providers, by what their documentation shows.
+    *_formats("t", _ALNUM, b"apify_api_", b"llx-", b"pylf_v1_us_", b"pylf_v1_eu_", b"rpa_", b"rf_"),
+    *_formats("t", _ALNUM, b"vcp_", b"vci_", b"vca_", b"vcr_", b"vck_", b"napi_", b"nfp_", b"nfc_"),
+    *_formats("t", _ALNUM, b"ddp_", b"ddo_", b"jsrt_", b"jsrp_", b"pnb_", b"polar_oat_", b"ico-"),
+    *_formats("t", _ALNUM, b"polar_pat_", b"hcaik_", b"hcxik_", b"p8e-", b"STS."),
+    *_formats("t", _MIXED, b"bb_live_", b"os_v2_app_", b"os_v2_org_", b"wandb_v1_", b"tk-us-"),
+    *_formats("t", _MIXED, b"vercel_blob_rw_", b"fio-u-", b"HRKU-", b"duffel_live_", b"tfp_"),
+    *_formats("t", _MIXED, b"duffel_test_", b"figo_", b"figu_", b"NRII-", b"secret-live-"),
+    *_formats("t", _MIXED, b"pdl_live_apikey_", b"pdl_sdbx_apikey_", b"tskey-client-", b"glc_eyJ"),
+    *_formats("t", _MIXED, b"mercury_production_", b"mercury_sandbox_", b"secret-test-"),
+    *_formats("t", _DOTTED, b"snyk_uat.", b"sl.u.", b"mlsn."),
+    *_formats("t", _HEX_TOKEN, b"cal_live_", b"s-s4t2ud-", b"packagist_ort_", b"bkua_"),
+    *_formats("t", _HEX_TOKEN, b"packagist_uut_"),
+    *_formats("t", _HEX_TOKEN, b"KGAT_", b"FLWSECK-", b"FLWSECK_TEST-", b"scp-live-", b"sbp_v0_"),
+    *_formats("t", rb"[0-9a-f]{40}" + _TOKEN_END, b"squ_", b"sqp_", b"sqa_", b"ck_", b"cs_"),
+    *_formats("t", rb"[0-9a-f]{64}" + _TOKEN_END, b"dtn_", b"key_"),
+    *_formats("t", rb"[0-9a-f]{32}" + _TOKEN_END, b"dose", b"dkea", b"fc-", b"cu_"),
+    *_formats("t", rb"(?:[0-9a-f]{16}_|local_)?[0-9a-f]{40}" + _TOKEN_END, b"sgp_"),
+    *_formats("t", rb"[0-9a-f]{24}-[0-9a-f]{100,200}", b"v1.0-"),
+    *_formats("t", rb"[0-9a-f]{64}[0-9A-F]{8}", b"ATTA"),
+    *_formats("t", _UUID, b"sdk-", b"api-", b"mob-", b"xaat-", b"xapt-", b"persona_production_"),
+    *_formats("t", _UUID, b"persona_sandbox_", b"access-production-", b"access-sandbox-"),
+    *_formats("t", rb"[A-Za-z0-9]{14}" + _TOKEN_END, b"rzp_live_", b"rzp_test_"),
+    *_formats("t", rb"[A-Za-z0-9]{16}" + _TOKEN_END, b"sm_pat_", b"sm_aat_", b"sm_sat_"),
+    *_formats("t", rb"[A-Za-z0-9]{20,24}_[0-9a-f]{40}", b"CCIPAT_", b"CCIPRJ_"),
+    *_formats("t", rb"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}" + _TOKEN_END, b"re_"),
+    *_formats("t", rb"\d{6,12}_[A-Z0-9]{32}" + _TOKEN_END, b"pk_"),
+    *_formats("t", rb"[A-Z0-9]{31}_[A-Za-z0-9]{22}" + _TOKEN_END, b"KEY0"),
+    *_formats("t", rb"[\w-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}", b"pat."),
+    *_formats("t", rb"(?=[A-Z]{0,25}\d)[A-Z0-9]{25,32}" + _TOKEN_END, b"API-"),
+    *_formats("t", _BOTH_CASES + rb"[A-Za-z0-9]{22}" + _TOKEN_END, b"as-", b"ak-"),
+    *_formats("t", _BOTH_CASES + rb"[A-Za-z0-9]{32}" + _TOKEN_END, b"cio"),
+    *_formats("t", _BOTH_CASES + rb"[\w-]{27,28}" + _TOKEN_END, b"BSA"),
+    *_formats("t", _BOTH_CASES + rb"[\w-]{43}" + _TOKEN_END, b"pa-"),
+    *_formats("t", _BOTH_CASES + rb"[\w-]{60}" + _TOKEN_END, b"EAAA"),
+    *_formats("t", rb"[A-Za-z0-9]{90,2048}" + _TOKEN_END, b"EAA"),
+    *_formats("t", _BOTH_CASES + rb"[\w-]{35,38}" + _TOKEN_END, b"AQVN"),
+    *_formats("t", _BOTH_CASES + rb"[\w-]{50,64}" + _TOKEN_END, b"y0_"),
+    *_formats("t", rb"[A-Za-z0-9]{60,80}" + _TOKEN_END, b"AKCp"),
+    *_formats("t", rb"[A-Za-z0-9+/]{100,200}={0,2}", b"ABSK"),
+    *_formats("t", rb"[A-Za-z0-9+/]{40,80}={0,2}", b"dG9rOg"),
+    *_formats("t", rb"[\w-]{40,64}" + _TOKEN_END, b"AQ.Ab"),
+    *_formats("t", rb"[\w-]{43}" + _TOKEN_END, b"sha256~"),
+    *_formats("t", rb"[a-z0-9]{58}" + _TOKEN_END, b"nsec1"),
+    *_formats("t", rb"[\w-]{30,400}\.[\w-]{20,60}", b"sk.eyJ"),
+    *_formats("t", rb"([\w@/-]{60,300})", b"webhook.office.com/webhookb2/"),
     *_formats("j", rb"[\w-]{8,8192}\.eyJ[\w-]{2,8192}\.[\w-]{0,8192}", b"eyJ"),
 )  # fmt: skip
