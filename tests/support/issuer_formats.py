@@ -155,7 +155,6 @@ BARE: Mapping[str, Shape] = {
     "woo secret": _of("cs~_", HEX, 40),
     "yandex": _of("AQV~N", WORD, 35),
     "yandex oauth": _of("y0~_", WORD, 55),
-    "zhipu": _joined(_of("", HEX, 32), ".", _of("", ALNUM, 16)),
 }  # fmt: skip
 
 NAMED: Mapping[str, tuple[str, Shape]] = {
@@ -179,6 +178,7 @@ NAMED: Mapping[str, tuple[str, Shape]] = {
     "sanity": ("SANITY_AUTH_TOKEN", _of("sk", ALNUM, 178)),
     "serper": ("SERPER_API_KEY", _of("", HEX, 40)),
     "twilio token": ("TWILIO_AUTH_TOKEN", _of("", HEX, 32)),
+    "zhipu": ("ZHIPU_API_KEY", _joined(_of("", HEX, 32), ".", _of("", ALNUM, 16))),
     "vault old": ("VAULT_TOKEN", _of("s~.", ALNUM, 24)),
     "zendesk": ("ZENDESK_API_TOKEN", _of("", ALNUM, 40)),
 }  # fmt: skip

@@ -32,8 +32,13 @@ _TOKENS_WITHOUT_PREFIX = (
     rb"[0-9a-f]{32}-us[0-9]",
     rb"\.atlasv1\.[\w-]{40}",
     rb"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27}",
+    rb"[0-9a-f]{36}FFFFNRAL",
+    rb"_[A-Za-z0-9]{29}_mmk",
+    rb"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}",
     rb":AA[\w-]{33}",
-    rb"(?i:bearer) [\w.~+/=-]{20}",
+    rb"[0-9]Q~[\w.~-]{31}",
+    rb"\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32}",
+    rb"(?i:bearer|ssws) [\w.~+/=-]{20}",
 )
 _SEPARATOR = rb"[\\\"'`\]:=>,\s]+"
 _BOUNDS = re.compile(rb"\{(\d+),\d+\}")
@@ -81,6 +86,7 @@ def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
     return (
         *((TOKENS, pattern) for pattern in (*tokens, *_TOKENS_WITHOUT_PREFIX)),
         (ASSIGNED, b"(?i)" + name + _SEPARATOR + rb"\S*[0-9]"),
+        (ASSIGNED, b"[A-Z0-9_]_(?:KEY|TOKEN)" + _SEPARATOR + rb"\S*[0-9]"),
         (ASSIGNED, b"(?i)(?:" + PASSWORD_NAMES + b")" + _SEPARATOR + rb"\S*[!@#$%^&*?~]"),
         (ASSIGNED, rb"(?i)name=\\*\"[\w.-]*(?:passwo|passw|pw|secr|tok|k)(?:rd|d|et|en|ey)\\*\""),
         (ASSIGNED, b"PRIVATE KEY"),

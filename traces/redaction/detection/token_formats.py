@@ -166,15 +166,17 @@ UNPREFIXED: tuple[tuple[bytes, str, re.Pattern[bytes], re.Pattern[bytes]], ...] 
         re.compile(rb"[A-Za-z0-9]{6}_[A-Za-z0-9]{4,29}(?:_m{0,2}k?)?\Z"),
     ),
     (
-        b".",  # Discord, Airtable, Zhipu
+        b".",  # Discord
         "t",
-        re.compile(_ALONE + rb"(?:[MNO](?=[A-Za-z_-]{0,24}\d)[\w-]{23,27}"
-                   rb"\.(?=[\w-]{0,5}[A-Z0-9])[\w-]{6}\.(?=[\w-]{0,26}\d)[\w-]{27,40}(?![\w-])"
-                   rb"|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}(?!\w)"
-                   rb"|[0-9a-f]{32}\." + _BOTH_CASES + rb"[A-Za-z0-9]{16}(?![\w.-]))"),
-        re.compile(rb"(?:[MNO](?=[A-Za-z_-]{0,24}\d)[\w-]{8,27}(?:\.[\w-]{0,6}(?:\.[\w-]{0,40})?)?"
-                   rb"|pat[A-Za-z0-9]{6,14}(?:\.[0-9a-f]{0,64})?"
-                   rb"|[0-9a-f]{12,32}(?:\.[A-Za-z0-9]{0,16})?)\Z"),
+        re.compile(_ALONE + rb"[MNO](?=[A-Za-z_-]{0,24}\d)[\w-]{23,27}"
+                   rb"\.(?=[\w-]{0,5}[A-Z0-9])[\w-]{6}\.(?=[\w-]{0,26}\d)[\w-]{27,40}(?![\w-])"),
+        re.compile(rb"[MNO](?=[A-Za-z_-]{0,24}\d)[\w-]{8,27}(?:\.[\w-]{0,6}(?:\.[\w-]{0,40})?)?\Z"),
+    ),
+    (
+        b".",  # Airtable
+        "t",
+        re.compile(_ALONE + rb"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}(?!\w)"),
+        re.compile(rb"pat[A-Za-z0-9]{6,14}(?:\.[0-9a-f]{0,64})?\Z"),
     ),
 )  # fmt: skip
 """Formats without a prefix: a hint, the class, the token, and a run that may become one."""
