@@ -86,7 +86,7 @@ _NO_VALUE = re.compile(
     rb"(?:REDACTED|RD)[a-z]\d+x*Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|0x[0-9A-Fa-f]{1,16}"
 )
 _RANDOM_PART = re.compile(
-    rb"\.(?=(?:[A-Za-z]{1,12}\d{1,4}){3})(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24}\Z"
+    rb"\.(?=(?:[A-Za-z]{1,12}\d{1,4}){3})(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{16,24}\Z"
 )
 _PLAIN = re.compile(rb"[\w.~+/=:%@!#-]+")
 _REFERENCE = re.compile(rb"[\w./-]+")

@@ -89,9 +89,9 @@ def _find_tokens(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
     for hint, kind, token, _ in UNPREFIXED:
         if _has_long_run(hay, hint) and token.search(hay):
             out += [(*match.span(), kind) for match in token.finditer(data)]
-    for begin, pattern in _SPLIT_TOKENS:
+    for begin, split in _SPLIT_TOKENS:
         if hay.find(begin) >= 0:
-            out += _find_prefixed_tokens(data, begin, pattern, "t")
+            out += _find_prefixed_tokens(data, begin, split, "t")
     if hay.find(b"$") >= 0:
         out += [(*match.span(1), "t") for match in _BRAINTREE.finditer(data)]
     if _BEARER.search(hay):
