@@ -15,6 +15,10 @@
                                                 compared with clean twins; omit varying values
     answer = "refunded 48[.]15"                 without both: regex to find in the last answer
 
+    [effects]                                   facts beside the verdict: what was done twice
+    ledger = "python list_payments.py"          prints the committed effects as JSON; or an
+    key = ["order_id", "amount"]                address; members that identify an effect
+
     [tools]                                     route pattern of each tool
     issue_refund = "POST */refunds"
 
@@ -83,6 +87,9 @@ class Scenario:
     state: str | None = None
     answer: str | None = None
     """A regular expression."""
+    ledger: str | None = None
+    """Lists committed effects: a command or an HTTP address."""
+    ledger_key: tuple[str, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict)
     equivalent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     practice: PracticeSettings | None = None
@@ -134,7 +141,7 @@ def read_scenario(path: Path) -> Scenario:
     document = read_toml_document(path)
     top = TypedTable(path, "", document)
     top.allow_only(
-        "title about command agent model task seed twins budget benchmark world tools "
+        "title about command agent model task seed twins budget benchmark world effects tools "
         "equivalent practice match faults"
     )
     world, match = top.get_table("world"), top.get_table("match")
@@ -143,10 +150,11 @@ def read_scenario(path: Path) -> Scenario:
     for key in ("verify", "state", "answer"):
         if world.get_text(key) and not world.get_text("reset"):
             raise world.make_error(key, "needs reset: a used world proves nothing")
+    ledger, ledger_key = read_effects_table(top, world)
     tools, equivalent = top.get_table("tools"), top.get_table("equivalent")
     benchmark_task = None
     if folder := top.get_text("benchmark"):
-        for key in ("world", "practice"):
+        for key in ("world", "effects", "practice"):
             if key in document:
                 raise top.make_error(key, "a benchmark brings its own world")
         benchmark_task = read_benchmark_task(path.parent / folder)
@@ -165,6 +173,8 @@ def read_scenario(path: Path) -> Scenario:
         verify=world.get_text("verify"),
         state=world.get_text("state"),
         answer=world.get_pattern("answer"),
+        ledger=ledger,
+        ledger_key=ledger_key,
         tools={name: tools.get_route_pattern(name) for name in tools.entries},
         equivalent={name: equivalent.get_texts(name) for name in equivalent.entries},
         practice=_parse_practice_settings(top.get_table("practice"))
@@ -174,6 +184,18 @@ def read_scenario(path: Path) -> Scenario:
         faults=top.get_mappings("faults"),
         benchmark=benchmark_task,
     )
+
+
+def read_effects_table(top: TypedTable, world: TypedTable) -> tuple[str | None, tuple[str, ...]]:
+    """Return ledger and key of the table [effects]; a ledger needs a world that is reset."""
+    effects = top.get_table("effects")
+    effects.allow_only("ledger key")
+    ledger, key = effects.get_text("ledger"), effects.get_texts("key")
+    if effects.entries and ledger is None:
+        raise effects.make_error("ledger", "is missing: it lists the committed effects")
+    if ledger and not world.get_text("reset"):
+        raise effects.make_error("ledger", "needs reset in [world]: a used ledger proves nothing")
+    return ledger, key
 
 
 def is_benchmark_task(folder: Path) -> bool:

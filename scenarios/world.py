@@ -1,11 +1,8 @@
 """Worlds: the state that tools act on, reset before a run and verified after it."""
 
-import asyncio
-import os
 import re
 import shlex
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,10 +10,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
+from scenarios.effect_ledger import EffectLedger, EffectReading
+from scenarios.world_command import capture_world_command, run_world_command
 from traces.bodies.canonical_json import canonicalize_json
-
-COMMAND_SECONDS = 60.0
-"""Seconds that a reset or verify command may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +64,8 @@ class CommandWorld:
     """Prints the end state without varying values; JSON is compared regardless of its
     formatting.
     """
+    ledger: EffectLedger | None = None
+    """Lists the committed effects; facts beside the verdict, so it is no part of the digest."""
     template: "CommandWorld | None" = None
     """The world before placeholders were filled in; None if none were."""
 
@@ -84,6 +82,7 @@ class CommandWorld:
             reset_command=fill(self.reset_command),
             verify_command=fill(self.verify_command),
             state_command=fill(self.state_command),
+            ledger=self.ledger.with_source(fill(self.ledger.source)) if self.ledger else None,
             template=self.template or self,
         )
 
@@ -126,6 +125,10 @@ class CommandWorld:
         if verdict.passed is None or not self.state_command:
             return verdict
         return replace(verdict, state=(await self._read_end_state()).state)
+
+    async def read_effects(self) -> EffectReading | None:
+        """Return the committed effects; None without a ledger."""
+        return await self.ledger.read(self._with_prefix, self.cwd) if self.ledger else None
 
     async def _read_end_state(self) -> Verdict:
         code, output, errors = await capture_world_command(
@@ -171,47 +174,3 @@ def judge_final_answer(pattern: str, said: Sequence[str]) -> Verdict:
         return Verdict(None, "nothing was said")
     matched = re.search(pattern, said[-1]) is not None
     return Verdict(matched, "" if matched else f"the answer holds no {pattern}")
-
-
-async def run_world_command(
-    command: Sequence[str],
-    cwd: Path | None = None,
-    *,
-    env: Mapping[str, str] | None = None,
-    limit: float = COMMAND_SECONDS,
-) -> tuple[int, str]:
-    """Return a command's exit code and output: 127 if it cannot start, 124 if it timed out."""
-    code, output, _ = await capture_world_command(command, cwd, env=env, limit=limit, apart=False)
-    return code, output.decode("utf-8", "replace")
-
-
-async def capture_world_command(
-    command: Sequence[str],
-    cwd: Path | None = None,
-    *,
-    env: Mapping[str, str] | None = None,
-    limit: float = COMMAND_SECONDS,
-    apart: bool = True,
-) -> tuple[int, bytes, bytes]:
-    """Return a command's exit code, stdout and stderr; stderr is part of stdout unless `apart`."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE if apart else asyncio.subprocess.STDOUT,
-            cwd=cwd,
-            env=env,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return 127, f"{command[0]}: {error.strerror}".encode("utf-8", "replace"), b""
-    try:
-        output, errors = await asyncio.wait_for(process.communicate(), limit)
-    except TimeoutError:
-        return 124, f"no end after {limit:g} s".encode(), b""
-    finally:
-        if process.returncode is None:  # timed out or cancelled
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    return process.returncode or 0, output, errors or b""

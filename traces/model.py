@@ -397,6 +397,12 @@ class Outcome:
     """Whether the client itself repeated a write that had been carried out."""
     writes_extra: int | None = None
     """Writes beyond those of the clean twins; negative if some are missing."""
+    double_action: bool | None = None
+    """Whether an effect was committed again, by the world's ledger; None without one."""
+    lost_action: bool | None = None
+    """Whether an effect that every clean twin committed is missing; None without a ledger."""
+    effect_changes: tuple[str, ...] = ()
+    """The effects that were doubled or lost, in words."""
     uses: tuple[str, ...] = ()
     """Where the wrong value was used, in words, in the order of the run."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -423,6 +429,14 @@ class RunEnding:
     """Digest of that command; the states of two commands are not comparable."""
     verifier_of: str | None = None
     """Digest of the commands that judged the end state; None if none did."""
+    effects: Mapping[str, int] = field(default_factory=dict)
+    """Committed effects: digest of a key -> how often; valid only if `effects_of` is given."""
+    effect_names: Mapping[str, str] = field(default_factory=dict)
+    """Digest of a key -> its members in words."""
+    effects_of: str | None = None
+    """Digest of the ledger that listed them; None without one."""
+    effects_unknown: str | None = None
+    """Why the ledger could not be read; None if it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from functools import cached_property
 from faults.judging.claims.claim_verdict import ClaimVerdict, judge_claim
 from faults.judging.client_retries import find_retries
 from faults.judging.consumption import ConsumptionVerdict, decide_consumption
+from faults.judging.effects import judge_effects
 from faults.judging.end_state import (
     EndStateVerdict,
     TwinComparison,
@@ -170,6 +171,7 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
     masked = _explain_masked_class(injection, seen.taint) if outcome == "masked" else None
     passed_given_wrong_value, why_not = _judge_given_wrong_value(injection, seen.taint, end.passed)
     retries = find_retries(injection, facts.faulted, facts.twins)
+    effects = judge_effects(facts.faulted.tape.ending, _list_twin_endings(facts.twins))
     verdict = Outcome(
         injection_id=injection.id,
         judge_version=JUDGE_VERSION,
@@ -186,6 +188,9 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
         passed_given_wrong_value=passed_given_wrong_value,
         unsafe_retry=retries.unsafe,
         writes_extra=retries.extra,
+        double_action=effects.double,
+        lost_action=effects.lost,
+        effect_changes=effects.changes,
         reasons=_merge_reasons(
             seen.taint.reasons,
             {
@@ -193,6 +198,8 @@ def _to_outcome(facts: _InjectionFacts, outcome: OutcomeClass | None, why: str) 
                 "noticed": seen.why if seen.noticed is None else "",
                 "passed": end.why,
                 "passed_given_wrong_value": why_not,
+                "double_action": effects.why if effects.double is None else "",
+                "lost_action": effects.why if effects.lost is None else "",
                 "masked_as": "nobody knows if it is dead"
                 if outcome == "masked" and masked is None and not injection.sham
                 else "",

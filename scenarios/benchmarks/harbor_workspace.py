@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from scenarios.benchmarks import harbor_reward
 from scenarios.benchmarks.protocol import MountPrefix
-from scenarios.world import Verdict, run_world_command
+from scenarios.world import Verdict
+from scenarios.world_command import run_world_command
 
 if TYPE_CHECKING:
     from scenarios.benchmarks.harbor import HarborTask

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from scenarios.practice import world
 from scenarios.practice.http_listen import listen_on_loopback, serve_app_until_stopped
+from scenarios.practice.ledger import list_shop_effects
 from scenarios.practice.order_book import connect_order_book
 from scenarios.practice.tasks.plan import PracticeTask
 from scenarios.practice.tasks.registry import ALL_TASKS
@@ -43,6 +44,7 @@ def _build_tool_app(db: Path, book: sqlite3.Connection) -> web.Application:
             web.post("/tools/{name}", _handle_tool_call),
             web.post("/reset", _handle_reset),
             web.get("/verify", _handle_verify),
+            web.get("/ledger", _handle_ledger),
         ]
     )
     return app
@@ -97,6 +99,13 @@ async def _handle_verify(request: web.Request) -> web.Response:
     if task is None:
         return _make_error_response(404, "not_found", "no such task")
     return _make_tool_response(asdict(world.verify_order_book(request.app[_PATH_KEY], task)))
+
+
+async def _handle_ledger(request: web.Request) -> web.Response:
+    task = _find_order_task(request.query.get("task"))
+    if task is None:
+        return _make_error_response(404, "not_found", "no such task")
+    return _make_tool_response(list_shop_effects(request.app[_PATH_KEY], task))
 
 
 def _find_order_task(id: object) -> PracticeTask | None:

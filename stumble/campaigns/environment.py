@@ -43,7 +43,13 @@ def build_own_environment(
     command, workspace = source.command, find_own_workspace(campaign, source, recording, store)
     if recording is not None:
         command = command or use_recorded_program(recording.trajectory)
-    commands = WorldCommands(campaign.reset, campaign.verify, campaign.state)
+    commands = WorldCommands(
+        campaign.reset,
+        campaign.verify,
+        campaign.state,
+        campaign.ledger,
+        ",".join(campaign.ledger_key) or None,
+    )
     launcher = ColdLauncher(
         command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
     )

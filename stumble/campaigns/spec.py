@@ -19,6 +19,10 @@
     instances = 2                                    number of such worlds: {slot} in the
     port = 8901                                      commands is 0, 1, ..., {port} is 8901, 8902
 
+    [effects]                                        as in a scenario
+    ledger = "python list_payments.py"
+    key = ["order_id", "amount"]
+
     [hosts]                                          real address of a host
     shop = "127.0.0.1:8901"                          or 127.0.0.1:{port}
 
@@ -49,7 +53,13 @@ from faults.specs.spec_parser import parse_fault
 from faults.targeting.triggers import parse_persistence
 from scenarios.practice import scripted_model
 from scenarios.practice.tasks.registry import ALL_TASKS
-from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_scenario
+from scenarios.scenario import (
+    PracticeSettings,
+    Scenario,
+    find_scenario,
+    read_effects_table,
+    read_scenario,
+)
 from scenarios.toml_reader import ScenarioError, TypedTable
 from stumble.campaigns.shards import CampaignShard
 from stumble.packs.pack_cache import open_packed_files
@@ -62,8 +72,8 @@ from traces.did_you_mean import suggest_nearest_name
 from traces.model import Fault
 
 CAMPAIGN_KEYS = (
-    "title name agent traces persist seeds reps twins shams budget max_cost command world hosts "
-    "practice faults pin in_place seal"
+    "title name agent traces persist seeds reps twins shams budget max_cost command world "
+    "effects hosts practice faults pin in_place seal"
 )
 DEFAULT_OPERATOR_CODES = [
     "T2",
@@ -125,6 +135,8 @@ class Campaign:
     reset: str | None = None
     verify: str | None = None
     state: str | None = None
+    ledger: str | None = None
+    ledger_key: tuple[str, ...] = ()
     instances: int = 1
     """Number of worlds; each is used by one run at a time."""
     port: int | None = None
@@ -183,6 +195,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
     for key in ("verify", "state"):
         if world.get_text(key) and not world.get_text("reset"):
             raise world.make_error(key, "needs reset: a used world proves nothing")
+    ledger, ledger_key = read_effects_table(top, world)
     scenarios = [
         _read_trace_scenario(top, text)
         for text in top.get_texts("traces")
@@ -219,6 +232,8 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         verify=world_commands[1],
         state=world.get_text("state")
         or next((each.state for each in scenarios if each.state), None),
+        ledger=ledger or next((each.ledger for each in scenarios if each.ledger), None),
+        ledger_key=ledger_key or next((each.ledger_key for each in scenarios if each.ledger), ()),
         instances=_read_world_instances(world),
         port=world.get_int("port", 0, 1) if "port" in world.entries else None,
         hosts={
@@ -254,6 +269,7 @@ def fingerprint_surroundings(campaign: Campaign) -> str:
         campaign.in_place,
         campaign.max_steps,
         *([campaign.state] if campaign.state else []),  # without it the digest is as before
+        *([campaign.ledger, *campaign.ledger_key] if campaign.ledger else []),
         *([sorted(campaign.ported.items())] if campaign.ported else []),
         sorted({source.practice.tools for source in campaign.sources if source.practice}),
     ]

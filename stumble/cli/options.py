@@ -137,7 +137,7 @@ def host_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 
 def world_command_options[R](function: Callable[..., R]) -> Callable[..., R]:
-    """Add `--reset`, `--verify` and `--state`; the command gets three texts."""
+    """Add the options of a world; the command gets five texts."""
     verify = click.option(
         "--verify",
         metavar="COMMAND",
@@ -152,17 +152,37 @@ def world_command_options[R](function: Callable[..., R]) -> Callable[..., R]:
         help="Command that prints the end state without volatile values (times, random ids). "
         "Without --verify a run is right if its end state equals that of a clean twin.",
     )
-    return reset(verify(state(function)))
+    ledger = click.option(
+        "--ledger",
+        metavar="COMMAND|URL",
+        help="Command or HTTP address that lists the committed effects as JSON, for the facts "
+        "double_action and lost_action.",
+    )
+    ledger_key = click.option(
+        "--ledger-key",
+        metavar="NAME,...",
+        help="Members of an entry of --ledger that identify what the effect is for; default: key.",
+    )
+    return reset(verify(state(ledger(ledger_key(function)))))
 
 
 def world_options[R](function: Callable[..., R]) -> Callable[..., R]:
-    """Add `--reset`, `--verify` and `--state`; the command gets `world_commands`."""
+    """Add the options of a world; the command gets `world_commands`."""
 
     @functools.wraps(function)
-    def wrapper(*, reset: str | None, verify: str | None, state: str | None, **rest: object) -> R:
+    def wrapper(
+        *,
+        reset: str | None,
+        verify: str | None,
+        state: str | None,
+        ledger: str | None,
+        ledger_key: str | None,
+        **rest: object,
+    ) -> R:
         from stumble.runs.environment.worlds import WorldCommands
 
-        return function(world_commands=WorldCommands(reset, verify, state), **rest)
+        commands = WorldCommands(reset, verify, state, ledger, ledger_key)
+        return function(world_commands=commands, **rest)
 
     return world_command_options(wrapper)
 

@@ -17,7 +17,7 @@ from traces.did_you_mean import suggest_nearest_name
 
 FILE_NAME = "stumble.toml"
 WORLD_TABLE = "world"
-WORLD_KEYS = ("reset", "verify", "state")
+WORLD_KEYS = ("reset", "verify", "state", "ledger", "ledger-key")
 
 type OptionValue = str | int | float | bool | list[str]
 type OptionDefaults = dict[str, OptionValue | OptionDefaults]

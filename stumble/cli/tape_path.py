@@ -8,12 +8,12 @@ import click
 
 PLAN_OPTIONS = (
     "texts", "where", "nth", "when", "persist", "max_injections", "place", "seed", "reset",
-    "verify", "state",
+    "verify", "state", "ledger", "ledger_key",
 )  # fmt: skip
 """Parameters of `stumble fork` that a pack may give."""
 
 
-WORLD_OPTIONS = ("reset", "verify", "state")
+WORLD_OPTIONS = ("reset", "verify", "state", "ledger")
 """Those of them that are commands."""
 
 

@@ -20,7 +20,9 @@ from queue import Empty
 from tempfile import TemporaryDirectory
 
 from recorder import event_loop
+from scenarios.effect_ledger import EffectReading
 from scenarios.practice import PRACTICE_KEY, world
+from scenarios.practice.ledger import read_shop_effects
 from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
 from scenarios.world import Verdict
@@ -82,6 +84,10 @@ class PracticeWorld:
     async def verify(self, said: Sequence[str] = ()) -> Verdict:
         """Compare the book with the state that the task demands."""
         return world.verify_order_book(self.path, ALL_TASKS[self.task])
+
+    async def read_effects(self) -> EffectReading:
+        """Return what was done in the shop."""
+        return read_shop_effects(self.path, ALL_TASKS[self.task])
 
 
 def list_demo_jobs() -> tuple[DemoJob, ...]:

@@ -8,7 +8,7 @@ a bound touches the limit L at n = t^2 L (1 - L) / (rate - L)^2 effective cases.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 type GateVerdict = Literal["pass", "fail", "unknown"]
 type GateMeasure = Literal["recovery", "handled", "ends_right", "silent"]
@@ -152,7 +152,14 @@ def check_gate_limits(
     )
 
 
-def join_gate_verdicts(checks: Sequence[GateCheck]) -> GateVerdict:
+class DecidedCheck(Protocol):
+    """A check with its verdict."""
+
+    @property
+    def verdict(self) -> GateVerdict: ...
+
+
+def join_gate_verdicts(checks: Sequence[DecidedCheck]) -> GateVerdict:
     """Return fail if any check fails, pass if all pass, else unknown."""
     verdicts = {check.verdict for check in checks}
     return "fail" if "fail" in verdicts else "pass" if verdicts == {"pass"} else "unknown"

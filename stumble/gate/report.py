@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from stumble.gate.effect_limits import EffectCheck
 from stumble.gate.limits import (
     GateCheck,
     GateRate,
@@ -15,12 +16,16 @@ from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
 
 _VERDICT_WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "not enough evidence"}
 
+type LimitCheck = GateCheck | EffectCheck
 
-def format_check_line(check: GateCheck) -> str:
+
+def format_check_line(check: LimitCheck) -> str:
     """Format one check as a line, with the number of cases that would decide it."""
     verdict = _VERDICT_WORDS[check.verdict]
     details = (
-        f"{check}  "
+        f"{check.limit}: {check.found}  {check.subject}"
+        if isinstance(check, EffectCheck)
+        else f"{check}  "
         f"{check.rate.subject}{describe_budget_effect(check)}{describe_cases_needed(check)}"
     )
     return f"{verdict:{len(_VERDICT_WORDS['unknown'])}}  {details}"
@@ -59,8 +64,10 @@ def _explain_undecidable(rate: GateRate) -> str:
     return "the rate is the limit itself: no number of injections would decide"
 
 
-def gate_check_to_dict(check: GateCheck) -> dict[str, object]:
+def gate_check_to_dict(check: LimitCheck) -> dict[str, object]:
     """Return the check as plain data."""
+    if isinstance(check, EffectCheck):
+        return check.to_dict()
     rate = check.rate
     return {
         "verdict": check.verdict,
@@ -101,18 +108,28 @@ class JunitCase:
     classname: str = "stumble"
 
 
-def render_gate_junit(checks: Sequence[GateCheck]) -> str:
+def render_gate_junit(checks: Sequence[LimitCheck]) -> str:
     """Render a test suite with a test case per check; unknown is an error, never a pass."""
     cases = [
         JunitCase(
-            classname=f"stumble.{check.rate.subject}",
+            classname=f"stumble.{_find_subject(check)}",
             name=str(check.limit),
             verdict=check.verdict,
-            message=f"{format_gate_rate(check.rate)}{describe_cases_needed(check)}",
+            message=_describe_found(check),
         )
         for check in checks
     ]
     return render_junit_suite(cases, "no fault was injected")
+
+
+def _find_subject(check: LimitCheck) -> str:
+    return check.subject if isinstance(check, EffectCheck) else check.rate.subject
+
+
+def _describe_found(check: LimitCheck) -> str:
+    if isinstance(check, EffectCheck):
+        return check.found
+    return f"{format_gate_rate(check.rate)}{describe_cases_needed(check)}"
 
 
 def render_junit_suite(cases: Sequence[JunitCase], nothing: str) -> str:
@@ -131,12 +148,11 @@ def render_junit_suite(cases: Sequence[JunitCase], nothing: str) -> str:
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def render_gate_markdown(checks: Sequence[GateCheck]) -> str:
+def render_gate_markdown(checks: Sequence[LimitCheck]) -> str:
     """Render a table for the summary of a CI run."""
     rows = [
         f"| {_VERDICT_WORDS[check.verdict]} | {check.limit} | "
-        f"{format_gate_rate(check.rate)}{describe_cases_needed(check)} "
-        f"| {escape_table_cell(check.rate.subject)} |"
+        f"{_describe_found(check)} | {escape_table_cell(_find_subject(check))} |"
         for check in checks
     ]
     head = [

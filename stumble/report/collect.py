@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stumble.report.cost_and_time import build_cost_section, build_recovery_time_section
+from stumble.report.effects import build_effects_section
 from stumble.report.exclusions import build_exclusions_section
 from stumble.report.headline import build_headline_section
 from stumble.report.model import AgentKey, ReportRow, ReportSection
@@ -27,6 +28,7 @@ SECTION_BUILDERS: tuple[SectionBuilder, ...] = (
     build_outcomes_section,
     build_survival_section,
     build_paired_section,
+    build_effects_section,
     build_notice_section,
     build_recovery_time_section,
     build_cost_section,

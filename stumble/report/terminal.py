@@ -9,8 +9,10 @@ from stumble.report.model import ReportFigure, ReportSection, ReportTable, Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-TERMINAL_SECTIONS = ("headline", "outcomes", "survival", "exclusions")
+TERMINAL_SECTIONS = ("headline", "outcomes", "survival", "effects", "exclusions")
 """The sections printed on a terminal; the page and JSON have all."""
+OPTIONAL_SECTIONS = ("effects",)
+"""Those that are printed only if they have something."""
 WIDEST_CELL = 34
 """Longest minimum width of the first column, in characters."""
 
@@ -18,7 +20,8 @@ WIDEST_CELL = 34
 def print_report_sections(sections: Sequence[ReportSection], console: "Console") -> None:
     """Print the main sections with their texts and tables."""
     for section in sections:
-        if section.name not in TERMINAL_SECTIONS:
+        absent = section.nothing and section.name in OPTIONAL_SECTIONS
+        if section.name not in TERMINAL_SECTIONS or absent:
             continue
         console.print(f"[bold]{section.title}[/bold]")
         for line in section.lead if section.name == "headline" else ():

@@ -21,6 +21,7 @@ from replay.fork_state import Fork
 from replay.matching.index import RequestMatch
 from replay.matching.rules import MatchRule
 from replay.player import OnMiss
+from scenarios.effect_ledger import EffectReading, LedgerWorld
 from scenarios.world import CommandWorld, World
 from stumble.runs.environment.base_urls import BaseUrlMapping
 from stumble.runs.environment.workspaces import RecordedWorkspace
@@ -273,6 +274,7 @@ async def write_run_ending(
     verdict = await world.verify(said) if world is not None and judged else None
     state = verdict.state if verdict else None
     judgement = verdict.detail if verdict else None
+    effects = await _read_effects(world, how)
     ending = RunEnding(
         ended=how,
         exit_code=exit.code,
@@ -284,6 +286,17 @@ async def write_run_ending(
         state_text=state.text if state else "",
         state_of=state.of if state else None,
         verifier_of=world.digest if isinstance(world, CommandWorld) else None,
+        effects=effects.counts if effects else {},
+        effect_names=effects.names if effects else {},
+        effects_of=effects.of if effects else None,
+        effects_unknown=effects.why if effects else None,
     )
     tape.write_ending(ending)
     return ending
+
+
+async def _read_effects(world: World | None, how: EndReason) -> EffectReading | None:
+    """Read the ledger of a run that its agent ended, or that ran out of budget: a loop may pay."""
+    if not isinstance(world, LedgerWorld) or how not in ("final", "crash", "budget"):
+        return None
+    return await world.read_effects()

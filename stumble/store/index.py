@@ -466,6 +466,9 @@ def _build_outcome_row(verdict: Outcome) -> tuple[object, ...]:
         verdict.changes_what_model_saw,
         verdict.notice_error,
         json.dumps([_signal_to_dict(signal) for signal in verdict.signals]),
+        verdict.double_action,
+        verdict.lost_action,
+        json.dumps(verdict.effect_changes),
     )
 
 

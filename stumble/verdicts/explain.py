@@ -210,6 +210,9 @@ class VerdictExplanation:
             f"claims success: {_format_fact(verdict.claims_success)}, "
             f"baseline valid: {_format_fact(verdict.baseline_valid)}"
         )
+        yield from verdict.effect_changes
+        if verdict.double_action is False and verdict.lost_action is False:
+            yield "no effect was doubled or lost, by the world's ledger"
         if verdict.false_failure:
             yield "the agent says that it failed, and it did not"
         if verdict.told_wrong:

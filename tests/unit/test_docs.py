@@ -196,7 +196,7 @@ def test_scenarios_have_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert keys == Recorded.allowed
     assert sorted(list_keys("scenarios.md", "[[faults]]")) == sorted(spec_syntax.KEYS)
     tables = {name for name in keys[""] if f"\n## [{name}]\n" in read("scenarios.md")}
-    assert tables == {"world", "tools", "equivalent", "practice", "match"}
+    assert tables == {"world", "effects", "tools", "equivalent", "practice", "match"}
 
 
 def test_campaigns_have_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,6 +214,9 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "changes_what_model_saw": _BOOL,  # FALSE if only the time differed
                 "notice_error": _REAL,  # of the strongest signal if the fault made no difference
                 "signs": _TEXT,  # JSON: code, step, strength, error and twins of each signal
+                "double_action": _BOOL,  # an effect was committed again, by the world's ledger
+                "lost_action": _BOOL,  # an effect that all clean twins committed is missing
+                "effect_changes": _TEXT,  # JSON: these effects in words
             }
         ),
         "stages": pa.schema(

@@ -288,6 +288,9 @@ def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -
     world = {key: given[key] for key in ("reset", "verify", "state") if given[key] is not None}
     if world:
         table["world"] = world
+    if (ledger := given["ledger"]) is not None:
+        names = given["ledger_key"]
+        table["effects"] = {"ledger": ledger} | ({"key": str(names).split(",")} if names else {})
     hosts = given["host_texts"]
     if isinstance(hosts, tuple) and hosts:
         table["hosts"] = options.parse_option_pairs(hosts)

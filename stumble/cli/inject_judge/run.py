@@ -114,11 +114,18 @@ def run(
     has_own_world = any(world_commands)
     if not command and (has_own_world or host_texts):
         raise UsageError(
-            "--reset, --verify, --state and --host need --command: they are for your own agent"
+            "--reset, --verify, --state, --ledger and --host need --command: they are for your own "
+            "agent"
         )
     if scenario.benchmark is not None and has_own_world:
-        raise UsageError(f"{name} has its own world: omit --reset, --verify and --state")
-    own = WorldCommands(scenario.reset, scenario.verify, scenario.state)
+        raise UsageError(f"{name} has its own world: omit --reset, --verify, --state and --ledger")
+    own = WorldCommands(
+        scenario.reset,
+        scenario.verify,
+        scenario.state,
+        scenario.ledger,
+        ",".join(scenario.ledger_key) or None,
+    )
     store = TraceStore(store_root())
     plan = _ScenarioPlan(
         checked=checked,

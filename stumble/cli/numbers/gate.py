@@ -44,6 +44,18 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
     type=SHARE_RANGE,
     help="Maximum share silently wrong, of the consumed faults.",
 )
+@click.option(
+    "--max-double",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Maximum number of faulted runs that did something twice, by the effect ledger.",
+)
+@click.option(
+    "--max-lost",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Maximum number of faulted runs that left out what every clean twin did, by the ledger.",
+)
 @add_gate_options
 @click.option(
     "--confidence",
@@ -88,6 +100,8 @@ def gate(
     min_handled: float | None,
     min_ends_right: float | None,
     max_silent: float | None,
+    max_double: int | None,
+    max_lost: int | None,
     against: str | None,
     margin: float | None,
     measure: tuple[str, ...],
@@ -103,6 +117,9 @@ def gate(
     it and violated if the entire interval violates it; otherwise the evidence is insufficient,
     and the output gives the number of injections that would decide.
 
+    --max-double and --max-lost are numbers of runs, counted by the effect ledger of the world; a
+    run whose ledger is unknown is counted against the limit before the gate passes.
+
     Agents, models and worlds are checked separately, each against every limit. With --by op or
     --by family the confidence level applies to the intervals of all parts jointly.
 
@@ -113,12 +130,19 @@ def gate(
     \b
     stumble gate --min-recovery 0.9 --max-silent 0.02
     stumble gate --max-silent 0.05 --by op --model openai/gpt-5 --junit gate.xml
+    stumble gate --max-double 0 --campaign nightly
     stumble gate --against before --campaign after --margin 0.1
     stumble gate --against main/.stumble --margin 0.1 --measure handled --require-seal
     """  # fmt: skip
     from stumble.experiments.gate_answer import answer_comparison, parse_comparison_options
+    from stumble.gate.effect_limits import EffectMeasure, check_effect_limits
     from stumble.gate.limits import GateLimit, check_gate_limits, join_gate_verdicts
-    from stumble.gate.report import format_check_line, gate_check_to_dict, render_gate_markdown
+    from stumble.gate.report import (
+        LimitCheck,
+        format_check_line,
+        gate_check_to_dict,
+        render_gate_markdown,
+    )
     from stumble.gate.report import render_gate_junit as as_junit
     from stumble.store.open_store import open_indexed_store
 
@@ -131,18 +155,27 @@ def gate(
             silent=max_silent,
         )
     ]
+    counts: dict[EffectMeasure, int] = {}
+    if max_double is not None:
+        counts["double"] = max_double
+    if max_lost is not None:
+        counts["lost"] = max_lost
     compared = any((against, margin, measure, alpha))
-    if limits and compared:
+    if (limits or counts) and compared:
         raise UsageError("limits and --against exclude each other: give one of them")
-    if compared or (not limits and which["campaign"]):
+    if compared or (not limits and not counts and which["campaign"]):
         comparison = parse_comparison_options(against, margin, measure, alpha, require_seal, which)
         answer_comparison(open_indexed_store(), comparison, junit, summary, as_json)
-    if not limits:
+    if not limits and not counts:
         raise UsageError(
-            "no limit; give --min-ends-right, --min-handled, --min-recovery or --max-silent, or "
-            "--against"
+            "no limit; give --min-ends-right, --min-handled, --min-recovery, --max-silent, "
+            "--max-double or --max-lost, or --against"
         )
-    checks = check_gate_limits(_query_gate_rates(confidence, which), limits)
+    checks: list[LimitCheck] = []
+    if limits:
+        checks += check_gate_limits(_query_gate_rates(confidence, which), limits)
+    if counts:
+        checks += check_effect_limits(_query_effects(which), counts)
     if junit:
         junit.write_text(as_junit(checks), encoding="utf-8")
     if summary:
@@ -180,6 +213,15 @@ def _list_wanted_limits(
         yield "ends_right", ends_right
     if silent is not None:
         yield "silent", silent
+
+
+def _query_effects(which: dict[str, str | None]) -> "list[Mapping[str, object]]":
+    from stumble.store.filter import fetch_question_rows
+    from stumble.store.open_store import open_indexed_store
+
+    selected = {key: which[key] for key in ("op", "agent", "model", "scenario", "campaign")}
+    with open_indexed_store().open_locked() as connection:
+        return list(fetch_question_rows(connection, "effects", **selected))
 
 
 def _query_gate_rates(confidence: float, which: dict[str, str | None]) -> "list[GateRate]":

@@ -1,5 +1,6 @@
 """`stumble practice`: a shop, a scripted model of known skill and an agent for trying commands."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -142,8 +143,16 @@ def reset(task: str) -> None:
 def verify(task: str) -> None:
     """Check the shop's state: exit 0 if the task is done right, 1 if not, 2 if unknown."""
     result = _request_shop("GET", f"/verify?task={task}", None)
+    assert isinstance(result, dict)
     click.echo(result["detail"] or "as the task demands")
     sys.exit(2 if result["passed"] is None else not result["passed"])
+
+
+@practice.command(short_help="List what was done in the shop.")
+@click.argument("task")
+def ledger(task: str) -> None:
+    """List what was done in the shop since the task's start state, as a ledger for --ledger."""
+    click.echo(json.dumps(_request_shop("GET", f"/ledger?task={task}", None)))
 
 
 @practice.command("tasks")
@@ -164,7 +173,7 @@ def _find_practice_task(name: str) -> "PracticeTask":
     return ALL_TASKS[name]
 
 
-def _request_shop(method: str, path: str, task: str | None) -> dict[str, object]:
+def _request_shop(method: str, path: str, task: str | None) -> object:
     import httpx
 
     url = f"http://127.0.0.1:{served_ports().shop}{path}"
@@ -178,5 +187,5 @@ def _request_shop(method: str, path: str, task: str | None) -> dict[str, object]
         ) from None
     if answer.is_error:
         raise click.ClickException(f"the shop answered {answer.status_code}: {answer.text}")
-    data: dict[str, object] = answer.json()
+    data: object = answer.json()
     return data

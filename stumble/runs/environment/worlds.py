@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import click
 
+from scenarios.effect_ledger import DEFAULT_KEY, EffectLedger, is_ledger_address
 from scenarios.world import CommandWorld, World
 from stumble.cli.exit_codes import UsageError
 
@@ -37,11 +38,18 @@ class WorldCommands(NamedTuple):
     reset: str | None = None
     verify: str | None = None
     state: str | None = None
+    ledger: str | None = None
+    """Lists committed effects: a command or an HTTP address."""
+    ledger_key: str | None = None
+    """Members that identify an effect, separated by commas."""
 
     def with_defaults_from(self, other: "WorldCommands") -> "WorldCommands":
         """Return these commands, with those of `other` for the missing ones."""
         return WorldCommands(
-            self.reset or other.reset, self.verify or other.verify, self.state or other.state
+            self.reset or other.reset,
+            self.verify or other.verify,
+            self.state or other.state,
+            *((self if self.ledger else other)[3:]),
         )
 
     def make_world(
@@ -56,15 +64,31 @@ class WorldCommands(NamedTuple):
         if self == WorldCommands():
             return None
         if self.reset is None:
-            option = "--state" if self.verify is None else "--verify"
+            names = ("verify", "state", "ledger", "ledger_key")
+            given = next(name for name in names if getattr(self, name) is not None)
+            option = f"--{given.replace('_', '-')}"
             raise UsageError(f"{option} needs --reset: a verdict means nothing on a used world")
         world = CommandWorld(
             _parse_world_command("--reset", self.reset),
             _parse_world_command("--verify", self.verify) if self.verify else (),
             answer=answer or "",
             state_command=_parse_world_command("--state", self.state) if self.state else (),
+            ledger=self._make_ledger(),
         )
         return world.with_values(filled) if filled else world
+
+    def _make_ledger(self) -> EffectLedger | None:
+        if self.ledger is None:
+            if self.ledger_key is not None:
+                raise UsageError("--ledger-key needs --ledger, which lists the effects")
+            return None
+        key = tuple(filter(None, map(str.strip, (self.ledger_key or "").split(","))))
+        source = (
+            (self.ledger,)
+            if is_ledger_address(self.ledger)
+            else _parse_world_command("--ledger", self.ledger)
+        )
+        return EffectLedger(source, key or DEFAULT_KEY)
 
 
 def _parse_world_command(option: str, text: str) -> tuple[str, ...]:

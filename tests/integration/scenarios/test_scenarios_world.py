@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from scenarios.world import CommandWorld, Verdict, capture_world_command
+from scenarios.world import CommandWorld, Verdict
+from scenarios.world_command import capture_world_command
 
 
 def command(code: str) -> tuple[str, ...]:

@@ -185,6 +185,12 @@ class Desk:
             self.refunds.clear()
         if verb == "state":
             return json.dumps({"refunds": self.refunds})
+        if verb == "ledger":
+            entries = [
+                {"id": number, "order": "ord-7314", "amount": paid}
+                for number, paid in enumerate(self.refunds, self.asked)
+            ]
+            return json.dumps({"payments": entries[::-1]})
         return "right" if verb == "reset" or self.refunds == [TRUE] else "wrong"
 
     def world(self, *verbs: str) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def test_keys_are_long_options_and_the_world_serves_each_command_that_has_it(
     [
         ("[frok]", "no command 'frok'; did you mean fork?"),
         ("[fork]\nsede = 1", r"\[fork\] has no option 'sede'; did you mean seed?"),
-        ("[world]\nrest = 'x'", "has reset, verify, state, but no 'rest'"),
+        ("[world]\nrest = 'x'", "has reset, verify, state, ledger, ledger-key, but no 'rest'"),
         ("fork = 1", "fork is no table"),
         ("[fork]\nseed = 2026-01-01", "seed is no text, number"),
         ("[fork]\nseed = {a = 1}", "seed is no text, number"),

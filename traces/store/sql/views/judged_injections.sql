@@ -43,6 +43,8 @@ WITH facts AS (
         v.passed,
         v.claims_success,
         v.baseline_valid,
+        v.double_action,
+        v.lost_action,
         v.noticeable AS is_noticeable,
         coalesce(len(v.twins) < 3, false) AS has_few_twins,
         CASE

@@ -1,0 +1,64 @@
+"""Section on doubled and lost effects; present only if a run had an effect ledger."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stumble.report.model import (
+    ReportRow,
+    ReportSection,
+    ReportTable,
+    make_count_figure,
+    make_figure,
+    read_row_count,
+)
+from stumble.store.filter import fetch_question_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def build_effects_section(
+    connection: "duckdb.DuckDBPyConnection", name: Callable[[ReportRow], str]
+) -> ReportSection:
+    """Build the section with the share of runs that did something twice, or not at all."""
+    rows = [
+        row
+        for row in fetch_question_rows(connection, "effects")
+        if row["doubled_rate"] is not None or row["lost_rate"] is not None
+    ]
+    if not rows:
+        return ReportSection(
+            name="effects",
+            title="Done twice, or not at all",
+            nothing="No run had an effect ledger that could be compared (--ledger, [effects]).",
+        )
+    return ReportSection(
+        name="effects",
+        title="Done twice, or not at all",
+        lead=(
+            "What the world's own ledger lists after a faulted run, against clean twins: an effect "
+            "committed again, or one that every clean twin committed and that is missing.",
+        ),
+        tables=(
+            ReportTable(
+                caption="Faulted runs with a doubled or a lost effect, if the ledger is known",
+                columns=("agent", "operator", "runs", "done twice", "not done", "unknown"),
+                rows=tuple(
+                    (
+                        name(row),
+                        str(row["op"]),
+                        make_count_figure(read_row_count(row, "runs")),
+                        make_figure(row, "doubled_rate"),
+                        make_figure(row, "lost_rate"),
+                        make_count_figure(
+                            max(
+                                read_row_count(row, "unknown_doubled"),
+                                read_row_count(row, "unknown_lost"),
+                            )
+                        ),
+                    )
+                    for row in rows
+                ),
+            ),
+        ),
+    )

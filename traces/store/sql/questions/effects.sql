@@ -1,0 +1,82 @@
+-- Was anything done twice, or not at all? Runs with a doubled or a lost effect, by operator.
+-- default: op = null, agent = null, model = null, scenario = null, campaign = null
+--
+-- One case is one faulted run, whose fault fired and which was not cut off by the harness; a run with
+-- several faults counts once, under all of them. Facts are those of the world's ledger against the
+-- clean twins'. unknown: runs without a ledger that could be read, or whose keys cannot be compared;
+-- they are in no rate.
+WITH runs AS (
+    SELECT
+        agent,
+        model,
+        world,
+        trace,
+        trajectory_id,
+        array_to_string(list_sort(list(DISTINCT op)), ' + ') AS fault,
+        bool_or(double_action) AS doubled,
+        bool_or(lost_action) AS lost
+    FROM judged_injections
+    WHERE
+        NOT sham
+        AND state != 'unfired'
+        AND excluded IS DISTINCT FROM 'cut_off'
+        AND ($op IS NULL OR op = $op)
+        AND ($agent IS NULL OR agent = $agent)
+        AND ($model IS NULL OR model = $model)
+        AND ($scenario IS NULL OR scenario = $scenario)
+        AND ($campaign IS NULL OR campaign = $campaign)
+    GROUP BY agent, model, world, trace, trajectory_id
+),
+
+per_trace AS (
+    SELECT
+        agent,
+        model,
+        world,
+        fault,
+        trace,
+        count(*) AS runs,
+        count(*) FILTER (doubled) AS k_doubled,
+        count(*) FILTER (doubled IS NOT NULL) AS of_doubled,
+        count(*) FILTER (lost) AS k_lost,
+        count(*) FILTER (lost IS NOT NULL) AS of_lost
+    FROM runs
+    GROUP BY agent, model, world, fault, trace
+),
+
+pooled AS (
+    SELECT
+        agent,
+        model,
+        world,
+        fault,
+        count(*) AS traces,
+        sum(runs)::BIGINT AS runs,
+        sum(runs - of_doubled)::BIGINT AS unknown_doubled,
+        sum(runs - of_lost)::BIGINT AS unknown_lost,
+        clustered(list(k_doubled::DOUBLE), list(of_doubled::DOUBLE)) AS doubling,
+        clustered(list(k_lost::DOUBLE), list(of_lost::DOUBLE)) AS losing
+    FROM per_trace
+    GROUP BY agent, model, world, fault
+)
+
+SELECT
+    agent,
+    model,
+    world,
+    fault AS op,
+    traces,
+    runs,
+    doubling.hits::BIGINT AS doubled,
+    unknown_doubled,
+    doubling.rate AS doubled_rate,
+    doubling.lo AS doubled_rate_lo,
+    doubling.hi AS doubled_rate_hi,
+    losing.hits::BIGINT AS lost,
+    unknown_lost,
+    losing.rate AS lost_rate,
+    losing.lo AS lost_rate_lo,
+    losing.hi AS lost_rate_hi,
+    coalesce(doubling.reason, losing.reason) AS reason
+FROM pooled
+ORDER BY agent, model, world, op;
