@@ -28,6 +28,7 @@ from recorder.proxy.websocket_writer import (
     accept_upgrade,
     choose_websocket_framing,
 )
+from traces.bodies import stream_events
 from traces.bodies.websocket import is_websocket_upgrade
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
@@ -406,9 +407,9 @@ def _build_written_response(
 def _shift_stream_to(exchange: Exchange, now: float) -> Exchange:
     """Shift a held stream to begin now, with the gaps between its chunks unchanged."""
     answer = exchange.response
-    kind = find_header(answer.headers, "content-type") if answer is not None else None
-    streams = exchange.transport == "websocket" or (kind or "").startswith("text/event-stream")
-    if answer is None or not streams:
+    if answer is None or not (
+        exchange.transport == "websocket" or stream_events.is_event_stream(answer.headers)
+    ):
         return exchange
     return exchange.with_delay(max(0.0, now - answer.at))
 

@@ -1,8 +1,8 @@
-"""The model server: `scripted_model.py` in four dialects, streamed or not.
+"""The model server: `scripted_model.py` in several dialects, streamed or not.
 
-OpenAI chat completions, OpenAI responses, Anthropic messages and Gemini's generateContent: each
-request is converted to a chat, so that the model behaves the same in every dialect. Responses are
-also served over a WebSocket (`stored_responses.py`).
+OpenAI chat completions, OpenAI responses, Anthropic messages, Gemini's generateContent and Ollama's
+own API: each request is converted to a chat, so that the model behaves the same in every dialect.
+Responses are also served over a WebSocket (`stored_responses.py`).
 
 The log is JSONL, one object per request: the request's digest, the answer, and what the model
 noticed, so that a judge can be checked against the facts.
@@ -26,6 +26,7 @@ from scenarios.practice import conversation
 from scenarios.practice.dialects import (
     anthropic_to_chat,
     gemini_to_chat,
+    ollama_to_chat,
     responses_to_chat,
     smolagents_to_chat,
 )
@@ -34,7 +35,14 @@ from scenarios.practice.scripted_model import SKILLS, compute_next_answer, parse
 from scenarios.practice.scripted_solver import SolverOptions
 from scenarios.practice.stored_responses import StoredResponses
 from scenarios.practice.tools.json_schema import Json, JsonRow
-from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
+from traces.dialects import (
+    anthropic_messages,
+    gemini,
+    ollama_chat,
+    ollama_generate,
+    openai_chat,
+    openai_responses,
+)
 from traces.dialects.types import DialectLens, ModelAnswer, TokenUsage
 
 CREATED_AT = 1_773_651_600
@@ -63,6 +71,8 @@ class _ServedDialect:
     messages: Callable[[JsonRow], list[JsonRow]]
     tools: Callable[[JsonRow], list[JsonRow]]
     to_error: _ErrorWriter
+    defaults: JsonRow = field(default_factory=dict)
+    """The fields of a request that has none of these names."""
 
 
 @dataclass(kw_only=True)
@@ -158,7 +168,7 @@ class ModelServer:
         entry = {"seq": self.request_count, "request": sha256(data).hexdigest()}
         if status := self.failures.get(self.request_count):
             raise self._build_failure(entry, dialect, status)
-        parsed = _parse_request_body(data, dialect.conversation_key, by_path)
+        parsed = _parse_request_body(data, dialect, by_path)
         if isinstance(parsed, str):
             self._write_log({**entry, "status": 400})
             raise _RequestRefused(400, dialect.to_error(400, parsed))
@@ -307,19 +317,22 @@ def _parse_path_fields(request: web.Request) -> JsonRow:
     return {"model": path_fields["model"], "stream": path_fields["method"].startswith("stream")}
 
 
-def _parse_request_body(data: bytes, said: str, by_path: JsonRow) -> dict[str, Json] | str:
+def _parse_request_body(
+    data: bytes, dialect: _ServedDialect, by_path: JsonRow
+) -> dict[str, Json] | str:
     """Return the parsed body of a request, or an error message."""
+    said = dialect.conversation_key
     try:
         body = orjson.loads(data)
     except ValueError as error:
         return f"We could not parse the JSON body of your request: {error}"
     if isinstance(body, dict):
-        body |= by_path
+        body = {**dialect.defaults, **body, **by_path}
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         return "you must provide a model parameter"
     messages, tools = body.get(said), body.get("tools") or []
     tools = [tools] if isinstance(tools, dict) else tools
-    if said == "input" and isinstance(messages, str):
+    if said in ("input", "prompt") and isinstance(messages, str):
         messages = []
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
         return f"'{said}' must be an array of objects"
@@ -409,10 +422,27 @@ GEMINI = _ServedDialect(
     tools=gemini_to_chat.convert_gemini_tools,
     to_error=gemini_to_chat.to_gemini_error,
 )
+OLLAMA_CHAT = _ServedDialect(
+    lens=ollama_chat,
+    conversation_key="messages",
+    id="ollama-",
+    messages=ollama_to_chat.convert_ollama_messages,
+    tools=partial(_get_object_list, name="tools"),
+    to_error=ollama_to_chat.to_ollama_error,
+    defaults={"stream": True},
+)
+OLLAMA_GENERATE = replace(
+    OLLAMA_CHAT,
+    lens=ollama_generate,
+    conversation_key="prompt",
+    messages=ollama_to_chat.convert_prompt,
+)
 _DIALECT_PATHS = {
     "/v1/chat/completions": CHAT,
     "/v1/responses": RESPONSES,
     "/v1/messages": ANTHROPIC,
+    "/api/chat": OLLAMA_CHAT,
+    "/api/generate": OLLAMA_GENERATE,
 }
 
 

@@ -12,6 +12,8 @@ from traces.dialects import (
     anthropic_messages,
     gemini,
     mini_swe_agent,
+    ollama_chat,
+    ollama_generate,
     openai_chat,
     openai_responses,
     smolagents,
@@ -27,6 +29,8 @@ LENSES: tuple[DialectLens, ...] = (
     anthropic_messages,
     openai_responses,
     gemini,
+    ollama_chat,
+    ollama_generate,
 )
 """In order of precedence; text histories look like chat completions and are narrower."""
 

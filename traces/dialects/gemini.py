@@ -10,16 +10,13 @@ parts. `candidatesTokenCount` excludes thinking, `promptTokenCount` includes cac
 request each name may also be in snake_case (protobuf's JSON), as litellm writes it; older clients
 send results with the role `function`.
 
-If no id is on the wire, a call is named after its name and arguments, and numbered if the same call
-repeats (`#2`); its result is the next one of that name.
+If no id is on the wire, a call is named as in `unnamed_calls`.
 
 Requests to cloudcode-pa.googleapis.com (Gemini CLI with a Google login) wrap all this in another
 object and are not read.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import orjson
@@ -27,18 +24,22 @@ import orjson
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.content_encoding import decode_content
-from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
 from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import (
     ChatMessage,
     ModelAnswer,
-    ModelRequest,
     TokenUsage,
     ToolCall,
     ToolResult,
 )
-from traces.fast_dataclass import with_fast_init
+from traces.dialects.unnamed_calls import (
+    AskedCall,
+    CallItem,
+    ReturnedResult,
+    UnnamedCallReader,
+    derive_call_id,
+)
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "gemini"
@@ -75,49 +76,12 @@ def _has_contents_list(body: bytes) -> bool:
         return False
 
 
-def has_stream_method(request: Request) -> bool:
-    """Whether the path requests a streamed response."""
-    return urlsplit(request.url).path.endswith(":streamGenerateContent")
-
-
 def read_model_name(body: bytes) -> str | None:
     """Return None: the path names the model, and the response names it."""
     return None
 
 
-@with_fast_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GeminiCall:
-    id: str | None
-    name: str
-    known_by: str
-    """Its id, or the name derived for it."""
-
-
-@with_fast_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FunctionResponse:
-    """A result, and the span of its object in the content."""
-
-    id: str | None
-    name: str
-    text: str
-    is_error: bool | None
-    start: int
-    stop: int
-
-
-@with_fast_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GeminiContent:
-    """One parsed content."""
-
-    message: ChatMessage
-    calls: tuple[_GeminiCall, ...] = ()
-    returned: tuple[_FunctionResponse, ...] = ()
-
-
-def _read_gemini_content(text: bytes) -> _GeminiContent | None:
+def _read_gemini_content(text: bytes) -> CallItem | None:
     value = json_access.parse_json_text(text)
     if not isinstance(value, dict):
         return None
@@ -127,7 +91,7 @@ def _read_gemini_content(text: bytes) -> _GeminiContent | None:
         tuple(_find_function_responses(text)),
     )
     text_of_parts, has_results = _join_answer_parts(parts), role != "assistant" and bool(returned)
-    return _GeminiContent(
+    return CallItem(
         message=ChatMessage(
             role="tool" if has_results and not text_of_parts else role,
             content=text_of_parts or "".join(each.text for each in returned),
@@ -158,7 +122,7 @@ def _join_thought_parts(parts: Iterable[dict[str, object]]) -> str:
     return "".join(filter(None, texts))
 
 
-def _find_gemini_calls(parts: Iterable[dict[str, object]]) -> Iterator[_GeminiCall]:
+def _find_gemini_calls(parts: Iterable[dict[str, object]]) -> Iterator[AskedCall]:
     for part in parts:
         if call := next(
             (
@@ -172,16 +136,15 @@ def _find_gemini_calls(parts: Iterable[dict[str, object]]) -> Iterator[_GeminiCa
                 json_access.to_optional_string(call.get("id")) or None,
                 json_access.to_optional_string(call.get("name")) or "",
             )
-            yield _GeminiCall(
-                id=id, name=name, known_by=id or _make_gemini_call_id(name, call.get("args"))
+            yield AskedCall(
+                id=id,
+                name=name,
+                known_by=id or derive_call_id(name, call.get("args")),
+                is_derived=id is None,
             )
 
 
-def _make_gemini_call_id(name: str, args: object) -> str:
-    return f"{name}-{hash_json_value(args or {}).hex()[:16]}"
-
-
-def _find_function_responses(content: bytes) -> Iterator[_FunctionResponse]:
+def _find_function_responses(content: bytes) -> Iterator[ReturnedResult]:
     if not any(key.encode() in content for key in _RESPONSE):
         return
     parts = json_offsets.iter_json_objects(
@@ -194,7 +157,7 @@ def _find_function_responses(content: bytes) -> Iterator[_FunctionResponse]:
             continue
         value = json_access.to_json_object(json_access.parse_json_text(content[start:stop]))
         response = json_access.to_json_object(value.get("response"))
-        yield _FunctionResponse(
+        yield ReturnedResult(
             id=json_access.to_optional_string(value.get("id")) or None,
             name=json_access.to_optional_string(value.get("name")) or "",
             text=_read_function_response_text(
@@ -233,73 +196,19 @@ def _find_lone_text(body: bytes, response: json_access.Span) -> json_access.Span
     return None
 
 
-def _read_system_instruction(text: bytes) -> ChatMessage | None:
+def _read_system_instruction(text: bytes) -> tuple[ChatMessage, ...]:
     """Return the system instruction, which is a member next to the contents."""
     value = json_access.to_json_object(json_access.parse_json_text(text))
     system = value.get("systemInstruction") or value.get("system_instruction")
     if not isinstance(system, dict):
-        return None
+        return ()
     text_of_parts = _join_answer_parts(json_access.to_json_objects(system.get("parts")))
-    return ChatMessage(role="system", content=text_of_parts, address=hash_json_value(system))
+    return (ChatMessage(role="system", content=text_of_parts, address=hash_json_value(system)),)
 
 
-class _GeminiRequestReader:
-    """Reads the contents in order: a result belongs to an earlier call."""
-
-    def __init__(self) -> None:
-        self._reader = IncrementalListReader(
-            MESSAGES_KEY, _read_gemini_content, _read_system_instruction
-        )
-
-    def __call__(self, body: bytes) -> ModelRequest:
-        """Read a request body; empty if it is invalid."""
-        try:
-            parsed = self._reader.read(body)
-        except ValueError:
-            return ModelRequest()
-        messages, results = [parsed.rest] if parsed.rest else [], list[ToolResult]()
-        result_counts, open_calls = Counter[str](), list[_GeminiCall]()
-        for content, start in zip(parsed.items, parsed.starts, strict=True):
-            if content is None:
-                continue
-            messages.append(content.message)
-            if content.message.role != "assistant":
-                results += (
-                    _match_result_to_call(each, open_calls, result_counts, start)
-                    for each in content.returned
-                )
-            elif messages[-2:-1] and messages[-2].role != "assistant":
-                open_calls = list(content.calls)
-            else:
-                open_calls += content.calls
-        return ModelRequest(messages=tuple(messages), results=tuple(results))
-
-
-def _match_result_to_call(
-    returned: _FunctionResponse, waiting: list[_GeminiCall], seen: Counter[str], start: int
-) -> ToolResult:
-    same_id = (call for call in waiting if call.id and call.id == returned.id)
-    same_name = (call for call in waiting if call.name == returned.name)
-    call = next(same_id, None) or next(same_name, None)
-    if call is None:
-        known_by = returned.id or returned.name
-    else:
-        waiting.remove(call)
-        seen[call.known_by] += 1
-        occurrence = seen[call.known_by] if call.id is None else 1
-        known_by = call.known_by + (f"#{occurrence}" if occurrence > 1 else "")
-    return ToolResult(
-        call_id=known_by,
-        text=returned.text,
-        start=start + returned.start,
-        stop=start + returned.stop,
-        is_error=returned.is_error,
-    )
-
-
-def make_dialect_reader() -> _GeminiRequestReader:
+def make_dialect_reader() -> UnnamedCallReader:
     """Return a reader of full conversations."""
-    return _GeminiRequestReader()
+    return UnnamedCallReader(MESSAGES_KEY, _read_gemini_content, _read_system_instruction)
 
 
 def read_messages(body: bytes) -> tuple[ChatMessage, ...]:
@@ -465,7 +374,7 @@ def _read_answer_calls(text: bytes) -> Iterator[ToolCall]:
         arguments = text[slice(*call[b"args"])] if b"args" in call else b"{}"
         id = json_access.to_optional_string(json_access.read_member_value(text, call, b"id"))
         yield ToolCall(
-            id=id or _make_gemini_call_id(name, json_access.parse_json_text(arguments)),
+            id=id or derive_call_id(name, json_access.parse_json_text(arguments)),
             name=name,
             arguments=arguments.decode("utf-8", "surrogatepass"),
         )

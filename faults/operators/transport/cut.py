@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from faults.operator import FaultVisibility, NumberRange, operator
 from faults.response_body import NoInjectionSite
-from traces.bodies import sse
+from traces.bodies import stream_events
 from traces.bodies.content_encoding import decode_content
 from traces.dialects import find_dialect, mcp, openai_chat
 from traces.dialects.errors import find_dialect_errors
-from traces.model import Chunk, Exchange, Place, Response, find_header
+from traces.model import Chunk, Exchange, Place, Response
 
 _BROKEN: Mapping[Place, FaultVisibility] = {
     "http": FaultVisibility("http", "an answer that breaks off, or an error event in a stream"),
@@ -50,7 +50,7 @@ def cut(
         raise NoInjectionSite("there is no answer to break off")
     if how == "sse_error" and mcp.read_client_message(exchange.request) is not None:
         raise NoInjectionSite("MCP has no error event; its error is a response: use protocol_error")
-    events = sse.find_sse_event_ends(_find_event_stream(answer, after_events, how))
+    events = _find_event_ends(answer, after_events, how)
     size = len(answer.body)
     if after_events >= 0 or (how == "sse_error" and after_bytes < 0):
         after = after_events if after_events >= 0 else len(events) // 2
@@ -77,14 +77,15 @@ def cut(
     return replace(exchange, response=partial, error=error)
 
 
-def _find_event_stream(answer: Response, after_events: int, how: str) -> bytes:
-    """Return the response's events; raises NoInjectionSite if events are required and missing."""
-    kind = (find_header(answer.headers, "content-type") or "").partition(";")[0].strip()
-    if kind == "text/event-stream" and decode_content(answer.headers, answer.body) == answer.body:
-        return answer.body
+def _find_event_ends(answer: Response, after_events: int, how: str) -> list[int]:
+    """Return the offset after each event; raises NoInjectionSite if events are required and
+    missing."""
+    is_plain = decode_content(answer.headers, answer.body) == answer.body
+    if is_plain and stream_events.is_event_stream(answer.headers):
+        return stream_events.find_event_ends(answer.headers, answer.body)
     if after_events >= 0 or how == "sse_error":
         raise NoInjectionSite("the answer is no stream of events")
-    return b""
+    return []
 
 
 def _keep_first_bytes(chunks: tuple[Chunk, ...], keep: int) -> tuple[Chunk, ...]:

@@ -17,6 +17,8 @@ CLIENT_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "gemini": ("GOOGLE_GEMINI_BASE_URL",),
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "/v1": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "ollama": ("OLLAMA_HOST",),
+    ":11434": ("OLLAMA_HOST",),
 }
 """Substring of a URL to the variables that its clients read; the first match counts."""
 

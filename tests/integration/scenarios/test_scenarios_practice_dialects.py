@@ -18,7 +18,7 @@ from tests.support.agents.practice_agents import (
     Run,
     run,
 )
-from traces.dialects import anthropic_messages, gemini
+from traces.dialects import anthropic_messages, gemini, ollama_chat
 from traces.dialects.types import ModelAnswer
 
 type Lead = Callable[[httpx.AsyncClient, list[str]], Coroutine[None, None, list[str]]]
@@ -137,6 +137,41 @@ async def gemini_answer(
     return answer
 
 
+def ollama(*, stream: bool, listed: bool = False) -> Lead:
+    """As Ollama's own API; `listed` stands for a client that does not name the tool of a result."""
+
+    async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
+        said: list[str] = []
+        messages: list[dict[str, Any]] = [{"role": "user", "content": PROMPT}]
+        for result in [*results, None]:
+            response = await client.post(
+                client.base_url.join("/api/chat"),
+                json={
+                    "model": "practice/verifies",
+                    "messages": messages,
+                    "tools": OFFERED,
+                    **({} if stream else {"stream": False}),
+                },
+            )
+            assert response.status_code == 200
+            assert response.headers["content-type"].startswith("application/x-ndjson") is stream
+            answer = ollama_chat.parse_model_answer((), response.content)
+            assert answer is not None
+            assert answer.usage is not None
+            said.append(answer.message)
+            for call in answer.calls:
+                function = {"name": call.name, "arguments": json.loads(call.arguments)}
+                asked = {"role": "assistant", "content": answer.message}
+                given = {"role": "tool", "content": result}
+                messages += [
+                    asked | {"tool_calls": [{"function": function}]},
+                    given | ({} if listed else {"tool_name": call.name}),
+                ]
+        return said
+
+    return lead
+
+
 def responses(*, stream: bool, listed: bool = False) -> Lead:
     async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
         sdk = openai.AsyncOpenAI(base_url=client.base_url, api_key="x", http_client=client)
@@ -171,7 +206,7 @@ async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream:
 
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("dialect", [anthropic, responses, generated])
+@pytest.mark.parametrize("dialect", [anthropic, responses, generated, ollama])
 def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
     told: Run, dialect: Callable[..., Lead], stream: bool, listed: bool
 ) -> None:

@@ -7,6 +7,7 @@ removed.
 
 from collections.abc import Mapping
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from traces.bodies.content_encoding import decode_content
 from traces.dialects import (
@@ -14,6 +15,8 @@ from traces.dialects import (
     gemini,
     json_access,
     mini_swe_agent,
+    ollama_chat,
+    ollama_generate,
     openai_chat,
     openai_responses,
     smolagents,
@@ -21,6 +24,7 @@ from traces.dialects import (
 from traces.dialects.errors import (
     anthropic_messages_errors,
     gemini_errors,
+    ollama_errors,
     openai_chat_errors,
     openai_responses_errors,
 )
@@ -73,19 +77,24 @@ _ERRORS_BY_DIALECT: Mapping[str, DialectErrors] = {
     anthropic_messages.NAME: anthropic_messages_errors,
     openai_responses.NAME: openai_responses_errors,
     gemini.NAME: gemini_errors,
+    ollama_chat.NAME: ollama_errors,
+    ollama_generate.NAME: ollama_errors,
 }
+
+
+_STREAM_PATHS = (":streamGenerateContent", ":streamRawPredict")
+_WHOLE_PATHS = (":generateContent", ":rawPredict")
+_STREAM_DEFAULT_PATHS = ("/api/chat", "/api/generate")
+"""Ollama streams unless `stream` is false."""
 
 
 def is_streaming_request(request: Request) -> bool:
     """Whether a request asks for a streamed response, in its body or its path."""
-    if gemini.can_read_request(request):
-        return gemini.has_stream_method(request)
-    return (
-        json_access.load_json_object(decode_content(request.headers, request.body) or b"").get(
-            "stream"
-        )
-        is True
-    )
+    path = urlsplit(request.url).path
+    if path.endswith(_STREAM_PATHS + _WHOLE_PATHS):
+        return path.endswith(_STREAM_PATHS)
+    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    return body.get("stream", path.endswith(_STREAM_DEFAULT_PATHS)) is True
 
 
 def read_answer_text(body: bytes) -> str | None:

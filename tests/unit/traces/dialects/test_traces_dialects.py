@@ -15,6 +15,8 @@ from traces.dialects import (
     find_dialect,
     gemini,
     mini_swe_agent,
+    ollama_chat,
+    ollama_generate,
     openai_chat,
     openai_responses,
     smolagents,
@@ -92,6 +94,15 @@ BODIES: dict[str, object] = {
             },
         ],
     },
+    "ollama_chat": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "x", "images": ["eA=="]},
+            {"role": "assistant", "tool_calls": [{"function": {"name": "n", "arguments": {}}}]},
+            {"role": "tool", "content": "x", "tool_name": "n"},
+        ],
+    },
+    "ollama_generate": {"model": "m", "system": "x", "prompt": "x", "context": [1, 2]},
 }
 ANSWER = ModelAnswer(
     message="x",
@@ -175,10 +186,10 @@ def test_no_lens_raises_on_an_odd_stream(dialect: DialectLens) -> None:
     headers, chunks = dialect.write_model_answer(ANSWER, stream=True, id="x", created=1)
     events = [chunk.data for chunk in chunks]
     for number, event in enumerate(events):
-        name, _, data = event.rpartition(b"data: ")
+        name, mark, data = event.rpartition(b"data: ")
         if data.startswith(b"{"):
             for value in oddities(json.loads(data)):
-                odd = name + b"data: " + json.dumps(value).encode() + b"\n\n"
+                odd = name + mark + json.dumps(value).encode() + b"\n\n"
                 dialect.parse_model_answer(
                     headers, b"".join([*events[:number], odd, *events[number + 1 :]])
                 )
@@ -207,6 +218,8 @@ def read(dialect: DialectLens, answer: ModelAnswer, stream: bool) -> ModelAnswer
         ("/v1/chat/completions", OBSERVED, smolagents),
         ("/v1/responses", '{"input": []}', openai_responses),
         ("/v1beta/models/m:generateContent", '{"contents": []}', gemini),
+        ("/api/chat", '{"model": "m", "messages": []}', ollama_chat),
+        ("/api/generate", '{"model": "m", "prompt": "x"}', ollama_generate),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", '{"contents": []}', gemini),
         ("/v1/chat/completions", '{"messages":[{"role":"system","content":"%s"}]}', mini_swe_agent),
     ],
