@@ -7,6 +7,11 @@ from dataclasses import replace
 from random import Random
 
 from faults.response_body import NoInjectionSite, replace_response_body, respond_with_status
+from traces.bodies.aws_event_stream import (
+    edit_shown_stream,
+    is_aws_event_stream,
+    show_as_sse,
+)
 from traces.bodies.content_encoding import decode_content
 from traces.dialects import find_dialect
 from traces.dialects.errors import (
@@ -109,7 +114,11 @@ def _require_model_body(exchange: Exchange) -> bytes:
     body = decode_content(response.headers, response.body)
     if body is None:
         raise NoInjectionSite("the answer's content encoding cannot be undone")
-    return body
+    if not is_aws_event_stream(response.headers):
+        return body
+    if body != response.body:
+        raise NoInjectionSite("the answer is a compressed stream of messages with checksums")
+    return show_as_sse(body)
 
 
 def _find_output_spans(exchange: Exchange) -> tuple[bytes, TextSpans]:
@@ -127,7 +136,12 @@ def _edit_model_output(exchange: Exchange, body: bytes, edits: tuple[BodyEdit, .
     """Apply edits of the decoded body; each event of a stream keeps its time."""
     response = exchange.response
     assert response is not None
-    changed = replace_response_body(exchange, apply_body_edits(body, edits))
+    is_counted = is_aws_event_stream(response.headers)
+    if is_counted:
+        body, edits = response.body, edit_shown_stream(response.body, edits)
+    changed = replace_response_body(
+        exchange, apply_body_edits(body, edits), keeps_counts=is_counted
+    )
     if body != response.body or changed.response is None:
         return changed
     chunks = (chunk for chunk in apply_edits_to_chunks(response.chunks, edits) if chunk.data)

@@ -27,13 +27,13 @@ from faults.injector.tool_result_text import (
 )
 from faults.judging.detectability import rate_detectability
 from faults.operator import COPY, Channel
+from faults.readable_response import decode_readable_body
 from faults.response_body import NoInjectionSite, check_rewritable_request
 from faults.seeded_random import make_draw_address
 from faults.targeting.bound_fault import BoundFault, FaultState
 from faults.targeting.model_turns import is_title_request
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
 from faults.targeting.read_or_write import classify_call_side
-from traces.bodies.content_encoding import decode_content
 from traces.conversation.model_turn import ModelTurn, to_model_turn
 from traces.conversation.tracker import (
     ConversationTap,
@@ -43,7 +43,7 @@ from traces.conversation.tracker import (
 )
 from traces.dialects import find_dialect
 from traces.dialects.types import ToolResult
-from traces.model import BodyEdit, Exchange, Injection, Place, Response, compose_body_edits
+from traces.model import BodyEdit, Exchange, Injection, Place, compose_body_edits
 
 FAMILY_ORDER = ("X", "V", "S", "E", "T", "sham")
 """Order of families if several faults change one exchange."""
@@ -257,8 +257,8 @@ class FaultInjector:
         changed = to_message_exchange(exchange, output.exchange) if messages else output.exchange
         return InjectedExchange(
             exchange=changed,
-            original=_decode_answer_body(exchange.response),
-            mutated=_decode_answer_body(changed.response),
+            original=decode_readable_body(exchange.response),
+            mutated=decode_readable_body(changed.response),
             channel=shows.channel,
             dead=output.dead,
         )
@@ -435,11 +435,3 @@ def _find_result_key(
 ) -> _ResultKey:
     """Return the key of this result."""
     return next(key for key, each in keyed if each is result)
-
-
-def _decode_answer_body(answer: Response | None) -> bytes | None:
-    """Return the body without content encoding, or as it is if it cannot be decoded."""
-    if answer is None:
-        return None
-    data = decode_content(answer.headers, answer.body)
-    return answer.body if data is None else data

@@ -10,7 +10,7 @@ from typing import Literal
 
 from faults.judging.client_retries import is_unsafe_retry
 from faults.judging.value_tokens import extract_field_pairs, extract_tokens
-from traces.bodies.content_encoding import decode_content
+from faults.readable_response import decode_readable_body
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, is_error_text
 from traces.conversation.tracker import is_failed_attempt
 from traces.dialects import mcp
@@ -83,7 +83,7 @@ def _decide_at_model(
     last = tries[-1]
     attempts = "attempts " + ", ".join(f"{x.seq}: {_describe_attempt_status(x)}" for x in tries)
     if last.seq == injection.seq:
-        received = _decode_lossy(_decode_response_body(last))
+        received = _decode_lossy(decode_readable_body(last.response))
         complete = received == _decode_lossy(injection.mutated) and not _has_client_left(last)
         if (
             complete or injection.op == "hang"
@@ -111,14 +111,6 @@ def _describe_attempt_status(exchange: Exchange) -> str:
     if answer is None:
         return (exchange.error or "no answer").partition(":")[0]
     return str(answer.status) + (" cut" if exchange.error else "")
-
-
-def _decode_response_body(exchange: Exchange) -> bytes | None:
-    answer = exchange.response
-    if answer is None:
-        return None
-    data = decode_content(answer.headers, answer.body)
-    return answer.body if data is None else data
 
 
 type ConsumptionProof = Literal["introduced", "gone", "other", "late", "same"]

@@ -1,8 +1,9 @@
 """The model server: `scripted_model.py` in several dialects, streamed or not.
 
-OpenAI chat completions, OpenAI responses, Anthropic messages, Gemini's generateContent and Ollama's
-own API: each request is converted to a chat, so that the model behaves the same in every dialect.
-Responses are also served over a WebSocket (`stored_responses.py`).
+OpenAI chat completions, OpenAI responses, Anthropic messages, Gemini's generateContent, Ollama's
+own API, and AWS Bedrock (Converse, and InvokeModel of Anthropic): each request is converted to a
+chat, so that the model behaves the same in every dialect. Responses are also served over a
+WebSocket (`stored_responses.py`).
 
 The log is JSONL, one object per request: the request's digest, the answer, and what the model
 noticed, so that a judge can be checked against the facts.
@@ -25,6 +26,7 @@ from aiohttp import WSMessage, WSMsgType, web
 from scenarios.practice import conversation
 from scenarios.practice.dialects import (
     anthropic_to_chat,
+    converse_to_chat,
     gemini_to_chat,
     ollama_to_chat,
     responses_to_chat,
@@ -37,6 +39,8 @@ from scenarios.practice.stored_responses import StoredResponses
 from scenarios.practice.tools.json_schema import Json, JsonRow
 from traces.dialects import (
     anthropic_messages,
+    bedrock_anthropic,
+    bedrock_converse,
     gemini,
     ollama_chat,
     ollama_generate,
@@ -102,7 +106,10 @@ class ModelServer:
                     web.post(path, partial(self._handle_request, each))
                     for path, each in _DIALECT_PATHS.items()
                 ),
-                web.post(gemini_to_chat.MODELS_ROUTE, partial(self._handle_request, GEMINI)),
+                *(
+                    web.post(route, partial(self._handle_request, each))
+                    for route, each in _MODEL_ROUTES.items()
+                ),
                 web.get("/v1/models", self._list_models),
                 web.get("/v1/responses", self._handle_websocket),
             ]
@@ -314,7 +321,7 @@ def _parse_path_fields(request: web.Request) -> JsonRow:
     path_fields = request.match_info
     if "model" not in path_fields:
         return _NO_PATH_FIELDS
-    return {"model": path_fields["model"], "stream": path_fields["method"].startswith("stream")}
+    return {"model": path_fields["model"], "stream": "stream" in path_fields["method"]}
 
 
 def _parse_request_body(
@@ -437,6 +444,22 @@ OLLAMA_GENERATE = replace(
     conversation_key="prompt",
     messages=ollama_to_chat.convert_prompt,
 )
+CONVERSE = _ServedDialect(
+    lens=bedrock_converse,
+    conversation_key="messages",
+    id="",
+    messages=converse_to_chat.convert_converse_messages,
+    tools=converse_to_chat.convert_converse_tools,
+    to_error=converse_to_chat.to_bedrock_error,
+)
+_MODEL_ROUTES = {
+    gemini_to_chat.MODELS_ROUTE: GEMINI,
+    converse_to_chat.MODELS_ROUTE: CONVERSE,
+    converse_to_chat.INVOKE_ROUTE: replace(
+        ANTHROPIC, lens=bedrock_anthropic, to_error=converse_to_chat.to_bedrock_error
+    ),
+}
+"""Paths that name the model."""
 _DIALECT_PATHS = {
     "/v1/chat/completions": CHAT,
     "/v1/responses": RESPONSES,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from traces.bodies import sse
+from traces.bodies import aws_event_stream, sse
 from traces.model import Headers, find_header
 
 _LINE = re.compile(rb"[^\n]*\n")
@@ -17,6 +17,7 @@ _EVENT_ENDS: Mapping[str, Callable[[bytes], list[int]]] = {
     "text/event-stream": sse.find_sse_event_ends,
     "application/x-ndjson": _find_line_ends,
     "application/jsonl": _find_line_ends,
+    aws_event_stream.CONTENT_TYPE: aws_event_stream.find_message_ends,
 }
 
 

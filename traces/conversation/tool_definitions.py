@@ -55,16 +55,16 @@ def _find_offered_definitions(exchange: Exchange) -> tuple[str, list[dict[str, o
 
 
 def _iter_request_definitions(request: Request) -> Iterator[dict[str, object]]:
-    """Yield the definitions in a model request: OpenAI may nest each under `function`, Gemini all
-    under `functionDeclarations`."""
-    offered = json_access.load_json_object(
-        decode_content(request.headers, request.body) or b""
-    ).get("tools")
+    """Yield the definitions in a model request: OpenAI may nest each under `function`, Bedrock
+    under `toolSpec`, Gemini all under `functionDeclarations`."""
+    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    offered = body.get("tools", json_access.to_json_object(body.get("toolConfig")).get("tools"))
     for tool in json_access.to_json_objects(offered) or [json_access.to_json_object(offered)]:
         declared = json_access.to_json_objects(
             tool.get("functionDeclarations", tool.get("function_declarations"))
         )
-        yield from declared or [json_access.to_json_object(tool.get("function")) or tool]
+        nested = json_access.to_json_object(tool.get("function", tool.get("toolSpec")))
+        yield from declared or [nested or tool]
 
 
 def _read_definition_name(definition: ToolDefinition) -> str:

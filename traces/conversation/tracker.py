@@ -29,6 +29,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
 from traces.dialects import find_dialect, mcp, mini_swe_agent
+from traces.dialects.requested_model import find_requested_model
 from traces.dialects.types import (
     ChatMessage,
     DialectLens,
@@ -266,6 +267,8 @@ class ConversationTracker:
         """Process a response; return it parsed if it is a model's, None for anything else."""
         placed = self.placed[exchange.seq]
         answer = _read_model_answer(placed, exchange.response)
+        if answer is not None and answer.model is None and placed.dialect is not None:
+            answer = replace(answer, model=find_requested_model(placed.dialect, exchange.request))
         if exchange.seq in self._listing:
             self._add_offered_tools(exchange)
         if placed.join == "time":

@@ -17,7 +17,7 @@ so that later entries do not change its replay. Entries are only added, with the
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
@@ -25,7 +25,13 @@ from operator import itemgetter
 from traces.bodies.canonical_json import dump_canonical_json
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.generated_values import GENERATED_VALUE, IDENTITY_VALUE
-from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
+from traces.dialects import (
+    anthropic_messages,
+    bedrock_anthropic,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 from traces.dialects.types import DialectLens
 from traces.model import Request
 
@@ -94,15 +100,18 @@ class ResultLocation:
     text: str
 
 
-RESULT_LOCATIONS: Mapping[str, ResultLocation] = {
+_RESULT_LOCATIONS: dict[str, ResultLocation] = {
     anthropic_messages.NAME: ResultLocation(
         where="messages.*.content", id="tool_use_id", text="content"
     ),
     openai_chat.NAME: ResultLocation(where="messages", id="tool_call_id", text="content"),
     openai_responses.NAME: ResultLocation(where="input", id="call_id", text="output"),
 }
+RESULT_LOCATIONS = _RESULT_LOCATIONS | {
+    bedrock_anthropic.NAME: _RESULT_LOCATIONS[anthropic_messages.NAME]
+}
 
-VOLATILE_RULES: Mapping[str, tuple[VolatileRule, ...]] = {
+_VOLATILE_RULES: dict[str, tuple[VolatileRule, ...]] = {
     anthropic_messages.NAME: (
         VolatileRule(where="metadata.user_id", why="Claude Code: this device and this session"),
         VolatileRule(
@@ -205,6 +214,10 @@ VOLATILE_RULES: Mapping[str, tuple[VolatileRule, ...]] = {
         ),
     ),
 }
+VOLATILE_RULES = _VOLATILE_RULES | {
+    bedrock_anthropic.NAME: _VOLATILE_RULES[anthropic_messages.NAME]
+}
+"""The rules of each dialect; a client sends the same through whichever provider."""
 
 
 _SHOWN = re.compile(r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(?:.+\n)*?Output:\n")

@@ -10,6 +10,8 @@ Invariant, checked by a property test: replacing a result by its own text change
 
 from traces.dialects import (
     anthropic_messages,
+    bedrock_anthropic,
+    bedrock_converse,
     gemini,
     mini_swe_agent,
     ollama_chat,
@@ -31,6 +33,8 @@ LENSES: tuple[DialectLens, ...] = (
     gemini,
     ollama_chat,
     ollama_generate,
+    bedrock_converse,
+    bedrock_anthropic,
 )
 """In order of precedence; text histories look like chat completions and are narrower."""
 

@@ -1,4 +1,4 @@
-"""Anthropic messages: POST .../v1/messages, plain or streamed; also at Bedrock and Vertex.
+"""Anthropic messages: POST .../v1/messages, plain or streamed; also at Vertex AI.
 
 Wire facts: `system` is a member next to `messages`, read here as the first message; a tool result
 is a `tool_result` block in a user message, with `tool_use_id`, `content` (a string, a list of
@@ -32,8 +32,8 @@ from traces.model import BodyEdit, Chunk, Headers, Request
 NAME = "anthropic_messages"
 MESSAGES_KEY = "messages"
 
-_CLOUDS = ("/invoke", ":rawPredict", ":streamRawPredict")
-"""Path suffixes of Bedrock and Vertex; their body has `anthropic_version` and no model."""
+_CLOUDS = (":rawPredict", ":streamRawPredict")
+"""Path suffixes of Vertex AI; its body has `anthropic_version` and no model."""
 
 _BILLING = "x-anthropic-billing-header:"
 """Claude Code (2.1) begins `system` with such a block, which changes in every request."""

@@ -6,9 +6,11 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import openai
 import pytest
+from botocore.config import Config  # type: ignore[import-untyped]
 
 from scenarios.practice import model_server
 from scenarios.practice.dialects import anthropic_to_chat
@@ -172,6 +174,65 @@ def ollama(*, stream: bool, listed: bool = False) -> Lead:
     return lead
 
 
+def converse(*, stream: bool, listed: bool = False) -> Lead:
+    """As AWS Bedrock, by its own client; `listed` gives results as JSON in a list."""
+
+    async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
+        made = boto3.client(
+            "bedrock-runtime",
+            endpoint_url=str(client.base_url.join("/")),
+            region_name="us-east-1",
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
+            config=Config(proxies={}, retries={"total_max_attempts": 1}),
+        )
+        said: list[str] = []
+        messages: list[Any] = [{"role": "user", "content": [{"text": PROMPT}]}]
+        for result in [*results, None]:
+            message = await asyncio.to_thread(converse_answer, made, messages, stream=stream)
+            messages.append(message)
+            said.append("".join(block.get("text", "") for block in message["content"]))
+            for use in [block["toolUse"] for block in message["content"] if "toolUse" in block]:
+                shown = [{"text": part} for part in (str(result)[:9], str(result)[9:]) if part]
+                content = shown if listed else [{"text": result}]
+                given = {"toolUseId": use["toolUseId"], "content": content}
+                messages.append({"role": "user", "content": [{"toolResult": given}]})
+        return said
+
+    return lead
+
+
+def converse_answer(client: Any, messages: list[Any], *, stream: bool) -> Any:
+    """The model's message; that of a stream is put together from its events."""
+    tools = [
+        {
+            "toolSpec": {
+                "name": each["name"],
+                "description": "x",
+                "inputSchema": {"json": each["parameters"]},
+            }
+        }
+        for each in FUNCTIONS
+    ]
+    asked = {"modelId": "practice/verifies", "messages": messages, "toolConfig": {"tools": tools}}
+    if not stream:
+        answer = client.converse(**asked)
+        assert answer["usage"]["inputTokens"] > 0
+        return answer["output"]["message"]
+    blocks: dict[int, Any] = {}
+    for event in client.converse_stream(**asked)["stream"]:
+        match event:
+            case {"contentBlockStart": {"contentBlockIndex": index, "start": start}}:
+                blocks[index] = {"toolUse": start["toolUse"] | {"input": ""}}
+            case {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}:
+                blocks.setdefault(index, {"text": ""})["text"] += text
+            case {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"toolUse": use}}}:
+                blocks[index]["toolUse"]["input"] += use["input"]
+    for use in [block["toolUse"] for block in blocks.values() if "toolUse" in block]:
+        use["input"] = json.loads(use["input"])
+    return {"role": "assistant", "content": list(blocks.values())}
+
+
 def responses(*, stream: bool, listed: bool = False) -> Lead:
     async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
         sdk = openai.AsyncOpenAI(base_url=client.base_url, api_key="x", http_client=client)
@@ -206,7 +267,7 @@ async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream:
 
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("dialect", [anthropic, responses, generated, ollama])
+@pytest.mark.parametrize("dialect", [anthropic, responses, generated, ollama, converse])
 def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
     told: Run, dialect: Callable[..., Lead], stream: bool, listed: bool
 ) -> None:

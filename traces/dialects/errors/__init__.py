@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from traces.bodies.content_encoding import decode_content
 from traces.dialects import (
     anthropic_messages,
+    bedrock_anthropic,
+    bedrock_converse,
     gemini,
     json_access,
     mini_swe_agent,
@@ -23,6 +25,8 @@ from traces.dialects import (
 )
 from traces.dialects.errors import (
     anthropic_messages_errors,
+    bedrock_anthropic_errors,
+    bedrock_errors,
     gemini_errors,
     ollama_errors,
     openai_chat_errors,
@@ -79,11 +83,18 @@ _ERRORS_BY_DIALECT: Mapping[str, DialectErrors] = {
     gemini.NAME: gemini_errors,
     ollama_chat.NAME: ollama_errors,
     ollama_generate.NAME: ollama_errors,
+    bedrock_converse.NAME: bedrock_errors,
+    bedrock_anthropic.NAME: bedrock_anthropic_errors,
 }
 
 
-_STREAM_PATHS = (":streamGenerateContent", ":streamRawPredict")
-_WHOLE_PATHS = (":generateContent", ":rawPredict")
+_STREAM_PATHS = (
+    ":streamGenerateContent",
+    ":streamRawPredict",
+    "/converse-stream",
+    "/invoke-with-response-stream",
+)
+_WHOLE_PATHS = (":generateContent", ":rawPredict", "/converse", "/invoke")
 _STREAM_DEFAULT_PATHS = ("/api/chat", "/api/generate")
 """Ollama streams unless `stream` is false."""
 

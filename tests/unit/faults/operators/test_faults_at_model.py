@@ -21,7 +21,15 @@ from faults.targeting.bound_fault import BoundFault, bind_without_recording
 from faults.targeting.site import select_site
 from traces.conversation.derived_steps import DerivedSteps, derive_steps
 from traces.conversation.tracker import ConversationTap
-from traces.dialects import anthropic_messages, gemini, ollama_chat, openai_chat, openai_responses
+from traces.dialects import (
+    anthropic_messages,
+    bedrock_anthropic,
+    bedrock_converse,
+    gemini,
+    ollama_chat,
+    openai_chat,
+    openai_responses,
+)
 from traces.dialects.types import DialectLens, ModelAnswer, ToolCall
 from traces.model import Chunk, Exchange, Fault, Injection, Request, Response, Scalar, find_header
 from traces.taps import TapChain
@@ -94,13 +102,30 @@ def ollama(done: tuple[ToolCall, ...]) -> dict[str, object]:
     return {"messages": told}
 
 
+def converse(done: tuple[ToolCall, ...]) -> dict[str, object]:
+    told: list[object] = [{"role": "user", "content": [{"text": "refund ord-7314"}]}]
+    for call in done:
+        use = {"toolUseId": call.id, "name": call.name, "input": json.loads(call.arguments)}
+        told.append({"role": "assistant", "content": [{"toolUse": use}]})
+        result = {"toolUseId": call.id, "content": [{"text": RESULT}]}
+        told.append({"role": "user", "content": [{"toolResult": result}]})
+    return {"messages": told}
+
+
 DIALECTS = {
     "chat": Dialect(openai_chat, "/v1/chat/completions", chat),
     "messages": Dialect(anthropic_messages, "/v1/messages", messages),
     "responses": Dialect(openai_responses, "/v1/responses", responses),
     "gemini": Dialect(gemini, "/v1beta/models/m:generateContent", contents),
     "ollama": Dialect(ollama_chat, "/api/chat", ollama),
+    "converse": Dialect(bedrock_converse, "/model/m/converse", converse),
+    "invoke": Dialect(
+        bedrock_anthropic,
+        "/model/m/invoke",
+        lambda done: {"anthropic_version": "bedrock-2023-05-31", **messages(done)},
+    ),
 }
+BEDROCK = ("converse", "invoke")
 OBJECTS = ("gemini", "ollama")
 """The dialects in which a call's arguments are an object, also in a stream."""
 NO_REFUSAL = ("ollama",)
@@ -120,9 +145,12 @@ class Agent:
 
     @property
     def path(self) -> str:
-        """Gemini's paths say whether the answer is to be a stream."""
+        """Gemini's and Bedrock's paths say whether the answer is to be a stream."""
         path = self.dialect.path
-        return path.replace(":gen", ":streamGen") if self.stream else path
+        if not self.stream:
+            return path
+        path = path.replace(":gen", ":streamGen").replace("/converse", "/converse-stream")
+        return path.replace("/invoke", "/invoke-with-response-stream")
 
     @property
     def status(self) -> int:
@@ -227,8 +255,11 @@ def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
     answer = struck.got.response
     assert answer is not None
     assert (answer.status, find_header(answer.headers, "retry-after")) == (code, "7")
-    error = json.loads(answer.body)["error"]
-    if name == "messages":
+    body = json.loads(answer.body)
+    error = body.get("error")
+    if name in BEDROCK:
+        assert body["__type"] == {429: "ThrottlingException", 529: "InternalServerException"}[code]
+    elif name == "messages":
         assert error["type"] == f"{kind}_error"
     elif name == "gemini":
         assert error["code"] == code
@@ -280,6 +311,8 @@ def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
         "responses": "server_error",
         "gemini": "UNAVAILABLE",
         "ollama": "llama runner",
+        "converse": "modelStreamErrorException",
+        "invoke": "modelStreamErrorException",
     }
     assert len(got.chunks) == after + 1
     assert said[name].encode() in got.chunks[after].data
@@ -332,7 +365,7 @@ def test_the_arguments_of_a_call_end_too_soon_in_an_answer_that_is_well_formed(
 
     (call,) = struck.answer.calls
     (was,) = read(struck.clean.seen[1]).calls
-    if name in OBJECTS or (name == "messages" and not stream):
+    if name in OBJECTS or (name in ("messages", *BEDROCK) and not stream):
         assert json.loads(call.arguments) == {"order_id": "ord-7314"}
     else:
         assert call.arguments == was.arguments[: len(was.arguments) // 2]
@@ -371,6 +404,7 @@ def test_a_refusal_is_said_the_dialects_way_and_the_model_is_not_asked(
         "messages": b'"stop_reason":"refusal"',
         "responses": b"refusal",
         "gemini": b'"finishReason":"SAFETY"',
+        "converse": b'"stopReason":"content_filtered"',
     }
     response = struck.got.response
     assert response is not None

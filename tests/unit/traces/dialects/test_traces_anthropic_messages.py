@@ -41,7 +41,7 @@ def body_with(*results: dict[str, object], ascii: bool = True, indent: int | Non
     [
         ("https://api.example/v1/messages?beta=true", PROMPT),
         ("http://127.0.0.1:9/anthropic/messages", PROMPT),
-        ("https://cloud.example/model/anthropic.m/invoke", CLOUD),
+        ("https://cloud.example/v1/projects/p/models/m:rawPredict", CLOUD),
         ("https://cloud.example/v1/publishers/anthropic/models/m:streamRawPredict", CLOUD),
     ],
 )

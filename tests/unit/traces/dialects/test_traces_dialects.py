@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traces.bodies.aws_event_stream import edit_shown_stream, show_as_sse
 from traces.dialects import (
     LENSES,
     anthropic_messages,
+    bedrock_anthropic,
+    bedrock_converse,
     find_dialect,
     gemini,
     mini_swe_agent,
@@ -22,7 +25,7 @@ from traces.dialects import (
     smolagents,
 )
 from traces.dialects.types import DialectLens, ModelAnswer, TokenUsage, ToolCall
-from traces.model import Request
+from traces.model import BodyEdit, Request, apply_body_edits
 
 type Path = tuple[str | int, ...]
 
@@ -102,8 +105,32 @@ BODIES: dict[str, object] = {
             {"role": "tool", "content": "x", "tool_name": "n"},
         ],
     },
+    "bedrock_converse": {
+        "system": [{"text": "x"}, {"cachePoint": {"type": "default"}}],
+        "messages": [
+            {"role": "user", "content": [{"text": "x"}]},
+            {
+                "role": "assistant",
+                "content": [{"toolUse": {"toolUseId": "a", "name": "n", "input": {"a": 1}}}],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "toolResult": {
+                            "toolUseId": "a",
+                            "status": "success",
+                            "content": [{"text": "x"}],
+                        }
+                    },
+                    {"toolResult": {"toolUseId": "b", "content": [{"json": {"a": 1}}]}},
+                ],
+            },
+        ],
+    },
     "ollama_generate": {"model": "m", "system": "x", "prompt": "x", "context": [1, 2]},
 }
+BODIES["bedrock_anthropic"] = BODIES["anthropic_messages"]
 ANSWER = ModelAnswer(
     message="x",
     calls=(ToolCall(id="a", name="n", arguments='{"a": 1}'),),
@@ -186,10 +213,14 @@ def test_no_lens_raises_on_an_odd_stream(dialect: DialectLens) -> None:
     headers, chunks = dialect.write_model_answer(ANSWER, stream=True, id="x", created=1)
     events = [chunk.data for chunk in chunks]
     for number, event in enumerate(events):
-        name, mark, data = event.rpartition(b"data: ")
+        shown = show_as_sse(event) or event
+        name, mark, data = shown.rpartition(b"data: ")
         if data.startswith(b"{"):
             for value in oddities(json.loads(data)):
                 odd = name + mark + json.dumps(value).encode() + b"\n\n"
+                edit = BodyEdit(start=0, stop=len(shown), data=odd)
+                if shown is not event:
+                    odd = apply_body_edits(event, edit_shown_stream(event, (edit,)))
                 dialect.parse_model_answer(
                     headers, b"".join([*events[:number], odd, *events[number + 1 :]])
                 )
@@ -218,6 +249,12 @@ def read(dialect: DialectLens, answer: ModelAnswer, stream: bool) -> ModelAnswer
         ("/v1/chat/completions", OBSERVED, smolagents),
         ("/v1/responses", '{"input": []}', openai_responses),
         ("/v1beta/models/m:generateContent", '{"contents": []}', gemini),
+        ("/model/m/converse-stream", '{"messages": []}', bedrock_converse),
+        (
+            "/model/m/invoke-with-response-stream",
+            '{"messages": [], "anthropic_version": "x"}',
+            bedrock_anthropic,
+        ),
         ("/api/chat", '{"model": "m", "messages": []}', ollama_chat),
         ("/api/generate", '{"model": "m", "prompt": "x"}', ollama_generate),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", '{"contents": []}', gemini),
