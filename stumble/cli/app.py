@@ -44,8 +44,15 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="stumble")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Print on stderr what was matched, joined, answered and judged, and why, with secrets "
+    "redacted; STUMBLE_LOG=FILE appends it to a file.",
+)
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, verbose: bool) -> None:
     """Record an agent's model and tool traffic, replay it offline, inject one fault, and
     measure recovery.
 
@@ -57,6 +64,8 @@ def cli(ctx: click.Context) -> None:
 
     Options of a project can be kept in stumble.toml; see docs/configuration.md.
     """
+    if verbose:
+        os.environ.setdefault("STUMBLE_LOG", "stderr")  # worker processes inherit it
     path, name = find_project_file(Path.cwd()), ctx.invoked_subcommand
     if path is not None and name is not None and name in COMMANDS:
         ctx.default_map = {name: read_project_defaults(path, name, load_command(name))}

@@ -54,6 +54,8 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "agent": "Run the built-in agent (a shell and an editor).",
         },
         "Practice and upkeep": {
+            "quickstart": "Replay and judge a packed run: five seconds, no key, no server.",
+            "init": "Look at a project and write its stumble.toml and first scenario.",
             "demo": "Record, replay and inject in the practice world; no key, no network.",
             "practice": "Serve a shop and a scripted model for trying commands.",
             "scan": "Find secrets in a store, a recording or any folder.",

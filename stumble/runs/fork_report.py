@@ -8,6 +8,7 @@ from faults.judging.counterfactual import CounterfactualResult, confirm_by_forks
 from faults.judging.judge import ENDINGS_FAILED, judge_injection, to_run_evidence
 from faults.judging.taint.sinks import FINAL
 from stumble.cli.exit_codes import ExitCode
+from stumble.runs.decision_log import log_verdicts
 from stumble.runs.fork import ForkPoint, ForkResult
 from stumble.runs.savings import SavedCost, compute_savings, sum_savings
 from stumble.runs.types import RunResult
@@ -296,6 +297,7 @@ def judge_fork(found: ForkPoint, forked: ForkResult) -> ForkReport:
             judge_injection(each, faulted, twins, lambda: [other for _, other in ran])
             for each in struck
         ]
+        log_verdicts(played.id, verdicts)
         answers = faulted.tape.exchanges
         judged.append(
             JudgedForkRun(

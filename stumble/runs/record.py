@@ -17,6 +17,7 @@ from scenarios.workspace.manifest import ManifestEntry
 from scenarios.workspace.stand_ins import save_stand_ins
 from scenarios.world import World
 from stumble.runs.budgets import BudgetTap, find_event_listeners
+from stumble.runs.decision_log import log_decisions
 from stumble.runs.environment.base_urls import (
     build_base_url_variables,
     collect_origin_ports,
@@ -199,7 +200,8 @@ class LiveRecording:
 
         upstreams, began, seqs = self.plan.upstreams, self.began, itertools.count()
         declined = None if self.plan.websocket else WebSocketDeclineTap()
-        taps = TapChain(t for t in (self.watch, declined, budgets, tape) if t is not None)
+        logged = log_decisions((self.watch, declined, budgets))
+        taps = TapChain(t for t in (*logged, tape) if t is not None)
         bundle = write_ca_bundle(ensure_ca_certificate(self.ca), self.scratch, os.environ)
         with make_tee_socket_path() as socket_path:
             async with (

@@ -23,6 +23,7 @@ from recorder.mcp.tee import RUN_SOCKET_VARIABLE
 from recorder.proxy.server import ProxyServer, RunListener
 from stumble.cli.exit_codes import ExitCode
 from stumble.runs.budgets import BudgetTap
+from stumble.runs.decision_log import log_decisions
 from stumble.runs.environment.base_urls import (
     BaseUrlMapping,
     build_base_url_variables,
@@ -132,7 +133,8 @@ async def run_agent(
     async with AsyncExitStack() as stack:
         if options.out and session.route is not None:
             upstream = await _open_upstream(stack, session.route, session.refusals, began)
-        chain = TapChain(tap for tap in (*taps, upstream, tape) if tap is not None)
+        logged = log_decisions(taps)
+        chain = TapChain(tap for tap in (*logged, upstream, tape) if tap is not None)
         socket_path = stack.enter_context(make_tee_socket_path())
         tees = await stack.enter_async_context(
             stdio.serve_tees(

@@ -142,3 +142,50 @@ def test_the_workflow_and_the_pages_name_real_commands() -> None:
     commands = list(list_commands((EXAMPLES / "README.md").read_text()))
     assert commands
     assert [unknown for each in commands for unknown in find_unknown(*each)] == []
+
+
+def test_init_writes_a_scenario_that_runs(served: tuple[Path, dict[str, str]]) -> None:
+    folder, env = served
+    mine = folder.parent / "mine"
+    shutil.copytree(EXAMPLES / "agent", mine)
+    (mine / "scenario.toml").unlink()
+    result = run_stumble(("init", "--json"), cwd=mine, env=env, timeout=60)
+    assert result.code == 0, result.err
+    assert result.json["command"] == ["python3", "agent.py"]
+    assert result.json["variables"] == ["OPENAI_API_KEY", "OPENAI_BASE_URL"]
+    run = ("-v", "run", "./stumble-scenario.toml", "--json")
+    secret = "sk-proj-Ab3dEf6hIj9kLmN0pQrStUvWxYz12345"
+    log = {"STUMBLE_LOG": str(mine / "log"), "OPENAI_API_KEY": secret}
+    ran = run_stumble(run, cwd=mine, env=env | log, timeout=120)
+    assert ran.json["fired"] == 1, ran.err
+    text = (mine / "log").read_text()
+    for said in ("joined by", "matched exchange", "answered by fault, status 503", "injection "):
+        assert said in text
+    assert secret not in text
+    assert "joined by" not in ran.err
+
+
+def test_the_log_is_off_unless_asked_for_and_shows_no_secret(
+    served: tuple[Path, dict[str, str]],
+) -> None:
+    folder, env = served
+    secret = "hunter2-Zq8vTn4wLm"
+    program = "import sys, urllib.request as u; u.urlopen(sys.argv[1]).read()"
+    url = f"{env['TOOLS_URL']}/tools?api_key={secret}"
+    command = ("record", "-o", "secret.tape", "--", sys.executable, "-c", program, url)
+    quiet = run_stumble(command, cwd=folder, env=env, timeout=60)
+    assert "answered by" not in quiet.err
+    (folder / "secret.tape").unlink()
+    loud = run_stumble(("-v", *command), cwd=folder, env=env, timeout=60)
+    assert "answered by live, status 200" in loud.err
+    assert secret not in loud.err
+
+
+def test_quickstart_shows_a_verdict_without_key_or_server(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    result = run_stumble(("quickstart",), cwd=tmp_path, env=env, timeout=120)
+    assert result.code == 0, result.out + result.err
+    assert "26 answered from the tape, 0 upstream, 0 diverged" in result.out
+    assert "noticed_wrong: noticed, yet delivered wrong as done" in result.out
+    assert "effect committed 2 times, in clean twins 1: refund 231.94 GBP" in result.out
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == []

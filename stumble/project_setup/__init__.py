@@ -1,0 +1,1 @@
+"""A project looked at from outside: language, entry point, provider, tests; and its first files."""

@@ -1,0 +1,1 @@
+"""The packed run of `stumble quickstart`, and how it is shown."""
