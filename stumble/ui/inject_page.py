@@ -42,7 +42,9 @@ async def start_run(request: Request) -> Response:
         raise HTTPException(422, form.problem)
     try:
         back = f"/inject/{id}?{urlencode(given)}"
-        job = await state.jobs.start((*form.arguments, "--json"), back)
+        command, *rest = form.arguments
+        # At the end it would be an argument of the agent, where an agent is given.
+        job = await state.jobs.start((command, "--json", *rest), back)
     except ValueError as error:
         raise HTTPException(409, f"{error}.") from None
     return RedirectResponse(f"/jobs/{job.number}", status_code=303)

@@ -17,6 +17,7 @@ from stumble.ui.values.exchange_view import pretty_json
 from stumble.ui.values.formats import format_count, format_dollars
 from stumble.ui.values.run_rows import RunRows
 from stumble.ui.values.run_view import RunItem
+from stumble.verdicts.exclusions import check_twins
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
 from traces.conversation.tracker import canonicalize_arguments
 from traces.model import Chunk, Exchange, Request, Response, Scalar
@@ -180,7 +181,11 @@ def _build_arguments(
     try:
         words += shlex.split(asked.more)
     except ValueError as error:
-        return tuple(words), f"further options: {error}"
+        return tuple(words), f"Further options: {error}."
+    try:
+        check_twins(int(asked.twins))
+    except ValueError as error:
+        return tuple(words), f"Clean twins: {error}."
     return tuple(words), None
 
 

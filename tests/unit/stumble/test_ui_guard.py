@@ -115,3 +115,9 @@ def test_every_answer_forbids_inline_scripts_and_framing() -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
     assert "unsafe" not in CONTENT_POLICY
+
+
+def test_a_form_of_the_pages_carries_their_origin() -> None:
+    """With `no-referrer`, a browser sends `Origin: null` with a form (Fetch, section 3.2)."""
+    policy = ask("GET", "/", COOKIE).headers["referrer-policy"]
+    assert policy in ("same-origin", "strict-origin", "strict-origin-when-cross-origin")
