@@ -1,9 +1,9 @@
 """The model server: `scripted_model.py` in several dialects, streamed or not.
 
 OpenAI chat completions, OpenAI responses, Anthropic messages, Gemini's generateContent, Ollama's
-own API, and AWS Bedrock (Converse, and InvokeModel of Anthropic): each request is converted to a
-chat, so that the model behaves the same in every dialect. Responses are also served over a
-WebSocket (`stored_responses.py`).
+own API, Cohere's chat, and AWS Bedrock (Converse, and InvokeModel of Anthropic), also under the
+paths of Azure and Vertex AI: each request is converted to a chat, so that the model behaves the
+same in every dialect. Responses are also served over a WebSocket (`stored_responses.py`).
 
 The log is JSONL, one object per request: the request's digest, the answer, and what the model
 noticed, so that a judge can be checked against the facts.
@@ -26,6 +26,7 @@ from aiohttp import WSMessage, WSMsgType, web
 from scenarios.practice import conversation
 from scenarios.practice.dialects import (
     anthropic_to_chat,
+    cohere_to_chat,
     converse_to_chat,
     gemini_to_chat,
     ollama_to_chat,
@@ -41,6 +42,7 @@ from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
     bedrock_converse,
+    cohere_chat,
     gemini,
     ollama_chat,
     ollama_generate,
@@ -321,7 +323,9 @@ def _parse_path_fields(request: web.Request) -> JsonRow:
     path_fields = request.match_info
     if "model" not in path_fields:
         return _NO_PATH_FIELDS
-    return {"model": path_fields["model"], "stream": "stream" in path_fields["method"]}
+    method = path_fields.get("method")
+    streams: JsonRow = {} if method is None else {"stream": "stream" in method}
+    return {"model": path_fields["model"], **streams}
 
 
 def _parse_request_body(
@@ -452,8 +456,19 @@ CONVERSE = _ServedDialect(
     tools=converse_to_chat.convert_converse_tools,
     to_error=converse_to_chat.to_bedrock_error,
 )
+COHERE = _ServedDialect(
+    lens=cohere_chat,
+    conversation_key="messages",
+    id="cohere-",
+    messages=cohere_to_chat.convert_cohere_messages,
+    tools=partial(_get_object_list, name="tools"),
+    to_error=cohere_to_chat.to_cohere_error,
+)
 _MODEL_ROUTES = {
     gemini_to_chat.MODELS_ROUTE: GEMINI,
+    gemini_to_chat.VERTEX_ROUTE: GEMINI,
+    anthropic_to_chat.VERTEX_ROUTE: ANTHROPIC,
+    "/openai/deployments/{model}/chat/completions": CHAT,
     converse_to_chat.MODELS_ROUTE: CONVERSE,
     converse_to_chat.INVOKE_ROUTE: replace(
         ANTHROPIC, lens=bedrock_anthropic, to_error=converse_to_chat.to_bedrock_error
@@ -464,6 +479,8 @@ _DIALECT_PATHS = {
     "/v1/chat/completions": CHAT,
     "/v1/responses": RESPONSES,
     "/v1/messages": ANTHROPIC,
+    "/openai/v1/chat/completions": CHAT,
+    "/v2/chat": COHERE,
     "/api/chat": OLLAMA_CHAT,
     "/api/generate": OLLAMA_GENERATE,
 }

@@ -28,6 +28,7 @@ from traces.bodies.generated_values import GENERATED_VALUE, IDENTITY_VALUE
 from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
+    cohere_chat,
     gemini,
     openai_chat,
     openai_responses,
@@ -108,7 +109,8 @@ _RESULT_LOCATIONS: dict[str, ResultLocation] = {
     openai_responses.NAME: ResultLocation(where="input", id="call_id", text="output"),
 }
 RESULT_LOCATIONS = _RESULT_LOCATIONS | {
-    bedrock_anthropic.NAME: _RESULT_LOCATIONS[anthropic_messages.NAME]
+    bedrock_anthropic.NAME: _RESULT_LOCATIONS[anthropic_messages.NAME],
+    cohere_chat.NAME: _RESULT_LOCATIONS[openai_chat.NAME],
 }
 
 _VOLATILE_RULES: dict[str, tuple[VolatileRule, ...]] = {

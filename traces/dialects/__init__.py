@@ -12,6 +12,7 @@ from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
     bedrock_converse,
+    cohere_chat,
     gemini,
     mini_swe_agent,
     ollama_chat,
@@ -35,6 +36,7 @@ LENSES: tuple[DialectLens, ...] = (
     ollama_generate,
     bedrock_converse,
     bedrock_anthropic,
+    cohere_chat,
 )
 """In order of precedence; text histories look like chat completions and are narrower."""
 

@@ -10,6 +10,11 @@ from collections.abc import Iterator
 from scenarios.practice.conversation import get_content_text
 from scenarios.practice.tools.json_schema import Json, JsonRow
 
+VERTEX_ROUTE = (
+    r"/{version}/projects/{project}/locations/{location}/publishers/anthropic/models/{model}"
+    r":{method:rawPredict|streamRawPredict}"
+)
+
 
 def convert_anthropic_messages(body: JsonRow) -> list[JsonRow]:
     """Return the conversation, `system` first."""

@@ -12,6 +12,10 @@ from scenarios.practice.conversation import get_content_text
 from scenarios.practice.tools.json_schema import Json, JsonRow
 
 MODELS_ROUTE = r"/v1beta/models/{model:.+}:{method:generateContent|streamGenerateContent}"
+VERTEX_ROUTE = (
+    r"/{version}/projects/{project}/locations/{location}/publishers/google/models/{model}"
+    r":{method:generateContent|streamGenerateContent}"
+)
 
 
 def convert_gemini_messages(body: JsonRow) -> list[JsonRow]:

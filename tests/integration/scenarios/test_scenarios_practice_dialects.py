@@ -20,7 +20,7 @@ from tests.support.agents.practice_agents import (
     Run,
     run,
 )
-from traces.dialects import anthropic_messages, gemini, ollama_chat
+from traces.dialects import anthropic_messages, cohere_chat, gemini, ollama_chat
 from traces.dialects.types import ModelAnswer
 
 type Lead = Callable[[httpx.AsyncClient, list[str]], Coroutine[None, None, list[str]]]
@@ -174,6 +174,38 @@ def ollama(*, stream: bool, listed: bool = False) -> Lead:
     return lead
 
 
+def cohere(*, stream: bool, listed: bool = False) -> Lead:
+    """As Cohere's chat; `listed` gives results as documents."""
+
+    async def lead(client: httpx.AsyncClient, results: list[str]) -> list[str]:
+        said: list[str] = []
+        messages: list[dict[str, Any]] = [{"role": "user", "content": PROMPT}]
+        for result in [*results, None]:
+            asked = {"model": "practice/verifies", "messages": messages, "tools": OFFERED}
+            url = client.base_url.join("/v2/chat")
+            response = await client.post(url, json=asked | {"stream": stream})
+            assert response.status_code == 200
+            answer = cohere_chat.parse_model_answer((), response.content)
+            assert answer is not None
+            assert answer.finish == ("TOOL_CALL" if answer.calls else "COMPLETE")
+            said.append(answer.message)
+            for call in answer.calls:
+                function = {"name": call.name, "arguments": call.arguments}
+                used = {"id": call.id, "type": "function", "function": function}
+                document = [{"type": "document", "document": {"data": result}}]
+                messages += [
+                    {"role": "assistant", "tool_plan": answer.message, "tool_calls": [used]},
+                    {
+                        "role": "tool",
+                        "tool_call_id": call.id,
+                        "content": document if listed else result,
+                    },
+                ]
+        return said
+
+    return lead
+
+
 def converse(*, stream: bool, listed: bool = False) -> Lead:
     """As AWS Bedrock, by its own client; `listed` gives results as JSON in a list."""
 
@@ -267,7 +299,7 @@ async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream:
 
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("dialect", [anthropic, responses, generated, ollama, converse])
+@pytest.mark.parametrize("dialect", [anthropic, responses, generated, ollama, cohere, converse])
 def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
     told: Run, dialect: Callable[..., Lead], stream: bool, listed: bool
 ) -> None:

@@ -14,6 +14,7 @@ from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
     bedrock_converse,
+    cohere_chat,
     gemini,
     json_access,
     mini_swe_agent,
@@ -27,6 +28,7 @@ from traces.dialects.errors import (
     anthropic_messages_errors,
     bedrock_anthropic_errors,
     bedrock_errors,
+    cohere_errors,
     gemini_errors,
     ollama_errors,
     openai_chat_errors,
@@ -85,6 +87,7 @@ _ERRORS_BY_DIALECT: Mapping[str, DialectErrors] = {
     ollama_generate.NAME: ollama_errors,
     bedrock_converse.NAME: bedrock_errors,
     bedrock_anthropic.NAME: bedrock_anthropic_errors,
+    cohere_chat.NAME: cohere_errors,
 }
 
 

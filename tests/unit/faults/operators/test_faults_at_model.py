@@ -25,6 +25,7 @@ from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
     bedrock_converse,
+    cohere_chat,
     gemini,
     ollama_chat,
     openai_chat,
@@ -118,6 +119,7 @@ DIALECTS = {
     "responses": Dialect(openai_responses, "/v1/responses", responses),
     "gemini": Dialect(gemini, "/v1beta/models/m:generateContent", contents),
     "ollama": Dialect(ollama_chat, "/api/chat", ollama),
+    "cohere": Dialect(cohere_chat, "/v2/chat", chat),
     "converse": Dialect(bedrock_converse, "/model/m/converse", converse),
     "invoke": Dialect(
         bedrock_anthropic,
@@ -128,7 +130,7 @@ DIALECTS = {
 BEDROCK = ("converse", "invoke")
 OBJECTS = ("gemini", "ollama")
 """The dialects in which a call's arguments are an object, also in a stream."""
-NO_REFUSAL = ("ollama",)
+NO_REFUSAL = ("ollama", "cohere")
 """The dialects in which a refusal is a text like any other."""
 
 
@@ -265,6 +267,8 @@ def test_a_status_is_the_providers_own_and_the_model_is_not_asked(
         assert error["code"] == code
     elif name == "ollama":
         assert isinstance(error, str)
+    elif name == "cohere":
+        assert body.keys() == {"message"}
     else:
         assert error.keys() == {"message", "type", "param", "code"}
     assert struck.agent.upstream == 4, "the struck attempt went nowhere, its retry did"
@@ -311,6 +315,7 @@ def test_a_stream_breaks_off_with_the_providers_error_event(name: str) -> None:
         "responses": "server_error",
         "gemini": "UNAVAILABLE",
         "ollama": "llama runner",
+        "cohere": "internal server error",
         "converse": "modelStreamErrorException",
         "invoke": "modelStreamErrorException",
     }
@@ -382,7 +387,7 @@ def test_an_empty_answer_has_neither_text_nor_calls(name: str, stream: bool) -> 
     struck = strike(at_model("empty"), name, stream=stream)
 
     assert (struck.answer.message, struck.answer.calls) == ("", ())
-    assert struck.answer.finish in ("stop", "end_turn", "completed", "STOP")
+    assert struck.answer.finish in ("stop", "end_turn", "completed", "STOP", "COMPLETE")
     assert struck.injection.error_channel == "none"
     assert struck.injection.detect == "D1"
     for_each_event_json(struck.got, stream=stream)

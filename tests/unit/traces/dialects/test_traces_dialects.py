@@ -15,6 +15,7 @@ from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
     bedrock_converse,
+    cohere_chat,
     find_dialect,
     gemini,
     mini_swe_agent,
@@ -129,6 +130,15 @@ BODIES: dict[str, object] = {
         ],
     },
     "ollama_generate": {"model": "m", "system": "x", "prompt": "x", "context": [1, 2]},
+}
+BODIES["cohere_chat"] = {
+    "model": "m",
+    "messages": [
+        {"role": "system", "content": [{"type": "text", "text": "x"}]},
+        {"role": "assistant", "tool_plan": "x", "tool_calls": [{"id": "a", "type": "function"}]},
+        {"role": "tool", "tool_call_id": "a", "content": [{"document": {"data": {"a": 1}}}]},
+        {"role": "tool", "tool_call_id": "b", "content": "x"},
+    ],
 }
 BODIES["bedrock_anthropic"] = BODIES["anthropic_messages"]
 ANSWER = ModelAnswer(
@@ -255,6 +265,7 @@ def read(dialect: DialectLens, answer: ModelAnswer, stream: bool) -> ModelAnswer
             '{"messages": [], "anthropic_version": "x"}',
             bedrock_anthropic,
         ),
+        ("/v2/chat", '{"messages": []}', cohere_chat),
         ("/api/chat", '{"model": "m", "messages": []}', ollama_chat),
         ("/api/generate", '{"model": "m", "prompt": "x"}', ollama_generate),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", '{"contents": []}', gemini),
