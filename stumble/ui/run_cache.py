@@ -1,11 +1,19 @@
-"""The runs shown last."""
+"""What the last pages read: runs, tapes, and the counts of the store."""
 
+import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stumble.ui.tape_access import TapeAccess
 from stumble.ui.values.run_rows import RunRows
+from stumble.ui.values.runs_table import StoreCounts, count_store
+
+if TYPE_CHECKING:
+    import duckdb
+
+type IndexState = tuple[tuple[str, int], ...]
 
 CACHED_RUNS = 4
 
@@ -16,6 +24,7 @@ class RunCache:
 
     runs: OrderedDict[tuple[str, int], RunRows] = field(default_factory=OrderedDict)
     opened: OrderedDict[str, TapeAccess] = field(default_factory=OrderedDict)
+    counted: tuple[IndexState, StoreCounts] | None = None
 
     def open_tape(self, tapes: Path, id: str) -> TapeAccess:
         """Return access to the tape. Raises ValueError or OSError without one."""
@@ -34,3 +43,15 @@ class RunCache:
         self.runs[key] = rows
         while len(self.runs) > CACHED_RUNS:
             self.runs.popitem(last=False)
+
+    def count_store(self, index: Path, connection: "duckdb.DuckDBPyConnection") -> StoreCounts:
+        """Return the counts of the store; counted anew only if a folder of the index changed."""
+        now = _look_at_index(index)
+        if self.counted is None or self.counted[0] != now:
+            self.counted = now, count_store(connection)
+        return self.counted[1]
+
+
+def _look_at_index(index: Path) -> IndexState:
+    """Return the folders of the index with their times: segments are added and replaced whole."""
+    return tuple(sorted((each.name, each.stat().st_mtime_ns) for each in os.scandir(index)))

@@ -32,6 +32,7 @@ BENCHES = (
     "ready",
     "whole",
     "queries",
+    "listing",
     "peers",
     "grading",
 )

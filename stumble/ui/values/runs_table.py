@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PAGE_ROWS = 50
 FACETS = ("agent", "model", "scenario", "condition", "campaign")
 """Columns with a choice of their values."""
+TEXT_COLUMNS = ("trajectory_id", "agent", "model", "scenario", "task", "campaign")
 FACET_VALUES = 100
 """Most values of one choice; others are found by text."""
 ORDERS: Mapping[str, str] = {
@@ -135,26 +136,78 @@ class RunsTable:
         return query.to_address(sort=f"-{order}" if down else order)
 
 
-def read_runs_table(connection: "duckdb.DuckDBPyConnection", query: RunsQuery) -> RunsTable:
-    """Read one page of runs."""
-    where, values = _build_condition(query)
-    [(total,)] = connection.execute(f"select count(*) from trajectories as t {where}", values)\
-        .fetchall()  # fmt: skip
-    direction = "asc" if query.ascending else "desc"
-    rows = connection.execute(
-        f"select {', '.join(_COLUMNS)} from trajectories as t {where}"
-        f" order by {ORDERS[query.order]} {direction} nulls last, trajectory_id"
-        f" limit {PAGE_ROWS} offset {(query.page - 1) * PAGE_ROWS}",
-        values,
-    ).fetchall()
-    verdicts = _read_verdicts(connection, [str(row[0]) for row in rows])
-    return RunsTable(
-        query=query,
-        rows=tuple(_build_row(dict(zip(_COLUMNS, row, strict=True)), verdicts) for row in rows),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCounts:
+    """What the list shows of the whole store, whatever is selected."""
+
+    total: int
+    facets: Mapping[str, tuple[str, ...]]
+    outcomes: tuple[tuple[str, str, int], ...]
+
+
+def count_store(connection: "duckdb.DuckDBPyConnection") -> StoreCounts:
+    """Count the runs, the choices of each filter, and the outcomes."""
+    [(total,)] = connection.execute("select count(*) from trajectories").fetchall()
+    return StoreCounts(
         total=total,
         facets={name: tuple(_read_facet(connection, name)) for name in FACETS},
         outcomes=tuple(_count_outcomes(connection)),
     )
+
+
+def read_runs_table(
+    connection: "duckdb.DuckDBPyConnection", query: RunsQuery, counts: StoreCounts
+) -> RunsTable:
+    """Read one page of runs."""
+    total, ids = _find_page(connection, query, counts)
+    verdicts = _read_verdicts(connection, ids)
+    answer = connection.execute(
+        f"select {', '.join(_COLUMNS)} from trajectories"
+        " where trajectory_id in (select unnest($ids))",
+        {"ids": ids},
+    )
+    rows = {str(row[0]): dict(zip(_COLUMNS, row, strict=True)) for row in answer.fetchall()}
+    return RunsTable(
+        query=query,
+        rows=tuple(_build_row(rows[id], verdicts) for id in ids),
+        total=total,
+        facets=counts.facets,
+        outcomes=counts.outcomes,
+    )
+
+
+def _find_page(
+    connection: "duckdb.DuckDBPyConnection", query: RunsQuery, counts: StoreCounts
+) -> tuple[int, list[str]]:
+    """Return the number of selected runs, and the ids of the page in order.
+
+    Only the key is sorted, and the last pages from the end: all columns of a million rows take
+    seconds and half a gigabyte.
+    """
+    where, values = _build_condition(query)
+    chosen, total = f"select trajectory_id, {ORDERS[query.order]} as key from trajectories as t", 0
+    if where:
+        connection.execute(f"create or replace temp table chosen as {chosen} {where}", values)
+        chosen = "from chosen"
+        [(total,)] = connection.execute("select count(*) from chosen").fetchall()
+    else:
+        total = counts.total
+    start = (query.page - 1) * PAGE_ROWS
+    size = max(0, min(PAGE_ROWS, total - start))
+    if not size:
+        return total, []
+    order = "key {} nulls {}, trajectory_id {}"
+    direction = ("asc" if query.ascending else "desc", "last", "asc")
+    is_late = start > total // 2
+    if is_late:
+        start = total - start - size
+        direction = ("desc" if query.ascending else "asc", "first", "desc")
+    rows = connection.execute(
+        f"select trajectory_id from ({chosen}) order by {order.format(*direction)}"
+        f" limit {size} offset {start}"
+    ).fetchall()
+    ids = [str(id) for (id,) in rows]
+    return total, ids[::-1] if is_late else ids
 
 
 _COLUMNS = (
@@ -171,10 +224,9 @@ def _build_condition(query: RunsQuery) -> tuple[str, dict[str, str]]:
     parts = [f"t.{name} = ${name}" for name in query.chosen]
     values = dict(query.chosen)
     if query.text:
-        parts.append(
-            "contains(lower(concat_ws(' ', trajectory_id, agent, model, scenario, task, campaign)),"
-            " $text)"
-        )
+        # Each column by itself: a column with few values is then searched once a value.
+        found = " or ".join(f"contains(lower(t.{name}), $text)" for name in TEXT_COLUMNS)
+        parts.append(f"({found})")
         values["text"] = query.text.lower()
     if query.outcome:
         parts.append(

@@ -69,6 +69,7 @@ def test_without_the_token_nothing_is_shown(headers: Mapping[str, str]) -> None:
     "headers",
     [
         {"host": "evil.example"},
+        {"host": "evil.example", "origin": "http://evil.example"},
         {"host": "127.0.0.1:8801"},
         {"host": "127.0.0.1"},
         {"host": "127.0.0.1:8800.evil.example"},

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stumble.ui.shown_text import show_text
-from stumble.ui.values.runs_table import FACETS, ORDERS, PAGE_ROWS, RunsQuery, read_runs_table
+from stumble.ui.values.runs_table import (
+    FACETS,
+    ORDERS,
+    PAGE_ROWS,
+    RunsQuery,
+    RunsTable,
+    count_store,
+    read_runs_table,
+)
 from tests.support.stores.in_memory_relations import Sql, empty, fill
 
 NEWEST = datetime(2026, 11, 24, 6)  # noqa: DTZ001 - times of the store are naive and UTC
@@ -45,19 +53,23 @@ def store() -> Iterator[Sql]:
     connection.close()
 
 
+def read(connection: Sql, query: RunsQuery) -> RunsTable:
+    return read_runs_table(connection, query, count_store(connection))
+
+
 def test_runs_are_listed_newest_first_and_by_page(store: Sql) -> None:
-    table = read_runs_table(store, RunsQuery(page=3))
+    table = read(store, RunsQuery(page=3))
     assert (table.total, table.pages, len(table.rows)) == (120, 3, 120 - 2 * PAGE_ROWS)
     assert [row.id for row in table.rows][:2] == ["r100", "r101"]
 
 
 def test_a_run_without_an_end_is_live(store: Sql) -> None:
-    rows = read_runs_table(store, RunsQuery()).rows
+    rows = read(store, RunsQuery()).rows
     assert [row.id for row in rows if row.is_live] == ["r001"]
 
 
 def test_an_outcome_is_of_the_newest_judge(store: Sql) -> None:
-    table = read_runs_table(store, RunsQuery(outcome="silent_wrong"))
+    table = read(store, RunsQuery(outcome="silent_wrong"))
     assert [row.id for row in table.rows] == ["r000"]
     assert [each.injection for each in table.rows[0].verdicts] == ["i0"]
     assert {key: n for key, _, n in table.outcomes} == {"silent_wrong": 1, "recovered": 11}
@@ -65,12 +77,12 @@ def test_an_outcome_is_of_the_newest_judge(store: Sql) -> None:
 
 def test_filters_and_text_narrow_each_other(store: Sql) -> None:
     query = RunsQuery(chosen={"agent": "two"}, text="TASK-1")
-    assert {row.agent for row in read_runs_table(store, query).rows} == {"two"}
-    assert read_runs_table(store, query).total == len([1, *range(11, 20, 2), *range(101, 120, 2)])
+    assert {row.agent for row in read(store, query).rows} == {"two"}
+    assert read(store, query).total == len([1, *range(11, 20, 2), *range(101, 120, 2)])
 
 
 def test_a_value_with_a_quote_selects_nothing(store: Sql) -> None:
-    assert read_runs_table(store, RunsQuery(chosen={"agent": "' or 1=1 --"})).total == 0
+    assert read(store, RunsQuery(chosen={"agent": "' or 1=1 --"})).total == 0
 
 
 @given(
@@ -106,3 +118,25 @@ def test_shown_text_holds_no_character_that_acts(text: str) -> None:
 
 def test_hostile_characters_are_named() -> None:
     assert show_text("a\u202eb\x1b[31m\u200bc\n\td") == "a<U+202E>b\u241b[31m<U+200B>c\n\td"
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("chosen", [{}, {"agent": "one"}])
+@pytest.mark.parametrize("order", ["when", "agent", "cost"])
+def test_the_pages_hold_each_run_once_in_order(
+    store: Sql, order: str, chosen: dict[str, str], ascending: bool
+) -> None:
+    """The last pages are read from the end."""
+    listed: list[str] = []
+    pages = read(store, RunsQuery(chosen=chosen)).pages
+    for page in range(1, pages + 1):
+        query = RunsQuery(chosen=chosen, order=order, ascending=ascending, page=page)
+        listed += [row.id for row in read(store, query).rows]
+    direction = "asc" if ascending else "desc"
+    where = " and ".join(["true", *(f"{name} = '{value}'" for name, value in chosen.items())])
+    rows = store.execute(
+        f"select trajectory_id from trajectories where {where} order by {ORDERS[order]}"
+        f" {direction} nulls last, trajectory_id"
+    ).fetchall()
+    assert listed == [id for (id,) in rows]
+    assert read(store, RunsQuery(chosen=chosen, page=pages + 1)).rows == ()
