@@ -7,6 +7,8 @@ shards          the parts of a campaign for machines without a common folder
 merge_shards    their stores, joined into one
 task_runner     the protocol between a campaign and what does its tasks
 local_workers   worker processes of this machine
+worker_plan     which of both, and how many workers
+cluster         workers on the nodes of a Ray cluster
 worker          a process that records, replays and judges
 scheduler       the tasks, handed out, and one result of each
 sample_size     injections needed to distinguish two rates

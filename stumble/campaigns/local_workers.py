@@ -21,16 +21,21 @@ class LocalWorkers:
     """Worker processes, each with at most one task; one that dies is replaced."""
 
     def __init__(
-        self, campaign: Campaign, store: TraceStore, folder: CampaignFolder, ca: Path, jobs: int
+        self,
+        campaign: Campaign,
+        store: TraceStore,
+        folder: CampaignFolder,
+        ca: Path,
+        numbers: range,
     ) -> None:
         self._at: dict[Connection, BaseProcess] = {}
         self._busy: dict[Connection, WorkerTask] = {}
         self._shared = (campaign, store.root, folder, ca)
-        self._jobs = jobs
+        self._numbers = numbers
 
     def start(self) -> None:
         """Start the workers."""
-        for number in range(self._jobs):
+        for number in self._numbers:
             self._start_worker(number)
 
     def _start_worker(self, number: int) -> None:
@@ -46,6 +51,11 @@ class LocalWorkers:
             worker.start()
             self._at[parent_end] = worker
         worker_end.close()
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return len(self._numbers)
 
     @property
     def running(self) -> Sequence[WorkerTask]:
@@ -115,10 +125,10 @@ def _block_interrupt() -> Iterator[None]:
 
 @contextmanager
 def open_local_workers(
-    campaign: Campaign, store: TraceStore, folder: CampaignFolder, ca: Path, jobs: int
+    campaign: Campaign, store: TraceStore, folder: CampaignFolder, ca: Path, numbers: range
 ) -> Iterator[LocalWorkers]:
-    """Start the workers, and end them all after the block."""
-    workers = LocalWorkers(campaign, store, folder, ca, jobs)
+    """Start a worker of each number, and end them all after the block."""
+    workers = LocalWorkers(campaign, store, folder, ca, numbers)
     try:
         workers.start()
         yield workers

@@ -9,6 +9,7 @@ from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
 from stumble.campaigns.results import CampaignResult, summarize_campaign
 from stumble.campaigns.scheduler import CampaignProgress, ProgressListener, schedule_campaign
 from stumble.campaigns.spec import Campaign, TraceSource, fingerprint_surroundings
+from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.store import index
 from traces.store.trace_store import TraceStore
 
@@ -30,7 +31,7 @@ def run_campaign_session(
     beside: Path,
     *,
     ca: Path,
-    jobs: int,
+    workers: WorkerPlan,
     display: CampaignDisplay,
     only: Sequence[TraceSource] | None = None,
 ) -> CampaignResult:
@@ -56,7 +57,7 @@ def run_campaign_session(
         try:
             with display.show() as tell:
                 schedule_campaign(
-                    now, store, folder, done, ca=ca, jobs=jobs, standing=standing, tell=tell
+                    now, store, folder, done, ca=ca, workers=workers, standing=standing, tell=tell
                 )
         except KeyboardInterrupt as error:
             stopped = int(getattr(error, "number", 2))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stumble.campaigns.completed_runs import CampaignFolder, CompletedRuns
-from stumble.campaigns.local_workers import open_local_workers
 from stumble.campaigns.spec import Campaign
 from stumble.campaigns.task_runner import TaskRunner
 from stumble.campaigns.worker import (
@@ -28,6 +27,7 @@ from stumble.campaigns.worker import (
     TaskReport,
     WorkerTask,
 )
+from stumble.campaigns.worker_plan import WorkerPlan, open_task_runner
 from stumble.cli.exit_codes import HarnessError, UsageError
 from traces.store.trace_store import TraceStore
 
@@ -258,7 +258,7 @@ def schedule_campaign(
     done: CompletedRuns,
     *,
     ca: Path,
-    jobs: int,
+    workers: WorkerPlan,
     standing: CampaignProgress,
     tell: ProgressListener,
 ) -> None:
@@ -266,9 +266,9 @@ def schedule_campaign(
     scheduler = CampaignScheduler(campaign, done, standing, store.tapes)
     with (
         _time_campaign(standing),
-        open_local_workers(campaign, store, folder, ca, jobs) as workers,
+        open_task_runner(campaign, store, folder, ca, workers) as runner,
     ):
-        run_all_tasks(scheduler, workers, tell)
+        run_all_tasks(scheduler, runner, tell)
 
 
 def run_all_tasks(scheduler: CampaignScheduler, runner: TaskRunner, tell: ProgressListener) -> None:

@@ -13,6 +13,7 @@ from stumble.campaigns.results import CampaignResult
 from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.scheduler import ProgressListener
 from stumble.campaigns.spec import Campaign, TraceSource
+from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.gate_comparison import GateRequest, compare_candidates
 from stumble.experiments.noninferiority.arm_pairs import ArmFilter
@@ -42,14 +43,14 @@ def run_sealed_campaign(
     beside: Path,
     *,
     ca: Path,
-    jobs: int,
+    workers: WorkerPlan,
     display: CampaignDisplay,
 ) -> SequentialResult:
     """Run a campaign up to the deciding look of its seal; see `run_campaign_session`."""
 
     def run(only: Sequence[TraceSource] | None) -> CampaignResult:
         return run_campaign_session(
-            campaign, store, said, beside, ca=ca, jobs=jobs, display=display, only=only
+            campaign, store, said, beside, ca=ca, workers=workers, display=display, only=only
         )
 
     terms = _load_sealed_terms(campaign, beside, store)

@@ -103,10 +103,16 @@ def test_what_the_packages_import_is_declared() -> None:
     assert missing == set()
 
 
+NOT_INSTALLED = {"ray"}
+"""Large extras, which only tests with an environment of their own use."""
+
+
 def modules(name: str) -> set[str]:
     """The top-level names that an installed distribution can be imported by."""
     same = name.replace("-", "_")
-    if find_spec(same):  # else its files have to be read, of which some have twenty thousand
+    if same in NOT_INSTALLED or find_spec(
+        same
+    ):  # else its files have to be read, of which some have twenty thousand
         return {same}
     parts = {file.parts[0] for file in distribution(name).files or ()}
     return {part.partition(".")[0] for part in parts}

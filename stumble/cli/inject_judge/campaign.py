@@ -17,6 +17,7 @@ from stumble.experiments.seal_options import add_seal_options, to_seal_table
 if TYPE_CHECKING:
     from stumble.campaigns.scheduler import ProgressListener
     from stumble.campaigns.spec import Campaign
+    from stumble.campaigns.worker_plan import WorkerPlan
     from traces.store.trace_store import TraceStore
 
 
@@ -70,6 +71,19 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", type=click.IntRange(1), help="Number of processes; default: one per core, "
               "or one per world if there are fewer.")  # fmt: skip
+@click.option(
+    "--on",
+    metavar="ray|ray://HOST:PORT",
+    help="Make the runs on the nodes of a Ray cluster (extra ray): that of RAY_ADDRESS or of this "
+    "machine, or the one at an address. --jobs is the number of workers; default: one per "
+    "processor of the cluster.",
+)
+@click.option(
+    "--runtime-env",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --on: Ray's runtime environment of the workers (YAML or JSON), with an image, say.",
+)
 @click.option(
     "--shard",
     "shard_text",
@@ -135,6 +149,8 @@ def campaign(
     file: str | None,
     parts: tuple[Path, ...],
     shard_text: str | None,
+    on: str | None,
+    runtime_env: Path | None,
     planning: bool,
     jobs: int | None,
     as_json: bool,
@@ -160,6 +176,7 @@ def campaign(
     stumble campaign nightly.toml --plan --detect 0.1 --power 0.8
     stumble campaign nightly.toml --max-cost 5
     stumble campaign nightly
+    stumble campaign nightly.toml --on ray://head.example:10001 --jobs 64
     stumble campaign nightly.stumble --shard 3/16
     stumble campaign merge shard-1/ shard-2/ shard-3.stumble
     stumble campaign nightly.toml --seal --margin 0.1 --against before --looks 4
@@ -168,6 +185,7 @@ def campaign(
     from stumble.campaigns.runner import CampaignDisplay
     from stumble.campaigns.shards import parse_shard
     from stumble.campaigns.spec import parse_campaign as read
+    from stumble.campaigns.worker_plan import check_ray_campaign, parse_worker_plan
     from stumble.experiments.seal_output import print_campaign_end, print_seal
     from stumble.experiments.seals.seal_store import apply_seal
     from stumble.experiments.sequential_run import run_sealed_campaign
@@ -180,6 +198,7 @@ def campaign(
         return
     if parts:
         raise UsageError(f"{parts[0]}: one campaign at a time; `campaign merge` takes several")
+    workers = parse_worker_plan(jobs, on, runtime_env)
     table, path = _load_campaign_table(store, file, given)
     with options.usage_errors():
         spec = read(table, path)
@@ -191,9 +210,12 @@ def campaign(
         return
     with options.usage_errors():
         spec = apply_seal(spec, table, path, store)
-    processes = _limit_jobs(spec, store, jobs)
+    if on is not None:
+        check_ray_campaign(spec)
+    workers = _limit_workers(spec, store, workers, planning=planning)
     if planning:
-        _print_campaign_plan(spec, store, processes, as_json, detect, rate, power, icc)
+        assert workers.jobs is not None
+        _print_campaign_plan(spec, store, workers.jobs, as_json, detect, rate, power, icc)
         return
     result = run_sealed_campaign(
         spec,
@@ -201,7 +223,7 @@ def campaign(
         table,
         path,
         ca=prepare_ca_folder(),
-        jobs=processes,
+        workers=workers,
         display=CampaignDisplay(show_campaign_progress, options.print_warning),
     )
     print_campaign_end(result, as_json)
@@ -319,23 +341,33 @@ def count_processes(jobs: int | None) -> int:
     return jobs or os.process_cpu_count() or 1
 
 
-def _limit_jobs(asked: "Campaign", store: "TraceStore", jobs: int | None) -> int:
-    """Return `jobs`, or by default one process per core and at most one per world.
+def _limit_workers(
+    asked: "Campaign", store: "TraceStore", workers: "WorkerPlan", *, planning: bool
+) -> "WorkerPlan":
+    """Return the plan with a number of workers, by default at most one per world.
 
+    On a cluster the number may stay open until it is known, unless the campaign is only planned,
+    and there is never more than one worker per world: machines have no lock in common.
     Prints a note if `jobs` exceeds the number of worlds.
     """
     from stumble.campaigns.environment import count_worlds
 
-    worlds = count_worlds(asked, store)
+    worlds, jobs = count_worlds(asked, store), workers.jobs
+    if jobs is None and workers.ray is not None and worlds is None:
+        if planning:
+            raise UsageError("--plan with --on: add --jobs, the number of workers of the cluster")
+        return workers
     if jobs is None:
-        return count_processes(None) if worlds is None else min(count_processes(None), worlds)
+        most = worlds or count_processes(None)
+        return replace(workers, jobs=most if workers.ray else min(count_processes(None), most))
     if worlds is not None and jobs > worlds:
         click.echo(
             f"--jobs {jobs}: {worlds} world{'s' if worlds > 1 else ''} for all runs, so runs wait "
             "for a free one; [world] instances, or {workspace} in reset, adds worlds",
             err=True,
         )
-    return jobs
+        return replace(workers, jobs=worlds) if workers.ray else workers
+    return workers
 
 
 @contextmanager

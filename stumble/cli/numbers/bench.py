@@ -81,6 +81,7 @@ def bench(
     )
     from stumble.campaigns.bench import read_bench as read
     from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
+    from stumble.campaigns.worker_plan import WorkerPlan
     from stumble.cli.inject_judge.campaign import count_processes, show_campaign_progress
     from stumble.store import index
     from stumble.user_data.paths import prepare_ca_folder, store_root
@@ -114,7 +115,7 @@ def bench(
             table_config,
             Path.cwd() / "bench",
             ca=prepare_ca_folder(),
-            jobs=count_processes(jobs),
+            workers=WorkerPlan(jobs=count_processes(jobs)),
             display=CampaignDisplay(show_campaign_progress, options.print_warning),
         )
         code, progress, incomplete = (

@@ -1,6 +1,5 @@
 """A campaign made by machines without a common folder, as their scheduler starts it, and merged."""
 
-import json
 import os
 import shlex
 import shutil
@@ -15,45 +14,12 @@ import pytest
 import yaml
 
 from tests.support.campaign_folder import Bench
+from tests.support.lookup_campaign import RATES, ROWS, write_campaign
 from tests.support.servers.scripted_model import Script, serving
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "cluster"
-AGENT = """
-import json, sys, urllib.request
-from pathlib import Path
-
-def ask(said):
-    body = json.dumps({"model": "gpt-4o", "input": said, "stream": True}).encode()
-    headers = {"content-type": "application/json"}
-    wanted = urllib.request.Request("http://model.test/v1/responses", body, headers)
-    with urllib.request.urlopen(wanted, timeout=20) as answer:
-        lines = answer.read().decode().splitlines()
-    return json.loads(lines[-2].removeprefix("data: "))["response"]["output"][0]
-
-talk = [{"role": "user", "content": f"what does order {sys.argv[1]} cost?"}]
-call = ask(talk)
-price = json.dumps({"order": "7", "price": int(Path("price.txt").read_text())})
-ask([*talk, call, {"type": "function_call_output", "call_id": call["call_id"], "output": price}])
-Path("world.txt").write_text("looked up")
-"""
-WORLD = """
-import sys
-from pathlib import Path
-if sys.argv[1] == "reset":
-    Path("world.txt").write_text("")
-raise SystemExit(Path("world.txt").read_text() not in ("", "looked up"))
-"""
 COUNT = 2
 pytestmark = pytest.mark.timeout(900)  # eight campaigns and recordings, one after the other
-ROWS = """
-    select t.parent_id, t.cell, t.condition, t.ended, t.passed, o.class, o.noticed, o.recovered,
-        o.baseline_valid, len(o.twins), o.passed, o.signals
-    from trajectories as t
-    left join injections as i using (trajectory_id)
-    left join outcomes as o using (injection_id)
-    where t.campaign = 'nightly' order by all
-"""
-RATES = "select op, fired, consumed, recovery_rate, silent_rate, handled_rate from recovery"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +32,7 @@ class Farm:
 
 
 def make_campaign(bench: Bench, model: str) -> Path:
-    bench.write("agent.py", AGENT)
-    bench.write("world.py", WORLD)
-    bench.write("price.txt", "4312")
-    for order in range(COUNT):
-        agent = (sys.executable, "agent.py", str(order))
-        said = bench.stumble(
-            "record", "-o", f"{order}.tape", "--host", f"model.test={model}", "--", *agent
-        )
-        assert said.code == 0, said.err
-    python = shlex.quote(sys.executable)
-    bench.write(
-        "nightly.toml",
-        f"""
-traces = {json.dumps([f"{order}.tape" for order in range(COUNT)])}
-twins = 3
-max_cost = 3.0
-[world]
-reset = "{python} {{workspace}}/world.py reset"
-verify = "{python} world.py verify"
-[hosts]
-"model.test" = "{model}"
-[[faults]]
-fault = "digit"
-""",
-    )
+    write_campaign(bench, model, count=COUNT)
     said = bench.stumble("pack", "nightly.toml", "-o", "nightly.stumble")
     assert said.code == 0, said.err
     return bench.folder / "nightly.stumble"

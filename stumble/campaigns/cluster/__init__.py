@@ -1,0 +1,1 @@
+"""A task runner on the nodes of a Ray cluster (extra `ray`)."""
