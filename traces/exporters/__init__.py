@@ -2,7 +2,7 @@
 
 run_model  a run as steps, calls and results, from a tape or from rows
 atif       one JSON document per run: Harbor's trajectories
-otel       OpenTelemetry spans, as JSON lines
+otel       OpenTelemetry spans, as OTLP in JSON or protobuf
 har        HTTP traffic, with the times of chunks
 vcr        HTTP traffic, as a cassette that vcrpy replays
 parquet    the relations of the store, as a folder

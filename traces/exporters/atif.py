@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import orjson
 
 from traces.dialects.types import TokenUsage
-from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep
+from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep, to_valid_utf8
 
 VERSION = "ATIF-v1.8"
 
@@ -42,7 +42,7 @@ def to_atif_document(run: ExportedRun) -> dict[str, object]:
 
 def _to_atif_step(number: int, step: ExportedStep, run: ExportedRun) -> dict[str, object]:
     results = [
-        {"source_call_id": call.id, "content": _to_valid_utf8(call.result)}
+        {"source_call_id": call.id, "content": to_valid_utf8(call.result)}
         for call in step.calls
         if call.result is not None
     ]
@@ -52,7 +52,7 @@ def _to_atif_step(number: int, step: ExportedStep, run: ExportedRun) -> dict[str
             "timestamp": _to_iso_time(run.recorded_at, step.ended),
             "source": step.source,
             "model_name": step.model if step.source == "agent" else None,
-            "message": _to_valid_utf8(step.message),
+            "message": to_valid_utf8(step.message),
             "tool_calls": [_to_atif_call(call) for call in step.calls] or None,
             "observation": {"results": results} if results else None,
             "metrics": _to_atif_metrics(step.usage) if step.usage else None,
@@ -81,7 +81,7 @@ def _to_arguments_object(text: str) -> Mapping[str, object]:
         arguments = orjson.loads(text) if text else {}
     except orjson.JSONDecodeError:
         arguments = None
-    return arguments if isinstance(arguments, dict) else {"text": _to_valid_utf8(text)}
+    return arguments if isinstance(arguments, dict) else {"text": to_valid_utf8(text)}
 
 
 def _to_atif_metrics(usage: TokenUsage) -> dict[str, object] | None:
@@ -110,8 +110,3 @@ def _to_iso_time(zero: float | None, at: float | None) -> str | None:
 
 def _drop_none_values(said: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in said.items() if value is not None}
-
-
-def _to_valid_utf8(text: str) -> str:
-    """Replace characters that UTF-8 cannot encode: JSON may hold half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode()

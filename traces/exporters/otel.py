@@ -1,28 +1,47 @@
-"""Export to OpenTelemetry spans, as the JSON that its SDKs print: a root, `chat`, `execute_tool`.
+"""Export to OpenTelemetry: a run as one OTLP document, with a root span, `chat`, `execute_tool`.
 
 Names are those of one version of the GenAI conventions, `SCHEMA`; the conventions are in
 development and rename attributes. Each `chat` span has the entire conversation so far, as they
-require. A tool span lasts from the response with the call to the request with its result.
+require. A tool span lasts from the response with the call to the request with its result. The root
+has the id and the outcome of the run (`stumble.*`), by which an import knows it again.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from importlib.metadata import version
 
 import orjson
 
-from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep
+from traces.exporters import ExportOmission
+from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep, to_valid_utf8
+from traces.importers.spans.trace_runs import EXPORTED_FACTS, RUN_ID
 
 SCHEMA = "https://opentelemetry.io/schemas/gen-ai/1.42.0"
+_INTERNAL, _CLIENT, _ERROR = 1, 3, 2
 
-type JsonSpan = dict[str, object]
+type Table = dict[str, object]
+type Times = tuple[float | None, float | None]
 
 
-def to_otel_spans(run: ExportedRun) -> Iterator[JsonSpan]:
-    """Yield the spans of a run, the root last; ValueError if it has no times, which spans need."""
-    if run.recorded_at is None or any(_has_no_times(step) for step in run.steps):
-        raise ValueError("it has no times, and a span of OpenTelemetry needs them")
-    root, messages = _hash_to_id(run.id, 8), list[JsonSpan]()
+def to_otlp_document(run: ExportedRun) -> tuple[Table, tuple[ExportOmission, ...]]:
+    """Return a run as a value of OTLP's JSON (`TracesData`), and what it lacks.
+
+    The times of its spans are 0, which is unknown, if the run has none.
+    """
+    timed = run.recorded_at is not None and not any(map(_has_no_times, run.steps))
+    why = "its steps have no times, so those of its spans are 0"
+    lacks = () if timed else (ExportOmission(what="times", why=why),)
+    attributes = _to_attributes({"service.name": "stumble"})
+    scope = {"name": "stumble", "version": version("stumble")}
+    spans = {"scope": scope, "spans": list(_iter_spans(run, timed)), "schemaUrl": SCHEMA}
+    resource = {"resource": {"attributes": attributes}, "scopeSpans": [spans], "schemaUrl": SCHEMA}
+    return {"resourceSpans": [resource]}, lacks
+
+
+def _iter_spans(run: ExportedRun, timed: bool) -> Iterator[Table]:
+    """Yield the spans of a run, the root last."""
+    root, messages = _hash_to_id(run.id, 8), list[Table]()
+    zero = run.recorded_at if timed else None
     agents = [number for number, step in enumerate(run.steps) if step.source == "agent"]
     end = max((step.ended or 0.0 for step in run.steps), default=0.0)
     for number, step in enumerate(run.steps):
@@ -30,43 +49,58 @@ def to_otel_spans(run: ExportedRun) -> Iterator[JsonSpan]:
             messages.append(_make_genai_message(step.source, [_make_text_part(step.message)]))
             continue
         message = _to_answer_message(step)
-        yield _make_otel_span(
-            run,
-            f"chat {step.model or ''}".strip(),
-            f"step {number}",
-            root,
-            (step.started or 0.0, step.ended or 0.0),
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.request.model": step.model,
-                "gen_ai.response.model": step.model,
-                "gen_ai.conversation.id": run.id,
-                "gen_ai.input.messages": orjson.dumps(messages).decode(),
-                "gen_ai.output.messages": orjson.dumps([message]).decode(),
-                **_to_usage_attributes(step),
-            },
-        )
+        name = f"chat {step.model or ''}".strip()
+        times = _to_times(zero, step.started, step.ended)
+        attributes = _to_chat_attributes(run, step, messages, message)
+        yield _make_span(run, name, f"step {number}", root, times, attributes)
         messages.append(message)
         after = next((run.steps[n].started or end for n in agents if n > number), end)
+        times = _to_times(zero, step.ended, max(after, step.ended or 0.0))
         for place, call in enumerate(step.calls):
-            times = (step.ended or 0.0, max(after, step.ended or 0.0))
             yield _to_tool_span(run, call, f"step {number} call {place}", root, times)
             if call.result is not None:
-                part = {"type": "tool_call_response", "id": call.id, "response": call.result}
+                result = to_valid_utf8(call.result)
+                id = to_valid_utf8(call.id)
+                part = {"type": "tool_call_response", "id": id, "response": result}
                 messages.append(_make_genai_message("tool", [part]))
-    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.agent}
-    yield _make_otel_span(
-        run, f"invoke_agent {run.agent or 'unknown'}", "", None, (0.0, end), attributes
-    )
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": run.agent,
+        "gen_ai.conversation.id": run.id,
+        RUN_ID: run.id,
+        **{f"stumble.{name}": run.facts.get(name) for name in EXPORTED_FACTS},
+    }
+    name = f"invoke_agent {run.agent or ''}".strip()
+    yield _make_span(run, name, "", None, _to_times(zero, 0.0, end), attributes)
+
+
+def _to_chat_attributes(
+    run: ExportedRun, step: ExportedStep, messages: list[Table], answer: Table
+) -> Table:
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": step.model,
+        "gen_ai.response.model": step.model,
+        "gen_ai.conversation.id": run.id,
+        "gen_ai.input.messages": orjson.dumps(messages).decode(),
+        "gen_ai.output.messages": orjson.dumps([answer]).decode(),
+        **_to_usage_attributes(step),
+    }
 
 
 def _has_no_times(step: ExportedStep) -> bool:
     return step.source == "agent" and (step.started is None or step.ended is None)
 
 
+def _to_times(zero: float | None, start: float | None, end: float | None) -> Times:
+    if zero is None:
+        return None, None
+    return zero + (start or 0.0), zero + (end or 0.0)
+
+
 def _to_tool_span(
-    run: ExportedRun, call: ExportedCall, name: str, root: str, times: tuple[float, float]
-) -> JsonSpan:
+    run: ExportedRun, call: ExportedCall, name: str, root: str, times: Times
+) -> Table:
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.tool,
@@ -75,46 +109,60 @@ def _to_tool_span(
         "gen_ai.tool.call.arguments": call.arguments,
         "gen_ai.tool.call.result": call.result,
     }
-    span = _make_otel_span(run, f"execute_tool {call.tool}", name, root, times, attributes)
+    span = _make_span(run, f"execute_tool {call.tool}", name, root, times, attributes)
     if call.is_error:
-        span["status"] = {"status_code": "ERROR"}
+        span["status"] = {"code": _ERROR}
     return span
 
 
-def _make_otel_span(
+def _make_span(
     run: ExportedRun,
     name: str,
     own: str,
     parent: str | None,
-    times: tuple[float, float],
+    times: Times,
     attributes: Mapping[str, object],
-) -> JsonSpan:
-    zero = run.recorded_at or 0.0
-    begin, end = (
-        datetime.fromtimestamp(zero + at, UTC).isoformat().replace("+00:00", "Z") for at in times
-    )
-    return {
-        "name": name,
-        "context": {
-            "trace_id": f"0x{_hash_to_id(run.id, 16)}",
-            "span_id": f"0x{_hash_to_id(f'{run.id} {own}' if own else run.id, 8)}",
-            "trace_state": "[]",
-        },
-        "kind": "SpanKind.CLIENT" if name.startswith("chat") else "SpanKind.INTERNAL",
-        "parent_id": f"0x{parent}" if parent else None,
-        "start_time": begin,
-        "end_time": end,
-        "status": {"status_code": "UNSET"},
-        "attributes": {key: value for key, value in attributes.items() if value is not None},
-        "events": [],
-        "links": [],
-        "resource": {"attributes": {"service.name": "stumble"}, "schema_url": SCHEMA},
+) -> Table:
+    start, end = (str(round((at or 0.0) * 1e9)) for at in times)
+    span: Table = {
+        "traceId": _hash_to_id(run.id, 16),
+        "spanId": _hash_to_id(f"{run.id} {own}" if own else run.id, 8),
+        "name": to_valid_utf8(name),
+        "kind": _CLIENT if name.startswith("chat") else _INTERNAL,
+        "startTimeUnixNano": start,
+        "endTimeUnixNano": end,
+        "attributes": _to_attributes(attributes),
     }
+    return span | ({"parentSpanId": parent} if parent else {})
 
 
-def _to_answer_message(step: ExportedStep) -> JsonSpan:
+def _to_attributes(known: Mapping[str, object]) -> list[Table]:
+    return [
+        {"key": key, "value": _to_any_value(value)}
+        for key, value in known.items()
+        if value is not None
+    ]
+
+
+def _to_any_value(value: object) -> Table:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+    return {"stringValue": to_valid_utf8(str(value))}
+
+
+def _to_answer_message(step: ExportedStep) -> Table:
     calls = [
-        {"type": "tool_call", "id": call.id, "name": call.tool, "arguments": call.arguments}
+        {
+            "type": "tool_call",
+            "id": to_valid_utf8(call.id),
+            "name": to_valid_utf8(call.tool),
+            "arguments": to_valid_utf8(call.arguments),
+        }
         for call in step.calls
     ]
     return _make_genai_message(
@@ -122,15 +170,15 @@ def _to_answer_message(step: ExportedStep) -> JsonSpan:
     )
 
 
-def _make_genai_message(role: str, parts: list[dict[str, str]]) -> JsonSpan:
+def _make_genai_message(role: str, parts: list[dict[str, str]]) -> Table:
     return {"role": role, "parts": parts}
 
 
 def _make_text_part(said: str) -> dict[str, str]:
-    return {"type": "text", "content": said}
+    return {"type": "text", "content": to_valid_utf8(said)}
 
 
-def _to_usage_attributes(step: ExportedStep) -> JsonSpan:
+def _to_usage_attributes(step: ExportedStep) -> Table:
     usage = step.usage
     if usage is None:
         return {}
@@ -138,7 +186,7 @@ def _to_usage_attributes(step: ExportedStep) -> JsonSpan:
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.completion_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
-        "gen_ai.usage.details.reasoning_tokens": usage.reasoning_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
     }
 
 

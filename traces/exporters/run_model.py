@@ -185,3 +185,8 @@ def _to_exported_call(
     return ExportedCall(
         id=id, tool=tool, arguments=arguments or "", result=result, is_error=is_error, cut=cut
     )
+
+
+def to_valid_utf8(text: str) -> str:
+    """Replace characters that UTF-8 cannot encode: JSON may hold half a surrogate pair."""
+    return text.encode("utf-8", "replace").decode()

@@ -55,6 +55,8 @@ class ImportedTables:
     remarks: tuple[ImportRemark, ...] = ()
     keys: Mapping[str, object] = field(default_factory=dict)
     """What identifies each run besides its messages, by its id; none for tables of results."""
+    restored: frozenset[str] = frozenset()
+    """Runs whose ids an export of ours has: known if a run of that id is."""
     hints: frozenset[str] = frozenset()
     """Columns of `trajectories` that only the file's name tells."""
 
@@ -95,6 +97,7 @@ def read_format_tables(format: ImportFormat, path: Path) -> ImportedTables:
             tables=rows.to_tables(),
             remarks=notes.to_remarks(),
             keys=rows.keys,
+            restored=frozenset(rows.restored),
             hints=getattr(format, "HINTS", frozenset()),
         )
     except SHAPE_ERRORS as error:

@@ -1,7 +1,8 @@
 """Import OpenTelemetry spans of agents: each trace is a run.
 
-The file is JSON or JSON lines: spans as SDKs print them, lists of spans, OTLP of collectors,
-or documents of Phoenix, Logfire and others that hold spans. See `traces/importers/spans`.
+The file is JSON or JSON lines: spans as SDKs print them, lists of spans, OTLP of collectors (in
+protobuf too), or documents of Phoenix, Logfire and others that hold spans. See
+`traces/importers/spans`.
 """
 
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from traces.importers.shared.conversation import ImportedConversation
-from traces.importers.shared.file_reader import read_file_head
+from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
 from traces.importers.shared.jsonl import is_json_list, iter_json_records, iter_list_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 from traces.importers.spans.span_files import SIGNS, Span, find_spans
 from traces.importers.spans.trace_runs import group_by_trace, has_agent_content, read_trace
+from traces.otlp.messages import TRACES
+from traces.otlp.protobuf import decode_protobuf
 
 NAME = "OpenTelemetry spans (JSON or JSON lines with trace_id and attributes, or OTLP)"
 
@@ -21,6 +24,8 @@ NAME = "OpenTelemetry spans (JSON or JSON lines with trace_id and attributes, or
 def can_import(path: Path) -> bool:
     """Whether a file begins with spans."""
     start = read_file_head(path)
+    if _is_protobuf(start):
+        return True
     if start.lstrip()[:1] not in (b"{", b"["):
         return False
     if SIGNS[0] in start or SIGNS[1] in start:
@@ -49,7 +54,15 @@ def read_runs(path: Path) -> Iterator[RawRun]:
         )
 
 
+def _is_protobuf(start: bytes) -> bool:
+    """Whether this begins a message whose first field is one, and has a trace id of 16 bytes."""
+    return start[:1] == b"\n" and b"\n\x10" in start
+
+
 def _read_spans(path: Path, refused: list[RawRun]) -> Iterator[Span]:
+    if _is_protobuf(read_file_head(path)):
+        yield from find_spans(decode_protobuf(read_unpacked_file(path), TRACES))
+        return
     records = iter_list_records(path, None) if is_json_list(path) else iter_json_records(path)
     for where, document in records:
         if isinstance(document, ValueError):

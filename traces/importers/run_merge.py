@@ -9,6 +9,7 @@ Facts of a known run are completed by another file's (a verdict that came later,
 only a file's name tells never replaces a fact.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,7 +106,7 @@ def _without_forgotten(read: ImportedTables, forgotten: ForgottenRuns) -> Import
         if not forgotten.has(id, digests.get(id, ""), read.keys.get(id))
     ]
     tables = {name: _select(rows, keep) for name, rows in read.tables.items()}
-    return ImportedTables(tables=tables, remarks=read.remarks, keys=read.keys, hints=read.hints)
+    return dataclasses.replace(read, tables=tables)
 
 
 def _merge_runs(store: TraceStore, read: ImportedTables, *, replace: bool) -> MergedRuns:
@@ -118,7 +119,8 @@ def _merge_runs(store: TraceStore, read: ImportedTables, *, replace: bool) -> Me
     superseded = {each for states in older.values() for each in states if each in read.keys}
     superseded |= set() if replace else newer.keys() - stored.keys()
     fresh = [id for id in ids if id not in stored and id not in superseded]
-    completed = _complete_runs(store, read, same, stored, replace=replace)
+    own = [id for id in same if id not in read.restored]
+    completed = _complete_runs(store, read, own, stored, replace=replace)
     changed = [id for id in same if id in completed]
     parts = [{name: _select(rows, fresh) for name, rows in read.tables.items()}]
     parts += [completed[id] for id in changed]

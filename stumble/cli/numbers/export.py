@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 
 EXPORT_BATCH_RUNS = 64
 """Number of runs whose rows are in memory at once."""
-EXPORT_FORMATS = ("atif", "otel", "har", "vcr", "parquet")
-EXPORT_SUFFIXES = {"atif": ".atif.json", "otel": ".spans.jsonl", "har": ".har", "vcr": ".yaml"}
+EXPORT_FORMATS = ("atif", "otel", "otel-protobuf", "har", "vcr", "parquet")
+EXPORT_SUFFIXES = {
+    "atif": ".atif.json",
+    "otel": ".otlp.json",
+    "otel-protobuf": ".otlp.pb",
+    "har": ".har",
+    "vcr": ".yaml",
+}
 
 
 @click.command()
@@ -45,13 +51,15 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
     """Write runs of the store, or tapes, in a format of other tools.
 
     RUNS are ids of the store or paths of tapes or packs (parquet: only ids); default: every run
-    of the store. Formats: atif, Harbor's trajectories; otel, OpenTelemetry spans; har and vcr, HTTP
-    traffic (tapes only); parquet, the relations of the store. Runs that a format cannot
-    represent are refused with a reason, and omitted parts are listed; the exit code is then 1.
+    of the store. Formats: atif, Harbor's trajectories; otel and otel-protobuf, OpenTelemetry spans
+    as OTLP, which collectors take; har and vcr, HTTP traffic (tapes only); parquet, the relations
+    of the store. Runs that a format cannot represent are refused with a reason, and omitted parts
+    are listed; the exit code is then 1.
 
     \b
     stumble export refund.tape --to har -o refund.har
     stumble export --to atif -o trajectories/
+    stumble export --to otel-protobuf -o spans/
     stumble export --to parquet -o warehouse/
     """
     from stumble.store.open_store import open_indexed_store
@@ -124,15 +132,15 @@ def _export_runs(
                 yield row
 
 
-def _write_export(path: Path, text: Iterable[str]) -> None:
+def _write_export(path: Path, parts: Iterable[str | bytes]) -> None:
     """Write a new file under a temporary name, then rename it. Raises FileExistsError, OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     aside = path.with_name(f".{path.name}.part")
     try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.writelines(text)
+        with aside.open("wb") as file:
+            file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
         aside.rename(path)
     finally:
         aside.unlink(missing_ok=True)
@@ -150,11 +158,12 @@ def _is_file_name(run: str) -> bool:
 
 def _format_run_export(
     run: str, path: Path | None, kept: "ExportedRun | None", form: str
-) -> tuple[str, Iterator[str], tuple["ExportOmission", ...]]:
-    """Return the id of a run, its text, and the omissions. Raises ValueError if the run is
+) -> tuple[str, Iterator[str | bytes], tuple["ExportOmission", ...]]:
+    """Return the id of a run, its content, and the omissions. Raises ValueError if the run is
     unknown or the format cannot represent it.
     """
     from traces.exporters import atif, otel, run_model
+    from traces.otlp import messages, protobuf
     from traces.tape import read_tape
 
     tape = read_tape(path) if path is not None else None
@@ -170,8 +179,10 @@ def _format_run_export(
         raise ValueError("it has no steps")
     if form == "atif":
         return exported.id, iter([_dump_export_json(atif.to_atif_document(exported), indent=2)]), ()
-    spans = list(otel.to_otel_spans(exported))
-    return exported.id, (f"{_dump_export_json(span)}\n" for span in spans), ()
+    document, left = otel.to_otlp_document(exported)
+    if form == "otel-protobuf":
+        return exported.id, iter([protobuf.encode_protobuf(document, messages.TRACES)]), left
+    return exported.id, iter([f"{_dump_export_json(document)}\n"]), left
 
 
 def _format_wire_traffic(

@@ -241,7 +241,7 @@ def test_an_exported_tape_has_its_keys(tmp_path: Path, form: str) -> None:
         case "vcr":
             written = yaml.safe_load(text)
         case "otel":
-            written = [json.loads(line) for line in text.splitlines()]
+            [written] = [json.loads(line) for line in text.splitlines()]
         case _:
             written = json.loads(text)
     found = {"said": sorted(keys(answered(said))), "written": sorted(keys(written))}

@@ -9,6 +9,7 @@ that grew is recognised as the beginning of it.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ from traces.importers.shared.conversation_rows import (
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 
 _DIGEST = 16
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _INT64 = 1 << 63
 
 
@@ -62,6 +64,8 @@ class ImportedConversation:
     facts: Mapping[str, object]
     key: object
     """What distinguishes the run from others with the same messages: JSON, never a file name."""
+    exported_id: str | None = None
+    """Its id in the store that an export of ours is from, by which it is known again."""
 
 
 def digest_messages(talk: ImportedConversation) -> list[str]:
@@ -128,6 +132,13 @@ def _find_free_id(rows: ConversationRows, talk: ImportedConversation, digest: st
     Runs with the same messages and other facts, such as their endings, are numbered.
     """
     id, key = make_run_id(talk.source, talk.key, digest), talk.key
+    if talk.exported_id is not None and RUN_ID.fullmatch(talk.exported_id):
+        id = talk.exported_id
+        if id in rows.restored:
+            return None
+        rows.restored.add(id)
+        rows.keys[id] = key
+        return id
     known = rows.known.setdefault(id, [])
     if talk.facts in known:
         return None

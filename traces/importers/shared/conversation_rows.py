@@ -23,6 +23,8 @@ class ConversationRows:
     """The facts of each run by its id, to tell two runs with the same messages apart."""
     keys: dict[str, object] = field(default_factory=dict)
     """The key of each run by its id."""
+    restored: set[str] = field(default_factory=set)
+    """The runs whose ids an export of ours has."""
 
     def to_tables(self) -> dict[str, pa.Table]:
         """Convert all relations to tables."""

@@ -35,6 +35,9 @@ _MODELS = (
     "llm.request.model",
 )
 _AGENTS = ("gen_ai.agent.name", "agent.name", "agent_name", "ai.telemetry.functionId")
+RUN_ID = "stumble.run.id"
+"""The attribute of the root in an export of ours with the id of its run."""
+EXPORTED_FACTS = ("scenario", "task", "passed", "reward", "ended")
 _REQUESTS = ("chat", "generate_content", "text_completion", "completion")
 _COUNTS = {
     "prompt_tokens": (
@@ -60,6 +63,7 @@ _COUNTS = {
         "ai.usage.cachedInputTokens",
     ),
     "reasoning_tokens": (
+        "gen_ai.usage.reasoning.output_tokens",
         "gen_ai.usage.details.reasoning_tokens",
         "gen_ai.usage.reasoning_tokens",
         "llm.token_count.completion_details.reasoning",
@@ -108,13 +112,22 @@ def read_trace(trace: str, spans: list[Span], notes: ImportNotes) -> ImportedCon
     starts = [span.start for span in spans if span.start is not None]
     ends = [span.end for span in spans if span.end is not None]
     names = (span.attributes.get(name) for span in spans for name in _AGENTS)
+    exported = next((span.attributes for span in spans if RUN_ID in span.attributes), {})
     facts = {
+        **{name: exported.get(f"stumble.{name}") for name in EXPORTED_FACTS},
         "agent": next((name for name in names if isinstance(name, str) and name), None),
         "recorded_at": min(starts, default=None),
         "seconds": max(ends) - min(starts) if starts and ends else None,
     }
     messages = tuple(_read_trace_messages(spans, notes))
-    return ImportedConversation(source="otel", messages=messages, facts=facts, key=trace)
+    id = exported.get(RUN_ID)
+    return ImportedConversation(
+        source="otel",
+        messages=messages,
+        facts=facts,
+        key=trace,
+        exported_id=id if isinstance(id, str) else None,
+    )
 
 
 def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[ConversationMessage]:

@@ -1,5 +1,6 @@
 """Runs in the formats of others: read back they are the same, and what cannot be said is named."""
 
+import base64
 import http.client
 import json
 import urllib.request
@@ -13,8 +14,10 @@ import pandas
 import polars
 import pytest
 import vcr
+from google.protobuf import json_format  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from pyarrow import dataset
 
 from recorder import flow_files
@@ -26,6 +29,8 @@ from traces.importers import har, read_run_tables
 from traces.importers.run_merge import import_to_store
 from traces.importers.shared.http_traffic import ImportedTraffic, ImportRemark
 from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.otlp.messages import TRACES
+from traces.otlp.protobuf import encode_protobuf
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape
 
@@ -165,27 +170,119 @@ def test_what_a_cassette_cannot_say_is_left_out_by_name() -> None:
         vcr_exporter.to_vcr_document(tape(none))
 
 
-def test_spans_of_a_real_run_are_read_back_as_the_same_run(tmp_path: Path, shared: Path) -> None:
+@pytest.mark.parametrize("form", ["json", "protobuf"])
+def test_spans_of_a_real_run_are_read_back_as_the_same_run(
+    form: str, tmp_path: Path, shared: Path
+) -> None:
     run = run_model.to_exported_run(flows(shared / "flows" / "opencode-anthropic.fwd.rest.mitm.gz"))
-    spans = list(otel.to_otel_spans(run))
-    assert {span["resource"]["schema_url"] for span in spans} == {otel.SCHEMA}  # type: ignore[index]
-    names = [str(span["name"]).split()[0] for span in spans]
+    document, lacks = otel.to_otlp_document(run)
+    assert not lacks
+    names = [str(span["name"]).split()[0] for span in spans_of(document)]
     asked = [call for step in run.steps for call in step.calls]
     assert names.count("execute_tool") == len(asked)
     assert names.count("chat") == sum(step.source == "agent" for step in run.steps)
-    path = tmp_path / "spans.jsonl"
-    path.write_text("".join(json.dumps(span) + "\n" for span in spans))
-    calls = read_run_tables(path)["tool_calls"].to_pylist()
+    path = tmp_path / "spans"
+    packed = encode_protobuf(document, TRACES)
+    path.write_bytes(json.dumps(document).encode() if form == "json" else packed)
+    tables = read_run_tables(path)
+    assert tables["trajectories"]["trajectory_id"].to_pylist() == [run.id]
+    calls = tables["tool_calls"].to_pylist()
     assert {(each["call_id"], each["arguments"], each["result"]) for each in calls} == {
         (call.id, call.arguments, call.result) for call in asked
     }
 
 
-def test_a_run_without_times_has_no_spans(shared: Path) -> None:
+def test_opentelemetry_reads_both_forms_of_an_export_alike(shared: Path) -> None:
     run = run_model.to_exported_run(flows(shared / "flows" / "codex.fwd.rest.mitm.gz"))
-    timeless = tuple(replace(step, ended=None) for step in run.steps)
-    with pytest.raises(ValueError, match="it has no times"):
-        list(otel.to_otel_spans(replace(run, steps=timeless)))
+    document, _ = otel.to_otlp_document(run)
+    of_json = json_format.Parse(json.dumps(hexadecimal_as_base64(document)), TracesData())
+    of_protobuf = TracesData.FromString(encode_protobuf(document, TRACES))
+    assert of_json == of_protobuf
+    [resource] = of_protobuf.resource_spans
+    spans = resource.scope_spans[0].spans
+    assert len(spans) == len(spans_of(document)) > 3
+    assert {len(span.trace_id) for span in spans} == {16}
+    assert {len(span.span_id) for span in spans} == {8}
+    root = spans[-1]
+    assert not root.parent_span_id
+    assert {span.parent_span_id for span in spans[:-1]} == {root.span_id}
+    assert all(0 < span.start_time_unix_nano <= span.end_time_unix_nano for span in spans)
+
+
+def test_the_spans_of_a_run_without_times_have_none_and_keep_their_order(
+    tmp_path: Path, shared: Path
+) -> None:
+    run = run_model.to_exported_run(flows(shared / "flows" / "codex.fwd.rest.mitm.gz"))
+    timeless = replace(run, steps=tuple(replace(step, ended=None) for step in run.steps))
+    document, [lack] = otel.to_otlp_document(timeless)
+    assert lack.what == "times"
+    assert {span["startTimeUnixNano"] for span in spans_of(document)} == {"0"}
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps(document))
+    tables = read_run_tables(path)
+    timed = tmp_path / "timed.json"
+    timed.write_text(json.dumps(otel.to_otlp_document(run)[0]))
+    assert tables["messages"] == read_run_tables(timed)["messages"]
+    assert tables["trajectories"]["recorded_at"].to_pylist() == [None]
+
+
+def test_an_export_of_a_store_adds_nothing_to_it_and_each_run_once_to_another(
+    store: TraceStore, tmp_path: Path
+) -> None:
+    with store.connect() as connection:
+        query = "select trajectory_id from trajectories where source = 'tau' order by 1 limit 20"
+        ids = [id for (id,) in connection.execute(query).fetchall()]
+        runs = run_model.read_exported_runs(connection, ids)
+    files = []
+    for id, run in runs.items():
+        files.append(tmp_path / f"{id}.json")
+        files[-1].write_text(json.dumps(otel.to_otlp_document(run)[0]))
+    assert all(import_to_store(store, file).is_known for file in files)
+    other = TraceStore(tmp_path / "other")
+    for file in (*files, *files):
+        import_to_store(other, file)
+    with other.connect() as connection, store.connect() as original:
+        query = "select trajectory_id, task, passed, n_steps from trajectories order by 1"
+        copied = connection.execute(query).fetchall()
+        known = [row for row in original.execute(query).fetchall() if row[0] in runs]
+    assert copied == known
+    assert len(known) == 20
+
+
+def test_an_export_read_again_is_the_same_run_with_its_outcome(tmp_path: Path) -> None:
+    call = run_model.ExportedCall(id="c", tool="f", arguments="{}", result="r\ud800")
+    step = run_model.ExportedStep(source="agent", message="", model="m", calls=(call,))
+    facts = {"task": "7", "passed": False, "reward": 0.5, "ended": "final"}
+    run = run_model.ExportedRun(id="tau-00ff", steps=(step,), facts=facts)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(otel.to_otlp_document(run)[0]))
+    store = TraceStore(tmp_path / ".stumble")
+    assert import_to_store(store, path).new == ("tau-00ff",)
+    path.write_text(json.dumps(otel.to_otlp_document(run)[0], indent=1))
+    assert import_to_store(store, path).is_known
+    query = "select trajectory_id, task, passed, reward, ended, model from trajectories"
+    with store.connect() as connection:
+        [row] = connection.execute(query).fetchall()
+    assert row == ("tau-00ff", "7", False, 0.5, "final", "m")
+
+
+def spans_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    [resource] = document["resourceSpans"]
+    return list(resource["scopeSpans"][0]["spans"])
+
+
+def hexadecimal_as_base64(value: Any) -> Any:
+    """OTLP's JSON has identifiers in hexadecimal, protobuf's own JSON in base64."""
+    if isinstance(value, list):
+        return [hexadecimal_as_base64(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: base64.b64encode(bytes.fromhex(each)).decode()
+        if key in ("traceId", "spanId", "parentSpanId")
+        else hexadecimal_as_base64(each)
+        for key, each in value.items()
+    }
 
 
 def test_a_text_that_is_no_object_stands_in_one() -> None:
