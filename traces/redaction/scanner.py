@@ -3,7 +3,7 @@
 from traces.redaction.base64_search import SecretNeedle, replace_in_base64
 from traces.redaction.detection import patterns
 from traces.redaction.detection.credential_names import MIN_SECRET_LENGTH
-from traces.redaction.detection.prefilter import NEEDLES, TOKENS
+from traces.redaction.detection.prefilter import NEEDLES, SECRETS, TOKENS
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.offset_map import OffsetMap
 from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry, stretch_placeholder
@@ -25,25 +25,30 @@ class SecretScanner:
         `stream` also searches texts that events deliver in fragments; `final` False ignores a
         partial known secret at the end of the data, since more may come.
         """
-        spans = self._find_everywhere(data, self._make_offset_maps(data, stream))
+        possible = self._known.prefilter.find_possible(data)
+        maps = self._make_offset_maps(data, possible, stream)
+        spans = self._find_everywhere(data, possible, maps)
         if final:
             spans += self._replace_partial_secret(data)
         return _resolve_overlapping_spans(spans, data) if spans else spans
 
-    def _make_offset_maps(self, data: bytes, stream: bool) -> list[OffsetMap]:
+    def _make_offset_maps(self, data: bytes, possible: int, stream: bool) -> list[OffsetMap]:
         reader = self._known.reader
-        views = reader.unescape_parts(data) if reader.has_escapes(data) else []
+        escaped = reader.has_escapes(data, possible)
+        views = reader.unescape_parts(data, possible) if escaped else []
         return [*views, *reader.join_event_texts(data)] if stream else views
 
     def is_clean(self, data: bytes, *, stream: bool) -> bool:
         """True only if `find_spans` finds nothing; assigns no placeholders."""
-        texts = [data, *[view.text for view in self._make_offset_maps(data, stream)]]
-        return not any(
-            [self._has_suspect(text) for text in texts]
-        ) and not self._find_partial_secret(data)
+        find = self._known.prefilter.find_possible
+        possible = find(data)
+        if self._has_suspect(data, possible) or self._find_partial_secret(data):
+            return False
+        views = self._make_offset_maps(data, possible, stream)
+        return not any([self._has_suspect(view.text, find(view.text)) for view in views])
 
-    def _has_suspect(self, data: bytes) -> bool:
-        if not (possible := self._known.prefilter.find_possible(data)):
+    def _has_suspect(self, data: bytes, possible: int) -> bool:
+        if not possible & SECRETS:
             return False
         hay = patterns.extract_suspect_runs(data)
         return bool(
@@ -55,17 +60,15 @@ class SecretScanner:
         """Return the secrets in data that may continue, and the offset of an end that may begin
         one."""
         reader = self._known.reader
-        escaped = reader.has_escapes(data)
-        if stream and not escaped:
+        possible = self._known.prefilter.find_possible(data)
+        escaped = reader.has_escapes(data, possible)
+        if stream and not (escaped or possible & SECRETS):
             texts = reader.join_plain_event_texts(data)
-            if not self._known.prefilter.find_possible(b"\n".join([data, *texts])):
+            if not self._known.prefilter.find_possible(b"\n".join(texts)) & SECRETS:
                 return [], self._find_plain_open_end(data, texts)
-        maps, event_maps = list[OffsetMap](), list[OffsetMap]()
-        if escaped:
-            maps = reader.unescape_parts(data)
-        if stream:
-            event_maps = reader.join_event_texts(data)
-        all_spans = self._find_everywhere(data, [*maps, *event_maps])
+        maps = reader.unescape_parts(data, possible) if escaped else []
+        event_maps = reader.join_event_texts(data) if stream else []
+        all_spans = self._find_everywhere(data, possible, [*maps, *event_maps])
         spans = _resolve_overlapping_spans(all_spans, data) if all_spans else all_spans
         if not (escaped or stream):
             return spans, self._find_open_start(data[: find_cut_escape(data)])
@@ -98,16 +101,19 @@ class SecretScanner:
     def _find_open_start(self, text: bytes) -> int:
         return min(patterns.find_open_secret(text), self._known.find_partial_value(text)[0])
 
-    def _find_everywhere(self, data: bytes, views: list[OffsetMap]) -> list[SpanReplacement]:
-        spans = self._find_in_text(data)
+    def _find_everywhere(
+        self, data: bytes, possible: int, views: list[OffsetMap]
+    ) -> list[SpanReplacement]:
+        spans = self._find_in_text(data, possible)
         for view in views:
-            for start, stop, instead in self._find_in_text(view.text):
+            possible = self._known.prefilter.find_possible(view.text)
+            for start, stop, instead in self._find_in_text(view.text, possible):
                 spans += _map_find_to_original(view, start, stop, instead)
         return spans
 
-    def _find_in_text(self, data: bytes) -> list[SpanReplacement]:
+    def _find_in_text(self, data: bytes, possible: int) -> list[SpanReplacement]:
         spans = list[SpanReplacement]()
-        if not (possible := self._known.prefilter.find_possible(data)):
+        if not possible & SECRETS:
             return spans
         hay = patterns.extract_suspect_runs(data) if possible & (TOKENS | NEEDLES) else b""
         if possible & NEEDLES:

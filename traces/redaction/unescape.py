@@ -7,6 +7,7 @@ covers any mix of them (`sk\\u002d`, `sk%2D`, `sk%252d`, `\\\\/`).
 import re
 from collections.abc import Iterable, Iterator
 
+from traces.redaction.detection.prefilter import BACKSLASH, EVERYTHING, PERCENT, WIDE
 from traces.redaction.offset_map import OffsetMap, OffsetMapBuilder
 
 # Each begins with one set of two characters, so that the search can skip to them.
@@ -41,22 +42,32 @@ class EscapeDecoder:
         self._percent = _WIDE_PERCENT if wide else _PERCENT
         # All of them begin with a backslash, so that the search can skip to it.
         self._hint = None if quotes else re.compile(rb"\\(?:u|/)" if wide else rb"\\(?:u00|/)")
-        self._hints = (rb"\u" if wide else rb"\u00", rb"\/")
+        self._backslash_sign = WIDE if wide else BACKSLASH
+        self._signs = WIDE if wide else PERCENT | BACKSLASH
         self._reach = max(1024, longest)
 
-    def has_escapes(self, data: bytes) -> bool:
-        """False if the data certainly contains no relevant escape."""
-        if _PER in data or (self._hint is None and _BACK in data):
-            return True
-        return self._hint is not None and any([data.find(hint) >= 0 for hint in self._hints])
+    def has_escapes(self, data: bytes, possible: int) -> bool:
+        """False if the data certainly contains no relevant escape; `possible` is what the
+        prefilter found in it."""
+        return bool(possible & self._signs) or (self._hint is None and _BACK in data)
 
-    def _iter_escapes(self, data: bytes) -> Iterator[re.Match[bytes]]:
+    def _iter_escapes(self, data: bytes, possible: int = EVERYTHING) -> Iterator[re.Match[bytes]]:
         if self._hint is None:
             return self._escape.finditer(data)
-        matches = list(self._percent.finditer(data)) if _PER in data else []
-        if backslashed := list(self._iter_hinted_escapes(data, self._hint)):
+        matches = list(self._iter_percent_escapes(data))
+        if possible & self._backslash_sign and (
+            backslashed := list(self._iter_hinted_escapes(data, self._hint))
+        ):
             matches = sorted([*matches, *backslashed], key=re.Match.start)
         return iter(matches)
+
+    def _iter_percent_escapes(self, data: bytes) -> Iterator[re.Match[bytes]]:
+        at = data.find(_PER)  # much faster than a search for the pattern
+        while at >= 0:
+            match = self._percent.match(data, at)
+            if match:
+                yield match
+            at = data.find(_PER, match.end() if match else at + 1)
 
     def _iter_hinted_escapes(
         self, data: bytes, hint: re.Pattern[bytes]
@@ -72,11 +83,11 @@ class EscapeDecoder:
                 yield match
             hint_match = hint.search(data, stop)
 
-    def unescape_parts(self, data: bytes) -> list[OffsetMap]:
+    def unescape_parts(self, data: bytes, possible: int = EVERYTHING) -> list[OffsetMap]:
         """Decode the parts of the data with escapes, and as much around each as a secret is
         long."""
         views, group = list[OffsetMap](), list[re.Match[bytes]]()
-        for match in self._iter_escapes(data):
+        for match in self._iter_escapes(data, possible):
             if group and match.start() - group[-1].end() > 2 * self._reach:
                 views.append(self._unescape_around(data, group))
                 group = []

@@ -1,6 +1,6 @@
 """Payload of a frame: one msgpack value, whose bytes may be compressed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -16,8 +16,8 @@ PACKED = 1
 """The msgpack extension type of bytes that are stored as one zstd frame."""
 _WORTH, _CHEAP = 1024, 1 << 14
 """Sizes in bytes: packing saves nothing below, and costs more than writing above."""
-LARGE = 1 << 20
-"""Size in bytes from which another copy is too expensive."""
+UNCOPIED, LARGE = 1 << 14, 1 << 20
+"""Sizes in bytes above which a chunk, and a request body, is written from where it is."""
 _VALUE = 64
 """Bytes of memory that a value in a list or map takes."""
 
@@ -38,7 +38,12 @@ class PayloadPacker:
         """Encode a map up to its last field; the caller writes that field's `data`, uncopied."""
         fields = b"".join(self.pack(key) + self.pack(each) for key, each in value.items())
         header: bytes = self._msgpack.pack_map_header(len(value) + 1)
-        return header + fields + self.pack(name) + b"\xc6" + len(data).to_bytes(4)
+        return header + fields + self.pack(name) + _encode_bytes_header(data)
+
+    def pack_list_before_bytes(self, values: Sequence[object], data: bytes) -> bytes:
+        """Encode a list up to its last item; the caller writes that item, `data`, uncopied."""
+        header: bytes = self._msgpack.pack_array_header(len(values) + 1)
+        return header + b"".join(map(self.pack, values)) + _encode_bytes_header(data)
 
     def compress_if_smaller(self, data: bytes) -> bytes | msgpack.ExtType:
         """Return the bytes, or the extension that replaces them."""
@@ -46,6 +51,10 @@ class PayloadPacker:
             return data
         packed = self._zstd.compress(data)
         return msgpack.ExtType(PACKED, packed) if len(packed) < len(data) * 0.9 else data
+
+
+def _encode_bytes_header(data: bytes) -> bytes:
+    return b"\xc6" + len(data).to_bytes(4)
 
 
 def pack(value: object) -> bytes:

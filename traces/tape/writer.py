@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Self, cast
 
@@ -27,7 +28,7 @@ from traces.redaction.redactor import (
 )
 from traces.tape import frames
 from traces.tape.append_file import AppendOnlyFile
-from traces.tape.payload import LARGE, PayloadPacker, encode_edit, to_sparse_dict
+from traces.tape.payload import LARGE, UNCOPIED, PayloadPacker, encode_edit, to_sparse_dict
 
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
@@ -92,12 +93,12 @@ class TapeWriter:
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
         """Write one chunk of the response with its time, once it is known to hold no secret."""
-        if data := self._encode_redacted_chunk(exchange, chunk):
-            self._append(data)
+        if frames := self._encode_redacted_chunk(exchange, chunk):
+            self._append(*frames)
 
     def done(self, exchange: Exchange) -> None:
         """Write the pending chunks of the response, then how the exchange ended."""
-        self._append(self._encode_done(exchange))
+        self._append(*self._encode_done(exchange))
 
     def whole(self, exchange: Exchange) -> None:
         """Write a response that was sent in one piece, and how the exchange ended."""
@@ -135,9 +136,9 @@ class TapeWriter:
         try:
             for pending in self._answers.values():
                 if (
-                    data := self._encode_released_chunks(*pending, pending[1].done())
+                    frames := self._encode_released_chunks(*pending, pending[1].done())
                 ) and not self._file.failed:
-                    self._append(data)
+                    self._append(*frames)
         finally:
             self._answers.clear()
             self._file.close()
@@ -201,17 +202,17 @@ class TapeWriter:
     def _encode_answer(self, exchange: Exchange) -> tuple[bytes, ...]:
         response, seq = exchange.response, exchange.seq
         if response is None:
-            return (self._encode_done(exchange),)
+            return self._encode_done(exchange)
         head = self._encode_head(exchange, response)  # first: its secrets must not be in the body
         if exchange.transport == "http" and (
             not self._redact or self.redactor.can_write_unchanged(response)
         ):
             self._lengths[seq] = sum([len(chunk.data) for chunk in response.chunks])
             chunks = [self._encode_chunk(seq, chunk, chunk.data) for chunk in response.chunks]
-            return head, *chunks, self._encode_done(exchange)
-        begin = self._begin_answer(exchange)
-        chunks = [self._encode_redacted_chunk(exchange, chunk) for chunk in response.chunks]
-        return begin, *chunks, self._encode_done(exchange)
+        else:
+            head = self._begin_answer(exchange)
+            chunks = [self._encode_redacted_chunk(exchange, chunk) for chunk in response.chunks]
+        return head, *chain.from_iterable(chunks), *self._encode_done(exchange)
 
     def _encode_body(self, seq: int, body: bytes) -> object:
         encoded = self._bodies.encode(seq, body)
@@ -249,32 +250,32 @@ class TapeWriter:
     def _redact_headers(self, headers: Headers) -> Headers:
         return self.redactor.redact_headers(headers) if self._redact else headers
 
-    def _encode_redacted_chunk(self, exchange: Exchange, chunk: Chunk) -> bytes:
+    def _encode_redacted_chunk(self, exchange: Exchange, chunk: Chunk) -> tuple[bytes, ...]:
         self._lengths[exchange.seq] = self._lengths.get(exchange.seq, 0) + len(chunk.data)
         if (pending := self._answers.get(exchange.seq)) is None:
             return self._encode_chunk(exchange.seq, chunk, self._redact_value(chunk.data))
         return self._encode_released_chunks(*pending, pending[1].chunk(chunk))
 
-    def _encode_chunk(self, seq: int, chunk: Chunk, data: bytes) -> bytes:
-        return self._encode_frame(CHUNK, (seq, chunk.at, self._packer.compress_if_smaller(data)))
+    def _encode_chunk(self, seq: int, chunk: Chunk, data: bytes) -> tuple[bytes, ...]:
+        stored = self._packer.compress_if_smaller(data)
+        if isinstance(stored, bytes) and len(stored) > UNCOPIED:
+            start = self._packer.pack_list_before_bytes((seq, chunk.at), stored)
+            return frames.encode_frame_parts(CHUNK, start, stored)
+        return (self._encode_frame(CHUNK, (seq, chunk.at, stored)),)
 
     def _encode_released_chunks(
         self, exchange: Exchange, stream: RedactionStream, chunks: list[Chunk]
-    ) -> bytes:
-        new_head = stream.anew and exchange.response is not None
-        encoded = (
-            [self._encode_head(exchange, exchange.response)]
-            if new_head and exchange.response
-            else []
-        )
-        encoded += [self._encode_chunk(exchange.seq, chunk, chunk.data) for chunk in chunks]
-        return b"".join(encoded)
+    ) -> tuple[bytes, ...]:
+        response = exchange.response if stream.anew else None
+        head = () if response is None else (self._encode_head(exchange, response),)
+        encoded = [self._encode_chunk(exchange.seq, chunk, chunk.data) for chunk in chunks]
+        return *head, *chain.from_iterable(encoded)
 
-    def _encode_done(self, exchange: Exchange) -> bytes:
+    def _encode_done(self, exchange: Exchange) -> tuple[bytes, ...]:
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
         self._answered[exchange.answered_by] += 1
         self._unended.pop(exchange.seq, None)
-        response, released = exchange.response, b""
+        response, released = exchange.response, tuple[bytes, ...]()
         length = self._lengths.pop(exchange.seq, 0)
         if response is not None:
             value["bytes"] = length
@@ -293,7 +294,7 @@ class TapeWriter:
                 value["trailers"] = self._redact_headers(response.trailers)
         if exchange.error is not None:
             value["error"] = self._redact_value(exchange.error)
-        return released + self._encode_frame(DONE, value)
+        return *released, self._encode_frame(DONE, value)
 
     def _redact_value[T](self, value: T) -> T:
         """Redact the secrets in a value of texts, bytes, sequences and mappings."""

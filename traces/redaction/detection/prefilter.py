@@ -24,8 +24,10 @@ if TYPE_CHECKING:  # loaded with the first matcher: nothing of it is needed befo
 TOKENS, ASSIGNED, ADDRESS, NEEDLES = 1, 2, 4, 8
 """What a text may hold: a token, an assigned value or key block, a password in a URL, a known
 value."""
-EVERYTHING = TOKENS | ASSIGNED | ADDRESS | NEEDLES
-_PATTERNS = TOKENS | ASSIGNED | ADDRESS
+PERCENT, BACKSLASH, WIDE = 16, 32, 64
+"""Escapes that a text may hold: of a byte of ASCII, in URLs and in JSON, and of any other byte."""
+SECRETS = TOKENS | ASSIGNED | ADDRESS | NEEDLES
+EVERYTHING = SECRETS | PERCENT | BACKSLASH | WIDE
 
 _ALONE = rb"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
 _TOKENS_WITHOUT_PREFIX = (
@@ -91,6 +93,9 @@ def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
         (ASSIGNED, rb"(?i)name=\\*\"[\w.-]*(?:passwo|passw|pw|secr|tok|k)(?:rd|d|et|en|ey)\\*\""),
         (ASSIGNED, b"PRIVATE KEY"),
         (ADDRESS, rb"://[^/?#@\s\"'<>\\]{6,}@"),
+        (PERCENT, rb"%[0-7][0-9a-fA-F]"),
+        (BACKSLASH, rb"\\(?:u00|/)"),
+        (WIDE, rb"%[0-9a-fA-F]{2}|\\[u/]"),
     )
 
 
@@ -147,7 +152,7 @@ class SecretPrefilter:
         self._learned = _match_needles(needles)
 
     def find_possible(self, data: bytes) -> int:
-        """Return what the data may hold, as a sum of TOKENS, ASSIGNED, ADDRESS and NEEDLES."""
+        """Return what the data may hold: bits of SECRETS, and of the escapes."""
         return (
             self._formats.find_possible(data)
             | self._given.find_possible(data)

@@ -179,6 +179,32 @@ def written(data: bytes, sizes: list[int], events: bool, *, native: bool) -> lis
     return [*out, stream.done()]
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        b"hunter2%2Dis-my-password",
+        b"hunter2%252Dis-my-password",
+        rb"hunter2\u002dis-my-password",
+        rb"hunter2\\u002Dis-my-password",
+        b"p%C3%A4%C3%9F w%C3%B6rt 9 lang",
+        rb"p\u00e4\u00df w\u00f6rt 9 lang",
+        rb"quo\"ted\\9back",
+    ],
+)
+@pytest.mark.parametrize("known", [KNOWN[:1], KNOWN[:3], KNOWN])
+def test_an_escaped_value_is_seen_and_decoded(known: tuple[str, ...], spelling: bytes) -> None:
+    expected = any(spelling.startswith(value[:1].encode()) for value in known)
+    for data in (b"see " + spelling + b" there", b'{"a": "%02d"}' + spelling):
+        made, slow = Redactor(known)._search, Redactor(known)
+        slow._known.prefilter.find_possible = lambda data: prefilter.EVERYTHING  # type: ignore[method-assign]
+        assert bool(made.find_spans(data)) is expected
+        assert made.find_spans(data) == slow._search.find_spans(data)
+        assert made.find_open_spans(data, stream=False) == slow._search.find_open_spans(
+            data, stream=False
+        )
+        assert made.is_clean(data, stream=False) is not expected
+
+
 def test_values_from_the_wire_are_seen_after_they_were_learned() -> None:
     search, value = redactor(native=True), b"kq83hf-learned-9fj2k"
     assert search.find_spans(b"x " + value) == []
@@ -205,6 +231,4 @@ def test_the_matcher_is_kept_for_the_next_process(tmp_path: Path) -> None:
 def test_without_the_library_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefilter, "is_native", lambda: False)
     made = prefilter._NativeMatcher(prefilter.list_prefilter_patterns(), kept=True)
-    assert (
-        made.find_possible(b"nothing") == prefilter.TOKENS | prefilter.ASSIGNED | prefilter.ADDRESS
-    )
+    assert made.find_possible(b"nothing") == prefilter.EVERYTHING & ~prefilter.NEEDLES
