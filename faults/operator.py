@@ -92,6 +92,8 @@ class Operator:
     fresh: bool
     """True if the injected value occurs nowhere else, so that its use can be traced."""
     needs: tuple[Need, ...]
+    by_hand: bool
+    """True if the user gives the value, which then need not be plausible."""
     help: str
 
     @property
@@ -156,6 +158,7 @@ def operator(
     forwards: bool = True,
     fresh: bool = False,
     needs: tuple[Need, ...] = (),
+    by_hand: bool = False,
 ) -> Callable[[Callable[..., Exchange]], Callable[..., Exchange]]:
     """Register a function as the operator of the same name.
 
@@ -179,6 +182,7 @@ def operator(
             shows=shows,
             fresh=fresh,
             needs=needs,
+            by_hand=by_hand,
             help=inspect.getdoc(bend) or "",
         )
         return bend

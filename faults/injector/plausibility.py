@@ -48,6 +48,8 @@ def draw_exchange(
 ) -> DrawnExchange:
     """Apply an operator to an exchange; redraw a wrong value until it keeps the rules.
 
+    The rules do not hold for a value that the user gave.
+
     `valid` returns whether the tool's declared output allows such a result.
     """
 
@@ -57,6 +59,10 @@ def draw_exchange(
     if operator.family != "V":
         return DrawnExchange(apply_draw(0))
     original, dead_draw, refused = decode_response_text(exchange), None, ""
+    if operator.by_hand:
+        changed = apply_draw(0)
+        mutated = decode_response_text(changed)
+        return DrawnExchange(changed, is_dead_value(original, mutated, seen))
     for draw in range(MAX_DRAWS):
         changed = apply_draw(draw)
         mutated = decode_response_text(changed)

@@ -4,8 +4,9 @@ A fault, and its persistence, is `NAME:KEY=VALUE,...`. The repeated option `--wh
 the command line is a table `where = { KEY = VALUE }` in a file; all other text is the same.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from traces.did_you_mean import suggest_nearest_name
 from traces.model import Fault, Place, Scalar
@@ -13,22 +14,67 @@ from traces.model import Fault, Place, Scalar
 PLACES: tuple[Place, ...] = ("http", "mcp", "model-boundary", "model")
 KEYS = ("fault", "params", "where", "when", "nth", "persist", "at", "max_injections")
 
-_COMMA = re.compile(r",(?![^\[]*\])")
-"""A comma outside the brackets of a JSONPath."""
+_QUOTED = re.compile(r'[^,="]*=\s*"(?:[^"\\]|\\.)*"(?=\s*(?:,|\Z))', re.DOTALL)
+"""A key with a JSON string."""
 
 
 def split_spec_text(text: str) -> tuple[str, dict[str, str]]:
-    """Split `name:key=value,key=value` into name and strings; raises ValueError if malformed."""
+    """Split `name:key=value,key=value` into name and strings; raises ValueError if malformed.
+
+    A value in double quotes is a JSON string, so that it may hold commas, quotes and lines.
+    """
     name, _, rest = text.partition(":")
     params: dict[str, str] = {}
-    for part in filter(None, _COMMA.split(rest)):
+    for part in filter(None, _split_at_commas(rest)):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"{text!r}: {part!r} is not key=value")
         if key.strip() in params:
             raise ValueError(f"{text!r} says {key.strip()!r} twice")
-        params[key.strip()] = value.strip()
+        params[key.strip()] = _unquote(value.strip())
     return name.strip(), params
+
+
+def write_spec_text(name: str, params: Mapping[str, str]) -> str:
+    """Write what `split_spec_text` reads; a value that has to be quoted becomes a JSON string."""
+    text = ",".join(f"{key}={_quote(value)}" for key, value in params.items())
+    return f"{name}:{text}" if text else name
+
+
+def _quote(value: str) -> str:
+    plain = value == value.strip() and value[:1] != '"' and not re.search(r"[,\n\r\[\]]", value)
+    return value if plain else json.dumps(value, ensure_ascii=False)
+
+
+def _split_at_commas(rest: str) -> Iterator[str]:
+    """Split at the commas outside of quotes and of the brackets of a JSONPath."""
+    start = 0
+    while start <= len(rest):
+        quoted = _QUOTED.match(rest, start)
+        end = _find_comma(rest, quoted.end() if quoted else start)
+        yield rest[start:end]
+        start = end + 1
+
+
+def _find_comma(text: str, start: int) -> int:
+    """Return the place of the next comma outside of brackets, else the end."""
+    depth = 0
+    for at in range(start, len(text)):
+        if text[at] == "," and not depth:
+            return at
+        depth = max(0, depth + {"[": 1, "]": -1}.get(text[at], 0))
+    return len(text)
+
+
+def _unquote(value: str) -> str:
+    if value[:1] != '"':
+        return value
+    try:
+        text = json.loads(value)
+    except ValueError:
+        return value
+    assert isinstance(text, str)
+    return text
 
 
 def parse_spec_text(text: str) -> tuple[str, dict[str, Scalar]]:

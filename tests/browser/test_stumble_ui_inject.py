@@ -1,5 +1,7 @@
 """From a tool result to a verdict by the pages of `stumble ui`, with a real agent and world."""
 
+import html
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +10,7 @@ import anyio
 import httpx
 import pytest
 
+from faults.specs.spec_parser import parse_fault
 from tests.support.practice_shop import Shop, shop
 from tests.support.ui_server import UiServer, click, opened, ui_server, until
 from traces.store.trace_store import TraceStore
@@ -126,3 +129,24 @@ def _count(words: str) -> int:
         except OSError:
             continue  # it has ended
     return count
+
+
+def test_a_result_is_edited_by_hand(served: Shop, store: TraceStore, recording: str) -> None:
+    """The field begins with the result; the command holds the edit."""
+    with ui_server(store.root, env=served.environment(), cwd=served.folder) as server:
+
+        def show(**more: str) -> str:
+            given = {"at": "5.1", "fault": "replace"} | more
+            address = f"{server.origin}/inject/{recording}"
+            return httpx.get(address, params=given, headers=server.cookie, timeout=60).text
+
+        first = html.unescape(show())
+        field = first.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
+        assert json.loads(field)["order_id"]
+        edited = field.replace("ord-", "no,\r\n-", 1)
+        page = html.unescape(show(**{"param.value": edited}))
+    command = page.partition('id="command">')[2].partition("</code>")[0]
+    [fault] = [word for word in shlex.split(command) if word.startswith("replace:")]
+    assert parse_fault({"fault": fault}).params == {"value": edited.replace("\r\n", "\n")}
+    assert "nothing to change" in first
+    assert "nothing to change" not in page

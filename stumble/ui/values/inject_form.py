@@ -9,8 +9,9 @@ from faults.operator import Operator
 from faults.operator_examples import render_example_answer
 from faults.operator_parameters import describe_parameter_values
 from faults.plugins import list_operators
-from faults.response_body import NoInjectionSite
+from faults.response_body import NoInjectionSite, decode_response_text
 from faults.seeded_random import make_rng
+from faults.specs.spec_syntax import write_spec_text
 from faults.targeting.observations import CleanObservations, observe_recording
 from stumble.report.text_diff import TextPiece, mark_differences
 from stumble.ui.values.exchange_view import pretty_json
@@ -25,6 +26,8 @@ from traces.tape import Tape, read_tape
 
 LARGEST_TAPE = 1 << 27
 """Bytes of a tape whose results the form shows changed; of others it shows the command alone."""
+LONGEST_EDIT = 12_000
+"""Characters of a result that the form offers for an edit as a whole; of others, give `path`."""
 FAMILIES: Mapping[str, str] = {
     "T": "Time and transport",
     "E": "Errors",
@@ -34,6 +37,8 @@ FAMILIES: Mapping[str, str] = {
     "sham": "Control",
 }
 DEFAULT_OPERATOR = "digit"
+EDITED_BY_HAND = ("replace", "value")
+"""The fault and its parameter that begin with the result as it is."""
 TWINS = 3
 
 
@@ -54,6 +59,8 @@ class ParameterField:
     value: str
     default: str
     allowed: str
+    is_long: bool = False
+    """Whether it holds a complete result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +83,7 @@ class InjectRequest:
         prefix = "param."
         return cls(
             operator=given.get("fault", "") or DEFAULT_OPERATOR,
-            params={name.removeprefix(prefix): value.strip() for name, value in given.items()
+            params={name.removeprefix(prefix): _read_value(value) for name, value in given.items()
                     if name.startswith(prefix) and value.strip()},
             place=given.get("place", ""),
             persist=given.get("persist", "").strip(),
@@ -123,8 +130,10 @@ def build_inject_form(
         asked = replace(asked, operator=operator.name, params={})
     known = operator.accepted_params
     asked = replace(asked, params={k: v for k, v in asked.params.items() if k in known})
+    if operator.name == EDITED_BY_HAND[0] and not asked.params:
+        asked = replace(asked, params={EDITED_BY_HAND[1]: _read_editable(tape, item)})
     arguments, problem = _build_arguments(tape, item, items, operator, asked)
-    before, after, why = _try_example(tape, item, operator, asked)
+    example = _try_example(tape, item, operator, asked)
     return InjectForm(
         run=source.id,
         item=item,
@@ -135,9 +144,9 @@ def build_inject_form(
         help=operator.help.partition("\n\n")[0],
         fields=tuple(_list_fields(operator, asked)),
         places=tuple(place for place in operator.places if (place == "model") == at_model),
-        before=before,
-        after=after,
-        no_example=why,
+        before=example.before,
+        after=example.after,
+        no_example=example.missing,
         command=shlex.join(("stumble", *arguments)),
         arguments=arguments,
         cost=_estimate_cost(source, item, asked),
@@ -157,6 +166,7 @@ def _list_fields(operator: Operator, asked: InjectRequest) -> Iterator[Parameter
         yield ParameterField(
             name=name,
             value=asked.params.get(name, ""),
+            is_long=(operator.name, name) == EDITED_BY_HAND,
             default="none" if default == "" else str(default),
             allowed=describe_parameter_values(parameter) or "",
         )
@@ -166,8 +176,8 @@ def _build_arguments(
     tape: Path, item: RunItem, items: Sequence[RunItem], operator: Operator, asked: InjectRequest
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the arguments of stumble, and why they cannot be run."""
-    params = ",".join(f"{name}={value}" for name, value in asked.params.items())
-    words = ["fork", str(tape), "--fault", operator.name + (f":{params}" if params else "")]
+    fault = write_spec_text(operator.name, asked.params)
+    words = ["fork", str(tape), "--fault", fault]
     same = [each.key for each in items if each.kind == item.kind
             and (item.kind == "agent" or each.title == item.title)]  # fmt: skip
     nth = same.index(item.key) + 1
@@ -189,35 +199,53 @@ def _build_arguments(
     return tuple(words), None
 
 
-def _try_example(
-    tape: Path, item: RunItem, operator: Operator, asked: InjectRequest
-) -> tuple[tuple[TextPiece, ...], tuple[TextPiece, ...], str | None]:
-    """Apply the fault to this very result; return before, after, and why there is neither."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedFault:
+    """A fault on one result: before and after, or why there is neither."""
+
+    before: tuple[TextPiece, ...] = ()
+    after: tuple[TextPiece, ...] = ()
+    missing: str | None = None
+
+
+def _try_example(tape: Path, item: RunItem, operator: Operator, asked: InjectRequest) -> TriedFault:
+    """Apply the fault to this very result."""
     if tape.stat().st_size > LARGEST_TAPE:
-        return (), (), "The tape is too large to try it here."
+        return TriedFault(missing="The tape is too large to try it here.")
     recording = read_tape(tape)
-    story = derive_tape_steps(recording)
-    exchange, seen = _find_result(recording, story, item)
+    exchange, seen = _find_result(recording, derive_tape_steps(recording), item)
     if exchange is None:
-        return (), (), "The run holds no result to change."
+        return TriedFault(missing="The run holds no result to change.")
     try:
         params = _parse_params(operator, asked)
         changed = operator(exchange, make_rng(f"example/{asked.seed}"), params, seen)
     except NoInjectionSite as error:
-        return (), (), f"It finds nothing to change in this result: {error}."
+        return TriedFault(missing=f"It finds nothing to change in this result: {error}.")
     except (ValueError, TypeError) as error:
-        return (), (), f"{error}"
+        return TriedFault(missing=f"{error}")
     was, now = (pretty_json(render_example_answer(each)) for each in (exchange, changed))
     before, after = mark_differences(was, now, ("truth", "lie"))
-    return before, after, None
+    return TriedFault(before=before, after=after)
+
+
+def _read_editable(tape: Path, item: RunItem) -> str:
+    """Return the result for a field; empty if there is none, or too long for an address."""
+    if tape.stat().st_size > LARGEST_TAPE:
+        return ""
+    recording = read_tape(tape)
+    exchange, _ = _find_result(recording, derive_tape_steps(recording), item)
+    try:
+        text = "" if exchange is None else decode_response_text(exchange)
+    except NoInjectionSite:
+        return ""
+    return text if len(text) <= LONGEST_EDIT else ""
 
 
 def _parse_params(operator: Operator, asked: InjectRequest) -> dict[str, Scalar]:
     """Return the parameters as the command line would parse them, without `copy`."""
     from faults.specs.spec_parser import parse_fault
 
-    text = ",".join(f"{name}={value}" for name, value in asked.params.items())
-    fault = parse_fault({"fault": operator.name + (f":{text}" if text else "")})
+    fault = parse_fault({"fault": write_spec_text(operator.name, asked.params)})
     return {name: value for name, value in fault.params.items() if name in operator.params}
 
 
@@ -278,6 +306,12 @@ def _estimate_cost(source: RunRows, item: RunItem, asked: InjectRequest) -> str:
         f"{runs} runs, {format_count(calls)} model calls and {format_count(tokens * runs)} tokens "
         f"as in the recording; {price}"
     )
+
+
+def _read_value(text: str) -> str:
+    """Return the text of a field; browsers send the end of a line as CR LF."""
+    text = text.replace("\r\n", "\n")
+    return text if "\n" in text else text.strip()
 
 
 def _read_whole(text: str | None, default: str) -> str:

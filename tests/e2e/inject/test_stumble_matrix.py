@@ -77,6 +77,7 @@ CELLS: Mapping[str, Cell] = {
     "bool_flip": Cell(tool="check_pattern", task="address-1"),
     "date_shift": Cell(),
     "enum_swap": Cell(),
+    "replace": Cell(params={"path": "$.amount", "value": "9.99"}),
     "silent_noop": Cell(tool="issue_refund"),
     "lost_ack": Cell(tool="issue_refund"),
     "sham": Cell(),
@@ -297,7 +298,7 @@ NO_FACT = "a model's answer is no fact that a tool knows; use the tool's result"
 NO_RECORD = "a model's answer is no record with rows, fields and marks"
 VALUES = (
     "digit", "scale_unit", "sign", "stale", "field_swap", "off_by_one", "wrong_entity",
-    "bool_flip", "date_shift", "enum_swap",
+    "bool_flip", "date_shift", "enum_swap", "replace",
 )  # fmt: skip
 
 SENSELESS: Mapping[tuple[str, Place], str] = {

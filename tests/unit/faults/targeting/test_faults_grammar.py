@@ -5,11 +5,18 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from faults import OPERATORS, bind_operator
 from faults.operator import operator
 from faults.specs.spec_parser import parse_fault
-from faults.specs.spec_syntax import parse_fault_table, parse_spec_text
+from faults.specs.spec_syntax import (
+    parse_fault_table,
+    parse_spec_text,
+    split_spec_text,
+    write_spec_text,
+)
 from stumble.cli.options import parse_fault_options
 from traces.model import Exchange, Fault
 
@@ -109,3 +116,13 @@ def test_a_number_is_a_text_where_the_operator_wants_one() -> None:
     assert parse_fault({"fault": "ticket", "params": {"number": "7"}}).params == {"number": "7"}
     with pytest.raises(ValueError, match="number is 7, not a text"):
         parse_fault({"fault": "ticket", "params": {"number": 7}})
+
+
+@given(st.dictionaries(st.text("abc_", min_size=1), st.text()))
+def test_a_written_fault_is_read_back(params: dict[str, str]) -> None:
+    assert split_spec_text(write_spec_text("replace", params)) == ("replace", params)
+
+
+def test_a_quoted_value_may_hold_commas_and_quotes() -> None:
+    name, params = split_spec_text(r'replace:value="a, \"b\"",path=$["c,d"]')
+    assert (name, params) == ("replace", {"value": 'a, "b"', "path": '$["c,d"]'})
