@@ -88,6 +88,7 @@ class AgentConnection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._reading = True
         self._ending = self._lost = False
+        self._active_at = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
 
     # Callbacks of the event loop.
@@ -102,7 +103,14 @@ class AgentConnection(asyncio.Protocol):
         if self.stage.over:
             self.reset()
 
+    def idle_seconds(self) -> float:
+        """Return for how long nothing was received or answered; 0 while an answer goes on."""
+        if self._task is not None or self._mitm is not None:
+            return 0.0
+        return time.monotonic() - self._active_at
+
     def data_received(self, data: bytes) -> None:
+        self._active_at = time.monotonic()
         if not self._ending:
             self._receive(data)
 
@@ -203,6 +211,7 @@ class AgentConnection(asyncio.Protocol):
 
     def _on_response_done(self, task: asyncio.Task[None]) -> None:
         self._task = None
+        self._active_at = time.monotonic()
         self._report_failure(task)
         if self._lost:
             self.stage.remove_connection(self)

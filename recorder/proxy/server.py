@@ -153,6 +153,11 @@ class RunListener:
         """Serve one more socket, such as one that listens in another network namespace."""
         self._servers.append(await self.loop.create_server(self._new_connection, sock=listening))
 
+    def stop_listening(self) -> None:
+        """Accept nothing more; open connections are served on."""
+        for server in self._servers:
+            server.close()
+
     def _new_connection(self) -> AgentConnection:
         return AgentConnection(self, next(self._numbers))
 

@@ -93,3 +93,12 @@ def _iter_answer_leaves(value: object, depth: int = 0) -> Iterator[str]:
         yield value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
+
+
+def count_call_values(arguments: str, request: Request) -> int:
+    """Return how many distinctive values of a call's arguments a request contains."""
+    body = decode_content(request.headers, request.body) or b""
+    request_words = _find_distinctive_words(unquote(request.url)) | _find_distinctive_words(
+        body[:MAX_PROOF_BYTES].decode("utf-8", "replace")
+    )
+    return len(request_words & _find_distinctive_words(arguments[:MAX_PROOF_BYTES]))

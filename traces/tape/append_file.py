@@ -19,7 +19,8 @@ class AppendOnlyFile:
     A record that does not fit is truncated away, so the file always ends with a complete record.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, sync: bool = True) -> None:
+        """Create the file; without `sync` it is never synced to disk."""
         self.path = path
         self.size = 0
         self.failed: OSError | None = None
@@ -29,7 +30,9 @@ class AppendOnlyFile:
         self._dirty = self._told = False
         self._closing = threading.Event()
         self._syncer = threading.Thread(target=self._sync_loop, name="tape-sync", daemon=True)
-        self._syncer.start()
+        self._syncs = sync
+        if sync:
+            self._syncer.start()
 
     def append(self, *parts: bytes) -> None:
         """Write one record completely, with a single `write` if the system accepts all of it."""
@@ -54,9 +57,10 @@ class AppendOnlyFile:
         if self._closing.is_set():
             return
         self._closing.set()
-        self._syncer.join()
-        if self.failed is None:
-            self._flush()
+        if self._syncs:
+            self._syncer.join()
+            if self.failed is None:
+                self._flush()
         os.close(self._file)
         if self.failed is not None and not self._told:
             raise self._to_write_error(self.failed)

@@ -51,8 +51,12 @@ class TapeWriter:
         secrets: Iterable[str] | KnownSecrets = (),
         redact: bool = True,
         recorded: Iterable[RedactionRecord] = (),
+        sync: bool = True,
     ) -> None:
-        """Create the tape; `recorded` are the redactions of the tape that is replayed."""
+        """Create the tape; `recorded` are the redactions of the tape that is replayed.
+
+        Without `sync` nothing syncs it to disk: a kill loses nothing, a power failure may.
+        """
         self.path = path
         self.redactor = Redactor(secrets, recorded)
         self._redact = redact
@@ -68,7 +72,7 @@ class TapeWriter:
             )
         first = self._redact_value(to_sparse_dict(trajectory))
         first = first if redact else first | {"verbatim": True}
-        self._file = AppendOnlyFile(path)
+        self._file = AppendOnlyFile(path, sync=sync)
         try:
             self._file.append(
                 frames.make_tape_preamble() + self._encode_frame(TRAJECTORY, first),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
+from stumble.cli.daemon_options import check_daemon_options, daemon_options, serve_daemon
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.terminal_progress import show_terminal_progress
 
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     help="Allow WebSockets; with --no-websocket the proxy answers an upgrade with status 426.",
 )
 @options.snapshot_options
+@daemon_options
 @options.agent_command
 def record(
     output: Path | None,
@@ -106,6 +108,10 @@ def record(
     seed: int,
     limits: "SnapshotLimits | None",
     command: tuple[str, ...],
+    daemon: bool,
+    listen: str | None,
+    metrics: str | None,
+    daemon_rules: Path | None,
 ) -> None:
     """Run an agent, in any language and unmodified, and record all its traffic on a tape.
 
@@ -127,7 +133,12 @@ def record(
     stumble record --no-snapshot -- python my_agent.py
     stumble record --fault http_status:code=503 --when probability=0.1 -- python my_agent.py
     stumble record --scenario tasks/fix-ledger -- my-agent -p {instruction}
+    stumble record --daemon --listen 127.0.0.1:8080 --daemon-rules rules.toml
     """
+    if daemon:
+        hosts = options.parse_host_options(host_texts)
+        return serve_daemon(listen, metrics, daemon_rules, hosts, command)
+    check_daemon_options({"listen": listen, "metrics": metrics, "daemon_rules": daemon_rules})
     command = options.check_agent_command(command)
     if output is not None:
         options.check_new_tape_path(output)

@@ -1,0 +1,234 @@
+"""The daemon: one recording proxy for many agents, with metrics, reload and graceful restart.
+
+Signals: SIGHUP reads the rules again, SIGUSR2 starts a successor on the same sockets, SIGTERM and
+SIGINT end it when open connections are done, within the grace of the rules. A successor tells its
+predecessor to end as soon as it accepts connections itself; a connection that waits in the shared
+socket is accepted by one of the two, so none is refused.
+"""
+
+import asyncio
+import itertools
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from recorder.proxy.recording import RecordingProxy, start_recording_proxy
+from recorder.proxy.route import UpstreamRoute
+from recorder.proxy.server import RunListener
+from scenarios.toml_reader import ScenarioError
+from stumble.daemon.conversation_tape import recover_tapes
+from stumble.daemon.metrics import DaemonMetrics
+from stumble.daemon.retention import TapeBudget
+from stumble.daemon.router import ConversationRouter
+from stumble.daemon.rules import DaemonRules, read_rules
+from stumble.user_data.known_secrets import load_user_secrets
+from traces.taps import TapChain
+
+SOCKETS_VARIABLE = "STUMBLE_DAEMON_SOCKETS"
+"""File descriptors of the sockets that a predecessor hands over, and its process id."""
+TICK_SECONDS = 0.5
+IDLE_CONNECTION_SECONDS = 6.0
+"""A connection without a request for so long is closed when the daemon ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonOptions:
+    """Where a daemon listens, records and reads its rules."""
+
+    listen: tuple[str, int]
+    metrics: tuple[str, int] | None
+    rules: Path | None
+    root: Path
+    ca: Path
+    route: UpstreamRoute
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSockets:
+    """The listening sockets; `predecessor` is told to end once they are served."""
+
+    proxy: socket.socket
+    metrics: socket.socket | None
+    predecessor: int | None = None
+
+
+def open_sockets(options: DaemonOptions) -> DaemonSockets:
+    """Take over the sockets of a predecessor, or bind new ones. Raises OSError."""
+    if handed := os.environ.pop(SOCKETS_VARIABLE, None):
+        proxy, metrics, predecessor = map(int, handed.split(","))
+        return DaemonSockets(
+            socket.socket(fileno=proxy),
+            socket.socket(fileno=metrics) if metrics >= 0 else None,
+            predecessor,
+        )
+    return DaemonSockets(_bind(options.listen), _bind(options.metrics) if options.metrics else None)
+
+
+def _bind(address: tuple[str, int]) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(address)
+    bound.listen(1024)
+    return bound
+
+
+class RecordingDaemon:
+    """One daemon, from its start to its end."""
+
+    def __init__(self, options: DaemonOptions, say: Callable[[str], object]) -> None:
+        self._options, self._say = options, say
+        self._metrics = DaemonMetrics()
+        self._budget = TapeBudget(options.root, self._metrics)
+        self._ending = asyncio.Event()
+        self._ready = False
+        self._listener: RunListener | None = None
+        rules = read_rules(options.rules) if options.rules else DaemonRules()
+        self._router = ConversationRouter(
+            options.root,
+            rules,
+            load_user_secrets(),
+            self._metrics,
+            say=say,
+            kept=self._budget.add,
+        )
+
+    async def run(self, sockets: DaemonSockets) -> None:
+        """Serve until told to end."""
+        _raise_file_limit()
+        for path in await asyncio.to_thread(recover_tapes, self._options.root):
+            self._budget.add(path, path.stat().st_size)
+            self._say(f"kept what a killed daemon left: {path.name}")
+        began = time.monotonic()
+        async with start_recording_proxy(
+            TapChain((self._router,)),
+            confdir=self._options.ca,
+            began=began,
+            seqs=itertools.count(),
+            upstream=self._options.route,
+        ) as proxy:
+            self._listener = proxy.listener
+            await proxy.listener.serve_socket(sockets.proxy)
+            pages = await self._serve_metrics(sockets.metrics)
+            self._install_signals(sockets)
+            self._ready = True
+            host, port = sockets.proxy.getsockname()[:2]
+            self._say(f"recording on {host}:{port}, CA certificate {proxy.certificate}")
+            if sockets.predecessor is not None:
+                os.kill(sockets.predecessor, signal.SIGTERM)
+            await self._serve(proxy)
+            await self._drain(proxy.listener)
+            if pages is not None:
+                await pages.cleanup()
+        await self._router.close()
+        self._budget.enforce(self._router.rules)
+        self._say("ended; all conversations are on their tapes")
+
+    async def _serve(self, proxy: RecordingProxy) -> None:
+        while not self._ending.is_set():
+            self._tick(proxy.listener)
+            try:
+                await asyncio.wait_for(self._ending.wait(), TICK_SECONDS)
+            except TimeoutError:
+                continue
+
+    def _tick(self, listener: RunListener) -> None:
+        self._router.close_idle(listener.now())
+        self._budget.enforce(self._router.rules)
+
+    async def _drain(self, listener: RunListener) -> None:
+        """Accept nothing more, serve what is open, and close connections that are idle."""
+        listener.stop_listening()
+        self._metrics.gauges["draining"] = 1
+        last = time.monotonic() + self._router.rules.grace
+        while listener.connections and time.monotonic() < last:
+            for connection in tuple(listener.connections):
+                if connection.idle_seconds() >= min(
+                    IDLE_CONNECTION_SECONDS, self._router.rules.grace
+                ):
+                    connection.drop()
+            self._tick(listener)
+            await asyncio.sleep(0.1)
+
+    # Signals.
+
+    def _install_signals(self, sockets: DaemonSockets) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ending.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_signal_handler(signal.SIGUSR2, self._start_successor, sockets)
+
+    def _reload(self) -> None:
+        """Read the rules again; a file that is broken changes nothing."""
+        if self._options.rules is None:
+            self._say("no --daemon-rules: nothing to reload")
+            return
+        try:
+            self._router.rules = read_rules(self._options.rules)
+        except ScenarioError as error:
+            self._metrics.add("rule_reloads_total", 'result="refused"')
+            self._say(f"the old rules stay: {error}")
+            return
+        self._metrics.add("rule_reloads_total", 'result="ok"')
+        self._say(f"rules of {self._options.rules} are in force")
+
+    def _start_successor(self, sockets: DaemonSockets) -> None:
+        numbers = [each.fileno() for each in (sockets.proxy, sockets.metrics) if each is not None]
+        metrics = sockets.metrics.fileno() if sockets.metrics is not None else -1
+        handed = f"{sockets.proxy.fileno()},{metrics},{os.getpid()}"
+        successor = subprocess.Popen(
+            (sys.executable, "-m", "stumble", *sys.argv[1:]),
+            env=os.environ | {SOCKETS_VARIABLE: handed},
+            pass_fds=numbers,
+        )
+        self._say(f"successor started, process {successor.pid}")
+
+    # Metrics and health.
+
+    async def _serve_metrics(self, bound: socket.socket | None) -> web.AppRunner | None:
+        if bound is None:
+            return None
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/metrics", self._answer_metrics),
+                web.get("/healthz", self._answer_health),
+                web.get("/readyz", self._answer_ready),
+            ]
+        )
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.SockSite(runner, bound).start()
+        return runner
+
+    async def _answer_metrics(self, _: web.Request) -> web.Response:
+        if self._listener is not None:
+            self._metrics.gauges["connections_open"] = len(self._listener.connections)
+        self._metrics.gauges["conversations_open"] = self._router.open_count
+        return web.Response(
+            text=self._metrics.render(), headers={"content-type": "text/plain; version=0.0.4"}
+        )
+
+    async def _answer_health(self, _: web.Request) -> web.Response:
+        return web.Response(text="alive\n")
+
+    async def _answer_ready(self, _: web.Request) -> web.Response:
+        ready = self._ready and not self._ending.is_set()
+        return web.Response(text="ready\n" if ready else "ending\n", status=200 if ready else 503)
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system does: each conversation has a tape and sockets."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
