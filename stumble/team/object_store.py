@@ -59,6 +59,38 @@ class ObjectStore:
             raise self._to_error(name, error) from None
         return True
 
+    def list_tags(self, prefix: str) -> dict[str, str]:
+        """Return the entity tag of each object below a folder; it changes with the content."""
+        found = dict[str, str]()
+        try:
+            for batch in self._obstore.list(self._store, prefix=prefix):
+                found |= {str(each["path"]): str(each["e_tag"]) for each in batch}
+        except self._errors.BaseError as error:
+            raise self._to_error(prefix, error) from None
+        return found
+
+    def read_tagged(self, name: str) -> tuple[bytes, str] | None:
+        """Return an object with its entity tag; None if there is none of this name."""
+        try:
+            answer = self._obstore.get(self._store, name)
+            return bytes(answer.bytes()), str(answer.meta["e_tag"])
+        except (FileNotFoundError, self._errors.NotFoundError):
+            return None
+        except self._errors.BaseError as error:
+            raise self._to_error(name, error) from None
+
+    def put_over(self, name: str, data: bytes, tag: str | None) -> bool:
+        """Write an object over the one with this tag, or none; False if another one is there."""
+        mode = "create" if tag is None else {"e_tag": tag}
+        try:
+            # Only an upload in one request has a condition.
+            self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+        except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
+            return False
+        except self._errors.BaseError as error:
+            raise self._to_error(name, error) from None
+        return True
+
     def put_new(self, name: str, path: Path) -> bool:
         """Write an object, whole or not at all; False if there is one of this name."""
         try:

@@ -63,7 +63,7 @@ def push_store(
             if there[name] != tape.stat().st_size:
                 result.refused.append(f"{tape.stem}: another tape of this name is there")
             continue
-        if why := _find_refusal(tape, known):
+        if why := find_push_refusal(tape, known):
             result.refused.append(f"{tape.stem}: {why}")
             continue
         for key, path in _list_workspace_objects(store, tape, pushed):
@@ -78,7 +78,7 @@ def push_store(
     return result
 
 
-def _find_refusal(tape: Path, known: Sequence[str]) -> str | None:
+def find_push_refusal(tape: Path, known: Sequence[str]) -> str | None:
     """Return why a tape is not pushed; None if it is."""
     try:
         ending = read_tape_lazily(tape)

@@ -42,12 +42,13 @@ EXPORT_SUFFIXES = {
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    "target",
+    metavar="PATH|s3://BUCKET/PREFIX",
     required=True,
-    help="New file for one run; folder for several runs and for parquet.",
+    help="New file for one run; folder for several runs; for parquet a folder or a bucket.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result for each run as JSON.")
-def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> None:
+def export(runs: tuple[str, ...], form: str, target: str, as_json: bool) -> None:
     """Write runs of the store, or tapes, in a format of other tools.
 
     RUNS are ids of the store or paths of tapes or packs (parquet: only ids); default: every run
@@ -61,12 +62,23 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
     stumble export --to atif -o trajectories/
     stumble export --to otel-protobuf -o spans/
     stumble export --to parquet -o warehouse/
+    stumble export --to parquet -o s3://our-bucket/tables
+
+    In a bucket, parquet is partitioned by day and source, and the rows of these runs replace those
+    that are there: exporting again, after a break or beside others, changes nothing else.
+    `stumble sql --store s3://...` reads it. Needs the extra `s3`.
     """
     from stumble.store.open_store import open_indexed_store
     from stumble.user_data.paths import store_root
     from traces.exporters import parquet
     from traces.store.trace_store import TraceStore
 
+    if "://" in target:
+        if form != "parquet":
+            raise UsageError(f"-o {target}: only --to parquet is written to a bucket")
+        _export_to_bucket(runs, target, as_json)
+        return
+    output = Path(target)
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} exists already; it is not overwritten")
     are_files = form != "parquet" and runs and all(map(_is_file_name, runs))
@@ -75,10 +87,7 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
         if output.exists() and any(output.iterdir()):
             raise UsageError(f"{output} is not empty; parquet needs a new or empty folder")
         with store.connect() as connection:
-            if unknown := _find_unknown_runs(connection, runs):
-                raise UsageError(
-                    f"{', '.join(unknown)}: no such run in the store; parquet takes ids"
-                )
+            _check_known_runs(connection, runs)
             counts = parquet.write_relations(connection, output, runs or None)
         click.echo(json.dumps(counts) if as_json else _format_left_out_counts(counts))
         return
@@ -86,10 +95,36 @@ def export(runs: tuple[str, ...], form: str, output: Path, as_json: bool) -> Non
     _print_export_report(done, as_json)
 
 
-def _find_unknown_runs(connection: "DuckDBPyConnection", runs: tuple[str, ...]) -> tuple[str, ...]:
+def _check_known_runs(connection: "DuckDBPyConnection", runs: tuple[str, ...]) -> None:
     query = "select trajectory_id from trajectories where trajectory_id in (select unnest(?))"
     known = {id for (id,) in connection.execute(query, [list(runs)]).fetchall()}
-    return tuple(run for run in runs if run not in known)
+    if unknown := [run for run in runs if run not in known]:
+        raise UsageError(f"{', '.join(unknown)}: no such run in the store; parquet takes ids")
+
+
+def _export_to_bucket(runs: tuple[str, ...], address: str, as_json: bool) -> None:
+    from stumble.cli.terminal_progress import show_terminal_progress
+    from stumble.store.open_store import open_indexed_store
+    from stumble.team.object_store import ObjectStore
+    from stumble.team.shared_tables import export_tables
+    from stumble.user_data.known_secrets import find_known_secrets
+
+    remote, store = ObjectStore(address), open_indexed_store()
+    with store.connect() as connection:
+        _check_known_runs(connection, runs)
+    with show_terminal_progress("exporting days") as tell:
+        done = export_tables(store, remote, tuple(find_known_secrets()), tell, runs or None)
+    if as_json:
+        click.echo(json.dumps(done.to_dict()))
+    else:
+        click.echo(
+            f"{address}: {done.written} parts written, {done.unchanged} had all of it; "
+            + _format_left_out_counts(done.rows)
+        )
+        for line in done.refused:
+            click.echo(f"not exported: {line}", err=True)
+    if done.refused:
+        raise SystemExit(ExitCode.FINDING)
 
 
 def _list_run_ids(store: "TraceStore") -> Iterator[str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from traces.store.trace_store import TraceStore
+
 SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
 
 
@@ -37,6 +39,12 @@ SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--rebuild", is_flag=True, help="Rebuild the index from all tapes first.")
 @click.option(
+    "--store",
+    "address",
+    metavar="s3://BUCKET/PREFIX",
+    help="Ask the tables that `stumble export --to parquet` has written to a bucket (extra s3).",
+)
+@click.option(
     "--memory", type=click.FloatRange(min=0.1), default=2.0, show_default=True, metavar="GB",
     help="Memory limit of the query in GB.",
 )  # fmt: skip
@@ -51,6 +59,7 @@ def sql(
     form: str,
     as_json: bool,
     rebuild: bool,
+    address: str | None,
     memory: float,
     timeout: float,
 ) -> None:
@@ -62,6 +71,7 @@ def sql(
     stumble sql survival_table e=0.02
     stumble sql survival_table e=atlas:tau-airline
     stumble sql recovery --format parquet > recovery.parquet
+    stumble sql recovery --store s3://our-bucket/tables
 
     A rate may be one that was measured: `atlas:SOURCE` is the share of steps with a failed tool
     call in that source of `stumble atlas`.
@@ -72,6 +82,8 @@ def sql(
     query = query.strip() if query else None
     if not listing and not query and not rebuild:
         raise UsageError("no query: give SQL or a name; stumble sql --list lists the names")
+    if rebuild and address:
+        raise UsageError("--rebuild is for a store with tapes; a bucket has only tables")
 
     from stumble.atlas.weights import resolve_rates
     from stumble.cli.options import parse_option_pairs
@@ -89,7 +101,7 @@ def sql(
             index.list_relations(),
         )
         return
-    store = open_indexed_store(rebuild=rebuild)
+    store = _open_shared_tables(address) if address else open_indexed_store(rebuild=rebuild)
     if not query:
         return
     given = parse_option_pairs(parameters)
@@ -122,6 +134,14 @@ def sql(
         ) from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _open_shared_tables(address: str) -> "TraceStore":
+    from stumble.cli.options import print_warning
+    from stumble.team.object_store import ObjectStore
+    from stumble.team.shared_tables import open_shared_store
+
+    return open_shared_store(ObjectStore(address), print_warning)
 
 
 def _fetch_names_and_rows(
