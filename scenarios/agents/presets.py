@@ -137,7 +137,7 @@ PRESETS: Mapping[str, AgentPreset] = _index_presets(
 
 
 def parse_agent_preset(text: str) -> AgentPreset:
-    """Return the preset of this name, or one for this command line, which may contain `{task}`.
+    """Return the preset of this name, or one for this command line with `{task}` and `{model}`.
 
     A command without `{task}` reads the task from stdin. Raises ValueError if the text is empty.
     """
@@ -148,4 +148,4 @@ def parse_agent_preset(text: str) -> AgentPreset:
         raise ValueError(
             f"which agent? One of {', '.join(PRESETS)}, or a command with {TASK_FIELD}"
         )
-    return AgentPreset(name=words[0], fresh=words, model=())
+    return AgentPreset(name=words[0], fresh=words, model=(MODEL_FIELD,))

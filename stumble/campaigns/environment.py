@@ -14,6 +14,7 @@ from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.cli.options import use_recorded_program
 from stumble.demo.runner import PracticeWorld
 from stumble.packs.packed_snapshots import is_packed_snapshot
+from stumble.pipeline.replay_check import Pipeline, find_passed_stages
 from stumble.runs.environment.user_edits import find_user_edits
 from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_names
 from stumble.runs.environment.worlds import WORKSPACE_SLOT, WorldCommands
@@ -53,9 +54,12 @@ def build_own_environment(
     launcher = ColdLauncher(
         command=command, budget=campaign.budget, output=output, patience=AGENT_STOP_SECONDS
     )
+    world = commands.make_world(filled=campaign.placeholder_values(slot))
+    if world is None and recording is not None and recording.marks:
+        world = Pipeline(find_passed_stages(recording.marks))
     return RunEnvironment(
         hosts=campaign.hosts_in_slot(slot),
-        world=commands.make_world(filled=campaign.placeholder_values(slot)),
+        world=world,
         launch=lambda name: launcher,
         labels=labels if recording else replace(labels, task=source.name),
         workspace=workspace,

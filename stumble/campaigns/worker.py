@@ -29,6 +29,7 @@ from stumble.campaigns.run_matrix import RunCell, RunMatrix, build_run_matrix
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.cli.exit_codes import CommandNotFound, HarnessError, UsageError, signal_to_exit_code
 from stumble.llm.prices import compute_token_cost
+from stumble.pipeline.demo import serve_recorded_model
 from stumble.runs.environment.workspaces import snapshot_current_folder
 from stumble.runs.fork import find_fork_point, plan_fork_run
 from stumble.runs.record import record_run
@@ -245,7 +246,7 @@ class CampaignWorker:
         source, new = self._campaign.sources[number], tape is None
         tape = tape or await self._record(source)
         recording, steps = self._load_recording(tape)
-        world = self._campaign.reset is not None or source.practice is not None
+        world = bool(self._campaign.reset or source.practice or recording.marks)
         return PrepareDone(
             source=number,
             tape=tape,
@@ -284,7 +285,7 @@ class CampaignWorker:
         environment = await self._build_environment(source, recording)
         point = find_fork_point(recording, cell.fault, steps, seed=cell.seed, rep=cell.rep)
         result = await run_replay(
-            await self._open_session(environment.hosts),
+            await self._open_session(recording, environment.hosts),
             recording,
             self._runs,
             plan_fork_run(
@@ -323,9 +324,12 @@ class CampaignWorker:
                 self._known.popitem(last=False)
         return self._known[path]
 
-    async def _open_session(self, hosts: Hosts) -> ReplaySession:
+    async def _open_session(self, recording: Tape, hosts: Hosts) -> ReplaySession:
         if self._house is None:
-            opening = open_replay_session(ca=self._ca, scratch=self._scratch, hosts=hosts, out=True)
+            served = await self._stack.enter_async_context(serve_recorded_model(recording, hosts))
+            opening = open_replay_session(
+                ca=self._ca, scratch=self._scratch, hosts=served, out=True
+            )
             self._house = await self._stack.enter_async_context(opening)
         return self._house
 

@@ -1,17 +1,19 @@
-"""The practice model for a pipeline run without a key: a scripted solver of known quality."""
+"""The practice model for pipeline runs without a key: a scripted solver of known quality.
+
+The demo and the replays and forks of its tape start it by themselves.
+"""
 
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from urllib.parse import urlsplit
 
-from scenarios.practice import PRACTICE_KEY, model_server
 from stumble.runs.types import Hosts
+from traces.tape import Tape
 
-DEMO_MODEL = "openai/practice/solver:T0=good,T1=good,T2=half,T3=good,T4=fair,T5=good"
-"""It fails at the parser, so that the demo shows a resurrection."""
 MODEL_HOST = "model.practice"
 
 
@@ -21,17 +23,45 @@ def serve_practice_model() -> Iterator[Hosts]:
 
     The variables of this process are as before at the end.
     """
-    variables = {"OPENAI_BASE_URL": f"http://{MODEL_HOST}/v1", "OPENAI_API_KEY": PRACTICE_KEY}
-    before = {name: os.environ.get(name) for name in variables}
     port, over = Future[int](), threading.Event()
     server = threading.Thread(target=lambda: asyncio.run(_serve_until(port, over)))
     server.start()
     try:
-        os.environ.update(variables)
-        yield {MODEL_HOST: ("127.0.0.1", port.result())}
+        with _set_client_variables():
+            yield {MODEL_HOST: ("127.0.0.1", port.result())}
     finally:
         over.set()
         server.join()
+
+
+@asynccontextmanager
+async def serve_recorded_model(recording: Tape, hosts: Hosts) -> AsyncIterator[Hosts]:
+    """Serve the model for replays and forks of a pipeline run that used it, unless `hosts` names
+    it, with the variables of its clients; yield the hosts with its own.
+    """
+    used = recording.marks and any(
+        urlsplit(each.request.url).hostname == MODEL_HOST for each in recording.exchanges
+    )
+    if not used or MODEL_HOST in hosts:
+        yield hosts
+        return
+    from scenarios.practice import model_server
+
+    async with model_server.serve_model() as port:
+        with _set_client_variables():
+            yield {**hosts, MODEL_HOST: ("127.0.0.1", port)}
+
+
+@contextmanager
+def _set_client_variables() -> Iterator[None]:
+    from scenarios.practice import PRACTICE_KEY
+
+    variables = {"OPENAI_BASE_URL": f"http://{MODEL_HOST}/v1", "OPENAI_API_KEY": PRACTICE_KEY}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -40,6 +70,8 @@ def serve_practice_model() -> Iterator[Hosts]:
 
 
 async def _serve_until(port: Future[int], over: threading.Event) -> None:
+    from scenarios.practice import model_server
+
     try:
         async with model_server.serve_model() as listening:
             port.set_result(listening)

@@ -14,6 +14,7 @@ from faults.judging.judge import (
     judge_end_state,
     judge_injection,
 )
+from stumble.control_characters import escape_controls
 from stumble.runs.fork_report import describe_outcome, is_right_ending
 from stumble.verdicts.excess_failures import compare_ends
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
@@ -253,7 +254,7 @@ def explain_verdict(
 
 def _indent_block(name: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
     for line in lines:
-        yield f"  {name:<9} {line}"
+        yield f"  {name:<9} {escape_controls(line)}"
         name = ""
 
 

@@ -2,9 +2,10 @@
 
 Two copies of the checkout are built, in limited processes. In one the agent's `task/` is built: its
 CMake files and the commands of its build run there and nowhere else. The other is the checkout as
-the user has it; the answers are made there, then the agent's program replaces the one of the
-same name, and the checkout's target scores it. All but `build` is read-only by then. If an answer
-has changed afterwards, or the scores are of other cases than the checkout's, they do not count.
+the user has it; the answers are made there and the checkout's own program is scored, as a control.
+Then the agent's program replaces it and is scored by the same target. All but `build` is read-only
+by then. If an answer is not as the control left it, or the scores are of other cases than the
+control's, they do not count.
 
 Every stage is given the checkout's answers of the stage before. (Without that, YatCC gives T2 and
 T3 source text in place of tokens and trees, and runs a T4 that does not exist.)
@@ -14,7 +15,6 @@ and T4 is timed by the wall clock, so its score is noisy.
 """
 
 import hashlib
-import re
 import shutil
 import tempfile
 import time
@@ -132,9 +132,12 @@ def _grade_trees(
         return failed
     if unanswered := graders.make_answers(stage):
         return unanswered
+    control = graders.score_control(stage)
+    if isinstance(control, CaseGrade):
+        return control
     if missing := _place_program(stage, agents, graders):
         return missing
-    return graders.score_stage(stage)
+    return graders.score_stage(stage, control)
 
 
 def _place_program(stage: str, agents: "_YatccTree", graders: "_YatccTree") -> CaseGrade | None:
@@ -155,6 +158,16 @@ def _place_program(stage: str, agents: "_YatccTree", graders: "_YatccTree") -> C
 
 def _is_program(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and bool(path.stat().st_mode & 0o100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ControlScore:
+    """The scoring of the checkout's own program."""
+
+    cases: tuple[str, ...]
+    """The names of its scores, sorted."""
+    answers: Mapping[str, bytes]
+    """The hash of each answer after it: T5's scoring writes some of them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,20 +207,47 @@ class _YatccTree:
                     return _make_unscored_grade("infrastructure_error", why)
         return None
 
-    def score_stage(self, stage: str) -> scores.YatccScores | CaseGrade:
+    def score_control(self, stage: str) -> "_ControlScore | CaseGrade":
+        """Score the checkout's own program, for what its scoring does whatever the program does;
+        remove what that left.
+        """
+        before = set(self._list_test_files())
+        scored = self._run_scoring(stage)
+        if isinstance(scored, CaseGrade):
+            why = f"the checkout's own program cannot be scored: {scored.why}"
+            return _make_unscored_grade("infrastructure_error", why)
+        names = sorted(case.case for case in scored.cases)
+        control = _ControlScore(cases=tuple(names), answers=self._hash_answers())
+        for path in set(self._list_test_files()) - before:
+            if not path.name.startswith(_FIXED):
+                path.unlink()
+        return control
+
+    def score_stage(self, stage: str, control: "_ControlScore") -> scores.YatccScores | CaseGrade:
         """Return the score that the checkout's target gives the program that is in place."""
+        scored = self._run_scoring(stage)
+        changed = sorted(n for n, was in control.answers.items() if self._hash(n) != was)
+        if changed:
+            why = f"the answers were changed while the program ran: {', '.join(changed[:3])}"
+            return _make_unscored_grade("agent_error", why)
+        if isinstance(scored, CaseGrade):
+            return scored
+        names = [case.case for case in scored.cases]
+        if foreign := _explain_foreign_cases(names, control.cases):
+            return _make_unscored_grade("agent_error", foreign)
+        return scored
+
+    def _run_scoring(self, stage: str) -> scores.YatccScores | CaseGrade:
+        """Run the score target; return the scores that it wrote."""
         number = int(stage[1])
         target = self.find_target(list_score_targets(number))
         files = [
             self.folder / "build" / "test" / f"task{number}" / name
             for name in scores.list_score_files(stage)
         ]
-        answers, cases, began = self._hash_answers(), self._list_cases(number), time.time_ns()
+        began = time.time_ns()
         before = [_read_inode_and_mtime(path) for path in files if path.is_file()]
         scoring = self._run("cmake", "--build", "build", "--target", target)
-        if changed := sorted(name for name, was in answers.items() if self._hash(name) != was):
-            why = f"the answers were changed while the program ran: {', '.join(changed[:3])}"
-            return _make_unscored_grade("agent_error", why)
         if scoring.beyond is not None:
             return _make_unscored_grade("limit", f"{target}: it used up its {scoring.beyond}")
         written = [path for path in files if path.is_file()]
@@ -220,12 +260,9 @@ class _YatccTree:
             why = f"{written[0].name} is older than this run of {target}"
             return _make_unscored_grade("infrastructure_error", why)
         try:
-            found = scores.read_score_file(written[0])
+            return scores.read_score_file(written[0])
         except ValueError as error:
             return _make_unscored_grade("infrastructure_error", str(error))
-        if foreign := _explain_foreign_cases(stage, [case.case for case in found.cases], cases):
-            return _make_unscored_grade("agent_error", foreign)
-        return found
 
     def find_target(self, names: Sequence[str]) -> str:
         """Return the first of these targets that the tree has, else the last."""
@@ -236,20 +273,13 @@ class _YatccTree:
         """Return the programs of a name that a build left; the folder depends on TASK1_WITH."""
         return [path for path in (self.folder / "build" / "task").rglob(name) if _is_program(path)]
 
-    def _list_cases(self, number: int) -> frozenset[str]:
-        """Return the names of a stage's cases, as ctest has them before any program of the agent's
-        is there.
-        """
-        listed = self._run("ctest", "--test-dir", "build", "-N", "-R", f"^task{number}/")
-        found = re.findall(
-            rf"Test +#\d+: task{number}/(\S+)", listed.stdout.decode(errors="replace")
-        )
-        return frozenset(found)
+    def _list_test_files(self) -> Iterator[Path]:
+        """Yield the files below the folder in which the checkout makes answers and scores."""
+        return (p for p in (self.folder / "build" / "test").rglob("*") if p.is_file())
 
     def _hash_answers(self) -> Mapping[str, bytes]:
-        tests = self.folder / "build" / "test"
-        paths = (path for path in tests.rglob("*") if path.name.startswith(_FIXED))
-        names = (str(path.relative_to(self.folder)) for path in paths if path.is_file())
+        paths = (path for path in self._list_test_files() if path.name.startswith(_FIXED))
+        names = (str(path.relative_to(self.folder)) for path in paths)
         return {name: self._hash(name) for name in names}
 
     def _hash(self, name: str) -> bytes:
@@ -273,14 +303,11 @@ class _YatccTree:
             )
 
 
-def _explain_foreign_cases(stage: str, scored: Sequence[str], cases: frozenset[str]) -> str | None:
-    """Return why scores are not those of the checkout's cases; None if they are.
-
-    T4 and T5 are scored on a part of their cases.
-    """
-    if foreign := sorted(set(scored) - cases):
+def _explain_foreign_cases(scored: Sequence[str], cases: Sequence[str]) -> str | None:
+    """Return why scores are not those of the checkout's cases; None if they are."""
+    if foreign := sorted(set(scored) - set(cases)):
         return f"scores of cases that the checkout does not have: {', '.join(foreign[:3])}"
-    if len(set(scored)) != len(scored) or (stage < "T4" and len(scored) != len(cases)):
+    if sorted(scored) != sorted(cases):
         return f"{len(scored)} scores for {len(cases)} cases of the checkout"
     return None
 

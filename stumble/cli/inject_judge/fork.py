@@ -289,14 +289,18 @@ async def _run_planned_forks(
     jobs: int,
 ) -> None:
     """Run all forks of a plan in one session, `jobs` at a time."""
+    from stumble.pipeline.demo import serve_recorded_model
     from stumble.runs.fork import run_fork
     from stumble.runs.session import open_replay_session
     from stumble.user_data.paths import prepare_ca_folder
 
     with TemporaryDirectory(prefix="stumble-") as scratch:
-        async with open_replay_session(
-            ca=prepare_ca_folder(), scratch=Path(scratch), hosts=hosts, out=True
-        ) as session:
+        async with (
+            serve_recorded_model(design.fork_point.recording, hosts) as served,
+            open_replay_session(
+                ca=prepare_ca_folder(), scratch=Path(scratch), hosts=served, out=True
+            ) as session,
+        ):
             await run_fork(
                 session,
                 design,

@@ -193,13 +193,16 @@ class _FaultSetForker:
     @asynccontextmanager
     async def open_session(self) -> AsyncIterator[None]:
         """Open the replay session that all forks run in."""
+        from stumble.pipeline.demo import serve_recorded_model
         from stumble.runs.session import open_replay_session
         from stumble.user_data.paths import prepare_ca_folder
 
-        with TemporaryDirectory(prefix="stumble-") as scratch:
-            async with open_replay_session(
-                ca=prepare_ca_folder(), scratch=Path(scratch), hosts=self.hosts, out=True
-            ) as self.session:
+        with TemporaryDirectory(prefix="stumble-") as name:
+            ca, scratch = prepare_ca_folder(), Path(name)
+            async with (
+                serve_recorded_model(self.recording, self.hosts) as hosts,
+                open_replay_session(ca=ca, scratch=scratch, hosts=hosts, out=True) as self.session,
+            ):
                 yield
 
     async def find_smallest(self, faults: "Faults", shrinking: "FaultShrinker") -> "Faults | None":

@@ -6,10 +6,12 @@ import click
 
 from stumble.cli.exit_codes import ExitCode
 
+DEMO_MODEL = "openai/practice/solver:T0=good,T1=good,T2=half,T3=good,T4=fair,T5=good"
+"""It fails at the parser, so that the demo shows a resurrection."""
 _NEXT = """
   stumble pipeline show {run} --cases
   stumble replay {tape}
-  stumble fork {tape} --fault digit --where stage=T3
+  stumble fork {tape} --fault truncate --where stage={stage}
   stumble leaderboard"""
 
 
@@ -28,8 +30,16 @@ _NEXT = """
     show_default=True,
     help="Sandbox of the agent.",
 )
+@click.option(
+    "--agent",
+    default="builtin",
+    show_default=True,
+    metavar="NAME|COMMAND",
+    help="Agent, as for `stumble pipeline run`; it finds the model by OPENAI_BASE_URL.",
+)
+@click.option("--model", default=DEMO_MODEL, show_default=True, help="Scripted model.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def demo(stages: str, sandbox: str, as_json: bool) -> None:
+def demo(stages: str, sandbox: str, agent: str, model: str, as_json: bool) -> None:
     """Record and grade the built-in agent in all six stages, with a scripted model.
 
     The model puts prepared programs in place. That of T2, the parser, is too weak to pass, so
@@ -42,14 +52,14 @@ def demo(stages: str, sandbox: str, as_json: bool) -> None:
         parse_stage_names,
     )
     from stumble.pipeline.config import PipelineConfig
-    from stumble.pipeline.demo import DEMO_MODEL, serve_practice_model
+    from stumble.pipeline.demo import serve_practice_model
     from stumble.pipeline.runner import PipelineEnvironment, record_pipeline_run
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore
 
     config = PipelineConfig(
-        agent="builtin",
-        model=DEMO_MODEL,
+        agent=agent,
+        model=model,
         stages=parse_stage_names(stages),
         sandbox=sandbox,  # type: ignore[arg-type]
         workload=name_embedded_workload(None),
@@ -59,12 +69,13 @@ def demo(stages: str, sandbox: str, as_json: bool) -> None:
         environment = PipelineEnvironment(
             store=TraceStore(store_root()),
             hosts=hosts,
-            agent="solver",
+            agent="solver" if agent == "builtin" else None,
             say=lambda line: click.echo(line, err=True),
         )
         result = record_pipeline_run(environment, config)
     if not as_json:
-        click.echo(f"Go on with:{_NEXT.format(run=result.id, tape=result.path)}\n", err=True)
+        words = {"run": result.id, "tape": result.path, "stage": config.stages[-1]}
+        click.echo(f"Go on with:{_NEXT.format(**words)}\n", err=True)
     end_pipeline_run(result, armed=False, as_json=as_json)
 
 

@@ -39,7 +39,7 @@ def pipeline() -> None:
     "--agent",
     metavar="NAME|COMMAND",
     help="Preset (builtin, claude, codex, mini and others) or command; {task} in it is replaced "
-    "by the task, otherwise the task is on standard input.",
+    "by the task, otherwise the task is on standard input; {model} by --model.",
 )
 @click.option("--model", help="Model name, passed to the agent.")
 @click.option("--name", help="Name of the agent in the store.")

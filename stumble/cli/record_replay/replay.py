@@ -231,6 +231,7 @@ def _run_replays(
 ) -> list["ReplayReport"]:
     """Run all replays in one session; stop if a signal ended an agent."""
     from recorder import event_loop
+    from stumble.pipeline.demo import serve_recorded_model
     from stumble.runs.replay import run_replay
     from stumble.runs.replay_report import summarize_replay
     from stumble.runs.session import open_replay_session
@@ -239,9 +240,11 @@ def _run_replays(
     async def run() -> "list[ReplayReport]":
         runs: list[ReplayReport] = []
         with TemporaryDirectory(prefix="stumble-") as name:
-            async with open_replay_session(
-                ca=prepare_ca_folder(), scratch=Path(name), hosts=hosts, out=plan.can_go_live
-            ) as session:
+            ca, scratch, out = prepare_ca_folder(), Path(name), plan.can_go_live
+            async with (
+                serve_recorded_model(recording, hosts) as served,
+                open_replay_session(ca=ca, scratch=scratch, hosts=served, out=out) as session,
+            ):
                 while len(runs) < times and not (runs and runs[-1].played.exit.signal):
                     folder = store.tapes
                     played = await run_replay(session, recording, folder, plan, launch)

@@ -53,6 +53,13 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
     ]
 
 
+def test_what_an_agent_says_does_not_act_on_the_terminal(tmp_path: Path) -> None:
+    said = "DONE \x1b]0;title\x07\x9b31m\u202e"
+    shown = why(make_judged_fork(tmp_path / "store", said), "lied-1").stdout
+    assert r"DONE \x1b]0;title\x07\x9b31m\u202e" in shown
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
+
+
 def test_the_same_as_data_and_in_the_store(store: TraceStore) -> None:
     found = json.loads(why(store, "lied-2/1", "--json").stdout)
     assert (found["class"], found["level"], found["first_use_step"]) == ("silent_wrong", "exact", 3)

@@ -13,6 +13,7 @@ from traces.conversation.derived_steps import derive_tape_steps
 from traces.model import Fault
 from traces.tape import read_tape
 
+AGENT = Path(__file__).resolve().parents[3] / "examples/pipeline/agent.py"
 ENV = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 
 
@@ -38,6 +39,29 @@ def test_the_demo_records_and_grades_without_a_key(tmp_path: Path) -> None:
     assert placed.nth is not None
     assert "ls t2" in told.tool_uses[0].arguments
     assert placed.nth > 1, "`ls` shows no number"
+
+
+@pytest.mark.timeout(300)
+def test_what_the_demo_prints_runs_as_printed(tmp_path: Path) -> None:
+    """With an agent of one page, and without the model's server, which the fork starts itself."""
+    agent = f"{sys.executable} {AGENT} {{model}} {{task}}"
+    words = ("demo", "--stages", "T0", "--agent", agent, "--model", "practice/solver")
+    env = ENV | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        (sys.executable, "-m", "stumble", "pipeline", *words),
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.split("Go on with:\n")[1].split("\n\n")[0].splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        ran = subprocess.run(
+            line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240
+        )
+        assert ran.returncode == 0, (line, ran.stdout, ran.stderr)
+        if "fork" in line:
+            assert "clean twins: 3" in ran.stdout
+            assert "end state: right" in ran.stdout
 
 
 def test_the_doctor_names_what_a_run_lacks(tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def test_each_stage_is_graded_on_the_answers_of_the_one_before(
         "pass",
         "golden",
     ), found.cases
-    assert [case.case for case in found.cases] == ["group/a.c", "group/b.c"]
-    assert [case.score for case in found.cases] == [points, points]
+    names = ["ends well"] if stage == "T0" else ["group/a.c", "group/b.c"]
+    assert [(case.case, case.score) for case in found.cases] == [(n, points) for n in names]
     assert (checkout.folder / "config.cmake").read_bytes() == before
 
 
@@ -96,8 +96,11 @@ def test_only_the_program_of_a_workspace_is_graded(checkout: YatccCheckout) -> N
 SCORE = """
 import json, sys
 from pathlib import Path
-test = {{"name": "{name}", "score": 100, "max_score": 100, "output": ""}}
-Path(sys.argv[1], "score.json").write_text(json.dumps({{"tests": [test] * 2, "leaderboard": []}}))
+control = Path(sys.argv[1]).parents[1] / "scored"
+names = ["group/b.c", "group/a.c"] if not control.exists() else [{names}]
+control.touch()
+tests = [{{"name": name, "score": 100, "max_score": 100, "output": ""}} for name in names]
+Path(sys.argv[1], "score.json").write_text(json.dumps({{"tests": tests, "leaderboard": []}}))
 """
 FORGERIES = {
     "the script that scores": (
@@ -159,17 +162,19 @@ def test_a_program_that_changes_answers_while_it_is_scored_is_named(
 
 def test_scores_of_other_cases_do_not_count(checkout: YatccCheckout) -> None:
     workspace = handed_in(checkout, "T1", "80")
-    (checkout.folder / "test" / "score.py").write_text(SCORE.format(name="x"))
+    (checkout.folder / "test" / "score.py").write_text(SCORE.format(names="'x', 'group/a.c'"))
     found = grade(checkout, "T1", workspace)
     assert (found.result, found.score) == ("agent_error", 0)
     assert found.cases[0].why == "scores of cases that the checkout does not have: x"
-    (checkout.folder / "test" / "score.py").write_text(SCORE.format(name="group/a.c"))
+    (checkout.folder / "test" / "score.py").write_text(
+        SCORE.format(names="'group/a.c', 'group/a.c'")
+    )
     found = grade(checkout, "T1", workspace)
     assert found.cases[0].why == "2 scores for 2 cases of the checkout"
 
 
 STALE = (
-    SCORE.format(name="group/a.c")
+    SCORE.format(names="'group/a.c'")
     + """
 import os
 os.utime(Path(sys.argv[1], "score.json"), (1e9, 1e9))
@@ -192,7 +197,13 @@ def test_only_a_new_and_sound_score_file_is_a_score(
     (checkout.folder / "test" / "score.py").write_text(script)
     found = grade(checkout, "T1", handed_in(checkout, "T1", "50"))
     assert (found.result, found.score) == ("infrastructure_error", None)
-    assert found.cases[0].why.startswith(why)
+    assert found.cases[0].why.startswith(f"the checkout's own program cannot be scored: {why}")
+
+
+def test_what_the_control_left_is_not_the_agents(checkout: YatccCheckout) -> None:
+    assert grade(checkout, "T1", handed_in(checkout, "T1", "nothing")).score == 0
+    hand_in(checkout.folder, "T1", "nothing")
+    assert grade(checkout, "T1", handed_in(checkout, "T1", "50")).score == 49.75
 
 
 def test_a_program_that_does_not_build_is_the_agents_doing(checkout: YatccCheckout) -> None:

@@ -12,9 +12,9 @@ from traces.tape import TapeWriter
 DONE = '{"ok": true}'
 
 
-def told(result: str, amount: float) -> Telling:
+def told(result: str, amount: float, said: str = "DONE") -> Telling:
     read = Telling().asks("get_order", result, id="ord-7314")
-    return read.asks("issue_refund", DONE, id="ord-7314", amount=amount).says("DONE")
+    return read.asks("issue_refund", DONE, id="ord-7314", amount=amount).says(said)
 
 
 def keep(store: TraceStore, run: RunEvidence, trajectory: Trajectory) -> None:
@@ -27,13 +27,15 @@ def keep(store: TraceStore, run: RunEvidence, trajectory: Trajectory) -> None:
         tape.write_ending(run.tape.ending)
 
 
-def make_judged_fork(root: Path) -> TraceStore:
-    """Three clean twins, and two runs whose agent paid out the corrupted amount."""
+def make_judged_fork(root: Path, said: str = "DONE") -> TraceStore:
+    """Three clean twins, and two runs whose agent paid out the corrupted amount; all end with
+    `said`.
+    """
     made = TraceStore(root)
     fork = Trajectory(id="", recorded_at=1e9, source="fork", parent="a", forked_at="c1")
     for n in range(3):
-        keep(made, told(ORDER, 1250.4).over(), replace(fork, id=f"twin-{n}"))
-    lied = told(BENT, 1259.4).over(passed=False)
+        keep(made, told(ORDER, 1250.4, said).over(), replace(fork, id=f"twin-{n}"))
+    lied = told(BENT, 1259.4, said).over(passed=False)
     for id in ("lied-1", "lied-2"):
         keep(made, lied, replace(fork, id=id, condition="fault"))
     return made

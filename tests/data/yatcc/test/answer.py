@@ -12,5 +12,6 @@ if not cache.exists() or cache.read_text() != " ".join(names):
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([clang, Path(cases, name), "-o", folder / "answer.exe"], check=True)
         subprocess.run([folder / "answer.exe"], check=True)
+        (folder / "answer.ll").write_text("optimised\n")
         (folder / "answer.txt").write_text(f"// golden {number} {name}\n")
     cache.write_text(" ".join(names))

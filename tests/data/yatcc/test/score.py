@@ -1,7 +1,8 @@
 """score.py AT CTEST CLANG N REPORT NAME...: run the program on each case, and what it wrote.
 
 The points that this prints are the score, half a point less for b.c, and half of it if the program
-was not given what the task before has as its answer.
+was not given what the task before has as its answer. Task 0 has one score, of no case, and the
+scoring of task 5 writes one of its answers anew.
 """
 
 import json
@@ -20,6 +21,8 @@ def score_case(name: str) -> float:
     ran = subprocess.run([ctest, "-R", test], cwd=Path(at).parents[1], stdout=subprocess.DEVNULL)
     if number == "0":
         return 100.0 if ran.returncode == 0 else 0.0
+    if number == "5":
+        (folder / "answer.ll").write_text("not optimised\n")
     if not (folder / "answer.txt").exists() or not (folder / "output.c").exists():
         return 0.0
     subprocess.run([clang, folder / "output.c", "-o", folder / "output.exe"], check=True)
@@ -33,6 +36,8 @@ def score_case(name: str) -> float:
 scores = {name: score_case(name) for name in names}
 total = f"{sum(scores.values()) / len(scores):.2f}"
 board = [{"name": "\u603b\u5206", "value": total, "order": 0, "is_desc": True, "suffix": ""}]
+if number == "0":
+    scores = {"ends well": min(scores.values())}
 tests = [
     {"name": name, "score": math.ceil(score), "max_score": 100, "output": "wrong here"}
     for name, score in scores.items()
