@@ -40,6 +40,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "ui": "Browse runs and verdicts in a browser, and inject faults.",
             "gate": "Pass or fail by limits on rates, using their intervals.",
             "compare": "Compare two campaigns, models or agents.",
+            "drift": "Name what changed significantly in the last days.",
             "sql": "Query all recorded data with SQL.",
             "import": "Import recordings made by other tools.",
             "forget": "Remove imported runs.",

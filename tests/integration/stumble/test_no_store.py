@@ -15,6 +15,7 @@ READING = (
     ("compare", "before", "after"),
     ("gate", "--max-silent", "0.1"),
     ("leaderboard",),
+    ("drift",),
     ("export", "--to", "parquet", "-o", "warehouse"),
     ("export", "20261121T101500-3f2a", "--to", "har", "-o", "run.har"),
     ("why", "20261121T101500-3f2a"),

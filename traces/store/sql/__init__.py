@@ -46,6 +46,7 @@ MACROS = (
     "newcombe",
     "noninferiority",
     "mixed",
+    "drift_test",
 )
 TABLE_MACROS = (
     "conversation",
