@@ -37,7 +37,8 @@ def _command(arguments: str) -> str:
     return str(json.loads(arguments)["command"])
 
 
-def _chat(ask: Callable[[list[Any]], Any], prompt: str) -> str:
+def chat_loop(ask: Callable[[list[Any]], Any], prompt: str) -> str:
+    """Chat completions, as `ask` asks for them."""
     messages: list[Any] = [{"role": "user", "content": prompt}]
     while True:
         said = ask(messages)
@@ -59,7 +60,7 @@ def openai_chat(model: str, prompt: str) -> str:
         made = client.chat.completions.create(model=model, messages=messages, tools=tools)
         return made.choices[0].message
 
-    return _chat(ask, prompt)
+    return chat_loop(ask, prompt)
 
 
 def openai_chat_streamed(model: str, prompt: str) -> str:
@@ -72,7 +73,7 @@ def openai_chat_streamed(model: str, prompt: str) -> str:
         with client.chat.completions.stream(model=model, messages=messages, tools=tools) as stream:
             return stream.get_final_completion().choices[0].message
 
-    return _chat(ask, prompt)
+    return chat_loop(ask, prompt)
 
 
 def litellm_chat(model: str, prompt: str) -> str:
@@ -83,7 +84,7 @@ def litellm_chat(model: str, prompt: str) -> str:
         made: Any = litellm.completion(model=model, messages=messages, tools=_functions())
         return made.choices[0].message
 
-    return _chat(ask, prompt)
+    return chat_loop(ask, prompt)
 
 
 def _functions() -> Any:
@@ -121,7 +122,11 @@ def anthropic_messages(model: str, prompt: str, *, streamed: bool = False) -> st
     """Messages, each in one piece."""
     import anthropic
 
-    client = anthropic.Anthropic()
+    return anthropic_loop(anthropic.Anthropic(), model, prompt, streamed=streamed)
+
+
+def anthropic_loop(client: Any, model: str, prompt: str, *, streamed: bool) -> str:
+    """Messages, by whichever of Anthropic's clients."""
     messages: list[Any] = [{"role": "user", "content": prompt}]
     tools: Any = [{**TOOL, "input_schema": PARAMETERS}]
     while True:

@@ -13,7 +13,15 @@ from tests.agents import LOCKS, environment, npm_agent
 MODEL = "practice/naive"
 
 type Dialect = Literal[
-    "openai_chat", "openai_responses", "anthropic_messages", "gemini", "observed_history"
+    "openai_chat",
+    "openai_responses",
+    "anthropic_messages",
+    "gemini",
+    "observed_history",
+    "ollama_chat",
+    "cohere_chat",
+    "bedrock_converse",
+    "bedrock_anthropic",
 ]
 
 

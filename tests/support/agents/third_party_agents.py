@@ -27,6 +27,7 @@ from tests.support.agents.client_table import (
     MODEL,
     Client,
 )
+from tests.support.agents.provider_table import BEDROCK_MODEL, PROVIDERS
 from tests.support.practice_shop import (
     Said,
     Shop,
@@ -49,11 +50,26 @@ HOSTS = (
     "dashscope.aliyuncs.com",
     "models.opencode.ai",
     "play.googleapis.com",
+    "ollama.com",
+    "api.cohere.com",
+    "api.mistral.ai",
+    "stumble-test.openai.azure.com",
+    "bedrock-runtime.us-east-1.amazonaws.com",
+    "us-east5-aiplatform.googleapis.com",
+    "us-central1-aiplatform.googleapis.com",
     *(f"{registry}.org" for registry in ("pypi", "registry.npmjs")),
 )
 """The agents' built-in hosts: all are redirected to the provider, which serves only models."""
-NAMES = ("claude-sonnet-4-5", "claude-haiku-4-5-20251001", "gemini-2.5-pro", "gemini-2.5-flash")
+NAMES = (
+    "claude-sonnet-4-5",
+    "claude-haiku-4-5-20251001",
+    "gemini-2.5-pro",
+    "gemini-2.5-flash",
+    "gpt-4o",
+    BEDROCK_MODEL,
+)
 """Model names that are built into agents."""
+AGENTS = {"aider": AIDER, **CLIENTS, **PROVIDERS}
 
 
 @cache
@@ -139,8 +155,8 @@ class Workplace:
 
 @contextmanager
 def workplace(folder: Path, agent: str, *provider: str) -> Iterator[Workplace]:
-    """Set up a workplace for the agent of that name, of the table or aider."""
+    """Set up a workplace for the agent of that name."""
     ca, pem = certificate()
     names = [word for name in NAMES for word in ("--name", f"{name}={MODEL}")]
     with shop(folder, "refund-1", "--tls", str(pem), *names, *provider) as opened:
-        yield Workplace(shop=opened, agent=AIDER if agent == "aider" else CLIENTS[agent], ca=ca)
+        yield Workplace(shop=opened, agent=AGENTS[agent], ca=ca)
