@@ -24,7 +24,7 @@ from replay.matching.diff import find_answer_differences
 from replay.matching.index import BUILT_IN_RULES, RecordingIndex, RequestMatch
 from replay.matching.miss_log import MissLog
 from replay.matching.request_comparison import HeaderPolicy
-from replay.matching.rules import MIN_MAPPED_LENGTH, MatchRules
+from replay.matching.rules import MIN_MAPPED_LENGTH, MatchRules, describe_endpoint
 from replay.matching.tool_calls import ServedCall, ToolCallContext, find_served_calls
 from replay.mcp.stdio_timing import MessageTiming, find_message_timings
 from traces.bodies.content_encoding import decode_content
@@ -104,6 +104,7 @@ class TapePlayer:
             given=run.command,
             recorded_at=run.recorded_at or 0.0,
         )
+        self._rules = rules
         self._on_miss, self._halt = options.on_miss, options.halt
         self._live, self._fork, self._speed = options.live, options.fork, options.speed
         self._watch, self._redact = watch, redact
@@ -125,6 +126,8 @@ class TapePlayer:
         self.went_live: list[int] = []
         self.matched: dict[int, RequestMatch] = {}
         """The match of each answered request, by its seq."""
+        self.background: dict[str, None] = {}
+        """The endpoints of requests that a rule leaves out of the comparison."""
         self.saved: list[Exchange] = []
         """Recorded model exchanges that were answered again without cost."""
 
@@ -134,7 +137,7 @@ class TapePlayer:
         if exchange.response is not None or exchange.error is not None:
             self._note_tap_answer(exchange, placed)
             return exchange
-        if placed.kind == "other":
+        if placed.kind == "other" or self._is_background(exchange.request):
             return self._answer_other(exchange)
         if is_websocket_upgrade(exchange.request):
             return self._open_websocket(exchange, placed)
@@ -339,8 +342,31 @@ class TapePlayer:
         An agent that ends early has diverged as well: it did not repeat its recorded requests.
         No more than `most` are read to be returned.
         """
-        unused = (x for x in self._index.iter_unused() if classify_request(x.request) != "other")
-        return tuple(islice((x for x in unused if not mcp.is_background_message(x.request)), most))
+        unused = (x for x in self._index.iter_unused() if not self._may_be_left_out(x))
+        return tuple(islice(unused, most))
+
+    def _may_be_left_out(self, recorded: Exchange) -> bool:
+        """Return whether nothing is amiss if nobody asks for a recorded exchange.
+
+        That is so for a poll that got no answer and is one of several: their number depends on how
+        long the agent waits.
+        """
+        request = recorded.request
+        is_poll = recorded.response is None and request.method in REPEATABLE_METHODS
+        return (
+            self._is_background(request)
+            or classify_request(request) == "other"
+            or mcp.is_background_message(request)
+            or (
+                is_poll and self._index.find_used_equal(request, self._index.used_count) is not None
+            )
+        )
+
+    def _is_background(self, request: Request) -> bool:
+        if not self._rules.is_background(request):
+            return False
+        self.background[describe_endpoint(request)] = None
+        return True
 
     @property
     def unused_count(self) -> int:

@@ -157,6 +157,11 @@ class RecordingIndex:
         )
 
     @property
+    def used_count(self) -> int:
+        """How many exchanges have been used."""
+        return len(self._used)
+
+    @property
     def unused_count(self) -> int:
         """How many exchanges have not been used yet."""
         return len(self.exchanges) - len(self._used)

@@ -9,10 +9,12 @@ no rule.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
+from os.path import commonprefix
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from replay.matching.body_path import iter_leaf_values
+from replay.matching.body_path import generalize_path, iter_leaf_values
 from replay.matching.request_comparison import RequestComparison
 from replay.matching.rules import MatchRule, MatchRules
 from replay.matching.surrounding_text import SurroundingText
@@ -27,6 +29,11 @@ DEFAULT_RULES = MatchRules()
 CONTEXT_CHARS = 24
 """Characters on each side of a value that are stored to locate it."""
 
+REFUSAL_STATUSES = frozenset(("422", "503"))
+"""What a replay answers to requests without a recorded answer: no values of the agent's."""
+MIN_COMMON_LETTERS = 8
+"""Letters that two places have around their values, so that a rule for all places is learnt."""
+_INDEX = re.compile(r"(?<=\[)(\d+)(?=\])")
 WHOLE_VALUE_CHARS = 8
 """Length from which a value that an answer gave is looked for in longer words too."""
 _WORD_START = r"(?:(?<![0-9A-Za-z])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
@@ -91,6 +98,41 @@ def collect_learnt_rules(found: Iterable[RequestDifference]) -> tuple[MatchRule,
     return tuple(dict.fromkeys(rule for difference in differences for rule in difference.rules))
 
 
+def generalize_rules(rules: Iterable[MatchRule]) -> Iterator[MatchRule]:
+    """Yield rules for every item of a list, where a value differs in the same text of two items.
+
+    An agent that tells how long each of its commands took has such a value in each result; one
+    replay shows no more than the first, because the request with it is refused.
+    """
+    groups = dict[tuple[str, str], list[MatchRule]]()
+    for rule in rules:
+        if rule.is_learnt and rule.place == "body" and rule.around is not None:
+            groups.setdefault((rule.kind, generalize_path(rule.where)), []).append(rule)
+    for group in groups.values():
+        for one, two in combinations(group, 2):
+            around = _find_common_text(one, two)
+            if around is not None and one.where != two.where:
+                yield replace(
+                    one, where=_star_differing_indexes(one.where, two.where), around=around
+                )
+
+
+def _find_common_text(one: MatchRule, two: MatchRule) -> SurroundingText | None:
+    """Return what stands around both values; None if that names nothing."""
+    assert one.around is not None
+    assert two.around is not None
+    before = commonprefix([one.around.before[::-1], two.around.before[::-1]])[::-1]
+    after = commonprefix([one.around.after, two.around.after])
+    letters = sum(each.isalpha() for each in before + after)
+    return SurroundingText(before, after) if letters >= MIN_COMMON_LETTERS else None
+
+
+def _star_differing_indexes(one: str, two: str) -> str:
+    """Return a path with `[*]` for each index in which two paths of one form differ."""
+    parts = zip(_INDEX.split(one), _INDEX.split(two), strict=True)
+    return "".join(a if a == b else "*" for a, b in parts)
+
+
 def learn_from_twins(
     one: Sequence[Exchange], two: Sequence[Exchange], rules: MatchRules = DEFAULT_RULES
 ) -> tuple[MatchRule, ...]:
@@ -138,7 +180,7 @@ def _to_typed_difference(
     place: str, where: str, shown: str, was: str, now: str, given: GivenCheck
 ) -> RequestDifference:
     pairs = pair_differing_values(was, now)
-    if not pairs or any(given(a.text) for a, _ in pairs):
+    if not pairs or any(given(a.text) or b.text in REFUSAL_STATUSES for a, b in pairs):
         return RequestDifference(shown, was, now)
     made_rules = tuple(
         MatchRule(kind=a.type, place=place, where=where, around=around)  # type: ignore[arg-type]

@@ -18,6 +18,10 @@ and WHERE locates them:
     path./v1/sessions/*/steps   each `*` in such a path matches one segment
     header.x-run-id             a field of the header
 
+`background:METHOD URL`, without a query, names requests that an agent makes for itself, such as
+telemetry and polls: their number and their contents do not count. One that is not in the recording
+gets 503.
+
 A learnt rule has a value's type instead of a class, its location, and the text around it:
 `day:body.messages[0].content "Today is {}, "`. Only a value of that type may differ, only there.
 The types are those of `replay.matching.typed_values`.
@@ -44,17 +48,19 @@ from traces.conversation.volatile_fields import (
     VolatileValue,
     parse_json_body,
     remove_volatile_values,
+    sort_results,
 )
 from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens
 from traces.did_you_mean import suggest_nearest_name
 from traces.model import Request
 
-type RuleClass = Literal["ignore", "map", "exact"]
-type RulePlace = Literal["body", "query", "path", "header"]
+type RuleClass = Literal["ignore", "map", "exact", "background"]
+type RulePlace = Literal["body", "query", "path", "header", "endpoint"]
 
 RULE_CLASSES: tuple[RuleClass, ...] = get_args(RuleClass.__value__)
-RULE_PLACES: tuple[RulePlace, ...] = get_args(RulePlace.__value__)
+RULE_PLACES: tuple[RulePlace, ...] = ("body", "query", "path", "header")
+"""The places that a rule can be written with; `endpoint` is that of `background`."""
 
 _HEADER_TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 FIRST_LEARNT_RULE, FIRST_CLOCK_RULE = 1000, 1_000_000
@@ -78,6 +84,8 @@ class MatchRule:
     """The text around the value; only for a learnt rule."""
 
     def __str__(self) -> str:
+        if self.kind == "background":
+            return f"background:{self.where}"
         text = f"{self.kind}:{self.place}" + (f".{self.where}" if self.where else "")
         return text if self.around is None else f"{text} {self.around}"
 
@@ -87,9 +95,14 @@ class MatchRule:
         return self.kind in VALUE_TYPES
 
     @cached_property
+    def is_indexed(self) -> bool:
+        """Whether it names an item of a list by its index."""
+        return re.search(r"\[\d|\.\d", self.where) is not None
+
+    @cached_property
     def value_pattern(self) -> re.Pattern[str]:
         """Pattern of a learnt rule: the value with the text around it."""
-        if self.kind in ("ignore", "map", "exact"):
+        if self.kind in RULE_CLASSES:
             raise ValueError(f"{self.kind} is no type of a value")
         return (self.around or SurroundingText()).compile_pattern(get_type_pattern(self.kind))
 
@@ -101,6 +114,8 @@ class MatchRule:
     def find_values(self, request: Request) -> tuple[str | None, ...]:
         """Return the texts that the rule names in a request; None for a value that is not text."""
         match self.place:
+            case "endpoint":
+                return (request.url,) if describe_endpoint(request) == self.where else ()
             case "path":
                 match = self.path_pattern.fullmatch(urlsplit(request.url).path)
                 return match.groups() if match else ()
@@ -130,6 +145,8 @@ def parse_match_rule(text: str) -> MatchRule:
     kind, colon, rest = text.partition(":")
     if kind in VALUE_TYPES:
         return _parse_learnt_rule(text, kind, rest)
+    if kind == "background":
+        return _parse_background_rule(text, rest)
     if not (colon and rest) or rest.endswith("."):
         raise ValueError(f"{text!r}: a rule is CLASS:PLACE.WHERE, as in ignore:body.run_id")
     if kind not in RULE_CLASSES:
@@ -161,6 +178,22 @@ def parse_match_rule(text: str) -> MatchRule:
     if place == "path" and (not path.startswith("/") or "*" not in path):
         raise ValueError(f"{text!r}: a path begins with / and has a * for what may differ")
     return MatchRule(kind=kind, place=place, where=path.lower() if place == "header" else path)
+
+
+def describe_endpoint(request: Request) -> str:
+    """Return the method and the URL without its query, as a `background` rule names them."""
+    return f"{request.method} {urlsplit(request.url)._replace(query='', fragment='').geturl()}"
+
+
+def _parse_background_rule(text: str, where: str) -> MatchRule:
+    method, space, url = where.partition(" ")
+    parts = urlsplit(url)
+    if not (space and method.isupper() and parts.scheme and parts.netloc) or parts.query:
+        raise ValueError(
+            f"{text!r}: a background rule is background:METHOD URL, without the query of the URL, "
+            f"as in 'background:POST https://telemetry.example/v1/events'"
+        )
+    return MatchRule(kind="background", place="endpoint", where=where)
 
 
 def _parse_learnt_rule(text: str, kind: ValueType, rest: str) -> MatchRule:
@@ -204,6 +237,7 @@ class MatchRules:
         self._of_url = [rule for rule in learnt if rule.place in ("query", "path")]
         self._of_header = [rule for rule in learnt if rule.place == "header"]
         self._body = [rule for rule in ignoring if rule.place == "body" and rule.where]
+        self._has_indexed = any(r.is_indexed for r in (*self._body, *(r for _, r in self._learnt)))
         self.has_body = not any(rule.place == "body" and not rule.where for rule in ignoring)
         """Whether any part of a body counts."""
         self._query = frozenset(rule.where for rule in ignoring if rule.place == "query")
@@ -211,30 +245,44 @@ class MatchRules:
         self.headers = frozenset(rule.where for rule in ignoring if rule.place == "header")
         """Names of header fields, in lower case, that do not count."""
         self._maps = [rule for rule in self.all if rule.kind == "map"]
+        self._background = frozenset(r.where for r in self.all if r.kind == "background")
 
     @property
     def has_maps(self) -> bool:
         """Whether there are rules that map values."""
         return bool(self._maps)
 
+    def is_background(self, request: Request) -> bool:
+        """Return whether the agent makes this request for itself."""
+        return bool(self._background) and describe_endpoint(request) in self._background
+
     def normalize_body(
         self, dialect: DialectLens | None, value: object, taken: RemovedValues | None = None
     ) -> object:
-        """Remove the parts that do not count from a parsed body, in place, and return it."""
-        for rule in self._body:
-            for holder, key in tuple(find_path_holders(value, rule.where)):
-                if isinstance(holder, dict):
-                    del holder[str(key)]
-                elif isinstance(key, int):
-                    holder[key] = _IGNORED
-        for number, rule in self._learnt:
-            for holder, key in tuple(find_path_holders(value, rule.where)):
-                _take_out_typed_values(holder, key, number, rule, taken)
+        """Remove the parts that do not count from a parsed body, in place, and return it.
+
+        An index in a rule counts the results in the order of their ids, as a divergence does.
+        """
+        self._apply_body_rules(value, taken, indexed=False)
+        if self._has_indexed:
+            sort_results(dialect, value)
+            self._apply_body_rules(value, taken, indexed=True)
         value = remove_volatile_values(dialect, value, self._exact, self._volatile, taken)
         for number, rule in self._clock_rules:
             for holder, key in tuple(find_path_holders(value, rule.where)):
                 _take_out_typed_values(holder, key, number, rule, taken)
         return value
+
+    def _apply_body_rules(
+        self, value: object, taken: RemovedValues | None, *, indexed: bool
+    ) -> None:
+        for rule in self._body:
+            if rule.is_indexed is indexed:
+                _ignore_values(value, rule)
+        for number, rule in self._learnt:
+            if rule.is_indexed is indexed:
+                for holder, key in tuple(find_path_holders(value, rule.where)):
+                    _take_out_typed_values(holder, key, number, rule, taken)
 
     @cached_property
     def _clock_rules(self) -> tuple[tuple[int, MatchRule], ...]:
@@ -299,6 +347,14 @@ class MatchRules:
             for rule in [rule for rule in unused if rule.names_place_in(request)]:
                 del unused[rule]
         return tuple(map(str, unused))
+
+
+def _ignore_values(value: object, rule: MatchRule) -> None:
+    for holder, key in tuple(find_path_holders(value, rule.where)):
+        if isinstance(holder, dict):
+            del holder[str(key)]
+        elif isinstance(key, int):
+            holder[key] = _IGNORED
 
 
 def _take_out_typed_values(

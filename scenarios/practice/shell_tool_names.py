@@ -3,7 +3,8 @@
 Wire facts, observed on the versions that tests/agents pins: mini-swe-agent 2 and most programs on
 an SDK offer `bash` with {"command"}, Claude Code `Bash` with the same, Codex `exec_command` with
 {"cmd"}, or `shell_command` with {"command"} if it has no terminal, Gemini CLI and qwen-code
-`run_shell_command`, OpenHands `terminal`. Some require more arguments: opencode's `bash` requires a
+`run_shell_command`, OpenHands `terminal`, Grok Build 1.0 `run_terminal_command`, Cline 3.0
+`run_commands` with a list of them. Some require more arguments: opencode's `bash` requires a
 `description`.
 """
 
@@ -26,16 +27,17 @@ class ShellTool:
     tool: str
     command_argument: str = "command"
     """The argument that holds the command."""
+    in_list: bool = False
+    """Whether that argument is a list of commands."""
     extra_arguments: Mapping[str, Json] = field(default_factory=dict)
     """Other arguments that the agent requires."""
 
     def to_agent_arguments(self, arguments: Mapping[str, Json]) -> str:
         """Convert a plan's arguments to this agent's."""
-        return (
-            json.dumps({self.command_argument: arguments["command"], **self.extra_arguments})
-            if arguments
-            else "{}"
-        )
+        if not arguments:
+            return "{}"
+        command = [arguments["command"]] if self.in_list else arguments["command"]
+        return json.dumps({self.command_argument: command, **self.extra_arguments})
 
     def to_plan_arguments(self, arguments: str) -> str:
         """Convert this agent's arguments to a plan's; text that is not a JSON object is
@@ -47,7 +49,8 @@ class ShellTool:
             return arguments
         if not isinstance(parsed, dict) or self.command_argument not in parsed:
             return arguments
-        return json.dumps({"command": parsed[self.command_argument]})
+        command = parsed[self.command_argument]
+        return json.dumps({"command": command[0] if self.in_list and command else command})
 
 
 SHELL_TOOLS = (
@@ -57,6 +60,8 @@ SHELL_TOOLS = (
     ShellTool(tool="shell_command"),
     ShellTool(tool="run_shell_command"),
     ShellTool(tool="terminal"),
+    ShellTool(tool="run_terminal_command"),
+    ShellTool(tool="run_commands", command_argument="commands", in_list=True),
 )
 _DEFAULT_ARGUMENTS: Mapping[str, Json] = {
     "string": "a step of the task",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from recorder.agent.isolation import find_missing_capabilities
 from replay.matching.run_values import find_run_values
+from stumble.drift.background_requests import ended_alike, find_background_candidates
 from stumble.drift.volatile_rules import learn_volatile_rules, shorten_value
 from traces.tape import Tape, add_rules, read_tape
 
@@ -81,22 +82,32 @@ def _run_control(tape: Path, options: Sequence[str] = ()) -> _Control:
 
 
 def _learn_until_it_follows(tape: Path, options: Sequence[str], runs: list[Path]) -> Iterator[str]:
+    """Replay until nothing differs; rules for whole endpoints are kept only if that is reached."""
+    background = dict[str, None]()
     for _ in range(MAX_CONTROL_ROUNDS):
-        code, run = _replay_strictly(tape, options)
-        if run is not None:
-            runs.append(run)
-        if code == 0:
-            yield "followed the recording"
-            return
-        if run is None:
+        matching = [word for rule in background for word in ("--match", rule)]
+        code, path = _replay_strictly(tape, (*options, *matching))
+        if path is None:
             yield f"the replay ended with {code}; `stumble replay {tape}` says why"
             return
-        lesson = learn_volatile_rules(read_tape(tape), read_tape(run))
-        yield from lesson.to_lines()
-        if lesson.left or not lesson.rules:
+        runs.append(path)
+        recording, run = read_tape(tape), read_tape(path)
+        if code == 0 and (not background or ended_alike(recording, run)):
+            if background:
+                add_rules(tape, background)
+            yield from (f"accepted {rule}" for rule in background)
+            yield "followed the recording"
+            return
+        lesson = learn_volatile_rules(recording, run)
+        found = dict.fromkeys(find_background_candidates(recording, run))
+        if not lesson.rules and found.keys() <= background.keys():
+            yield from lesson.to_lines()
             yield f"diverged; `stumble replay {tape}` says where"
             return
-        add_rules(tape, map(str, lesson.rules))
+        yield from (f"accepted {rule}" for rule in lesson.rules)
+        if lesson.rules:
+            add_rules(tape, map(str, lesson.rules))
+        background |= found
     yield f"diverged again and again; `stumble replay {tape}` says where"
 
 

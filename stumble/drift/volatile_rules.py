@@ -11,6 +11,7 @@ from replay.matching.rule_learning import (
     RequestDifference,
     collect_learnt_rules,
     find_learnable_differences,
+    generalize_rules,
     learn_from_twins,
     make_given_check,
 )
@@ -48,7 +49,7 @@ def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:
 
 
 def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
-    """Compare each refused request with the nearest recorded one."""
+    """Compare the refused requests with the nearest recorded ones, up to one that is another."""
     recorded, rules = (
         tuple(select_playable_exchanges(recording.exchanges)),
         _bind_recording_rules(recording),
@@ -66,8 +67,13 @@ def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
             nearest.request, refused.request, comparison, now, _find_given_values(recorded, nearest)
         )
         learnt |= dict.fromkeys(collect_learnt_rules(differences))
-        unexplained += [each for each in differences if not each.rules]
-    return LearnedRules(rules=tuple(learnt), left=tuple(unexplained))
+        unexplained = [each for each in differences if not each.rules]
+        if unexplained:
+            break  # what the agent sends after that may come of the refusal
+    if learnt:
+        learnt |= dict.fromkeys(generalize_rules((*rules.all, *learnt)))
+    new = tuple(each for each in learnt if each not in rules.all)
+    return LearnedRules(rules=new, left=tuple(unexplained))
 
 
 def _find_given_values(recorded: tuple[Exchange, ...], near: Exchange) -> GivenCheck:

@@ -122,6 +122,7 @@ async def _run_replay_session(
         missed=tuple(missed),
         unasked=found.unasked,
         unasked_more=found.unasked_more,
+        background=tuple(player.background),
         answered_by=tape.count_answers(),
         went_live=found.went_live,
         fired=injector.fired if injector else 0,

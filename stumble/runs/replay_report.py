@@ -90,6 +90,7 @@ class ReplayReport:
                 "diverged": list(played.diverged),
                 "unasked": list(played.unasked),
                 "unasked_more": played.unasked_more,
+                "not_compared": list(played.background),
                 "tools_contacted": self.options.contacts,
                 "kept_workspace": str(played.kept) if played.kept else None,
             }
@@ -123,6 +124,8 @@ class ReplayReport:
             yield CUT_RECORDING_NOTE.format(self.options.cut_at)
         if self.options.zone is not None:
             yield f"time zone of the agent: {self.options.zone}, as recorded"
+        if self.played.background:
+            yield f"not compared, by a rule of the recording: {', '.join(self.played.background)}"
         yield from (f"diverged: {why}" for why in diverged[:_MAX_DIVERGENCES_SHOWN])
         if len(diverged) > _MAX_DIVERGENCES_SHOWN:
             yield (

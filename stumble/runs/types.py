@@ -185,6 +185,8 @@ class RunResult:
     """The first MAX_UNASKED exchanges that a replay without a fork did not request, as `exchange
     SEQ, METHOD URL`."""
     unasked_more: int = 0
+    background: tuple[str, ...] = ()
+    """Endpoints of requests that a rule left out of the comparison."""
     """Recorded exchanges that were not used either, and not read."""
     answered_by: Mapping[str, int] = field(default_factory=dict)
     """How many exchanges each answerer answered (see `traces.model.Exchange.answered_by`)."""

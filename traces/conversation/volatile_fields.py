@@ -258,11 +258,17 @@ def remove_volatile_values(
                         number, rule, taken, checks_form=version >= TYPED_SINCE_VERSION
                     ),
                 )
-    if (location := RESULT_LOCATIONS.get(dialect.NAME)) is not None:
+    sort_results(dialect, body)
+    return body
+
+
+def sort_results(dialect: DialectLens | None, body: object) -> None:
+    """Sort neighbouring results of a parsed body by their ids, in place: calls end in any order."""
+    location = None if dialect is None else RESULT_LOCATIONS.get(dialect.NAME)
+    if location is not None:
         for items in collect_at_path([body], location.where.split(".")):
             if isinstance(items, list):
                 items[:] = sort_adjacent_results(items, partial(_read_result_id, location))
-    return body
 
 
 def parse_json_body(request: Request) -> object:

@@ -97,3 +97,54 @@ def test_a_changed_word_is_named_and_not_learnt(place: Shop) -> None:
     done = record(place, 'f"{uuid.uuid4()} {random.choice([*map(chr, range(97, 123))]) * 3}"')
     assert "control replay: diverged; `stumble replay " in done.err
     assert read_tape(place.folder / "a.tape").trajectory.rules == ()
+
+
+REPORTER = """
+import json, random, sys, urllib.error, urllib.request, uuid
+
+def send(url, said):
+    request = urllib.request.Request(url, json.dumps(said).encode())
+    request.add_header("content-type", "application/json")
+    try:
+        return urllib.request.urlopen(request, timeout=30).read()
+    except urllib.error.HTTPError as error:
+        return b"refused " + str(error.code).encode()
+
+session = f"session {uuid.uuid4()}"
+asked = [{"role": "user", "content": "task: refund-1 as {session}"}]
+words = [random.choice("abcdefgh") * 3 for _ in range(random.randrange(2, 9))]
+told = send("http://shop.practice/tools/get_order", {"order_id": "ord-7100", "words": words})
+if {USED}:
+    asked.append({"role": "user", "content": told.decode()})
+model = {"model": "practice/naive", "messages": asked}
+send("http://model.practice/v1/chat/completions", model)
+"""
+
+
+def record_reporter(place: Shop, *, used: bool) -> Said:
+    source = REPORTER.replace("{USED}", str(used)).replace("as {session}", '" + session + "')
+    (place.folder / "agent.py").write_text(source)
+    agent = (sys.executable, "agent.py")
+    done = place.stumble("record", "-o", "a.tape", *place.host_options(), "--", *agent)
+    assert done.code == 0, done.err
+    return done
+
+
+REPORT = "POST http://shop.practice/tools/get_order"
+
+
+def test_what_an_agent_sends_without_consequence_is_not_compared(place: Shop) -> None:
+    done = record_reporter(place, used=False)
+    assert f"control replay: accepted background:{REPORT}" in done.err
+    assert "control replay: followed the recording" in done.err
+    for _ in range(2):
+        again = place.stumble("replay", "a.tape")
+        assert again.code == 0, again.err
+        assert f"not compared, by a rule of the recording: {REPORT}" in again.err
+
+
+def test_what_the_model_is_told_the_answer_of_is_compared(place: Shop) -> None:
+    done = record_reporter(place, used=True)
+    assert "background" not in done.err
+    assert "control replay: diverged" in done.err
+    assert place.stumble("replay", "a.tape").code == 3

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from replay.matching.index import RecordingIndex
-from replay.matching.rule_learning import learn_from_twins
+from replay.matching.rule_learning import generalize_rules, learn_from_twins
 from replay.matching.rules import MatchRules, parse_match_rule
 from traces.model import Chunk, Exchange, Headers, Request, Response
 
@@ -194,3 +194,60 @@ def test_a_short_value_that_an_answer_gave_is_not_learnt(given: str) -> None:
 def test_a_short_value_within_a_random_id_is_not_given(given: str) -> None:
     pairs = ((chat("begin"), chat("begin")), (chat("took 191"), chat("took 203")))
     assert len(learnt(*pairs, answer=given.encode())) == 1
+
+
+def answered_calls(*results: tuple[str, str]) -> Request:
+    """A request with parallel calls, and their results in the order in which they ended."""
+    calls = [{"id": id, "function": {"name": "sh", "arguments": "{}"}} for id, _ in sorted(results)]
+    told = [{"role": "tool", "tool_call_id": id, "content": text} for id, text in results]
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": calls}]
+    body = {"model": "m", "messages": [*messages, *told]}
+    return replace(chat(""), body=json.dumps(body).encode())
+
+
+def test_a_value_in_one_of_several_results_is_learnt_in_whatever_order_they_end() -> None:
+    was = answered_calls(("b", "wall time 0.014 s: south"), ("a", "wall time 0.02 s: north"))
+    now = answered_calls(("a", "wall time 0.03 s: north"), ("b", "wall time 0.04 s: south"))
+    rules = learnt((was, now))
+    assert len(rules) == 2
+    for third in (
+        (("a", "wall time 0.7 s: north"), ("b", "wall time 0.8 s: south")),
+        (
+            ("b", "wall time 0.7 s: south"),
+            ("a", "wall time 0.8 s: north"),
+        ),
+    ):
+        assert is_answered(was, answered_calls(*third), rules)
+    other = answered_calls(("a", "wall time 0.7 s: north"), ("b", "wall time 0.8 s: east"))
+    assert not is_answered(was, other, rules)
+
+
+def generalized(*rules: str) -> list[str]:
+    return [*map(str, generalize_rules(map(parse_match_rule, rules)))]
+
+
+def test_a_value_in_the_same_text_of_two_messages_is_learnt_for_all_of_them() -> None:
+    rules = (
+        'counter:body.messages[5].content "Wall time: {} seconds\\ntotal 8"',
+        'counter:body.messages[8].content "Wall time: {} seconds\\nlamps 48"',
+    )
+    (rule,) = generalized(*rules)
+    assert rule == 'counter:body.messages[*].content "Wall time: {} seconds\\n"'
+    texts = ("Wall time: {} seconds\nnorth", "Wall time: {} seconds\nsouth")
+    was, now = (chat(*(each.format(n) for each in texts)) for n in (1, 2))
+    assert is_answered(was, now, (rule,))
+    assert not is_answered(was, chat(*(each.format("no") for each in texts)), (rule,))
+    assert not is_answered(was, chat(texts[0].format(2), "Wall time: 1 seconds\nwest"), (rule,))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        'counter:body.messages[8].content "lasted {} seconds"',
+        'clock:body.messages[8].content "Wall time: {} seconds"',
+        'counter:body.messages[5].name "Wall time: {} seconds"',
+        'counter:body.messages[5].content "Wall time: {} seconds, again"',
+    ],
+)
+def test_it_takes_the_same_text_and_type_at_two_places_of_a_list(other: str) -> None:
+    assert generalized('counter:body.messages[5].content "Wall time: {} seconds"', other) == []

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from replay.fork_state import Fork
 from replay.matching.diff import explain_miss
-from replay.matching.index import RecordingIndex
+from replay.matching.index import BUILT_IN_RULES, RecordingIndex
+from replay.matching.rules import MatchRules, parse_match_rule
 from replay.player import REFUSED_STATUS, PlaybackOptions, TapePlayer
 from tests.support.example_counts import examples
 from traces.conversation.tracker import ConversationTap
@@ -80,11 +81,14 @@ class Stage:
         *,
         kinds=(),
         redact: Callable[[Request], Request] = lambda request: request,
+        rules: MatchRules = BUILT_IN_RULES,
         **options,
     ) -> None:
         self.watch = ConversationTap()
         playback = PlaybackOptions(live=kinds, **options)
-        self.player = TapePlayer(recording, self.watch, options=playback, redact=redact)
+        self.player = TapePlayer(
+            recording, self.watch, options=playback, redact=redact, rules=rules
+        )
         self.taps, self.seqs, self.live = TapChain([self.watch, self.player]), count(), live
 
     def ask(self, exchange: Exchange, at: float = 100.0) -> Exchange:
@@ -256,6 +260,33 @@ def test_what_the_tape_has_lost_is_refused_and_not_played_as_empty() -> None:
     stage = Stage(replace(RECORDED, exchanges=(lost, *rest)))
     assert stage.ask(first).answered_by == "refused"
     assert len(stage.player.diverged) == 1
+
+
+def poll(seq: int, url: str = "http://127.0.0.1:7/health") -> Exchange:
+    request = Request(method="GET", url=url)
+    return Exchange(seq=seq, request=request, error="refused: by 127.0.0.1", started=float(seq))
+
+
+def test_of_polls_without_an_answer_some_may_be_left_out_and_not_all() -> None:
+    polls = (poll(3), poll(4), poll(5, "http://127.0.0.1:7/other"))
+    stage = Stage(replace(RECORDED, exchanges=(*RECORDED.exchanges, *polls)))
+    for x in (*RECORDED.exchanges, polls[0]):
+        stage.ask(x)
+    assert [x.seq for x in stage.player.list_unasked()] == [5]
+
+
+def test_a_background_request_is_not_compared_and_never_gets_another_ones_answer() -> None:
+    sent = tool("stored", '{"events": 1}')
+    stage = Stage(
+        tape(*RECORDED.exchanges, sent),
+        rules=MatchRules([parse_match_rule("background:POST http://shop/get_order")]),
+    )
+    said = stage.ask(tool("", '{"events": 2, "more": true}')).response
+    assert said is not None
+    assert (said.status, said.body) == (503, b"")
+    assert stage.player.diverged == []
+    assert [x.seq for x in stage.player.list_unasked()] == [0, 2]
+    assert list(stage.player.background) == ["POST http://shop/get_order"]
 
 
 def test_what_was_never_asked_for_is_known() -> None:

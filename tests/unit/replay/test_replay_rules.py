@@ -295,3 +295,22 @@ def test_a_rule_that_names_something_is_not_idle() -> None:
         for text in ("ignore:run.id", "ignore:query.ts", "ignore:header.X-Run")
     ]
     assert find_idle_rules(rules, ASKED) == ()
+
+
+def test_a_background_rule_names_an_endpoint() -> None:
+    rules = MatchRules([parse_match_rule("background:POST https://t.example/v1/events")])
+    assert str(rules.all[0]) == "background:POST https://t.example/v1/events"
+    for url, background in (
+        ("https://t.example/v1/events", True),
+        ("https://t.example/v1/events?sent=3", True),
+        ("https://t.example/v1/events/2", False),
+        ("http://t.example/v1/events", False),
+    ):
+        assert rules.is_background(post(url, x=1)) is background
+    assert not rules.is_background(replace(post("https://t.example/v1/events"), method="PUT"))
+
+
+@pytest.mark.parametrize("where", ["", "https://t.example/", "POST /v1", "POST https://t/v1?a=1"])
+def test_a_background_rule_without_method_and_address_is_refused(where: str) -> None:
+    with pytest.raises(ValueError, match="background:METHOD URL"):
+        parse_match_rule(f"background:{where}")
