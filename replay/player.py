@@ -351,16 +351,13 @@ class TapePlayer:
         That is so for a poll that got no answer and is one of several: their number depends on how
         long the agent waits.
         """
-        request = recorded.request
+        request, index = recorded.request, self._index
+        if self._is_background(request) or classify_request(request) == "other":
+            return True
+        if mcp.is_background_message(request):
+            return True
         is_poll = recorded.response is None and request.method in REPEATABLE_METHODS
-        return (
-            self._is_background(request)
-            or classify_request(request) == "other"
-            or mcp.is_background_message(request)
-            or (
-                is_poll and self._index.find_used_equal(request, self._index.used_count) is not None
-            )
-        )
+        return is_poll and index.find_used_equal(request, index.used_count) is not None
 
     def _is_background(self, request: Request) -> bool:
         if not self._rules.is_background(request):

@@ -15,7 +15,7 @@ from pathlib import Path
 from recorder.agent.isolation import find_missing_capabilities
 from replay.matching.run_values import find_run_values
 from stumble.drift.background_requests import ended_alike, find_background_candidates
-from stumble.drift.volatile_rules import learn_volatile_rules, shorten_value
+from stumble.drift.volatile_rules import LearnedRules, learn_volatile_rules, shorten_value
 from traces.tape import Tape, add_rules, read_tape
 
 MAX_CONTROL_ROUNDS = 8
@@ -98,15 +98,17 @@ def _learn_until_it_follows(tape: Path, options: Sequence[str], runs: list[Path]
             yield from (f"accepted {rule}" for rule in background)
             yield "followed the recording"
             return
-        lesson = learn_volatile_rules(recording, run)
+        # With a rule on trial, what differs may come of the answer that it withheld.
+        lesson = LearnedRules() if background else learn_volatile_rules(recording, run)
+        if lesson.rules:
+            yield from (f"accepted {rule}" for rule in lesson.rules)
+            add_rules(tape, map(str, lesson.rules))
+            continue
         found = dict.fromkeys(find_background_candidates(recording, run))
-        if not lesson.rules and found.keys() <= background.keys():
+        if found.keys() <= background.keys():
             yield from lesson.to_lines()
             yield f"diverged; `stumble replay {tape}` says where"
             return
-        yield from (f"accepted {rule}" for rule in lesson.rules)
-        if lesson.rules:
-            add_rules(tape, map(str, lesson.rules))
         background |= found
     yield f"diverged again and again; `stumble replay {tape}` says where"
 

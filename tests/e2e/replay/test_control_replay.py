@@ -113,11 +113,14 @@ def send(url, said):
 session = f"session {uuid.uuid4()}"
 asked = [{"role": "user", "content": "task: refund-1 as {session}"}]
 words = [random.choice("abcdefgh") * 3 for _ in range(random.randrange(2, 9))]
+model = {"model": "practice/naive", "messages": asked}
+if not {USED}:
+    send("http://model.practice/v1/chat/completions", model)
 told = send("http://shop.practice/tools/get_order", {"order_id": "ord-7100", "words": words})
 if {USED}:
-    asked.append({"role": "user", "content": told.decode()})
-model = {"model": "practice/naive", "messages": asked}
-send("http://model.practice/v1/chat/completions", model)
+    failures = sum(told == f"refused {status}".encode() for status in (422, 503))
+    asked.append({"role": "user", "content": f"failures: {failures}"})
+    send("http://model.practice/v1/chat/completions", model)
 """
 
 
