@@ -4,11 +4,15 @@
 // fetch: undici is part of Node but cannot be imported; its Agent class is that of the global
 // dispatcher, which is stored under a well-known symbol once undici is loaded. node:http and
 // node:https: every Agent opens its connections through a method of its prototype. Programs with
-// a dispatcher or agent that has a proxy keep theirs. All connections use CONNECT.
+// a dispatcher or agent that has a proxy keep theirs. node:http2 (AWS's SDK) wants a socket at once:
+// what it writes waits until the tunnel is open. All connections use CONNECT.
 
 import http from 'node:http'
+import http2 from 'node:http2'
 import https from 'node:https'
+import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import { Duplex } from 'node:stream'
 import tls from 'node:tls'
 
 const env = process.env
@@ -59,6 +63,55 @@ if (named) {
       })
     }
   }
+
+  const tunnelLater = (to, toPort) => {
+    let socket = null
+    let write = null
+    const later = new Duplex({
+      read: () => socket?.resume(),
+      write: (data, _, done) => {
+        if (socket) socket.write(data, done)
+        else write = () => socket.write(data, done)
+      },
+      final: (done) => (socket ? socket.end(done) : done()),
+      destroy: (error, done) => {
+        socket?.destroy()
+        done(error)
+      },
+    })
+    tunnel(to, toPort, (error, opened) => {
+      if (error || later.destroyed) {
+        opened?.destroy()
+        return later.destroy(error)
+      }
+      socket = opened
+      socket.setNoDelay(true)
+      socket.on('data', (data) => later.push(data) || socket.pause())
+      socket.once('end', () => later.push(null))
+      socket.once('error', (failed) => later.destroy(failed))
+      socket.once('close', () => later.destroy())
+      write?.()
+    })
+    return later
+  }
+
+  const session = http2.connect
+  http2.connect = function connect(authority, options, listener) {
+    if (typeof options === 'function') return http2.connect.call(this, authority, {}, options)
+    if (options?.createConnection) return session.call(this, authority, options, listener)
+    const { protocol, hostname, host: name, port: toPort } =
+      typeof authority === 'string' ? new URL(authority) : authority
+    const to = (hostname || name || 'localhost').replace(/^\[|\]$/g, '')
+    const secure = (protocol || options?.protocol || 'https:') === 'https:'
+    const createConnection = () => {
+      const socket = tunnelLater(to, Number(toPort || (secure ? 443 : 80)))
+      if (!secure) return socket
+      const servername = net.isIP(to) ? '' : to
+      return tls.connect({ ALPNProtocols: ['h2'], servername, ...options, host: to, socket })
+    }
+    return session.call(this, authority, { ...options, createConnection }, listener)
+  }
+  syncBuiltinESMExports()
 
   const dispatcher = Symbol.for('undici.globalDispatcher.1')
   const connect = ({ hostname, protocol, port: toPort, servername }, made) => {

@@ -193,6 +193,13 @@ GET = (
     "import m from 'node:{0}'; m.get({1}, r => {{ let t = ''; r.on('data', d => t += d);"
     " r.on('end', () => process.exit(t === '{{}}' ? 0 : 1)) }})"
 )
+HTTP2 = (
+    "import {{ {0} }} from 'node:http2'; const to = new URL(process.argv[1]); let t = '';"
+    " const session = {1}(to.origin).on('error', () => process.exit(2));"
+    " const asked = session.request({{ ':method': 'POST', ':path': to.pathname }});"
+    " asked.on('data', d => t += d).on('end', () => process.exit(t === '{{}}' ? 0 : 1));"
+    " asked.end('y'.repeat(100000))"
+)
 NODE = shutil.which("node")
 
 
@@ -204,8 +211,10 @@ NODE = shutil.which("node")
         f"{FETCH}; await fetch(process.argv[1], {{ method: 'POST', body: 'x' }})",
         GET.format("https", "process.argv[1]"),
         GET.format("https", "process.argv[1], { agent: new m.Agent({ keepAlive: true }) }"),
+        HTTP2.format("connect", "connect"),
+        HTTP2.format("default as h2", "h2.connect"),
     ],
-    ids=["fetch", "fetch twice", "https", "https with an agent"],
+    ids=["fetch", "fetch twice", "https", "https with an agent", "http2", "http2 as a whole"],
 )
 def test_plain_node_comes_to_us(script: str, tmp_path) -> None:
     assert NODE is not None
