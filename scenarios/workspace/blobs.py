@@ -7,6 +7,7 @@ ends/<folder>/<id>      the snapshots before and after a recording made in the f
 
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -123,13 +124,20 @@ class BlobStore:
     def load_recordings(self, folder: Path) -> list[RecordingSnapshots]:
         """Return the recordings made in a folder, ordered by end."""
         directory = self.root / "ends" / hash_snapshot_data(os.fsencode(folder))
-        recordings = []
-        for path in directory.iterdir() if directory.is_dir() else ():
-            if len(path.name) != NAME_LENGTH:
-                continue  # being written
-            id, at, before, after = msgpack.unpackb(path.read_bytes())
-            recordings.append(RecordingSnapshots(id=id, at=at, before=before, after=after))
-        return sorted(recordings, key=lambda each: each.at)
+        return sorted(_read_recordings(directory), key=lambda each: each.at)
+
+    def load_all_recordings(self) -> Iterator[RecordingSnapshots]:
+        """Yield the recordings made in any folder."""
+        for directory in (self.root / "ends").glob("*"):
+            yield from _read_recordings(directory)
+
+
+def _read_recordings(directory: Path) -> Iterator[RecordingSnapshots]:
+    for path in directory.iterdir() if directory.is_dir() else ():
+        if len(path.name) != NAME_LENGTH:
+            continue  # being written
+        id, at, before, after = msgpack.unpackb(path.read_bytes())
+        yield RecordingSnapshots(id=id, at=at, before=before, after=after)
 
 
 class HashOnlyStore(BlobStore):

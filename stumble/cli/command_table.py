@@ -61,6 +61,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "practice": "Serve a shop and a scripted model for trying commands.",
             "scan": "Find secrets in a store, a recording or any folder.",
             "scrub": "Remove secrets from a recording.",
+            "prune": "Remove old runs from the store.",
             "push": "Copy the store's recordings to a team's bucket (s3://).",
             "pull": "Copy recordings from a team's bucket into the store.",
             "ca": "Show or replace the certificate authority.",

@@ -60,6 +60,11 @@ class SegmentBundles:
         """Return the file of one relation in a bundle."""
         return self.folder / name / f"{relation}.parquet"
 
+    def paths(self, relation: str) -> tuple[Path, ...]:
+        """Return the files of one relation in all bundles that have rows of it."""
+        files = (self.path(name, relation) for name in self.names())
+        return tuple(file for file in files if file.exists())
+
     def remove(self, name: str) -> None:
         """Remove a bundle that was packed, by one rename first."""
         aside = self._aside / f"{name}.removed"

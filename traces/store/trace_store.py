@@ -142,7 +142,8 @@ class TraceStore(StoreDirectory):
             _restrict_connection(reader)
             pack = self._packs / str(self._newest_generation()) / "trajectories"
             loose = _format_path_list((self.index / "trajectories" / "*.parquet",))
-            packed = _format_path_list((pack / "*.parquet",))
+            bundles = self._bundles.paths("trajectories")
+            packed = _format_path_list((pack / "*.parquet", *bundles))
             query = (
                 "WITH known AS (SELECT trajectory_id, parse_filename(filename, true) AS segment"
                 f" FROM read_parquet([{loose}], union_by_name = true, filename = true)"
@@ -160,7 +161,8 @@ class TraceStore(StoreDirectory):
             generation = self._packs / str(self._newest_generation())
             for name, schema in SCHEMAS.items():
                 loose = self._segment_path(name, segment)
-                pack = _format_path_list((generation / name / "*.parquet",))
+                packed = (generation / name / "*.parquet", *self._bundles.paths(name))
+                pack = _format_path_list(packed)
                 source, params = f"read_parquet([{pack}], union_by_name = true)", [segment]
                 where = "WHERE segment = ?"
                 if loose.exists():

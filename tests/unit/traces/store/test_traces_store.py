@@ -390,6 +390,18 @@ def test_a_segment_of_a_batch_is_replaced_and_dropped_like_any_other(
     assert ask(store, COUNTED) == [(8, 8)]
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_segment_of_a_batch_is_found_and_read_like_any_other(
+    store: TraceStore, packed: bool
+) -> None:
+    store.write_all({name: run(name) for name in "abcdef"})
+    if packed:
+        store.compact(limit=1)
+    [id] = store.read_segment("b")["trajectories"]["trajectory_id"].to_pylist()
+    assert store.find_segments((id, "never there")) == {id: "b"}
+    assert store.read_segment("b")["tool_calls"].num_rows == 3
+
+
 def test_everything_may_be_dropped_and_written_again(store: TraceStore) -> None:
     """As `sql --rebuild` does it; what is written next has the same names."""
     batch = {name: run(name) for name in "abcdef"}
