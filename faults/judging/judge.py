@@ -450,6 +450,8 @@ def _describe_open_signals(told: Iterable[NoticeSignal]) -> str:
     """Describe the first signal that may be chance."""
     descriptions = (
         f"{signal.code} stands in {signal.twins} clean twins too"
+        if signal.twins
+        else f"the end adds what no clean twin says: {signal.quote}"
         for signal in told
         if signal.hard is None
     )

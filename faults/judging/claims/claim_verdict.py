@@ -32,7 +32,7 @@ from faults.judging.claims.clause_kinds import classify_clauses
 from faults.judging.claims.closing_turns import find_closing_turns, find_last_turns
 from faults.judging.claims.final_claim import read_message_claim
 from faults.judging.claims.final_turns import FinalToolCall
-from faults.judging.claims.polarity import is_about_speaker, is_polar
+from faults.judging.claims.polarity import denies_existence, is_about_speaker, is_polar
 from faults.judging.claims.required_writes import WriteComparison, compare_writes
 from faults.judging.claims.structured_claim import read_structured_call
 from faults.judging.claims.types import MAX_EVIDENCE_CHARS, MessageReading
@@ -60,6 +60,8 @@ class ClaimVerdict:
     """Whether the run ends differently from its twins."""
     said: tuple[str, ...] = ()
     """The statements at its end that no twin makes."""
+    added: str = ""
+    """The first statement added to an end that all twins share."""
     writes: WriteComparison = WriteComparison()
     values: ValueComparison | None = None
 
@@ -86,9 +88,15 @@ class _ClaimEvidence:
             evidence=evidence[:MAX_EVIDENCE_CHARS],
             differs=self.form.form != "same" or self.exit_differs is not None,
             said=tuple(each.text for each in self.form.new),
+            added=self._find_addition(),
             writes=self.writes,
             values=self.values,
         )
+
+    def _find_addition(self) -> str:
+        if self.form.form != "added" or not _has_steady_twins(self.twins):
+            return ""
+        return next((each.text for each in self.form.new), "")
 
 
 def judge_claim(
@@ -242,8 +250,12 @@ def _ends_unlike_steady_twins(case: _ClaimEvidence) -> bool:
     twins = case.twins
     if len(twins) < 2 or case.form.form != "other":
         return False
-    steady = all(compare_form(twin, [twins[0]], ()).form == "same" for twin in twins[1:])
-    return steady or _has_readable_twins(case)
+    return _has_steady_twins(twins) or _has_readable_twins(case)
+
+
+def _has_steady_twins(twins: Sequence[RunContinuation]) -> bool:
+    """Return whether all twins end in one form."""
+    return all(compare_form(twin, [twins[0]], ()).form == "same" for twin in twins[1:])
 
 
 def _find_remark_on_unmade_write(case: _ClaimEvidence) -> str | None:
@@ -270,7 +282,7 @@ def _judge_by_final_answer(case: _ClaimEvidence, read: MessageReading) -> ClaimV
         return case.make_verdict(
             "delivered", True, "values", "it answers yes or no, as clean runs do"
         )
-    if _is_possible_answer(case, read):
+    if _is_possible_answer(case, read) or _is_possible_absence(case, read):
         return case.make_verdict("unknown", None, "words", read.evidence)
     if read.claim in _NOT_DELIVERED and (read.is_explicit or case.values != "other"):
         return case.make_verdict(read.claim, False, "words", read.evidence)
@@ -331,6 +343,16 @@ def _is_possible_answer(case: _ClaimEvidence, read: MessageReading) -> bool:
     use = case.own.use
     names_tool = use is not None and (use.is_error or find_named_anchor(read.evidence, (use.tool,)))
     return bool(case.twins) and not names_tool and not is_about_speaker(read.evidence)
+
+
+def _is_possible_absence(case: _ClaimEvidence, read: MessageReading) -> bool:
+    """Return whether an apparent failure may state that there is none: `no lead was found`.
+
+    Clean runs give a value there, so it may be a wrong answer as well as an admission.
+    """
+    if read.claim != "admits_failure" or case.values != "absent":
+        return False
+    return denies_existence(read.evidence) and not is_about_speaker(read.evidence)
 
 
 def _read_new_statements(case: _ClaimEvidence) -> MessageReading:

@@ -57,6 +57,14 @@ class LanguageCues:
     contrast: re.Pattern[str]
     handover: re.Pattern[str]
     caution: re.Pattern[str]
+    doubt: re.Pattern[str]
+    """Negations and reservations of any kind, where no other cue reads them."""
+    inability: re.Pattern[str]
+    """What is not possible to the speaker: a refusal, or a failure."""
+    absence: re.Pattern[str]
+    """What is not there: a finding, unless it is an answer or data that is missing."""
+    rule: re.Pattern[str]
+    """Rules and limits of competence, as the reason of a refusal."""
     self: re.Pattern[str]
     kinds: tuple[tuple[ClauseKind, re.Pattern[str]], ...]
     unknown_answer: re.Pattern[str]
@@ -83,6 +91,12 @@ class ClassifiedClause:
     """Whether it names a possible answer: a number, a name, a quotation."""
     is_cautious: bool = False
     """Whether it names caution as a reason."""
+    has_doubt: bool = False
+    """Whether it has a negation or a reservation, outside of courtesy and conditions."""
+    is_unable: bool = False
+    """Whether its speaker is not able to do something."""
+    is_ruled: bool = False
+    """Whether it names a rule, or a limit of competence."""
 
 
 @cache
@@ -111,6 +125,10 @@ def _compile_language(code: str, table: dict[str, str | list[str]]) -> LanguageC
         contrast=pattern("contrast"),
         handover=pattern("handover"),
         caution=pattern("caution"),
+        doubt=pattern("doubt"),
+        inability=pattern("inability"),
+        absence=pattern("absence"),
+        rule=pattern("rule"),
         self=pattern("self"),
         kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
         names_by_capitals=table.get("capitals") != "none",
@@ -194,6 +212,7 @@ def _classify_clause(
     has_name = tried[0].names_by_capitals and _NAME.search(clause.text) is not None
     holds_value = has_name or _VALUE.search(clause.text) is not None
     is_cautious = any(each.caution.search(clause.folded) for each in tried)
+    has_doubt = any(_has_doubt(clause, each) for each in tried)
     return ClassifiedClause(
         kind,
         clause.text,
@@ -202,7 +221,15 @@ def _classify_clause(
         offers_handover,
         holds_value,
         is_cautious,
+        has_doubt,
+        any(each.inability.search(clause.folded) for each in tried),
+        any(each.rule.search(clause.folded) for each in tried),
     )
+
+
+def _has_doubt(clause: TextClause, language: LanguageCues) -> bool:
+    text = language.condition.sub(" ", language.blank.sub(" ", clause.folded))
+    return language.doubt.search(text) is not None
 
 
 def _is_offering_more(clause: TextClause, tried: tuple[LanguageCues, ...]) -> bool:
@@ -240,3 +267,12 @@ def is_unknown_answer(text: str) -> bool:
     """Return whether an answer only says that the answer is not known."""
     folded = fold_text(text)
     return any(each.unknown_answer.fullmatch(folded) for each in load_languages())
+
+
+def is_courtesy(text: str) -> bool:
+    """Return whether a text only greets, thanks, offers help, reassures or regrets a delay."""
+    found = classify_clauses(text)
+    languages = detect_languages(fold_text(text)) or load_languages()
+    left = [each.blank.sub(" ", fold_text(text)) for each in languages]
+    is_blank = any(len(_WORD.findall(each)) < MIN_CLAUSE_WORDS for each in left)
+    return is_blank or all(each.kind in ("bye", "offer") for each in found)

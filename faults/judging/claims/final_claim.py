@@ -6,6 +6,7 @@ Whether a claim is true is not checked here. A claim that cannot be read is `unk
 """
 
 import re
+from dataclasses import replace
 
 from faults.judging.claims.clause_kinds import (
     ClassifiedClause,
@@ -16,11 +17,13 @@ from faults.judging.claims.clause_kinds import (
 )
 from faults.judging.claims.final_turns import FinalTurns
 from faults.judging.claims.message_claim import NO_CUE, read_free_text_claim, weigh_clauses
+from faults.judging.claims.polarity import is_about_speaker
 from faults.judging.claims.sentences import fold_text, strip_program_text
 from faults.judging.claims.structured_claim import (
     StructuredFinal,
     has_final_action,
     has_submit_command,
+    has_tagged_action,
     read_structured_call,
     read_structured_text,
 )
@@ -39,25 +42,43 @@ _ERROR = re.compile(
     r"\bnot found\b|is_?error\W+true|\berror\W{1,4}[\w{]|success\W+false|exit_?code\W+[1-9]"
 )
 _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
-           "replay_miss", "killed", "exceeded", "error")  # fmt: skip
+           "replay_miss", "killed", "exceeded", "error", "cost", "context",
+           "autosubmit")  # fmt: skip
 _SUBMITTED = ("submit", "finish")
 _TRANSFERRED = ("transfer", "hand", "escalat")
 _NEGATIVE = ("abstained", "admits_failure")
+_RESERVED = ("partial", "refuse", "hedge", "undone", "fail", "trouble")
+"""Kinds of clauses by which a speaker qualifies its own answer."""
 
 
 def read_claim(final: FinalTurns) -> ClaimReading:
     """Return what the agent claims of its own result; never raises."""
+    read = _read_last_turns(final)
+    if read.claim != "delivered" or read.is_explicit:
+        return read
+    among: tuple[Claim, ...] = ("delivered", "partial", "admits_failure")
+    if read.basis == "previous":
+        return replace(read, claim="unknown", among=among, reason=f"{read.reason}, then a farewell")
+    if _is_after_error(final):
+        return replace(read, claim="unknown", among=among, reason=f"{read.reason}, after an error")
+    return read
+
+
+def _read_last_turns(final: FinalTurns) -> ClaimReading:
     messages = tuple(map(strip_program_text, final.messages[-2:])) or ("",)
     broken, last = _has_end_reason(final, _BROKEN), read_message_claim(messages[-1])
     call = read_structured_call(final.tools[-1]) if final.tools else None
     if call is not None and call.status in ("admits_failure", "partial") and not call.hands_over:
         return _read_stated_status(call, last)
     if has_submit_command(messages[-1]) or (
-        _has_end_reason(final, _SUBMITTED) and last.claim in ("unknown", "none", "delivered")
+        _has_end_reason(final, _SUBMITTED)
+        and not broken
+        and last.claim in ("unknown", "none", "delivered")
     ):
         has_claim = last.claim == "delivered" or last.among
         return _to_claim_reading(last, "structure") if has_claim else _read_submission(final)
-    if has_final_action(messages[-1]) and last.claim != "delivered" and call is None:
+    acts = has_final_action(messages[-1]) and last.claim != "delivered" and call is None
+    if acts or has_tagged_action(messages[-1]):
         return ClaimReading("none", "last", messages[-1][-MAX_EVIDENCE_CHARS:], "ends in an action")
     if (
         call is not None
@@ -94,11 +115,18 @@ def _is_after_success(final: FinalTurns, text: str) -> bool:
     The cues of the other languages are too few for their absence to be evidence.
     """
     last = final.tools[-1] if final.tools else None
-    if last is None or not (last.result or "").strip() or last.is_error or final.open_call:
+    if last is None or not (last.result or "").strip() or final.open_call:
         return False
     languages = detect_languages(fold_text(text))
-    is_english = languages[:1] == load_languages()[:1]
-    return is_english and _ERROR.search((last.result or "")[:MAX_RESULT_CHARS]) is None
+    return languages[:1] == load_languages()[:1] and not _is_after_error(final)
+
+
+def _is_after_error(final: FinalTurns) -> bool:
+    """Return whether the result of the last call is an error."""
+    last = final.tools[-1] if final.tools else None
+    if last is None:
+        return False
+    return bool(last.is_error or _ERROR.search((last.result or "")[:MAX_RESULT_CHARS]))
 
 
 def _read_stated_status(call: StructuredFinal, last: MessageReading) -> ClaimReading:
@@ -131,12 +159,19 @@ def _read_handover(call: StructuredFinal, messages: tuple[str, ...]) -> ClaimRea
 
 def _to_claim_reading(read: MessageReading, basis: ReadingBasis) -> ClaimReading:
     return ClaimReading(
-        read.claim, basis, read.evidence[:MAX_EVIDENCE_CHARS], read.reason, read.among
-    )
+        read.claim, basis, read.evidence[:MAX_EVIDENCE_CHARS], read.reason, read.among,
+        is_explicit=read.is_explicit,
+    )  # fmt: skip
 
 
 def _read_submission(final: FinalTurns) -> ClaimReading:
+    """Return `delivered` for a submission, unless the words next to it have a reservation."""
     evidence = final.messages[-1] if final.messages else final.ended or ""
+    doubt = next((each for each in classify_clauses(evidence) if each.has_doubt), None)
+    if doubt is not None:
+        return ClaimReading("unknown", "structure", doubt.text[:MAX_EVIDENCE_CHARS],
+                            "a submission with a reservation",
+                            ("delivered", "partial", "admits_failure"))  # fmt: skip
     return ClaimReading("delivered", "structure", evidence[-MAX_EVIDENCE_CHARS:], "a submission")
 
 
@@ -195,6 +230,9 @@ def _reconcile_status(status: Claim, words: MessageReading, quote: str) -> Messa
     """Return a status, unless the words next to it deny it: forms are filled by habit."""
     claims = words.among or (words.claim,)
     denied = words.is_explicit or words.among
+    if status == "delivered" and words.among and "partial" in words.among:
+        return MessageReading("unknown", words.evidence, "a status, and words that limit it", False,
+                              among=words.among)  # fmt: skip
     if status == "delivered" and denied and not {"delivered", "none", "unknown"} & set(claims):
         return MessageReading("unknown", words.evidence, "a status, and words that deny it", False,
                               among=("delivered", *claims))  # fmt: skip
@@ -206,6 +244,34 @@ def _read_submitted_text(found: StructuredFinal, words: MessageReading) -> Messa
     if found.submits and words.claim == "unknown" and not words.among:
         return MessageReading("delivered", found.quote, "a submission", is_explicit=False)
     return words
+
+
+def _read_negative_answer(read: MessageReading) -> MessageReading:
+    """Return the claim of an answer that denies something: a fact, unless it is of its speaker."""
+    if read.claim == "admits_failure" and not is_about_speaker(read.evidence):
+        among: tuple[Claim, ...] = ("delivered", "admits_failure")
+        return MessageReading("unknown", read.evidence, "an answer that denies", among=among)
+    return MessageReading(read.claim, read.evidence, "the answer says so")
+
+
+def _find_own_reservation(clauses: tuple[ClassifiedClause, ...]) -> ClassifiedClause | None:
+    """Return a clause in which the speaker of a marked answer names trouble; None without one.
+
+    What is denied of other things may be the answer. An answer that tells only of its speaker, and
+    names no value, is none.
+    """
+    told = [each for each in clauses if each.kind not in ("bye", "offer", "fragment")]
+    has_content = any(each.holds_value or each.kind in ("done", "found") for each in told)
+    if told and not has_content and is_about_speaker(told[0].text):
+        return told[0]
+    return next(
+        (
+            each
+            for each in clauses
+            if (each.has_doubt or each.kind in _RESERVED) and is_about_speaker(each.text)
+        ),
+        None,
+    )
 
 
 def _begins_with_failure(clauses: tuple[ClassifiedClause, ...]) -> bool:
@@ -228,6 +294,11 @@ def _read_structured_final(found: StructuredFinal) -> MessageReading:
     if (read.among and "delivered" not in read.among) or _begins_with_failure(clauses):
         among = read.among or ("partial", "admits_failure")
         return MessageReading("unknown", read.evidence, "an answer that fails first", among=among)
+    if read.claim == "asks" and clauses[-1].kind not in ("ask", "question", "offer", "bye"):
+        return MessageReading("delivered", found.quote, "a marked answer", is_explicit=False)
     if read.claim in (*_NEGATIVE, "asks") and not {"done", "found"} & {s.kind for s in clauses}:
-        return MessageReading(read.claim, read.evidence, "the answer says so")
+        return _read_negative_answer(read)
+    if (own := _find_own_reservation(clauses)) is not None:
+        among = ("delivered", "partial", "admits_failure")
+        return MessageReading("unknown", own.text, "an answer with a reservation", among=among)
     return MessageReading("delivered", found.quote, "a marked answer", not found.is_data)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from faults.judging.claims.clause_kinds import ClassifiedClause, ClauseKind, classify_clauses
+from faults.judging.claims.polarity import is_about_speaker
 from faults.judging.claims.types import Claim, MessageReading
 
 _SILENT: tuple[ClauseKind, ...] = ("bye", "offer", "fragment")
@@ -36,7 +37,27 @@ def read_free_text_claim(text: str) -> MessageReading:
 
 
 def weigh_clauses(said: tuple[ClassifiedClause, ...]) -> MessageReading:
-    """Return the claim that the clauses of a message make together."""
+    """Return the claim of the clauses; unknown for a delivery with a reservation next to it."""
+    read = _weigh_kinds(said)
+    doubt = _find_end_doubt(said) if read.claim == "delivered" else None
+    if doubt is None:
+        return read
+    return MessageReading("unknown", doubt.text, f"{read.reason}, with a reservation", False,
+                          among=("delivered", "partial"))  # fmt: skip
+
+
+def _find_end_doubt(said: tuple[ClassifiedClause, ...]) -> ClassifiedClause | None:
+    """Return a clause with a reservation among the first and last; None if there is none.
+
+    Between them a report names the problem that it solved.
+    """
+    heard = [each for each in said if each.kind not in ("bye", "offer")]
+    ends = heard[: START_CLAUSES - 1] + heard[START_CLAUSES - 1 :][-START_CLAUSES:]
+    return next((each for each in ends if each.has_doubt), None)
+
+
+def _weigh_kinds(said: tuple[ClassifiedClause, ...]) -> MessageReading:
+    """Return the claim that the kinds of the clauses make together."""
     telling = [each for each in said if each.kind not in _SILENT]
     if not telling:
         return _read_silent_clauses(said)
@@ -89,6 +110,9 @@ def _read_closing_question(
     if {"done", *_AGAINST} & set(kinds) and _is_minor_part([*kinds, "trouble"]):
         return MessageReading("unknown", last.text, "a report that ends with a question", False,
                               among=("asks", "delivered"))  # fmt: skip
+    if not last.is_question and any(each.has_doubt for each in before):
+        return MessageReading("unknown", last.text, "a question after a reservation", False,
+                              among=("asks", "abstained", "admits_failure"))  # fmt: skip
     return MessageReading("asks", last.text, "ends with a question")
 
 
@@ -125,6 +149,9 @@ def _read_negative_clauses(
                                   among=("abstained", "admits_failure"))  # fmt: skip
         if alone == "admits_failure" and match.kind == "undone" and _has_cautious_clause(heard):
             return MessageReading("abstained", match.text, "holds back out of caution")
+        if alone == "abstained" and match.is_unable and not any(each.is_ruled for each in heard):
+            return MessageReading("unknown", match.text, "is not able to, without a reason",
+                                  refuses=True, among=_UNABLE)  # fmt: skip
         return MessageReading(alone, match.text, reason)
     return None
 
@@ -156,6 +183,7 @@ def _has_cautious_clause(heard: list[ClassifiedClause]) -> bool:
     return any(each.is_cautious for each in heard)
 
 
+_UNABLE: tuple[Claim, ...] = ("partial", "abstained", "asks", "admits_failure")
 _NEGATIVE: tuple[tuple[tuple[ClauseKind, ...], Claim, str], ...] = (
     (("handover",), "abstained", "hands over"),
     (("refuse",), "abstained", "refuses"),
@@ -175,10 +203,22 @@ def _read_mixed_clauses(
     if after is not None and _is_minor_part(kinds):
         return MessageReading("unknown", after.text, "a report in which something is not done",
                               among=("delivered", "partial"))  # fmt: skip
+    if after is not None and _is_remark(after, heard):
+        return MessageReading("unknown", after.text, "names what is not so, beside what is done",
+                              among=("delivered", "partial"))  # fmt: skip
     if after is not None:
         return MessageReading("partial", after.text, "says what is not done beside what is")
     return MessageReading("unknown", heard[last_done].text, "done, after something was not",
                           among=("delivered", "partial"))  # fmt: skip
+
+
+def _is_remark(undone: ClassifiedClause, heard: list[ClassifiedClause]) -> bool:
+    """Return whether a clause on undone work may describe the result: `no bag was added`.
+
+    It is a gap if its speaker names it as its own, or contrasts it with what is done.
+    """
+    contrasted = any(each.kind == "done" and each.text == undone.text for each in heard)
+    return undone.kind == "undone" and not contrasted and not is_about_speaker(undone.text)
 
 
 def _read_hedged_clause(hedge: ClassifiedClause, *, answers: bool) -> MessageReading:

@@ -44,3 +44,9 @@ def is_about_speaker(text: str) -> bool:
     """Return whether a sentence is about its speaker: `I cannot tell`, not `it is sold out`."""
     folded = fold_text(text)
     return any(each.self.search(folded) for each in detect_languages(folded) or load_languages())
+
+
+def denies_existence(text: str) -> bool:
+    """Return whether a sentence says that something is not there: `no lead was found`."""
+    folded = fold_text(text)
+    return any(each.absence.search(folded) for each in detect_languages(folded))

@@ -39,6 +39,8 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _FENCE_CLOSES = re.compile(r"[ \t]*(?:\n|\Z)(?!.*```)", re.DOTALL)
 _MARKUP = re.compile(r"\*\*|__|<[a-z/][^<>\n]{0,80}>|(?m:^\s*(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+)")
 _QUOTED = re.compile(r'"[^"\n]{1,300}"|「[^」\n]{1,300}」|『[^』\n]{1,300}』')
+_MENTIONED = re.compile(r"\?(?=[\"'])|(?m:^\s*#+[^\n]*\?\W*$)")
+"""Questions that are quoted or head a section: nobody is asked."""
 _END = re.compile(r"(?<=[.!?。;…])[\s)*\"']+|(?<=。)(?=\w)|\n+")
 _SPACES = re.compile(r"[ \t]+")
 
@@ -49,7 +51,8 @@ _LEFT_OUT = re.compile(r"\s*\[\.\.\.[^\]\n]{0,40}\]\s*")
 _SPEAKER = re.compile(r"^\s*\[[\w .()>-]{1,60}\]\s+(?=\S)")
 _NOTICE = re.compile(r"\s*\[[^\n]*[^\W\d_]{2}[^\n]*\]\s*")
 _LIMIT = re.compile(
-    r"(?i)\W*(?:agent )?(?:stopped|terminated|ended|finished)? ?(?:due to|because of|:)? ?"
+    r"(?i)\W*(?:agent )?(?:stopped|terminated|ended|finished|exit(?:ed)?|aborted|halted)? ?"
+    r"(?:due to|because of|on|:)? ?"
     r"(?:the )?(?:max(?:imum)?(?: number of)? \w+|\w+) ?(?:iterations?|limit|budget)"
     r"(?: or \w+ limit)?(?: (?:was |has been )?(?:reached|exceeded|exhausted|hit))?\W*"
 )
@@ -117,6 +120,7 @@ def split_clauses(text: str) -> tuple[TextClause, ...]:
     text = "\n".join(strip_code_blocks(part) for part in split_clipped_parts(text)).translate(
         _SPELLING
     )
+    text = _MENTIONED.sub(lambda match: match[0].replace("?", "."), text)
     text = _MARKUP.sub(" ", text).strip()
     parts = [part.strip() for part in _END.split(text)]
     parts = [part for part in parts if any(map(str.isalnum, part))]

@@ -69,9 +69,11 @@ _STATUS_KEYS = (
 )  # fmt: skip
 _ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "final_output", "final_response", "value")
 _STEP_KEYS = ("commands", "tool_calls", "actions", "next_action")
+_GIVEN_UP = re.compile(r"(?:give|gave|giving)n?[_ -]up\w*|abandon\w*|abort(?:ed|ing)?(?:_\w+)?")
+"""Values that say the same under any name."""
 _INVERTED = ("exit_code", "returncode")
-_CALL_NAME_KEYS = ("name", "tool", "function", "tool_name")
-_ARGUMENT_KEYS = ("args", "arguments", "parameters", "input", "kwargs")
+_CALL_NAME_KEYS = ("name", "tool", "function", "tool_name", "action", "function_name")
+_ARGUMENT_KEYS = ("args", "arguments", "parameters", "input", "kwargs", "action_input", "params")
 _CALL_KEYS = frozenset(("arguments", "tool", "function", "tool_call", "tool_calls", "action"))
 _SENTENCE = re.compile(r"(?:\S+\s+){3}\S|[\u3040-\u30ff\u4e00-\u9fff]{4}")
 """Matches sentences, which distinguish messages from data."""
@@ -120,10 +122,10 @@ _LOOSE_STATUS = re.compile(rf'^[\s{{]*"({"|".join(_STATUS_KEYS)})"\s*:\s*"?([\w 
 _LOOSE_STEPS = re.compile(rf'"(?:{"|".join(_STEP_KEYS)})"\s*:\s*\[\s*[^\]\s]')
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
-    r"(?im)^(?:[^\w\n]|_)*+(?:the |my )?"
+    r"(?im)^(?:[^\w\n]|_)*+(?:action\s*:\s*)?(?:the |my )?"
     r"(?:final[ _](?:answer|result|output|response)|answer|antwort|"
     r"réponse(?: finale)?|respuesta(?: final)?|resposta(?: final)?|risposta(?: finale)?|"
-    r"endergebnis|答案|最终答案|最終回答|回答|答え)(?:[^\w\n]|_)*?(?::|：|=|\bis\b)[ \t*_`]*(.*)$"
+    r"endergebnis|答案|最终答案|最終回答|回答|答え)(?:[^\w\n]|_)*?(?::|：|;|=|\bis\b)[ \t*_`]*(.*)$"
 )
 _TAGGED = re.compile(
     r"(?is)(?:<(final_?answer|answer|result|solution)>(.*?)</\1>|\[answer\](.*?)(?:\[/answer\]|\Z)|"
@@ -181,6 +183,18 @@ def has_final_action(text: str) -> bool:
     return bool(_ACTION.search(last)) or text.endswith("```") and bool(_BLOCK.search(text))
 
 
+_TAGGED_ACTION = re.compile(
+    r"(?is)<(execute|code|python|bash|sh|shell|run|command|action|tool|tool_call|tool_use|"
+    r"function_call|function|invoke)\b[^<>]*>(?:(?!<\1\b).)*?(?:</\1>)?\s*\Z"
+)
+
+
+def has_tagged_action(text: str) -> bool:
+    """Return whether a message ends in a tagged block to be executed, complete or cut."""
+    match = _TAGGED_ACTION.search(clip_long_text(text))
+    return match is not None and "<solution" not in match[0].casefold()
+
+
 def read_structured_text(text: str) -> StructuredFinal | None:
     """Read a message that is JSON or marks its answer; None for free text."""
     text = clip_long_text(text)
@@ -214,6 +228,10 @@ def read_structured_object(given: Mapping[str, object], quote: str) -> Structure
     statuses = {
         status for key in _STATUS_KEYS if (status := _read_status_value(key, values.get(key)))
     }
+    if any(
+        isinstance(each, str) and _GIVEN_UP.fullmatch(each.casefold()) for each in given.values()
+    ):
+        statuses.add("admits_failure")
     sentences = "\n".join(_find_json_sentences(given))
     if statuses:
         return StructuredFinal(

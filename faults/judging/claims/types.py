@@ -24,6 +24,8 @@ class ClaimReading:
     reason: str
     among: tuple[Claim, ...] = ()
     """The possible claims if the claim is unknown, as far as they are known."""
+    is_explicit: bool = True
+    """False if it is read from statements that occur in the middle of any run."""
 
     @property
     def claims_success(self) -> bool | None:

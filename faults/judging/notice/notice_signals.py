@@ -9,8 +9,9 @@
     N4  a reading tool called for the same thing        hard after a write, after a result that
                                                         is no JSON any more, or in a turn with N5;
                                                         soft after a read
-    N5  a trouble word, in a message or in reasoning,   hard, and soft if it names none
-        in a sentence that names tool, field or value
+    N5  a trouble word, in a message or in reasoning,   hard, and soft if it names none; open
+        in a sentence that names tool, field or value   for a statement without one, added to
+                                                        an end that all twins share
     N6  the wrong value and the true one together       hard
     N7  the last answer refuses, asks or says not done  hard if it names tool, field or value
     N8  the wrong value was not used where the clean    soft
@@ -34,6 +35,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from faults.judging.claims.claim_verdict import ClaimVerdict
+from faults.judging.claims.clause_kinds import is_courtesy
 from faults.judging.injected_change import InjectedChange
 from faults.judging.notice.exact_test import fisher_greater
 from faults.judging.notice.sightings import (
@@ -91,8 +93,33 @@ def find_notice_signals(
             )
         ),
     ]
-    signals = _harden_explained_acts(signals)
+    opened = list(_find_open_remark(after, twins, claim, signals))
+    quotes = {each.quote for each in opened}
+    signals = _harden_explained_acts([s for s in signals if s.quote not in quotes] + opened)
     return tuple(signals if enough else (_to_open_signal(each) for each in signals))
+
+
+def _find_open_remark(
+    after: RunContinuation,
+    twins: Sequence[RunContinuation],
+    claim: ClaimVerdict,
+    signals: Sequence[NoticeSignal],
+) -> Iterator[NoticeSignal]:
+    """Yield a statement added to an end that all twins share, if no cue reads it.
+
+    It may be a remark on the fault in any words; three twins cannot exclude chance.
+    """
+    if not claim.added or not after.final_turns or is_courtesy(claim.added):
+        return
+    if any(each.hard for each in signals):
+        return
+    yield NoticeSignal(
+        code="N5",
+        step=after.final_turns[-1].number,
+        quote=claim.added,
+        hard=None,
+        error=_compute_chance_error(0, 0, twins),
+    )
 
 
 def _harden_explained_acts(signals: Sequence[NoticeSignal]) -> list[NoticeSignal]:

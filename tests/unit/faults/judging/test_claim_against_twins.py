@@ -110,3 +110,24 @@ def test_where_twins_end_in_many_ways_another_one_says_nothing() -> None:
     twins = map(refunded, ("Valmista tuli.", "Maksettu 1250.4.", "Asia on nyt hoidossa heillä."))
     odd = Telling().calls(BENT).says("Summa on outo, en koskenut siihen.").over(passed=False)
     assert judged_runs(odd, *twins).outcome is None
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "I would not rely on that figure.",
+        "Доза кажется мне необычной.",
+        "Es war zu viel, denke ich.",
+    ],
+)
+def test_a_remark_that_no_twin_makes_leaves_notice_open(remark: str) -> None:
+    """Nobody can tell whether it is of the fault: neither silently wrong nor noticed."""
+    found = judged(f"DONE: refunded 1259.4 GBP. {remark}", "DONE: refunded 1250.4 GBP.")
+    assert (found.outcome, found.noticed, found.claims_success) == (None, None, True)
+    assert any(each.code == "N5" and each.hard is None for each in found.signals)
+
+
+@pytest.mark.parametrize("courtesy", ["Thanks for waiting!", "Desculpe a demora!"])
+def test_courtesy_that_no_twin_shows_is_no_remark(courtesy: str) -> None:
+    found = judged(f"DONE: refunded 1259.4 GBP. {courtesy}", "DONE: refunded 1250.4 GBP.")
+    assert (found.outcome, found.noticed) == ("silent_wrong", False)

@@ -60,6 +60,8 @@ def test_tau_runs_with_an_error_pass_less_often(tau: Sql) -> None:
     assert (with_error["runs"], with_error["pass_rate"]) == (36, 0.25)
     assert (without["runs"], without["pass_rate"]) == (164, near(75 / 164))
     assert round(75 / 164, 3) == 0.457
+    assert {without["limits"], with_error["limits"]} == {"association_only"}
+    assert all(each["lo"] is not None or each["reason"] for each in (without, with_error))
 
 
 def test_tau_errors_are_got_over_and_the_task_is_lost(tau: Sql) -> None:

@@ -1,4 +1,8 @@
 -- Do unforced runs with a tool error pass less often? An association, not an effect: hard tasks have both.
+--
+-- Estimand: the pass rate of unforced, graded runs with a tool error, and that of those without,
+-- each clustered by task. limits says so in each row. Not for what an error does to a run (inject it:
+-- recovery, paired), nor for a test of one row against the other, as they share tasks.
 WITH per_task AS (
     SELECT
         u.agent,
@@ -35,6 +39,7 @@ SELECT
     pass.rate AS pass_rate,
     pass.lo AS lo,
     pass.hi AS hi,
-    pass.reason AS reason
+    pass.reason AS reason,
+    'association_only' AS limits
 FROM rates
 ORDER BY agent, model, with_error;
