@@ -231,7 +231,8 @@ def _judge_without_writes(case: _ClaimEvidence, read: MessageReading) -> ClaimVe
     if case.writes.extra:
         used = f"{', '.join(case.writes.extra)}, which no clean run uses; {case.writes}"
         return case.make_verdict("abstained", False, "writes", used)
-    if read.claim == "delivered" and not case.writes.some_made and _has_readable_twins(case):
+    is_weak = "delivered" in (read.claim, *read.among) and not read.is_explicit
+    if is_weak and not case.writes.some_made and _has_readable_twins(case):
         return case.make_verdict("unknown", False, "writes", f"{case.writes}; {read.evidence}")
     if read.claim == "none":
         return case.make_verdict("none", False, "words", read.evidence or str(case.writes))

@@ -1,6 +1,7 @@
 """Read the claim of one message from the kinds of its clauses."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from faults.judging.claims.clause_kinds import ClassifiedClause, ClauseKind, classify_clauses
 from faults.judging.claims.polarity import is_about_speaker
@@ -42,8 +43,9 @@ def weigh_clauses(said: tuple[ClassifiedClause, ...]) -> MessageReading:
     doubt = _find_end_doubt(said) if read.claim == "delivered" else None
     if doubt is None:
         return read
-    return MessageReading("unknown", doubt.text, f"{read.reason}, with a reservation", False,
-                          among=("delivered", "partial"))  # fmt: skip
+    reason = f"{read.reason}, with a reservation"
+    among: tuple[Claim, ...] = ("delivered", "partial")
+    return replace(read, claim="unknown", evidence=doubt.text, reason=reason, among=among)
 
 
 def _find_end_doubt(said: tuple[ClassifiedClause, ...]) -> ClassifiedClause | None:
