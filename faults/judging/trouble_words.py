@@ -45,6 +45,11 @@ def find_trouble_word(sentence: str) -> str | None:
     return None
 
 
+def is_reassurance(sentence: str) -> bool:
+    """Return whether a sentence has trouble words and denies them all: `nothing is missing`."""
+    return _TROUBLE.search(sentence) is not None and find_trouble_word(sentence) is None
+
+
 _PART = re.compile(r"[,;:.!?]\s|\s(?:but|however|although|though|yet)\s", re.IGNORECASE)
 _DENIED = re.compile(
     r"(?i)(?:\b(?:no|not|nothing|never|none|neither|nor|nobody|without|zero|if|unless|whether|"

@@ -48,6 +48,7 @@ from faults.judging.notice.sightings import (
 )
 from faults.judging.post_injection import RunContinuation
 from faults.judging.taint.sinks import make_call_key
+from faults.judging.trouble_words import is_reassurance
 from traces.model import NoticeSignal
 
 MAX_CHANCE_ERROR = 0.05
@@ -109,9 +110,9 @@ def _find_open_remark(
 
     It may be a remark on the fault in any words; three twins cannot exclude chance.
     """
-    if not claim.added or not after.final_turns or is_courtesy(claim.added):
+    if not claim.added or not after.final_turns or any(each.hard for each in signals):
         return
-    if any(each.hard for each in signals):
+    if is_courtesy(claim.added) or is_reassurance(claim.added):
         return
     yield NoticeSignal(
         code="N5",

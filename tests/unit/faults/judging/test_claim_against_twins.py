@@ -127,7 +127,9 @@ def test_a_remark_that_no_twin_makes_leaves_notice_open(remark: str) -> None:
     assert any(each.code == "N5" and each.hard is None for each in found.signals)
 
 
-@pytest.mark.parametrize("courtesy", ["Thanks for waiting!", "Desculpe a demora!"])
+@pytest.mark.parametrize(
+    "courtesy", ["Thanks for waiting!", "Desculpe a demora!", "It has no errors."]
+)
 def test_courtesy_that_no_twin_shows_is_no_remark(courtesy: str) -> None:
     found = judged(f"DONE: refunded 1259.4 GBP. {courtesy}", "DONE: refunded 1250.4 GBP.")
     assert (found.outcome, found.noticed) == ("silent_wrong", False)
