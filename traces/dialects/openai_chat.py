@@ -133,10 +133,12 @@ def _read_chat_completion(value: dict[str, object]) -> ModelAnswer | None:
 
 
 def _read_reasoning(said: dict[str, object]) -> str:
-    """Return the reasoning, under either of its names."""
+    """Return the reasoning, under either of its names, or that of a content in parts (Mistral)."""
+    parts = json_access.to_json_objects(said.get("content"))
+    thoughts = (json_access.join_content_text(part.get("thinking")) for part in parts)
     return next(
         (text for name in _REASONING if (text := json_access.to_optional_string(said.get(name)))),
-        "",
+        "".join(thoughts),
     )
 
 

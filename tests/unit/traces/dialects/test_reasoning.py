@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from traces.dialects import anthropic_messages, gemini, openai_chat, openai_responses
+from traces.dialects import (
+    anthropic_messages,
+    bedrock_converse,
+    cohere_chat,
+    gemini,
+    ollama_chat,
+    openai_chat,
+    openai_responses,
+)
 from traces.dialects.types import DialectLens
 from traces.model import Headers
 
@@ -26,6 +34,10 @@ def block(kind: str, **said: object) -> dict[str, object]:
 
 THOUGHT = {"parts": [{"text": "odd", "thought": True}, {"text": "paid"}]}
 REASONED = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "odd"}]}
+MISTRAL = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "odd"}]},
+    {"type": "text", "text": "paid"},
+]
 PAID = {"type": "message", "content": [{"type": "output_text", "text": "paid"}]}
 
 
@@ -67,6 +79,28 @@ PAID = {"type": "message", "content": [{"type": "output_text", "text": "paid"}]}
                 block("delta", delta={"type": "text_delta", "text": "paid"}) | {"index": 1},
             ),
         ),
+        (openai_chat, JSON, {"choices": [{"message": {"content": MISTRAL}}]}),
+        (openai_chat, SSE, events(delta(content=MISTRAL[:1]), delta(content="paid"))),
+        (
+            bedrock_converse,
+            JSON,
+            {
+                "output": {
+                    "message": {
+                        "content": [
+                            {"reasoningContent": {"reasoningText": {"text": "odd"}}},
+                            {"text": "paid"},
+                        ]
+                    }
+                }
+            },
+        ),
+        (
+            cohere_chat,
+            JSON,
+            {"message": {"content": [{"type": "thinking", "thinking": "odd"}, {"text": "paid"}]}},
+        ),
+        (ollama_chat, JSON, {"message": {"thinking": "odd", "content": "paid"}, "done": True}),
         (openai_responses, JSON, {"status": "completed", "output": [REASONED, PAID]}),
         (gemini, JSON, {"candidates": [{"content": THOUGHT, "finishReason": "STOP"}]}),
     ],
