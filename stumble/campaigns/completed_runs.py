@@ -110,6 +110,7 @@ class CampaignFolder:
         self.root.mkdir(parents=True, exist_ok=True)
         self.runs = self.root / "runs"
         self.plan = self.root / "plan.json"
+        self.progress = self.root / "progress.json"
 
     @contextmanager
     def lock_campaign(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
+from stumble.campaigns.progress_file import write_progress_to
 from stumble.campaigns.results import CampaignResult, summarize_campaign
 from stumble.campaigns.scheduler import CampaignProgress, ProgressListener, schedule_campaign
 from stumble.campaigns.spec import Campaign, TraceSource, fingerprint_surroundings
@@ -57,7 +58,14 @@ def run_campaign_session(
         try:
             with display.show() as tell:
                 schedule_campaign(
-                    now, store, folder, done, ca=ca, workers=workers, standing=standing, tell=tell
+                    now,
+                    store,
+                    folder,
+                    done,
+                    ca=ca,
+                    workers=workers,
+                    standing=standing,
+                    tell=write_progress_to(folder.progress, tell),
                 )
         except KeyboardInterrupt as error:
             stopped = int(getattr(error, "number", 2))

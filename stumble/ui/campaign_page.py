@@ -6,6 +6,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from stumble.campaigns.completed_runs import CampaignFolder
+from stumble.campaigns.progress_file import read_progress
 from stumble.ui.app import UiState, state_of
 from stumble.ui.inject_page import check_runs_allowed
 from stumble.ui.jobs import Job
@@ -26,9 +28,10 @@ async def show_campaign(request: Request) -> Response:
     """Show the grid of a campaign."""
     state, name = state_of(request), request.path_params["name"]
     running = _list_running(state, name)
-    is_running = running is not None
+    progress = read_progress(state.store.root / "campaigns" / name / "progress.json")
+    max_cost = _read_max_cost(state, name)
     view = await state.query(
-        lambda connection: read_campaign(connection, name, running or (), is_running)
+        lambda connection: read_campaign(connection, name, running, progress, max_cost)
     )
     if view is None:
         raise HTTPException(404, f"The store has no campaign {name}.")
@@ -59,6 +62,16 @@ def _find_job(state: UiState, name: str) -> Job | None:
     """Return the newest job of a campaign that this server started."""
     wanted = ("campaign", "--name", name)
     return next((job for job in reversed(state.jobs.jobs) if job.arguments == wanted), None)
+
+
+def _read_max_cost(state: UiState, name: str) -> float | None:
+    """Return the limit of the plan in dollars; None without one."""
+    try:
+        plan = CampaignFolder.load_plan(state.store, name)
+    except (OSError, ValueError, KeyError):
+        return None
+    limit = plan[0].get("max_cost") if plan else None
+    return float(limit) if isinstance(limit, int | float) else None
 
 
 def _list_running(state: UiState, name: str) -> tuple[Trajectory, ...] | None:

@@ -4,7 +4,7 @@ import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stumble.ui.tape_access import TapeAccess
 from stumble.ui.values.run_rows import RunRows
@@ -18,11 +18,25 @@ type IndexState = tuple[tuple[str, int], ...]
 CACHED_RUNS = 4
 
 
+class RunState(NamedTuple):
+    """The version of the index, and the size of the run's tape."""
+
+    version: int
+    size: int
+
+
+class KeptRun(NamedTuple):
+    """Rows, and the state in which they were read."""
+
+    rows: RunRows
+    state: RunState
+
+
 @dataclass(slots=True)
 class RunCache:
     """The runs shown last, and their tapes, so that the next step is shown at once."""
 
-    runs: OrderedDict[tuple[str, int], RunRows] = field(default_factory=OrderedDict)
+    runs: OrderedDict[str, KeptRun] = field(default_factory=OrderedDict)
     opened: OrderedDict[str, TapeAccess] = field(default_factory=OrderedDict)
     counted: tuple[IndexState, StoreCounts] | None = None
 
@@ -38,9 +52,22 @@ class RunCache:
             self.opened.popitem(last=False)
         return tape
 
-    def keep(self, key: tuple[str, int], rows: RunRows) -> None:
+    def find_run(self, id: str, state: RunState) -> RunRows | None:
+        """Return the rows of a run, if nothing changed them.
+
+        An ended run changes with the index, which has its verdicts; one that is being recorded
+        with its tape alone, which is read whole.
+        """
+        kept = self.runs.get(id)
+        if kept is None:
+            return None
+        own = "size" if kept.rows.is_live else "version"
+        return kept.rows if getattr(kept.state, own) == getattr(state, own) else None
+
+    def keep_run(self, rows: RunRows, state: RunState) -> None:
         """Keep the rows of a run, and drop the oldest."""
-        self.runs[key] = rows
+        self.runs[rows.id] = KeptRun(rows, state)
+        self.runs.move_to_end(rows.id)
         while len(self.runs) > CACHED_RUNS:
             self.runs.popitem(last=False)
 

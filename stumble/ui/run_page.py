@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stumble.ui.app import UiState, state_of
+from stumble.ui.run_cache import RunState
 from stumble.ui.values.exchange_view import (
     ContextMessage,
     ShownChunk,
@@ -70,16 +72,23 @@ class ItemDetail:
 
 async def load_run(state: UiState, id: str) -> RunRows:
     """Return the rows of a run. Raises HTTPException 404."""
-    key = (id, state.index.version)
-    cached = state.cache.runs.get(key)
-    if cached is not None and not cached.is_live:
-        return cached
     tapes = state.store.tapes
+    now = RunState(state.index.version, await anyio.to_thread.run_sync(_find_size, tapes, id))
+    if (cached := state.cache.find_run(id, now)) is not None:
+        return cached
     rows = await state.query(lambda connection: read_run_rows(connection, id, tapes))
     if rows is None:
         raise HTTPException(404, f"The store has no run {id}.")
-    state.cache.keep(key, rows)
+    state.cache.keep_run(rows, now)
     return rows
+
+
+def _find_size(tapes: Path, id: str) -> int:
+    """Return the bytes of a tape; 0 without one."""
+    try:
+        return (tapes / f"{id}.tape").stat().st_size
+    except (OSError, ValueError):
+        return 0
 
 
 async def show_run(request: Request) -> Response:

@@ -33,6 +33,7 @@ BENCHES = (
     "whole",
     "queries",
     "listing",
+    "drawing",
     "peers",
     "grading",
 )

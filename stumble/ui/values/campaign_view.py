@@ -1,11 +1,13 @@
 """Campaigns: a list, and the grid of trace x fault of one."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stumble.campaigns.progress_file import WrittenProgress
 from stumble.report.outcomes import OUTCOME_LABELS, format_fault_label
-from stumble.ui.values.formats import format_count, format_dollars, format_when
+from stumble.ui.values.formats import format_count, format_dollars, format_seconds, format_when
 from traces.model import Trajectory
 from traces.store.sql import run_question
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 _LABELS = dict(OUTCOME_LABELS)
 MOST_CELLS = 20_000
+WANTED_HALF_WIDTH = 10
+"""Percentage points on either side of a rate that decide most questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ class CampaignRate:
     interval: tuple[float, float] | None
     judged: str
     reason: str
+    more: int | None = None
+    """Further traces until the interval reaches ± WANTED_HALF_WIDTH points; 0 if it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +112,15 @@ def _list_outcomes(counts: Mapping[str, int]) -> Iterator[tuple[str, str, int]]:
 def read_campaign(
     connection: "duckdb.DuckDBPyConnection",
     name: str,
-    running: tuple[Trajectory, ...],
-    is_running: bool,
+    running: tuple[Trajectory, ...] | None,
+    progress: WrittenProgress | None = None,
+    max_cost: float | None = None,
 ) -> CampaignView | None:
-    """Read a campaign; None if the store has no run of it. `running` are its unfinished runs."""
+    """Read a campaign; None if the store has no run of it.
+
+    `running` are its unfinished runs, None if no session of it runs; `max_cost` is in dollars.
+    """
+    is_running, running = running is not None, running or ()
     [(runs, unended, cost, tokens, begun)] = connection.execute(
         "select count(*), count(*) filter (ended is null), sum(cost_usd), sum(tokens),"
         " min(recorded_at) from trajectories where campaign = $name",
@@ -122,10 +133,11 @@ def read_campaign(
         name=name,
         facts=(
             ("begun (UTC)", format_when(begun)),
-            ("runs", format_count(runs)),
+            ("runs", _format_share(runs, progress)),
             ("not ended", format_count(unended + len(running))),
             ("tokens", format_count(None if tokens is None else int(tokens))),
-            ("cost so far", format_dollars(cost)),
+            ("cost so far", format_cost_share(cost, max_cost)),
+            *(_list_remaining(progress) if progress and is_running else ()),
         ),
         faults=faults,
         rows=rows,
@@ -133,6 +145,26 @@ def read_campaign(
         running=len(running),
         is_running=is_running,
     )
+
+
+def _format_share(runs: int, progress: WrittenProgress | None) -> str:
+    """Format the runs in the store, and how many are planned if that is known."""
+    if progress is None or not progress.wanted:
+        return format_count(runs)
+    return f"{format_count(runs)}; {progress.done:,} of {progress.wanted:,} planned are done"
+
+
+def format_cost_share(cost: float | None, max_cost: float | None) -> str:
+    """Format a cost; against its limit, with the share."""
+    if max_cost is None:
+        return format_dollars(cost)
+    share = f", {100 * cost / max_cost:.0f} %" if cost is not None and max_cost else ""
+    return f"{format_dollars(cost)} of at most {format_dollars(max_cost)}{share}"
+
+
+def _list_remaining(progress: WrittenProgress) -> Iterator[tuple[str, str]]:
+    left = progress.seconds_left
+    yield "time left", "not known yet" if left is None else f"about {format_seconds(left)}"
 
 
 def _build_grid(
@@ -197,4 +229,16 @@ def _list_rates(connection: "duckdb.DuckDBPyConnection", name: str) -> Iterator[
             interval=None if low is None or high is None else (100 * low, 100 * high),
             judged=f"{row['hits']} of {row['cases']} in {row['traces']} traces",
             reason=str(row["reason"] or ""),
+            more=None
+            if low is None or high is None
+            else count_more_traces(int(row["traces"]), 100 * low, 100 * high),
         )
+
+
+def count_more_traces(traces: int, low: float, high: float) -> int:
+    """Return how many further traces narrow an interval to ± WANTED_HALF_WIDTH points.
+
+    The width of an interval over clusters falls with the root of their number.
+    """
+    half = (high - low) / 2
+    return max(0, math.ceil(traces * (half / WANTED_HALF_WIDTH) ** 2) - traces)
