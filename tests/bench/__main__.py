@@ -31,6 +31,8 @@ BENCHES = (
     "large",
     "ready",
     "whole",
+    "histories",
+    "growth",
     "queries",
     "listing",
     "drawing",

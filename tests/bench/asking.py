@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -46,10 +47,10 @@ class Way:
         absolute = self.port is not None and self.trusted is None
         return f"http://127.0.0.1:{self.server}{path}" if absolute else path
 
-    def request(self, path: str) -> bytes:
-        """Return a POST of 1 KB."""
-        head = f"POST {self.target(path)} HTTP/1.1\r\n{HEADERS}Content-Length: {len(ASKED)}\r\n\r\n"
-        return head.encode() + ASKED
+    def request(self, path: str, body: bytes = ASKED) -> bytes:
+        """Return a POST, of 1 KB unless a body is given."""
+        head = f"POST {self.target(path)} HTTP/1.1\r\n{HEADERS}Content-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
 
 
 class Client:
@@ -58,11 +59,12 @@ class Client:
     def __init__(self, way: Way) -> None:
         self.way, self.connection = way, way.dial()
 
-    def ask(self, path: str, size: int, times: int) -> None:
-        """Request `times` answers of `size` bytes."""
-        request, view = self.way.request(path), memoryview(bytearray(1 << 18))
-        for _ in range(times):
-            self.connection.sendall(request)
+    def ask(self, path: str, size: int, times: int, bodies: Sequence[bytes] = (ASKED,)) -> None:
+        """Request `times` answers of `size` bytes, with these bodies in turn."""
+        requests = [self.way.request(path, body) for body in bodies]
+        view = memoryview(bytearray(1 << 18))
+        for number in range(times):
+            self.connection.sendall(requests[number % len(requests)])
             got = self.connection.recv(65536)
             left = size + got.index(b"\r\n\r\n") + 4 - len(got)
             while left > 0:

@@ -1,7 +1,7 @@
 """Cost of recording, compared with mitmdump of the same version, the proxy without a tape, and no
 proxy.
 
-    python -m tests.bench.proxy [ROUNDS]
+    python -m tests.bench.proxy [ROUNDS [small|many|large|streaming ...]]
 
 All alternate within each round; the median of the per-round ratios is shown. CPU is the proxy's own
 processor time, on a connection that has had its first exchange. A request has 1 KB.
@@ -16,13 +16,16 @@ from tempfile import TemporaryDirectory
 
 from recorder.event_loop import run_event_loop
 from tests.bench.asking import Client, Way, crowd
-from tests.bench.serving import PROXIES, started
+from tests.bench.conversation import conversation
+from tests.bench.serving import PROXIES, STREAMING, started
 from tests.bench.target import target
 
 ROUNDS = 11
 TIMES = {1_000: 300, 100_000: 60, 5_000_000: 5}
 CONNECTIONS, CROWD = 50, 1_500
-STREAMS, EVENTS, GAP = 9, 500, 2
+STREAMS, EVENTS, GAP, FLOOD = 9, 500, 2, 2_000
+HISTORY = range(52, 84)
+"""Steps of a conversation whose requests have about 100 KB."""
 CA = "mitmproxy-ca-cert.pem"
 type Figures = Mapping[str, Sequence[float]]
 
@@ -33,7 +36,8 @@ class Bench:
     def __init__(self, folder: Path, stack: ExitStack, rounds: int) -> None:
         self.folder, self.rounds = folder, rounds
         self.server = stack.enter_context(started("server", folder))
-        self.proxies = {name: stack.enter_context(started(name, folder)) for name in PROXIES}
+        names = (*PROXIES, STREAMING)
+        self.proxies = {name: stack.enter_context(started(name, folder)) for name in names}
 
     def way(self, name: str, *, tls: bool) -> Way:
         """Return the way through this proxy, or `direct`."""
@@ -56,6 +60,32 @@ class Bench:
         used = proxy.used() - before
         client.close()
         return used / TIMES[size] * 1e3
+
+    def histories(self, names: Sequence[str]) -> Figures:
+        """Return the proxy's CPU milliseconds for each request of a growing conversation."""
+        return self._rounds(names, self._history_cost)
+
+    def _history_cost(self, name: str) -> float:
+        bodies = [each.request.body for each in conversation(HISTORY.stop)]
+        client, proxy = Client(self.way(name, tls=False)), self.proxies[name]
+        path = "/v1/chat/completions/1000"
+        client.ask(path, 1_000, HISTORY.start, bodies)
+        before, rest = proxy.used(), bodies[HISTORY.start :]
+        client.ask(path, 1_000, len(rest), rest)
+        client.close()
+        return (proxy.used() - before) / len(rest) * 1e3
+
+    def floods(self, names: Sequence[str]) -> Figures:
+        """Return the proxy's CPU milliseconds for a stream of FLOOD events without gaps."""
+        return self._rounds(names, self._flood_cost)
+
+    def _flood_cost(self, name: str) -> float:
+        client, proxy = Client(self.way(name, tls=False)), self.proxies[name]
+        client.ask("/1000", 1_000, 1)
+        before = proxy.used()
+        client.events(FLOOD, 0)
+        client.close()
+        return (proxy.used() - before) * 1e3
 
     def crowds(self, names: Sequence[str]) -> Figures:
         """Return requests per second with many connections."""
@@ -103,7 +133,7 @@ def small(bench: Bench) -> None:
     secure = bench.cpu(1_000, "/1000", PROXIES, tls=True)
     show("HTTPS, 1 KB", secure, "ms of CPU")
     target("CPU of `record`, 1 KB, HTTP", ratio(plain, "record", "mitmdump"), "x mitmdump",
-           most=0.20)  # fmt: skip
+           most=0.15)  # fmt: skip
     target("CPU of `record`, 1 KB, HTTPS", ratio(secure, "record", "mitmdump"), "x mitmdump",
            most=0.20)  # fmt: skip
     print(f"our proxy without a tape: {ratio(plain, 'ours', 'mitmdump'):.2f} x mitmdump")
@@ -121,14 +151,19 @@ def tape(size: str, figures: Figures, redacted: float, verbatim: float) -> None:
 
 def large(bench: Bench) -> None:
     """Answers of 100 KB and of 5 MB."""
-    names = ("mitmdump", "ours", "verbatim", "redact")
-    for said, size, redacted, verbatim in (
-        ("100 KB", 100_000, 1.35, 1.15),
-        ("5 MB", 5_000_000, 1.6, 1.3),
+    for said, size, beside, redacted, verbatim in (
+        ("100 KB", 100_000, 0.4, 1.35, 1.15),
+        ("5 MB", 5_000_000, 0.6, 1.6, 1.3),
     ):
-        figures = bench.cpu(size, f"/{size}", names)
+        figures = bench.cpu(size, f"/{size}", PROXIES)
         show(f"HTTP, {said}", figures, "ms of CPU")
+        target(f"CPU of `record`, answer of {said}", ratio(figures, "record", "mitmdump"),
+               "x mitmdump", most=beside)  # fmt: skip
         tape(said, figures, redacted, verbatim)
+    figures = bench.histories(("mitmdump", "record"))
+    show("model requests of 100 KB", figures, "ms of CPU")
+    target("CPU of `record`, model request of 100 KB", ratio(figures, "record", "mitmdump"),
+           "x mitmdump", most=0.4)  # fmt: skip
 
 
 def many(bench: Bench) -> None:
@@ -151,16 +186,24 @@ def streaming(bench: Bench) -> None:
                most=most)  # fmt: skip
         late = {name: quantiles(long[f"{name} delays"], n=100)[98] for name in ("direct", "record")}
         print(f"{scheme}, {EVENTS} events at {GAP} ms, 99 % within: direct {late['direct']:.3f} ms")
-        target(f"delay of an event, {scheme}, 99th percentile", late["record"], "ms", most=0.5)
+        target(f"delay of an event, {scheme}, 99th percentile", late["record"] / late["direct"],
+               "x direct", most=2)  # fmt: skip
+    figures = bench.floods((STREAMING, "record"))
+    show(f"{FLOOD:,} events without gaps", figures, "ms of CPU")
+    target(f"CPU of `record`, {FLOOD:,} events without gaps",
+           ratio(figures, "record", STREAMING), "x mitmdump streaming", most=0.5)  # fmt: skip
 
 
-def main(rounds: int) -> None:
+PARTS = {"small": small, "many": many, "large": large, "streaming": streaming}
+
+
+def main(rounds: int, names: Sequence[str]) -> None:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         bench = Bench(Path(folder), stack, rounds)
         print(f"{rounds} rounds")
-        for part in (small, many, large, streaming):
-            part(bench)
+        for name in names or PARTS:
+            PARTS[name](bench)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS, sys.argv[2:])

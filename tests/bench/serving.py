@@ -36,6 +36,8 @@ from traces.taps import TapChain
 
 ROOT = Path(__file__).resolve().parents[2]
 PROXIES = ("mitmdump", "ours", "verbatim", "redact", "record")
+STREAMING = "mitmdump -w"
+"""mitmdump that passes a stream on as it comes, and writes it."""
 SIZES = (1_000, 100_000, 5_000_000)
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -67,13 +69,15 @@ def started(name: str, folder: Path) -> Iterator[Serving]:
     """Run one of the processes for the block, from when it answers."""
     command = [sys.executable, "-m", "tests.bench.serving", name, str(folder)]
     ports: tuple[int, ...] = ()
-    if name == "mitmdump":
+    if name.startswith("mitmdump"):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             ports = (free.getsockname()[1],)
         command = [str(Path(sys.executable).with_name("mitmdump")), "-q", "-p", str(ports[0])]
         command += ["--listen-host", "127.0.0.1", "--set", f"confdir={folder}/mitmdump"]
         command += ["--set", f"ssl_verify_upstream_trusted_ca={folder}/server.pem"]
+    if name == STREAMING:
+        command += ["--set", "stream_large_bodies=1", "-w", str(folder / "mitmdump.flows")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
