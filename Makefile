@@ -28,7 +28,8 @@ test: dev
 test-all: dev
 	@$(python) tests/groups.py
 
-# Installs every client of tests/support/agents/client_table.py, each pinned, and has it recorded and replayed.
+# Installs every client of the tables in tests/support/agents, each pinned, and has it recorded and replayed.
+test-clients: export STUMBLE_CLIENTS ?= all
 test-clients: dev
 	@$(python) tests/groups.py install clients
 
