@@ -271,8 +271,15 @@ def is_unknown_answer(text: str) -> bool:
 
 def is_courtesy(text: str) -> bool:
     """Return whether a text only greets, thanks, offers help, reassures or regrets a delay."""
-    found = classify_clauses(text)
-    languages = detect_languages(fold_text(text)) or load_languages()
-    left = [each.blank.sub(" ", fold_text(text)) for each in languages]
+    folded, found = fold_text(text), classify_clauses(text)
+    languages = detect_languages(folded) or load_languages()
+    left = [each.blank.sub(" ", folded) for each in languages]
     is_blank = any(len(_WORD.findall(each)) < MIN_CLAUSE_WORDS for each in left)
-    return is_blank or all(each.kind in ("bye", "offer") for each in found)
+    reassures = any(each != folded for each in left) and not any(each.has_doubt for each in found)
+    kinds = {each.kind for each in found}
+    return is_blank or kinds <= {"bye", "offer"} or reassures and kinds <= _NEUTRAL
+
+
+_NEUTRAL: frozenset[ClauseKind] = frozenset(
+    ("bye", "offer", "self", "statement", "done", "fragment")
+)
