@@ -52,7 +52,7 @@ async def resume_campaign(request: Request) -> Response:
         raise HTTPException(404, f"The store has no plan of a campaign {name}.")
     back = f"/campaigns/{name}"
     try:
-        await state.jobs.start(("campaign", "--name", name), back)
+        await state.jobs.start(("campaign", name), back)
     except ValueError as error:
         raise HTTPException(409, f"{error}.") from None
     return RedirectResponse(back, status_code=303)
@@ -60,7 +60,7 @@ async def resume_campaign(request: Request) -> Response:
 
 def _find_job(state: UiState, name: str) -> Job | None:
     """Return the newest job of a campaign that this server started."""
-    wanted = ("campaign", "--name", name)
+    wanted = ("campaign", name)
     return next((job for job in reversed(state.jobs.jobs) if job.arguments == wanted), None)
 
 
