@@ -29,9 +29,8 @@ test-all: dev
 	@$(python) tests/groups.py
 
 # Installs every client of the tables in tests/support/agents, each pinned, and has it recorded and replayed.
-test-clients: export STUMBLE_CLIENTS ?= all
 test-clients: dev
-	@$(python) tests/groups.py install clients
+	@STUMBLE_CLIENTS=$${STUMBLE_CLIENTS:-all} $(python) tests/groups.py install clients
 
 # The same with the newest release of each client instead of the pinned one.
 test-clients-latest: export STUMBLE_CLIENTS = latest
