@@ -43,6 +43,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drift": "Name what changed significantly in the last days.",
             "sql": "Query all recorded data with SQL.",
             "import": "Import recordings made by other tools.",
+            "collect": "Take spans from OpenTelemetry exporters; they become runs.",
             "forget": "Remove imported runs.",
             "export": "Export runs in other formats.",
             "atlas": "Numbers of published agent runs, recomputed from their files.",

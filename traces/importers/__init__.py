@@ -100,6 +100,8 @@ def read_format_tables(format: ImportFormat, path: Path) -> ImportedTables:
             restored=frozenset(rows.restored),
             hints=getattr(format, "HINTS", frozenset()),
         )
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
     except SHAPE_ERRORS as error:
         why = f"{type(error).__name__}: {error}"
         raise ValueError(f"a value in it is not what the format says: {why}") from None

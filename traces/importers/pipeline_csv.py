@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
+from traces.model_family import find_model_family
 from traces.pipeline.failure_causes import (
     PASSING_SCORE,
     classify_provider_error,
@@ -92,6 +93,7 @@ def _to_csv_trajectory(trajectory: str, entry: Entry, said: Mapping[str, str]) -
             "trajectory_id": trajectory,
             "agent": entry.get("agent") or None,
             "model": entry["model"],
+            "model_family": find_model_family(entry["model"]),
             "scenario": said.get("workload"),
             "task": said["cohort"],
             "condition": "clean",

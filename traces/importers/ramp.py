@@ -17,6 +17,7 @@ import orjson
 import pyarrow as pa
 
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
+from traces.model_family import find_model_family
 from traces.pipeline.failure_causes import (
     PASSING_SCORE,
     StageFailure,
@@ -70,6 +71,7 @@ def _to_ramp_trajectory(trajectory: str, entry: Entry, cohort: str) -> Row:
         "trajectory_id": trajectory,
         "agent": entry.get("backend"),
         "model": entry["model"],
+        "model_family": find_model_family(entry["model"]),
         "scenario": "ramp",
         "task": cohort,
         "condition": "clean",

@@ -3,6 +3,7 @@
 Injections and outcomes are verdicts of another package and are not created here.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypedDict
 
@@ -14,6 +15,7 @@ from traces.conversation.derived_steps import (
 )
 from traces.dialects.types import TokenUsage
 from traces.model import Exchange, RunEnding, Trajectory
+from traces.model_family import find_model_family
 from traces.pipeline.attempts import collect_stage_attempts
 from traces.pipeline.failure_causes import PASSING_SCORE, find_failure_causes
 from traces.pipeline.stages import ModelCharge, derive_stage_cases, derive_stage_rows
@@ -99,6 +101,8 @@ def _build_trajectory_row(
             "passed_reason": _explain_unknown_result(tape),
             "seal": run.seal,
             "cut_at": tape.cut_at,
+            "fidelity": "bytes",
+            "model_family": find_model_family(model),
             **_describe_ending(ending),
             **_count_fork_effects(tape, told),
             **{column: _sum_known_counts(row[column] for row in usage) for column in TOKEN_COLUMNS},
@@ -226,7 +230,9 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
     by_seq = {exchange.seq: exchange for exchange in tape.exchanges}
     faulted_calls = {injection.call_id for injection in tape.injections if not injection.sham}
     pinned = _find_pinned_calls(tape)
+    positions: Counter[int] = Counter()
     for use in told.tool_uses:
+        positions[use.step] += 1
         exchanges = [by_seq[seq] for seq in use.seqs]
         durations = [took for x in exchanges if (took := _measure_exchange_time(x)) is not None]
         yield make_relation_row(
@@ -251,6 +257,7 @@ def _iter_tool_call_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[objec
                 else len(use.result.encode("utf-8", "replace")),
                 "answered_by": exchanges[-1].answered_by if exchanges else None,
                 "drifted": use.call_id in pinned,
+                "position": positions[use.step],
             },
         )
 

@@ -61,6 +61,8 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "passed_reason": _TEXT,  # why passed is NULL
                 "seal": _TEXT,  # digest of its sealed plan; NULL: not sealed
                 "cut_at": _INT,  # last exchange of a recording without an end
+                "fidelity": _TEXT,  # bytes, messages, span: what its steps are read from
+                "model_family": _TEXT,  # the model without provider, region, date and tag
             }
         ),
         "exchanges": pa.schema(

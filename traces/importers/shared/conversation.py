@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import orjson
 import pyarrow as pa
@@ -22,6 +23,7 @@ from traces.importers.shared.conversation_rows import (
     make_call_row,
     make_message_row,
 )
+from traces.model_family import find_model_family
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 
 _DIGEST = 16
@@ -64,6 +66,7 @@ class ImportedConversation:
     facts: Mapping[str, object]
     key: object
     """What distinguishes the run from others with the same messages: JSON, never a file name."""
+    fidelity: Literal["messages", "span"] = "messages"
     exported_id: str | None = None
     """Its id in the store that an export of ours is from, by which it is known again."""
 
@@ -119,9 +122,11 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
         "condition": "clean",
         "source": talk.source,
         "n_steps": requests,
+        "fidelity": talk.fidelity,
     }
     facts = {name: value for name, value in talk.facts.items() if value is not None}
     fields = fields | _sum_usage(usages) | _fit_columns("trajectories", facts, unfit)
+    fields["model_family"] = find_model_family(fields["model"])
     rows.trajectories.append(make_relation_row("trajectories", fields))
     return unfit
 

@@ -17,6 +17,8 @@ SIGNS = (b"resourceSpans", b"resource_spans", b"trace_id", b"traceId")
 MAX_DEPTH = 8
 _NESTED = ("llm", "tool", "input", "output", "openinference", "gen_ai", "ai", "agent", "session")
 """First parts of attribute names that some exporters write as nested objects."""
+_LOG_FIELDS = {"observedTimeUnixNano", "severityNumber", "eventName", "body"}
+"""Fields that a log record has, and no span."""
 _ERRORS = ("ERROR", "STATUSCODE.ERROR", "STATUS_CODE_ERROR", "2")
 
 
@@ -34,6 +36,8 @@ class Span:
     attributes: Table = field(default_factory=dict)
     events: tuple[tuple[str, Table], ...] = ()
     """Names and attributes."""
+    is_log_record: bool = False
+    """Whether it is no span but a log record, the only event in it, of the span with its id."""
 
 
 def find_spans(document: object, depth: int = 0) -> Iterator[Span]:
@@ -61,6 +65,9 @@ def to_span(said: Table) -> Span | None:
     id = _first(said, "span_id", "spanId", "context.span_id") or _first(
         context, "span_id", "spanId"
     )
+    if isinstance(trace, str) and isinstance(id, str) and _LOG_FIELDS & said.keys():
+        event = _read_log_record(said)
+        return Span(trace_id=trace, span_id=id, events=(event,), is_log_record=True)
     is_span = {"name", "span_name", "attributes", "start_time", "startTimeUnixNano"} & said.keys()
     if not isinstance(trace, str) or not isinstance(id, str) or not is_span:
         return None
@@ -79,6 +86,16 @@ def to_span(said: Table) -> Span | None:
         failed=_is_failed(said),
         attributes=_read_attributes(said),
         events=tuple(_read_events(said)),
+    )
+
+
+def _read_log_record(said: Table) -> tuple[str, Table]:
+    """Return the name and attributes of an event that is a log record, with its body in them."""
+    attributes = to_plain_attributes(said.get("attributes"))
+    if (body := said.get("body")) is not None:
+        attributes["body"] = _to_plain_value(body)
+    return str(_first(said, "eventName", "event_name") or attributes.get("event.name") or ""), (
+        attributes
     )
 
 

@@ -126,6 +126,7 @@ def read_trace(trace: str, spans: list[Span], notes: ImportNotes) -> ImportedCon
         messages=messages,
         facts=facts,
         key=trace,
+        fidelity="span",
         exported_id=id if isinstance(id, str) else None,
     )
 
@@ -137,9 +138,13 @@ def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[Conversa
     for span in requests:
         inputs = name_calls(read_span_messages(span, "input"), counter)
         outputs = name_calls(read_span_messages(span, "output"), counter)
-        outputs = [each for each in outputs if each.role == "assistant"] or [
-            ConversationMessage(role="assistant")
-        ]
+        outputs = [each for each in outputs if each.role == "assistant"]
+        if not outputs and span.failed:
+            notes.skip("model requests that failed")
+        elif not outputs:
+            outputs = [ConversationMessage(role="assistant")]
+        if not inputs:
+            notes.skip("model requests without what was sent, so results of tools may be missing")
         lane = _find_lane(lanes, inputs)
         timed += [(span.start, each) for each in inputs[lane.seen :]]
         lane.seen = len(inputs) + len(outputs)
@@ -265,8 +270,16 @@ def _read_model(known: Table) -> str | None:
 
 
 def group_by_trace(spans: Iterator[Span]) -> dict[str, list[Span]]:
-    """Return the spans of each trace, each span once."""
+    """Return the spans of each trace, each span once, with the log records of each as events."""
     traces: dict[str, dict[str, Span]] = {}
+    records: dict[tuple[str, str], dict[str, tuple[str, Table]]] = {}
     for span in spans:
-        traces.setdefault(span.trace_id, {})[span.span_id] = span
+        if span.is_log_record:
+            own = records.setdefault((span.trace_id, span.span_id), {})
+            own |= {repr(event): event for event in span.events}
+        else:
+            traces.setdefault(span.trace_id, {})[span.span_id] = span
+    for (trace, id), events in records.items():
+        if (span := traces.get(trace, {}).get(id)) is not None:  # type: ignore[assignment]
+            traces[trace][id] = replace(span, events=(*span.events, *events.values()))
     return {trace: list(found.values()) for trace, found in traces.items()}
