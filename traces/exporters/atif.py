@@ -12,6 +12,7 @@ import orjson
 
 from traces.dialects.types import TokenUsage
 from traces.exporters.run_model import ExportedCall, ExportedRun, ExportedStep, to_valid_utf8
+from traces.importers.atif import RUN_ID
 
 VERSION = "ATIF-v1.8"
 
@@ -35,7 +36,7 @@ def to_atif_document(run: ExportedRun) -> dict[str, object]:
                     "total_steps": len(run.steps),
                 }
             ),
-            "extra": dict(run.facts) or None,
+            "extra": {RUN_ID: run.id, **run.facts},
         }
     )
 

@@ -12,6 +12,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from traces.importers import (
+    agentdojo,
+    atif,
     inspect_ai,
     mini_swe_agent,
     openhands,
@@ -19,7 +21,9 @@ from traces.importers import (
     pipeline_csv,
     ramp,
     swe_agent,
+    tau2_bench,
     tau_bench,
+    who_and_when,
 )
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
@@ -69,6 +73,10 @@ FORMATS: tuple[ImportFormat, ...] = (
     swe_agent,
     openhands,
     inspect_ai,
+    tau2_bench,
+    atif,
+    agentdojo,
+    who_and_when,
     otel,
 )
 

@@ -23,7 +23,7 @@ from traces.importers.shared.json_values import join_text_parts, require_objects
 from traces.importers.shared.jsonl import iter_list_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 
-HINTS = frozenset({"model", "scenario"})
+HINTS = frozenset({"model", "model_family", "scenario"})
 NAME = "tau-bench runs (a JSON list of objects with task_id, reward, traj, trial)"
 
 type Table = dict[str, object]

@@ -23,6 +23,7 @@ from traces.importers.shared.conversation_rows import (
     make_call_row,
     make_message_row,
 )
+from traces.importers.shared.json_values import to_json_text
 from traces.model_family import find_model_family
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 
@@ -256,7 +257,5 @@ def iter_openai_calls(value: object) -> Iterator[ConversationCall]:
         yield ConversationCall(
             id=str(each.get("id") or ""),
             tool=str(named.get("name") or ""),
-            arguments=arguments
-            if isinstance(arguments, str)
-            else orjson.dumps(arguments, option=orjson.OPT_NON_STR_KEYS).decode(),
+            arguments=arguments if isinstance(arguments, str) else to_json_text(arguments),
         )

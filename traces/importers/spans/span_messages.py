@@ -229,7 +229,7 @@ def _read_events(span: Span, side: str) -> Messages:
         body = _parsed(said.get("gen_ai.event.content", said.get("body")))
         known = {**said, **to_object(body)}
         match = _EVENT.fullmatch(name)
-        if match and side == "input":
+        if match and side == "input" and (known.keys() & {"content", "tool_calls"}):
             message = {**known, "role": known.get("role") or match[1]}
             message["content"] = _unwrapped(known.get("content"))
             found.extend(read_plain_message(message))
