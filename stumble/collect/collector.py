@@ -128,7 +128,9 @@ def _split_by_trace(document: Table, signal: OtlpSignal) -> Iterator[tuple[str, 
                 traces.setdefault(id if _TRACE_ID.fullmatch(id) else "", []).append(record)
         shared = {"resource": to_object(resource.get("resource"))}
         for id, records in traces.items():
-            part = {signal.resources: [shared | {signal.scopes: [{signal.records: records}]}]}
+            part: Table = {
+                signal.resources: [shared | {signal.scopes: [{signal.records: records}]}]
+            }
             yield id, len(records), _dump_records(part)
 
 

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """An agent in the practice world, traced by one of three instrumentations and exported by
 OpenTelemetry's SDK. It prints its conversation.
 
