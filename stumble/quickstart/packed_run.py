@@ -10,12 +10,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 PACK = Path(__file__).with_name("lost_ack.stumble")
 STEP_SECONDS = 60.0
+AGENT_VARIABLES = ("MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "TOOLS_URL", "COLUMNS")
+"""What the packed agent reads: a user's own values would lead it away from the recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +30,14 @@ class QuickstartStep:
 
 
 def run_quickstart_steps(store: Path) -> Iterator[QuickstartStep]:
-    """Replay the packed run offline, and judge it from its tapes, both by real commands at once.
+    """Replay the packed run offline, and judge it from its tapes, both by real commands.
 
     Raises subprocess.TimeoutExpired if one of them takes longer than a minute.
     """
-    env = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    env = {key: value for key, value in os.environ.items() if key not in AGENT_VARIABLES}
     env["STUMBLE_STORE"] = str(store)
-    with ThreadPoolExecutor() as pool:
-        yield from pool.map(lambda step: _run_step(step[0], step[1], step[2], env), _STEPS)
+    for title, arguments, shown in _STEPS:
+        yield _run_step(title, arguments, shown, env)
 
 
 _STEPS: tuple[tuple[str, tuple[str, ...], str], ...] = (

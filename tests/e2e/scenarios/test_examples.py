@@ -179,13 +179,3 @@ def test_the_log_is_off_unless_asked_for_and_shows_no_secret(
     loud = run_stumble(("-v", *command), cwd=folder, env=env, timeout=60)
     assert "answered by live, status 200" in loud.err
     assert secret not in loud.err
-
-
-def test_quickstart_shows_a_verdict_without_key_or_server(tmp_path: Path) -> None:
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    result = run_stumble(("quickstart",), cwd=tmp_path, env=env, timeout=120)
-    assert result.code == 0, result.out + result.err
-    assert "26 answered from the tape, 0 upstream, 0 diverged" in result.out
-    assert "noticed_wrong: noticed, yet delivered wrong as done" in result.out
-    assert "effect committed 2 times, in clean twins 1: refund 231.94 GBP" in result.out
-    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == []
