@@ -36,8 +36,8 @@ from traces.taps import TapChain
 SOCKETS_VARIABLE = "STUMBLE_DAEMON_SOCKETS"
 """File descriptors of the sockets that a predecessor hands over, and its process id."""
 TICK_SECONDS = 0.5
-IDLE_CONNECTION_SECONDS = 6.0
-"""A connection without a request for so long is closed when the daemon ends."""
+IDLE_CONNECTION_SECONDS = 20.0
+"""When the daemon ends, connections idle for so long are closed; clients reuse them for 15 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

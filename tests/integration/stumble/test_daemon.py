@@ -17,7 +17,7 @@ from tests.support.agents.busy_agents import (
 )
 from tests.support.recording_daemon import Daemon, count_by_tag, daemon
 
-QUICK = "idle_seconds = 60\nmin_free_mb = 0\n"
+QUICK = "idle_seconds = 60\nmin_free_mb = 0\ngrace_seconds = 6\n"
 SOAK_SECONDS = 8.0
 AGENTS_EACH_SECOND = 17
 """Of three requests each."""
@@ -91,7 +91,7 @@ async def soak(session: object, found: Daemon) -> tuple[Counter[str], int]:
 
 
 def test_a_provider_that_is_down_and_a_broken_file_of_rules(tmp_path: Path) -> None:
-    limits = "min_free_mb = 0\nidle_seconds = 1\nsample = 0\n"
+    limits = "min_free_mb = 0\nidle_seconds = 1\ngrace_seconds = 2\nsample = 0\n"
     rules = f"{limits}always = ['error', 'tool:pay']\n[tools]\npay = 'POST /pay'\n"
 
     async def run() -> Daemon:
@@ -138,7 +138,7 @@ def test_a_disk_without_room_harms_no_agent(tmp_path: Path) -> None:
 
 
 def test_a_header_names_the_conversation_and_old_tapes_go(tmp_path: Path) -> None:
-    limits = "min_free_mb = 0\nmax_store_mb = 0.0018\nidle_seconds = 0.2\n"
+    limits = "min_free_mb = 0\ngrace_seconds = 2\nmax_store_mb = 0.0018\nidle_seconds = 0.2\n"
     rules = f"by = 'header:X-Session'\n{limits}"
 
     async def run() -> Daemon:
