@@ -143,7 +143,7 @@ def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[Conversa
             notes.skip("model requests that failed")
         elif not outputs:
             outputs = [ConversationMessage(role="assistant")]
-        if not inputs:
+        if not inputs and any(each.text or each.calls for each in outputs):
             notes.skip("model requests without what was sent, so results of tools may be missing")
         lane = _find_lane(lanes, inputs)
         timed += [(span.start, each) for each in inputs[lane.seen :]]
