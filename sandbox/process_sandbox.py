@@ -118,6 +118,8 @@ class ProcessSandbox:
         if self._alone:
             await self.relay.serve(await asyncio.to_thread(held.receive_listener))
         reporting = asyncio.create_task(asyncio.to_thread(held.read_report))
+        # If this is cancelled, the supervisor ends without a report and nobody asks for it.
+        reporting.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
             await asyncio.wait((reporting,), timeout=budget)
             timed_out = not reporting.done()

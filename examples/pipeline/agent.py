@@ -13,7 +13,7 @@ from typing import Any
 
 MODEL_URL = os.environ.get("OPENAI_BASE_URL", "http://model.practice/v1")
 KEY = os.environ.get("OPENAI_API_KEY", "practice")
-type Message = dict[str, Any]
+Message = dict[str, Any]
 
 MAX_STEPS = 60
 COMMAND_SECONDS = 120

@@ -70,6 +70,9 @@ class BudgetTap:
         self._watch, self._tape, self._timed = watch, tape, timed
         self._clock, self._run, self._also = RunClock(began), run, also
         self._strict = strict
+        self.most_events: int | None = None
+        """Of a recording that was cut, how many it has; at the next one `reach_cut` is called."""
+        self.reach_cut: Callable[[], object] = lambda: None
         self.say: Callable[[str], object] = lambda word: None
         self._limits: Mapping[str, float] = {}
         self._stage, self._whole = BudgetUsage(), BudgetUsage()
@@ -85,6 +88,8 @@ class BudgetTap:
         mark = RunEvent(at=self._clock.now(), name=name, data=data)
         self._tape.write_mark(mark)
         self.marks.append(mark)
+        if self.most_events is not None and len(self.marks) > self.most_events:
+            self.reach_cut()
         self._watch.conversations.add_run_event(mark)
         for each in self._also:
             each.on_run_event(mark)

@@ -179,6 +179,8 @@ def _make_replay_taps(
         budgets = BudgetTap(
             watch, tape, began=began, run=head.id, timed=forked, strict=not forked, also=also
         )
+        if recording.cut_at is not None and not plan.can_go_live:
+            budgets.most_events, budgets.reach_cut = len(recording.marks), halted.set
     return _ReplayTaps(
         pin=pin,
         watch=watch,
@@ -201,7 +203,8 @@ class _Differences(NamedTuple):
 def _find_differences(recording: Tape, plan: ReplayPlan, taps: _ReplayTaps) -> _Differences:
     player, regraded = taps.player, tuple[str, ...]()
     if taps.budgets and not plan.can_go_live and not plan.injection_plan:
-        regraded = tuple(describe_stage_differences(recording.marks, taps.budgets.marks))
+        marks = taps.budgets.marks[: taps.budgets.most_events]
+        regraded = tuple(describe_stage_differences(recording.marks, marks))
     listed = () if plan.fork else player.list_unasked(MAX_UNASKED)
     more = player.unused_count - len(listed) if len(listed) == MAX_UNASKED else 0
     went_live = len(player.went_live) if plan.on_miss == "live" else 0

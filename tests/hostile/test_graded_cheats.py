@@ -8,6 +8,7 @@ import base64
 import ctypes
 import mmap
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -168,6 +169,10 @@ class CheatPlaces:
     def take(self, name: str) -> bytes:
         """Choose a case for a cheat; return its answer."""
         self.cases[name] = self.left.pop(0)
+        return RIGHT[self.cases[name].name]
+
+    def answer(self, name: str) -> bytes:
+        """Return the answer of a cheat's case."""
         return RIGHT[self.cases[name].name]
 
     def place(self, name: str, path: Path) -> None:
@@ -491,8 +496,27 @@ def test_no_cheat_finds_an_answer_or_becomes_the_graders_failure(
         if grade.score != 0 or not grade.why:
             caught[cheat.name] = grade
     assert caught == {}
-    assert len(places.cheats) > 50
+    assert len(places.cheats) > (50 if os.geteuid() == 0 else 45)
     assert done.passed is False
+
+
+def test_the_same_for_a_user_without_privileges(request: pytest.FixtureRequest) -> None:
+    """All tests of graded programs, in user namespaces; its own places are fewer than root's."""
+    if os.geteuid() != 0:
+        pytest.skip("this is such a user")
+    names = ("cheats", "compilers", "programs")
+    tests = [f"{Path(__file__).parent}/test_graded_{name}.py" for name in names]
+    own = Path(tempfile.mkdtemp())
+    request.addfinalizer(lambda: shutil.rmtree(own))
+    own.chmod(0o777)
+    pytest_command = (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.plain_user", *pytest_command,
+         f"--basetemp={own}/tests", "-k", "not same_for_a_user", *tests],
+        env={**os.environ, "HOME": str(own)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert " skipped" not in done.stdout
 
 
 def test_no_program_becomes_the_graders_failure(
