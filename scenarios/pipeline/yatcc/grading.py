@@ -15,6 +15,7 @@ and T4 is timed by the wall clock, so its score is noisy.
 """
 
 import hashlib
+import os
 import shutil
 import tempfile
 import time
@@ -137,7 +138,12 @@ def _grade_trees(
         return control
     if missing := _place_program(stage, agents, graders):
         return missing
-    return graders.score_stage(stage, control)
+    placed = graders.hash_program(stage)
+    scored = graders.score_stage(stage, control)
+    if graders.hash_program(stage) != placed:
+        why = "the checkout built its own program again before it scored"
+        return _make_unscored_grade("infrastructure_error", why)
+    return scored
 
 
 def _place_program(stage: str, agents: "_YatccTree", graders: "_YatccTree") -> CaseGrade | None:
@@ -150,9 +156,12 @@ def _place_program(stage: str, agents: "_YatccTree", graders: "_YatccTree") -> C
     if len(programs) != 1:
         why = f"its build left {len(programs)} programs {name}, not one"
         return _make_unscored_grade("agent_error", why)
+    # With another time, Ninja takes what it knows of the program for outdated and links it again.
+    times = places[0].stat()
     places[0].unlink()
     shutil.copyfile(programs[0], places[0])
     places[0].chmod(0o755)
+    os.utime(places[0], ns=(times.st_atime_ns, times.st_mtime_ns))
     return None
 
 
@@ -272,6 +281,11 @@ class _YatccTree:
     def find_programs(self, name: str) -> Sequence[Path]:
         """Return the programs of a name that a build left; the folder depends on TASK1_WITH."""
         return [path for path in (self.folder / "build" / "task").rglob(name) if _is_program(path)]
+
+    def hash_program(self, stage: str) -> Sequence[bytes]:
+        """Return the hash of the stage's program."""
+        found = self.find_programs(self.find_target(list_build_targets(int(stage[1]))))
+        return [hashlib.sha256(path.read_bytes()).digest() for path in found]
 
     def _list_test_files(self) -> Iterator[Path]:
         """Yield the files below the folder in which the checkout makes answers and scores."""

@@ -200,6 +200,25 @@ def test_only_a_new_and_sound_score_file_is_a_score(
     assert found.cases[0].why.startswith(f"the checkout's own program cannot be scored: {why}")
 
 
+REBUILT = (
+    SCORE.format(names="'group/a.c', 'group/b.c'")
+    + """
+program = next((Path(sys.argv[1]).parents[1] / "task").rglob("task1"))
+program.write_bytes(program.read_bytes() + b"linked again")
+"""
+)
+
+
+def test_a_program_that_the_checkout_builds_again_is_not_the_agents(
+    checkout: YatccCheckout,
+) -> None:
+    """Ninja did that in a real checkout, whose own program then had the score of every agent."""
+    (checkout.folder / "test" / "score.py").write_text(REBUILT)
+    found = grade(checkout, "T1", handed_in(checkout, "T1", "50"))
+    assert (found.result, found.score) == ("infrastructure_error", None)
+    assert found.cases[0].why == "the checkout built its own program again before it scored"
+
+
 def test_what_the_control_left_is_not_the_agents(checkout: YatccCheckout) -> None:
     assert grade(checkout, "T1", handed_in(checkout, "T1", "nothing")).score == 0
     hand_in(checkout.folder, "T1", "nothing")
