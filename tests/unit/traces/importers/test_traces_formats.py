@@ -73,7 +73,8 @@ def test_the_published_counts_of_tau_bench_come_out(real: Sql) -> None:
 def test_runs_with_an_error_pass_less_often(real: Sql) -> None:
     found = run_question(real, "error_effect").fetchall()
     assert [each[2:5] for each in found] == [(False, 164, 75), (True, 36, 9)]
-    for _, _, _, _, _, _, rate, low, high, reason in found:
+    for _, _, _, _, _, _, rate, low, high, reason, limits in found:
+        assert limits == "association_only"
         assert low < rate < high
         assert reason in (None, "conservative")
 
