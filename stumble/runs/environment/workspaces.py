@@ -50,7 +50,7 @@ COPY_VARIABLE = "STUMBLE_COPY"
 """Names the folder in which a copy really is, for whoever does not see it at its path."""
 
 REMOVE_COPY_SCRIPT = """
-cat > /dev/null
+while read -r line; do :; done
 tries=0
 until chmod -R u+rwx -- "$1"; rm -rf -- "$1" || test $((tries += 1)) -gt 100; do sleep 0.1; done
 """
