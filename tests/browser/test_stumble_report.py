@@ -37,6 +37,7 @@ SECTIONS = (
     "outcomes",
     "survival",
     "pairs",
+    "effects",
     "notice",
     "recovery_time",
     "cost",

@@ -118,7 +118,7 @@ def test_tests_that_cannot_pass_here_stop_the_run_before_the_agent(
         (("--fault", "truncate"), "give --command"),
         (
             ("--fault", "truncate", "--command", "true", "--reset", "true"),
-            "has its own world: omit --reset, --verify and --state",
+            "has its own world: omit --reset, --verify, --state and --ledger",
         ),
         (("--fault", "trunkate", "--command", "true"), "did you mean truncate?"),
     ],

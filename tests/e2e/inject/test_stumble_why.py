@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.judging.trouble_words import JUDGE_VERSION
 from tests.support.stores.judged_fork import make_judged_fork
 from tests.support.stores.scripted_runs import (
     ORDER,
@@ -49,7 +50,7 @@ def test_the_chain_of_evidence_stands_on_one_screen(store: TraceStore) -> None:
         "(p = 0.25 if the fault had no effect)",
         "  verdict   silent_wrong: not noticed, and delivered wrong as done",
         "            end state wrong, claims success: yes, baseline valid: yes",
-        "  judge     version 4",
+        f"  judge     version {JUDGE_VERSION}",
     ]
 
 
