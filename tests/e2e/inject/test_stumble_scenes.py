@@ -159,8 +159,7 @@ def test_options_of_an_agent_of_ones_own_are_refused_where_there_is_none() -> No
     assert (said.returncode, said.stdout) == (2, "")
     assert (
         "--reset, --verify, --state, --ledger and --host need --command: they are for your own "
-        "agent"
-        in said.stderr
+        "agent" in said.stderr
     )
 
 
