@@ -131,12 +131,17 @@ async def press(page: Tab, key: str) -> None:
 
 
 async def click(page: Tab, selector: str) -> None:
-    """Click an element with the mouse, where a user sees it."""
-    at = await page.ask(
+    """Click an element with the mouse, where a user sees it, once the page has settled."""
+    await until(page, "document.readyState === 'complete'")
+    place = (
         f"(() => {{ const e = document.querySelector({selector!r});"
         " e.scrollIntoView({block: 'center'}); const r = e.getClientRects()[0];"
         " return [r.left + r.width / 2, r.top + r.height / 2]; })()"
     )
+    before, at = None, await page.ask(place)
+    while at != before:
+        await anyio.sleep(0.05)
+        before, at = at, await page.ask(place)
     for kind in ("mousePressed", "mouseReleased"):
         await page.call(
             "Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1
