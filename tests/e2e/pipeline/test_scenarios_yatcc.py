@@ -220,6 +220,7 @@ def test_a_program_that_the_checkout_builds_again_is_not_the_agents(
 
 
 def test_what_the_control_left_is_not_the_agents(checkout: YatccCheckout) -> None:
+    hand_in(checkout.folder, "T1", "50")
     assert grade(checkout, "T1", handed_in(checkout, "T1", "nothing")).score == 0
     hand_in(checkout.folder, "T1", "nothing")
     assert grade(checkout, "T1", handed_in(checkout, "T1", "50")).score == 49.75
