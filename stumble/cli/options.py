@@ -109,7 +109,7 @@ def match_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         multiple=True,
         metavar="CLASS:WHERE",
         help="Accept a difference between requests: ignore:body.metadata.run_id, "
-        "map:path./v1/runs/*, ignore:query.ts.",
+        "map:path./v1/runs/*, ignore:query.ts, 'background:POST https://t.example/events'.",
     )(function)
 
 

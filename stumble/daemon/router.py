@@ -108,7 +108,7 @@ class ConversationRouter:
             self._guard(lambda: self._end(route, exchange, route.tape.writer.whole))
 
     def _guard(self, work: Callable[[], object]) -> None:
-        """Do what may fail without harm to the agent; an error is a defect here, and is told."""
+        """Do what may fail without harm to the agent; an error is a defect here, and is logged."""
         try:
             work()
         except Exception:

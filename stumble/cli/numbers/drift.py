@@ -57,7 +57,7 @@ def drift(
     stumble drift --since 1d --against 14d --agent support --alert || page-somebody
     stumble drift --weeks 8 --json
     """
-    from stumble.drift.window_changes import (
+    from stumble.report.window_changes import (
         find_changes,
         format_changes,
         format_weeks,

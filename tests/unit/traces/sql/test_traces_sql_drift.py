@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from stumble.drift.window_changes import find_changes, format_changes, is_comparable
+from stumble.report.window_changes import find_changes, format_changes, is_comparable
 from stumble.store.filter import fetch_named_rows
 from tests.support.stores.in_memory_relations import Sql, answers, empty, fill, near
 from traces.store.sql import bind_question
