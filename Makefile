@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo docs pipeline test test-all test-clients test-clients-latest check lock bench
+.PHONY: setup dev demo docs pipeline test test-all test-clients test-clients-latest test-spark test-real check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -32,9 +32,19 @@ test-all: dev
 test-clients: dev
 	@STUMBLE_CLIENTS=$${STUMBLE_CLIENTS:-all} $(python) tests/groups.py install clients
 
-# The same with the newest release of each client instead of the pinned one.
-test-clients-latest: export STUMBLE_CLIENTS = latest
-test-clients-latest: test-clients
+# The same with the newest release of each client instead of the pinned one, and what changed.
+test-clients-latest: dev
+	@STUMBLE_CLIENTS=latest $(python) tests/groups.py install clients; status=$$?; \
+	$(python) -m tests.support.agents.client_rows .cache/agents/latest.jsonl; exit $$status
+
+# Needs Java 17 and fetches pyspark (430 MB), so it is no part of test-all.
+test-spark: dev
+	@$(python) tests/groups.py spark
+
+# A fresh environment with the extra `real` (130 MB to fetch) runs `stumble demo --real` twice, and
+# Phoenix (620 MB installed) takes exported spans.
+test-real: dev
+	@$(python) tests/groups.py real
 
 check: dev
 	@$(python) tests/groups.py lint format types

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 DOCS = ROOT / ".cache" / "docs"
 TOOLS = ROOT / ".tools"
-ALONE = ("harbor",)
+ALONE = ("harbor", "real")
 """Of whose dependencies the tests need only those that its `.in` names."""
 OUR_UV = TOOLS / "uv" / "bin" / "uv"
 STAMP = VENV / "installed"

@@ -31,9 +31,14 @@ inconclusive() {
 }
 
 if ! command -v stumble >/dev/null; then
-  python3 -m venv .stumble-venv
-  .stumble-venv/bin/python -m pip install --quiet "$STUMBLE_SOURCE"
-  export PATH="$PWD/.stumble-venv/bin:$PATH"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 13))' ||
+    finish error 2 "stumble needs Python 3.13 or newer: add actions/setup-python before it."
+  [[ -z ${STUMBLE_PIP_CACHE-} ]] || export PIP_CACHE_DIR="$STUMBLE_PIP_CACHE"
+  venv="${RUNNER_TEMP:-$PWD}/.stumble-venv"
+  python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet -r "$STUMBLE_SOURCE/requirements.lock"
+  "$venv/bin/python" -m pip install --quiet --no-deps "$STUMBLE_SOURCE"
+  export PATH="$venv/bin:$PATH"
 fi
 
 if [[ -n ${TAPES-} ]]; then
@@ -69,16 +74,22 @@ done
 options=(--in-place --name "$name")
 [[ -z ${MAX_COST-} ]] || options+=(--max-cost "$MAX_COST")
 code=0
-stumble campaign "$CAMPAIGN" "${options[@]}" || code=$?
+stumble campaign "$CAMPAIGN" "${options[@]}" 2>&1 | tee stumble-campaign.log || code=$?
 # 1: some runs failed, which the gate counts; 124: the budget is spent, and the gate says what is known.
 case $code in
-  0 | 1 | 4 | 5 | 124) ;;
-  *) finish error 2 "stumble campaign ended with exit code $code; its messages are in the log." ;;
+  0 | 1 | 5 | 124) ;;
+  3) inconclusive "No fault was injected: all runs diverged from their recordings. Record them again." ;;
+  4) inconclusive "No fault was injected. $(grep -m 3 '^no site: ' stumble-campaign.log || true)" ;;
+  *)
+    why=$(grep '^stumble: ' stumble-campaign.log | tail -n 1 || true)
+    finish error 2 "stumble campaign ended with exit code $code. $why"
+    ;;
 esac
 
 code=0
 # shellcheck disable=SC2086
-stumble gate --campaign "$name" ${GATE-} --junit stumble-gate.xml --summary "$summary" || code=$?
+stumble gate --campaign "$name" ${GATE-} --junit stumble-gate.xml --summary "$summary" \
+  --sarif stumble-gate.sarif --source "$(git rev-parse --show-prefix 2>/dev/null || true)$CAMPAIGN" || code=$?
 worst=$(stumble sql worst_injections "campaign=$name" --format markdown)
 if (($(wc -l <<<"$worst") > 2)); then
   printf '\n#### Worst injections\n\n%s\n' "$worst" >>"$summary"

@@ -186,3 +186,14 @@ def _find_common_length(most: int, same: Callable[[int], bool]) -> int:
 
 def _set_length_headers(headers: Headers, length: int) -> Headers:
     return tuple((k, str(length) if k.lower() == "content-length" else v) for k, v in headers)
+
+
+def keep_first_bytes(chunks: tuple[Chunk, ...], keep: int) -> tuple[Chunk, ...]:
+    """Return the chunks with the first `keep` bytes of a body."""
+    selected = []
+    for chunk in chunks:
+        if keep <= 0:
+            break
+        selected.append(replace(chunk, data=chunk.data[:keep]))
+        keep -= len(chunk.data)
+    return tuple(selected)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recorder.event_loop import handle_ending_signals
+from recorder.ending_signals import handle_ending_signals
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Literal
 
@@ -26,6 +26,7 @@ from replay.matching.miss_log import MissLog
 from replay.matching.request_comparison import HeaderPolicy
 from replay.matching.rules import MIN_MAPPED_LENGTH, MatchRules, describe_endpoint
 from replay.matching.tool_calls import ServedCall, ToolCallContext, find_served_calls
+from replay.mcp.client_order import ClientMessageLog, RecordedClient, StreamCue
 from replay.mcp.stdio_timing import MessageTiming, find_message_timings
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.websocket import decline_websocket_upgrade, is_websocket_upgrade
@@ -112,6 +113,10 @@ class TapePlayer:
         self._misses = MissLog(self._index, select_unplayable_exchanges(recording.exchanges), rules)
         self._played: dict[int, Exchange] = {}
         self._tokens: dict[str, str] = {}
+        self._any_client = options.any_client
+        self._heard = ClientMessageLog()
+        self._find_recorded_client = cache(partial(RecordedClient, recording.exchanges))
+        self._cues: dict[int, tuple[StreamCue, ...]] = {}
         self._compare: dict[int, Exchange | None] = {}
         self._given: dict[int, int] = {}
         """Seq of each request to a model, to the seq of the recorded answer it got."""
@@ -134,6 +139,8 @@ class TapePlayer:
     def request(self, exchange: Exchange) -> Exchange:
         """Answer from the recording, let the request go live, or refuse it with an explanation."""
         placed = self._watch.find_context(exchange)
+        if placed.kind == "tool":
+            self._heard.add(exchange.request)
         if exchange.response is not None or exchange.error is not None:
             self._note_tap_answer(exchange, placed)
             return exchange
@@ -147,9 +154,26 @@ class TapePlayer:
                 if self._lanes.is_live_by_cascade(placed)
                 else exchange
             )
-        if placed.kind == "tool" and mcp.is_background_message(exchange.request):
+        if placed.kind == "tool" and self._is_aside(exchange.request):
             return self._answer_aside(exchange)
+        if exchange.transport == "stdio" and mcp.find_reply_id(exchange.request) is not None:
+            return self._take_stdio_reply(exchange)
         return self._answer_or_refuse(exchange, placed)
+
+    def _take_stdio_reply(self, exchange: Exchange) -> Exchange:
+        """Compare an answer to a server, which gets no response, with the recorded ones."""
+        redacted, make_key = self._redact(exchange.forwarded), self._index.get_matching_key
+        recorded = self._find_recorded_client().stdio_replies
+        if make_key(redacted) not in map(make_key, recorded):
+            self.diverged.append(self._misses.get_explanation(exchange.seq, redacted))
+        return self._answer_aside(exchange)
+
+    def _is_aside(self, request: Request) -> bool:
+        """Return whether nothing depends on a message; another client may have its own answers."""
+        message = mcp.read_client_message(request)
+        return message is not None and (
+            message.role == "aside" or (message.role == "reply" and self._any_client)
+        )
 
     def _note_tap_answer(self, exchange: Exchange, placed: ExchangeContext) -> None:
         """Use up the recorded answer to a faulted model turn, so that no retry gets it.
@@ -270,6 +294,8 @@ class TapePlayer:
             return exchange.started + elapsed
 
         answer = found.response
+        if not self._any_client and mcp.read_client_message(found.request) is not None:
+            self._cues[exchange.seq] = self._find_recorded_client().find_cues(found)
         if answer is not None:
             answer = _replace_message_id(answer, exchange.request, found.request)
             if self._index.names:
@@ -332,6 +358,11 @@ class TapePlayer:
             else find_message_timings(recorded, self._index.exchanges, self._speed)
         )
 
+    def is_chunk_due(self, exchange: Exchange, number: int) -> bool:
+        """Return whether the client has sent what a recorded server waited for before a chunk."""
+        cues = self._cues.get(exchange.seq, ())
+        return number >= len(cues) or self._heard.has_reached(cues[number], exchange.request)
+
     def rewrite_message(self, message: bytes) -> bytes:
         """Rewrite a recorded START message with this run's progress tokens."""
         return mcp.replace_progress_token(message, self._tokens)
@@ -372,6 +403,7 @@ class TapePlayer:
 
     def done(self, exchange: Exchange) -> None:
         """Compare a live answer of the shared prefix with the recorded one."""
+        self._cues.pop(exchange.seq, None)
         if exchange.seq not in self._compare:
             return
         recorded = self._compare.pop(exchange.seq)

@@ -43,7 +43,8 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_CHILD_SUBREAPER = 1, 8, 36  # linux/prctl.h
+PR_SET_PDEATHSIG, PR_SET_SECUREBITS, PR_SET_CHILD_SUBREAPER = 1, 28, 36  # linux/prctl.h
+SECBIT_NO_SETUID_FIXUP = 1 << 2  # linux/securebits.h
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 38, 47, 2
 CAP_DAC_READ_SEARCH, CAPABILITY_VERSION_3 = 2, 0x20080522
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
@@ -297,10 +298,11 @@ def assign_command_user(order: SupervisorOrder) -> int | None:
 def switch_user(user: int | None) -> None:
     """Switch permanently to this user, who may traverse every folder.
 
-    An interpreter's folder may be private.
+    An interpreter's folder may be private. Without SECBIT_NO_SETUID_FIXUP access(2) ignores the
+    capability, and compilers refuse to write over a file in a folder that root alone may traverse.
     """
     if user is not None:
-        call_libc("prctl", PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        call_libc("prctl", PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)

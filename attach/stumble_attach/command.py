@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,52 @@ class StumbleCommand:
             )
         return StumbleResult(proc.returncode, proc.stdout, proc.stderr)
 
+    def replay(self, tape: str | Path, *command: str, ok: Sequence[int] = (0,)) -> StumbleResult:
+        """Replay a recording offline, with the command given or the recorded one.
+
+        AssertionError with the first difference if the agent left the recording (exit code 3).
+        """
+        return self("replay", str(tape), *_after_dashes(command), ok=ok)
+
+    def fork(
+        self,
+        tape: str | Path,
+        *command: str,
+        fault: str,
+        where: Mapping[str, str] | None = None,
+        ok: Sequence[int] = (0, 5),
+        **options: object,
+    ) -> StumbleResult:
+        """Inject a fault and judge it: `fork(tape, fault="digit", where={"tool": "get_order"})`.
+
+        Other options of `stumble fork` are named as there: reset, verify, times, at, model...; a
+        list repeats its option, True is one without a value.
+        `.json["outcome"]` is recovered, masked, silent_wrong...; None if it is unknown, of which
+        `.json["excluded"]` has the reason (exit code 5).
+        """
+        selected = [f"{key}={value}" for key, value in (where or {}).items()]
+        words = _to_options({"fault": fault, "where": selected, **options, "json": True})
+        return self("fork", str(tape), *words, *_after_dashes(command), ok=ok)
+
     def gate(self, **limits: object) -> StumbleResult:
         """Check the store: min_recovery, min_handled, max_silent, confidence, by, op, model...
 
         Exit code 0 if every limit is met, 1 if one is violated, 5 for too little evidence.
         """
-        options = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
-        return self("gate", *options, ok=(0, 1, 5))
+        return self("gate", *_to_options(limits), ok=(0, 1, 5))
+
+
+def _after_dashes(command: Sequence[str]) -> list[str]:
+    return ["--", *command] if command else []
+
+
+def _to_options(named: Mapping[str, object]) -> list[str]:
+    words = list[str]()
+    for name, value in named.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        else:
+            values = value if isinstance(value, (list, tuple)) else (value,)
+            words += [f"{option}={each}" for each in values]
+    return words

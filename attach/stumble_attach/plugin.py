@@ -15,6 +15,16 @@ MARKER_HELP = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names a store for all tests."""
+    parser.addoption(
+        "--stumble",
+        metavar="STORE",
+        help="store of the tests that use the fixture `stumble`, where recordings of their folder "
+        "find their workspaces; default: an empty one for each test",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line("markers", MARKER_HELP)
@@ -52,6 +62,7 @@ def _check_marker_limits(pyfuncitem: pytest.Function, marker: pytest.Mark) -> No
 def _make_stumble_command(item: pytest.Item, fresh: Path | None) -> StumbleCommand:
     marker = item.get_closest_marker("stumble")
     store_name = marker.kwargs.get("store") if marker else None
+    store_name = store_name or item.config.getoption("--stumble")
     if store_name:
         store = item.config.rootpath / store_name
     elif fresh is None:

@@ -72,6 +72,8 @@ FORMATS: tuple[Format, ...] = (
     *_formats("t", rb"\d{15,22}/([\w-]{40,90})", b"discord.com/api/webhooks/"),
     *_formats("t", rb"\d{15,22}/([\w-]{40,90})", b"discordapp.com/api/webhooks/"),
     *_formats("t", _MIXED, b"PMAK-", b"CFPAT-", b"NRAK-", b"NRJS-", b"figd_"),
+    *_formats("t", _MIXED, b"ATCTT3xFfGN0", b"AVNS_", b"signkey-prod-", b"signkey-test-"),
+    *_formats("t", _ALNUM, b"unkey_", b"sgamp_user_", b"depot_project_", b"tr_prod_", b"novu_"),
     *_formats("t", rb"(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{40,60}" + _TOKEN_END, b"ntn_", b"secret_"),
     *_formats("t", _ALNUM, b"lin_api_", b"lin_oauth_", b"phx_", b"phs_", b"rnd_"),
     *_formats("t", rb"[A-Za-z0-9]{32}_[0-9a-f]{8}", b"glsa_"),

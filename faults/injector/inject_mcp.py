@@ -11,9 +11,11 @@ Its response is translated to this protocol: a status, `isError`, or a JSON-RPC 
 there is no status and no connection per call: a hang ends in the error of a client that timed out,
 a cut in the end of the server.
 
-The complete response is held back until it is changed. Over HTTP, requests of the server to its
-client during a call, in the same stream (sampling, elicitation), would arrive after the call: such
-a call hangs.
+A response is held back until it is changed, except for the messages before it in the same stream:
+the server may ask its client something (sampling, elicitation, roots) and wait for the answer. What
+the client has already is not changed: a failure after it is one of the protocol, in the stream.
+
+A result may arrive in the response to a later request: AwaitedResultError says to which.
 """
 
 import json
@@ -28,7 +30,12 @@ from faults.injector.output_schema import is_schema_instance
 from faults.injector.plausibility import DrawnExchange
 from faults.injector.tool_result_text import is_visible_failure
 from faults.operator import Channel, FaultVisibility
-from faults.response_body import NoInjectionSite, decode_response_text, replace_response_body
+from faults.response_body import (
+    NoInjectionSite,
+    decode_response_text,
+    keep_first_bytes,
+    replace_response_body,
+)
 from traces.bodies.content_encoding import decode_content
 from traces.conversation.tracker import TrackedCall
 from traces.dialects import mcp
@@ -57,6 +64,19 @@ class InjectedExchange:
     other; None if the message reveals nothing."""
 
 
+class AwaitedResultError(NoInjectionSite):
+    """The response has no result yet; the request identified by `continuation` gets it."""
+
+    def __init__(self, continuation: mcp.McpContinuation) -> None:
+        reason = {
+            "input": "the server asked for more before it gives a result",
+            "task": "the server made a task of the call, and nobody fetched its result",
+            "stream": "the server closed the stream before the result, and nobody resumed it",
+        }
+        super().__init__(reason[continuation[0]])
+        self.continuation = continuation
+
+
 def inject_into_mcp(
     exchange: Exchange,
     call: TrackedCall,
@@ -73,6 +93,8 @@ def inject_into_mcp(
     response of that tool, whose format fabricated ones take. Raises NoInjectionSite if there is
     nothing to change or this transport does not support the fault.
     """
+    if (awaited := mcp.find_awaited_result(exchange)) is not None:
+        raise AwaitedResultError(awaited)
     form = _McpResultFormat(returns, _is_mcp_event_stream(exchange.response or known))
     if shows.wire:
         return _inject_mcp_transport(exchange, shows, draw, form)
@@ -140,8 +162,12 @@ def _inject_mcp_transport(
         raise NoInjectionSite("a server over stdio has no HTTP status; use tool_error")
     changed = draw(exchange, _accept_any_result).exchange
     answer = changed.response
+    interim = _select_interim_chunks(exchange)
+    if answer is not None and answer.status >= 400 and interim and channel == "http":
+        channel = "jsonrpc"
     if answer is not None and answer.status >= 400 and channel != "http":
         changed = _translate_error_status(changed, answer, channel, stream=form.stream)
+        changed = _put_after_interim(changed, exchange, interim)
     elif stdio and changed.error is not None:
         changed = _end_broken_stdio(changed)
     elif answer is not None and exchange.response is None and not is_visible_failure(changed):
@@ -159,6 +185,27 @@ def _inject_mcp_transport(
         original=None if reply is None else reply.text.encode("utf-8", "surrogatepass"),
         mutated=None if text is None else text.encode("utf-8", "surrogatepass"),
         channel=channel,
+    )
+
+
+def _select_interim_chunks(exchange: Exchange) -> tuple[Chunk, ...]:
+    """Return the part of a stream that precedes the response."""
+    answer = exchange.response
+    if answer is None or not mcp.is_mcp_stream(exchange.request, answer.headers):
+        return ()
+    return keep_first_bytes(answer.chunks, mcp.find_interim_end(answer.body))
+
+
+def _put_after_interim(
+    changed: Exchange, exchange: Exchange, interim: tuple[Chunk, ...]
+) -> Exchange:
+    """Return the changed exchange with the stream's head and its part before the response."""
+    if not interim or exchange.response is None or changed.response is None:
+        return changed
+    chunks = (*interim, *changed.response.chunks)
+    return replace(
+        changed,
+        response=replace(exchange.response, chunks=chunks, ended=changed.response.ended),
     )
 
 
@@ -226,10 +273,14 @@ def _make_up_result(
 
 
 def _find_request_id(exchange: Exchange) -> str:
-    message = mcp.read_client_message(exchange.request)
-    assert message is not None
-    assert message.call is not None
-    return message.call.id
+    """Return the id of the request that is answered: over a resumed stream that of the response."""
+    id = mcp.find_request_id(exchange.request)
+    if id is None and exchange.response is not None:
+        reply = _find_mcp_reply(exchange)
+        id = reply.id if reply else None
+    if id is None:
+        raise NoInjectionSite("the response to the call has not arrived")
+    return id
 
 
 def _respond_with_reply(

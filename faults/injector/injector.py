@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from faults.injector import inject_mcp
-from faults.injector.inject_mcp import InjectedExchange
+from faults.injector.inject_mcp import AwaitedResultError, InjectedExchange
 from faults.injector.inject_websocket import to_message_exchange, to_stream_exchange
 from faults.injector.plausibility import DrawnExchange, draw_exchange
 from faults.injector.tool_result_text import (
@@ -41,7 +41,7 @@ from traces.conversation.tracker import (
     TrackedCall,
     canonicalize_arguments,
 )
-from traces.dialects import find_dialect
+from traces.dialects import find_dialect, mcp
 from traces.dialects.types import ToolResult
 from traces.model import BodyEdit, Exchange, Injection, Place, compose_body_edits
 
@@ -111,10 +111,19 @@ class FaultInjector:
         """Whether tools are offered to the model in this run, as far as is known."""
         self._asked = 0
         self._held: dict[int, tuple[_PlannedInjection, ...]] = {}
+        self._awaited: dict[mcp.McpContinuation, list[_PlannedInjection]] = {}
+        """Injections whose result arrives in the response to a later request."""
         self._lies: dict[_ResultKey, _ResultOverride | None] = {}
         self.fired = 0
-        self.no_site: list[str] = []
+        self._no_site: list[str] = []
+
+    @property
+    def no_site(self) -> list[str]:
         """Why faults could not be injected at sites that were reached."""
+        awaited = (
+            str(AwaitedResultError(key)) for key, each in self._awaited.items() for _ in each
+        )
+        return [*self._no_site, *awaited]
 
     @property
     def unfired(self) -> tuple[str, ...]:
@@ -127,11 +136,18 @@ class FaultInjector:
         if context.kind == "model":
             rewritten = self._rewrite_results(exchange, context) if context.results else exchange
             return self._inject_at_model(rewritten, context) if self._of_turns else rewritten
+        if continued := self._pop_continued(exchange):
+            return self._inject_or_hold(exchange, continued)
         if context.call is None or context.call.reached_over is None:
             return exchange
         return self._inject_or_hold(
             exchange, self._plan_injections(context.call, context.call.reached_over)
         )
+
+    def _pop_continued(self, exchange: Exchange) -> tuple[_PlannedInjection, ...]:
+        """Return the injections whose result the response to this request has, if any."""
+        key = mcp.find_continued_call(exchange.request) if self._awaited else None
+        return tuple(self._awaited.pop(key, ())) if key is not None else ()
 
     def _inject_at_model(self, exchange: Exchange, placed: ExchangeContext) -> Exchange:
         """Inject into the response of a turn, unless it is a side request of the client."""
@@ -214,8 +230,11 @@ class FaultInjector:
         for strike in strikes:
             try:
                 applied = self._inject_fault(exchange, strike)
+            except AwaitedResultError as error:
+                self._awaited.setdefault(error.continuation, []).append(strike)
+                continue
             except NoInjectionSite as error:
-                self.no_site.append(str(error))
+                self._no_site.append(str(error))
                 continue
             injection = self._make_injection(exchange.seq, strike)
             copy_param = {COPY: strike.arm.copy} if COPY in strike.arm.fault.params else {}
@@ -339,7 +358,7 @@ class FaultInjector:
         try:
             check_rewritable_request(exchange.request)
         except NoInjectionSite as error:
-            self.no_site.append(str(error))
+            self._no_site.append(str(error))
             return injections
         call = strikes[0].call
         assert isinstance(call, TrackedCall)
@@ -349,7 +368,7 @@ class FaultInjector:
                 output = self._draw_exchange(changed, strike)
                 text = render_tool_result(output.exchange)
             except NoInjectionSite as error:
-                self.no_site.append(str(error))
+                self._no_site.append(str(error))
                 continue
             changed, previous = output.exchange, self._lies[key]
             flagged = strike.arm.operator.shows[strike.place].channel == "flag"

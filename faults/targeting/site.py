@@ -157,7 +157,10 @@ def _explain_no_call(story: DerivedSteps, fault: Fault, said: FaultTrigger) -> s
     others = {k: v for k, v in fault.where.items() if k != "tool"}
     if not fitting:
         selectors = ", ".join(f"{key}={value}" for key, value in others.items())
-        return f"the recording has {len(same_tool)} of tool {tool!r}, but none with {selectors}"
+        calls = f"{len(same_tool)} call{'' if len(same_tool) == 1 else 's'} of tool {tool!r}"
+        stages = tuple(dict.fromkeys(use.stage for use in same_tool if use.stage))
+        hint = f"; its stages are {', '.join(stages)}" if stages and "stage" in others else ""
+        return f"the recording has {calls}, but none with {selectors}{hint}"
     match said.trigger:
         case "nth":
             return f"the recording has {count}: --nth {said.number} is too many"

@@ -10,6 +10,8 @@ ORDER is JSON; every key is optional:
               go to LAYER, without a LAYER it is read-only
     shown     [[FOLDER, PATH], ...]: mount FOLDER at each PATH, directly under /; PATH need
               not exist
+    outside   {"folders": [[PATH, LAYER], ...], "kept": [PATH, ...]}: writes below each PATH go to
+              its LAYER, except below a kept PATH (`outside_mounts.py`); "required": no other way
     cwd       working directory of the command
     processes run the command in PID and user namespaces (`pid_namespace.py`); the processes it
               leaves have `grace` seconds after SIGTERM
@@ -31,6 +33,8 @@ import os
 import socket
 import struct
 import sys
+from collections.abc import Callable
+from functools import partial
 
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18  # sys/mount.h
 MNT_DETACH = 2
@@ -137,13 +141,17 @@ def open_namespace_sockets(ports: list[int]) -> list[socket.socket]:
     return sockets
 
 
-def cover_path_with_copy(copy: str, path: str, through: list[tuple[str, str | None]]) -> None:
-    """Mount the folder `copy` at `path`, with the `through` entries of `path` mounted into it."""
+def mount_entries_into_copy(copy: str, path: str, through: list[tuple[str, str | None]]) -> None:
+    """Mount the `through` entries of the folder `path` into `copy`."""
     for name, layer in through:
         source, target = f"{path}/{name}", f"{copy}/{name}"
         if layer is None or not mount_overlay(source, target, layer):
             mount_path(source, target, None, MS_BIND | MS_REC)
             remount_read_only(target)
+
+
+def cover_path_with_copy(copy: str, path: str) -> None:
+    """Mount the folder `copy` at `path`."""
     if not os.path.isdir(path):  # noqa: PTH112
         make_mount_point(path)
     mount_path(copy, path, None, MS_BIND | MS_REC)
@@ -194,18 +202,37 @@ def mount_overlay(source: str, target: str, layer: str) -> bool:
     if any(mark in source + layer for mark in ":,\\"):
         return False
     if not os.path.isdir(f"{layer}/up"):  # noqa: PTH112
-        os.makedirs(f"{layer}/aside")  # noqa: PTH103
-        status = os.stat(source)  # noqa: PTH116
-        os.mkdir(f"{layer}/up", status.st_mode & 0o7777)  # noqa: PTH102
-        os.utime(f"{layer}/up", ns=(status.st_atime_ns, status.st_mtime_ns))
-    layers = f"lowerdir={source},upperdir={layer}/up,workdir={layer}/aside"
-    for options in (layers, f"{layers},userxattr"):
+        make_upper_folder(source, layer)
+    work = f"{layer}/aside-{os.getpid()}"  # each mount has its own
+    os.makedirs(work, exist_ok=True)  # noqa: PTH103
+    layers = f"lowerdir={source},upperdir={layer}/up,workdir={work}"
+    variants = (f"{layers},redirect_dir=on", layers)
+    if not owns_first_user_namespace():  # the kernel mounts those too, and fails later
+        variants = (f"{layers},userxattr", layers)
+    for options in variants:
         try:
             mount_path("overlay", target, "overlay", 0, options)
         except OSError:
             continue
         return True
     return False
+
+
+def owns_first_user_namespace() -> bool:
+    """Return whether this process may set attributes of the `trusted` class; see xattr(7)."""
+    with open("/proc/self/uid_map") as file:  # noqa: PTH123
+        return os.geteuid() == 0 and file.read().split() == ["0", "0", "4294967295"]
+
+
+def make_upper_folder(source: str, layer: str) -> None:
+    """Make the folder for an overlay's writes, with the attributes of `source`: they are shown."""
+    status = os.stat(source)  # noqa: PTH116
+    os.makedirs(layer, exist_ok=True)  # noqa: PTH103
+    os.mkdir(f"{layer}/up")  # noqa: PTH102
+    if os.geteuid() == 0:
+        os.chown(f"{layer}/up", status.st_uid, status.st_gid)
+    os.chmod(f"{layer}/up", status.st_mode & 0o7777)  # noqa: PTH101
+    os.utime(f"{layer}/up", ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def remount_read_only(target: str) -> None:
@@ -240,10 +267,16 @@ def pivot_to_shown_folders(shown: list[tuple[str, str]]) -> None:
     os.rmdir(OLD_ROOT)  # noqa: PTH106
 
 
-def build_namespaces(order: dict[str, object]) -> list[socket.socket]:
+def build_namespaces(
+    order: dict[str, object], divert_outside_writes: Callable[[], None] | None = None
+) -> list[socket.socket]:
     """Enter and set up the ordered namespaces; return the sockets for the holder of the channel."""
     ports, cover, through = order.get("ports"), order.get("cover"), order.get("through", [])
-    enter_new_namespaces(os.CLONE_NEWNS | (os.CLONE_NEWNET if ports else 0))
+    enter_new_namespaces(
+        os.CLONE_NEWNS
+        | (os.CLONE_NEWNET if ports else 0)
+        | (os.CLONE_NEWIPC if order.get("processes") else 0)
+    )
     sockets: list[socket.socket] = []
     if ports and isinstance(ports, list):
         set_up_network()
@@ -253,7 +286,11 @@ def build_namespaces(order: dict[str, object]) -> list[socket.socket]:
         for folder in filter(os.path.isdir, NAME_SERVER_SOCKETS):
             mount_path("none", folder, "tmpfs", 0, "size=4k")
     if isinstance(cover, list) and isinstance(through, list):
-        cover_path_with_copy(cover[0], cover[1], through)
+        mount_entries_into_copy(cover[0], cover[1], through)
+    if divert_outside_writes:
+        divert_outside_writes()
+    if isinstance(cover, list):
+        cover_path_with_copy(cover[0], cover[1])
     if isinstance(shown := order.get("shown"), list):
         pivot_to_shown_folders(shown)
     return sockets
@@ -266,9 +303,15 @@ def main() -> None:
     reply = socket.socket(fileno=channel) if channel is not None else None
     sockets_inside: list[socket.socket] = []
 
-    if order.get("processes"):  # imported now: a user namespace may not be able to read the file
-        sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(__file__))))  # noqa: PTH120
+    # Imported now: a user namespace may not be able to read the files.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(__file__))))  # noqa: PTH120
+    if order.get("processes"):
         from recorder.agent.pid_namespace import exit_as_agent, run_agent_in_pid_namespace
+    divert = None
+    if outside := order.get("outside"):
+        from recorder.agent.outside_mounts import divert_outside_writes
+
+        divert = partial(divert_outside_writes, **outside)
 
     def ready() -> None:
         if reply:
@@ -278,7 +321,7 @@ def main() -> None:
             each.close()
 
     try:
-        sockets_inside += build_namespaces(order)
+        sockets_inside += build_namespaces(order, divert)
         if cwd := order.get("cwd"):
             os.chdir(cwd)
         if order.get("processes"):

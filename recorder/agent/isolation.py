@@ -15,13 +15,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from recorder.agent.blocked_connections import BlockedConnection, BlockedConnectionMonitor
+from recorder.agent.outside_files import OutsideFiles, list_layer_folders
 from traces.reachable_paths import is_reachable, is_reachable_file, is_reachable_folder
 
 ENTER_NAMESPACES = (
@@ -46,6 +48,8 @@ class MountedCopy:
     """Entries that the copy lacks and still shows, relative to both: a folder with its layer for
     writes, a file with None. Without a usable layer the entry is read-only.
     """
+    outside: OutsideFiles | None = None
+    """The files elsewhere that are protected; None leaves all as they are."""
 
     @property
     def start_folder(self) -> Path:
@@ -63,7 +67,8 @@ class MountedCopy:
         """Return the ORDER for `enter_namespaces.py`."""
         through = [(name, str(layer) if layer else None) for name, layer in self.through]
         cover = [str(self.copy), str(self.path)]
-        return {"cover": cover, "through": through, "cwd": str(self.path)}
+        outside = self.outside.to_namespace_order() if self.outside else {}
+        return {"cover": cover, "through": through, "cwd": str(self.path)} | outside
 
     def build_command_prefix(self) -> tuple[str, ...]:
         """Return the words that, put before an absolute program, run it in here."""
@@ -168,6 +173,10 @@ class MissingCapabilities:
     room: str | None
     processes: str | None = None
     """With a network namespace: why the agent cannot have its own PIDs, users and capabilities."""
+    outside: str | None = None
+    """With a mounted copy: why files outside of it cannot be protected."""
+    layers: Path | None = None
+    """Where the layers of such a protection are made; None if there is none."""
 
 
 @functools.cache
@@ -185,13 +194,39 @@ def find_missing_capabilities() -> MissingCapabilities:
         alone: dict[str, object] = {"ports": [1024]}
         room: dict[str, object] = {"cover": [str(copy), str(path)]}
         own_processes: dict[str, object] = {"processes": True}
-        if _try_isolation(alone | room | own_processes) is None:  # usual, and three times faster
-            return MissingCapabilities(alone=None, room=None)
+        usual = next(iter(list_layer_folders()), None)
+        if usual is not None:  # one probe is three times faster than four
+            with _order_one_overlay(path, usual) as outside:
+                if _try_isolation(alone | room | own_processes | outside) is None:
+                    return MissingCapabilities(alone=None, room=None, layers=usual)
         lacks_alone = _try_isolation(alone)
         processes = lacks_alone or _try_isolation(alone | own_processes)
+        lacks_room = _try_isolation(room)
+        layers = None if lacks_room else _find_layer_folder(room, path)
         return MissingCapabilities(
-            alone=lacks_alone, room=_try_isolation(room), processes=processes
+            alone=lacks_alone,
+            room=lacks_room,
+            processes=processes,
+            outside=lacks_room or (None if layers else "no overlay can be mounted here"),
+            layers=layers,
         )
+
+
+@contextmanager
+def _order_one_overlay(path: Path, layers: Path) -> Iterator[dict[str, object]]:
+    """Yield an order for an overlay at `path`, with its layer in a folder like those of runs."""
+    with tempfile.TemporaryDirectory(prefix="stumble-", dir=layers) as layer:
+        folders = [(str(path), f"{layer}/0")]
+        yield {"outside": {"folders": folders, "kept": [], "required": True}}
+
+
+def _find_layer_folder(room: dict[str, object], path: Path) -> Path | None:
+    """Return the first folder in which an overlay of `path` can have its layer."""
+    for each in list_layer_folders():
+        with _order_one_overlay(path, each) as outside:
+            if _try_isolation(room | outside) is None:
+                return each
+    return None
 
 
 KERNEL_FOLDERS = ("/proc", "/sys", "/dev")

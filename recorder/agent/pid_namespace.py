@@ -35,18 +35,19 @@ MAC_{OVERRIDE, ADMIN}, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE (linux/capabilit
 MACHINES = {
     "x86_64": (
         0xC000003E,
-        (101, 155, 165, 166, 304, 308, 310, 311, 321),
+        (101, 155, 165, 166, 304, 308, 310, 311, 321, 248, 249, 250, 298),
         {"socket": 41, "clone": 56, "unshare": 272},
     ),
     "aarch64": (
         0xC00000B7,
-        (117, 41, 40, 39, 265, 268, 270, 271, 280),
+        (117, 41, 40, 39, 265, 268, 270, 271, 280, 217, 218, 219, 241),
         {"socket": 198, "clone": 220, "unshare": 97},
     ),
 }
 """Per machine: its audit architecture; the numbers of ptrace, pivot_root, mount, umount2,
-open_by_handle_at, setns, process_vm_{readv, writev} and bpf; and calls whose first argument is
-checked.
+open_by_handle_at, setns, process_vm_{readv, writev}, bpf, add_key, request_key, keyctl (keyrings
+belong to no namespace, and request_key(2) starts a program outside of all) and perf_event_open; and
+calls whose first argument is checked.
 """
 REFUSED_SYSTEM_CALLS = (428, 429, 430, 431, 432, 433, 438, 442, 467)
 """open_tree, move_mount, fs{open, config, mount, pick}, pidfd_getfd, mount_setattr, open_tree_attr:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from recorder.agent.isolation import AgentIsolation
-from recorder.event_loop import ENDING_SIGNALS
+from recorder.ending_signals import ENDING_SIGNALS
 
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL for leftover processes, or for an agent out of budget."""
@@ -111,6 +111,7 @@ async def run_agent_process(
         except TimeoutError:
             timed_out = not orders.given
         finally:
+            orders.hurry = lambda: None  # the limit is over
             orders.close_pipe()
             await asyncio.wait([ended])  # at most the grace and the supervisor's SIGKILL timeout
     code = ended.result()

@@ -23,7 +23,7 @@ import math
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import socket
@@ -47,6 +47,8 @@ type MessageRewriter = Callable[[bytes], bytes]
 
 SERVER_ENDED = "eof: the server ended"
 CANCELLED_METHOD = "notifications/cancelled"
+CLIENT_SECONDS = 120.0
+"""Maximum wait for an answer of the client that a recorded server had before its own."""
 JSON_RPC_REFUSED = -32001
 """JSON-RPC error code that represents an HTTP status: a refusal or a fault."""
 NO_WAY_OUT = Response(status=502, chunks=(Chunk(at=0.0, data=b"refused: no way out"),))
@@ -69,6 +71,8 @@ class McpStdioContext:
     """Variables that the recorder set: its value and the user's, which servers get."""
     cues: StdioTimingFn = lambda start: ()
     retold: MessageRewriter = lambda message: message
+    is_due: Callable[[Exchange, int], bool] = lambda exchange, number: True
+    """Whether the client has sent what a recorded server had waited for before an answer."""
     fail: Callable[[BaseException], object]
     sessions: set["McpStdioSession"] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -98,6 +102,7 @@ async def serve_tees(
     way_out: bool = True,
     cues: StdioTimingFn = lambda start: (),
     retold: MessageRewriter = lambda message: message,
+    is_due: Callable[[Exchange, int], bool] = lambda exchange, number: True,
 ) -> AsyncIterator[McpStdioContext]:
     """Serve the tees that connect to the socket `path` while the block runs.
 
@@ -180,6 +185,8 @@ class McpStdioSession(asyncio.Protocol):
         self._due: deque[tuple[float, Chunk]] = deque()
         """Unsolicited messages of a recorded server with their due times; their cue has come."""
         self._asked = self._answered = 0
+        self._heard = asyncio.Event()
+        """Set by each message of the client."""
 
     # Callbacks of the event loop.
 
@@ -290,6 +297,7 @@ class McpStdioSession(asyncio.Protocol):
             self._on_cancelled(message)
         exchange = self._taps.request(self._new_exchange("MESSAGE", at, message))
         self._asked += _is_recordable(exchange)
+        self._heard.set()
         if not self._run.decides:
             if exchange.response is not None or exchange.error is not None or exchange.edits:
                 raise RuntimeError("a tap decides, where the tee was told that none does")
@@ -424,6 +432,7 @@ class McpStdioSession(asyncio.Protocol):
                 last = replace(exchange.response, chunks=exchange.response.chunks[-1:])
                 for chunk in last.chunks:
                     await self._wait_until(chunk.at)
+                await self._wait_for_client(exchange)
                 self._show_answer(exchange, _to_response_at(last, self._run.now()))
                 self._schedule_unasked()
                 return
@@ -435,6 +444,14 @@ class McpStdioSession(asyncio.Protocol):
             self._taps.done(replace(exchange, response=None, error=exchange.error or "cancelled"))
             raise
         self._taps.done(exchange)
+
+    async def _wait_for_client(self, exchange: Exchange) -> None:
+        """Wait until the client has sent what it had sent before the recorded answer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLIENT_SECONDS):
+                while not self._run.is_due(exchange, 0):
+                    self._heard.clear()
+                    await self._heard.wait()
 
     async def _wait_until(self, at: float) -> None:
         await self._run.clock.wait_until(at)

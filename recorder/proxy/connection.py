@@ -42,6 +42,7 @@ from recorder.proxy.websocket_writer import AgentWebSocketClose, AgentWebSocketM
 from traces.model import find_header
 
 if TYPE_CHECKING:
+    from recorder.proxy.http2 import Http2Streams
     from recorder.proxy.mitm.fallback import MitmSession
     from recorder.proxy.server import RunListener
     from recorder.proxy.websocket_reader import WebSocketReader
@@ -70,6 +71,9 @@ class AgentConnection(asyncio.Protocol):
         """The kernel has not accepted all written data: wait with `wait_until_drained`."""
         self._transport: asyncio.Transport
         self._receive: Callable[[bytes], None] = self._receive_http
+        self._receive_plain: Callable[[bytes], None] = self._receive_http
+        """Gets what was in TLS."""
+        self._http2: Http2Streams | None = None
         self._requests: Http1RequestReader | WebSocketReader = Http1RequestReader(stage.now)
         self._scheme, self._authority = "http", ""
         self._socket = ""
@@ -109,6 +113,16 @@ class AgentConnection(asyncio.Protocol):
             return 0.0
         return time.monotonic() - self._active_at
 
+    @property
+    def is_last_answer(self) -> bool:
+        """Whether the connection should end with the answer that begins now."""
+        return self.stage.draining and not self._requests.ready
+
+    def close_idle(self) -> None:
+        """End cleanly between two answers, unless bytes of the agent wait to be read."""
+        if not tcp.count_unread_bytes(self._transport):
+            self.hang_up()
+
     def data_received(self, data: bytes) -> None:
         self._active_at = time.monotonic()
         if not self._ending:
@@ -122,6 +136,8 @@ class AgentConnection(asyncio.Protocol):
         self._ending = True
         if self._task is not None:
             self._task.cancel()
+        if self._http2 is not None:
+            self._http2.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         if isinstance(error, OSError):
@@ -130,6 +146,8 @@ class AgentConnection(asyncio.Protocol):
         self._ending = self._lost = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._http2 is not None:
+            self._http2.close()
         if self.stage.upstream is not None:
             self.stage.upstream.release(self, reset=self.gone != "eof")
         if self._mitm is not None:
@@ -267,16 +285,18 @@ class AgentConnection(asyncio.Protocol):
             return None
         if self.stage.fallback is not None and "h2" in hello.alpn:
             return self._hand_over(self._take_hello())
-        if hello.alpn and "http/1.1" not in hello.alpn:
+        is_http2 = "h2" in hello.alpn and "http/1.1" not in hello.alpn
+        if hello.alpn and "http/1.1" not in hello.alpn and not is_http2:
             return self._refuse_protocols(hello)
         self.hello = hello
+        host = hello.sni or parse_authority_host(self._authority)
         try:
-            context = self.stage.authority.context(
-                hello.sni or parse_authority_host(self._authority)
-            )
+            context = self.stage.authority.context(host, "h2" if is_http2 else "http/1.1")
         except ValueError as error:
             return self._note_untrusted(str(error))
         self._tls = TlsConnection(context)
+        if is_http2:
+            self._receive_plain = self._receive_http2
         return self._enter_tunnel("https", partial(self._receive_tls, self._tls))
 
     def _detect_plain_protocol(self, start: bytes) -> None:
@@ -329,11 +349,7 @@ class AgentConnection(asyncio.Protocol):
             self.stage.remove_connection(self)
 
     def _refuse_protocols(self, hello: ClientHello) -> None:
-        """Refuse an agent that offers only other protocols (HTTP/2), with an alert.
-
-        To serve such agents, change this function: `_hello` contains every byte of theirs so far,
-        and no answer was sent yet.
-        """
+        """Refuse an agent that offers only protocols other than HTTP, with an alert."""
         self._transport.write(NO_APPLICATION_PROTOCOL)
         self._note_untrusted(f"the agent speaks only {', '.join(hello.alpn)}")
 
@@ -353,12 +369,31 @@ class AgentConnection(asyncio.Protocol):
         if plain and self._mitm is not None:
             self._mitm.protocol.data_received(plain)
         elif plain:
-            self._receive_http(plain)
+            self._receive_plain(plain)
         if tls.over and not self.is_closed:
             self.eof_received()
             if self._mitm is None:
                 self._transport.close()
         return None
+
+    def _receive_http2(self, data: bytes) -> None:
+        """Serve each stream of an agent that speaks HTTP/2 alone."""
+        from h2.exceptions import ProtocolError
+
+        from recorder.proxy.http2 import Http2Streams
+
+        if self._http2 is None:
+            url = to_absolute_url(self._scheme, self._authority, "/")
+            self._http2 = Http2Streams(self.stage.port, url.removesuffix("/"), self._write_http2)
+        try:
+            self._http2.receive(data)
+        except ProtocolError:
+            self.hang_up()
+
+    def _write_http2(self, data: bytes) -> None:
+        """An agent that has left gets nothing more."""
+        if not self.is_closed:
+            self.write(data)
 
     def _note_abandoned_handshake(self) -> None:
         """Note an agent that left in the TLS handshake, as one that pins certificates may do."""

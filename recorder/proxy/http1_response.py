@@ -6,6 +6,7 @@ It is lenient, as many clients are. Bytes that it cannot parse make the exchange
 to the agent.
 """
 
+import re
 from typing import NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -14,6 +15,7 @@ from traces.model import Headers, Request, Response
 
 _NOT_FORWARDED = {"proxy-connection", "proxy-authorization"}
 _BODYLESS_STATUSES = (204, 304)
+_CONNECTION_FIELD = re.compile(rb"(?i)(connection|keep-alive|proxy-connection)[ \t]*:")
 
 
 class AnswerEnd(NamedTuple):
@@ -27,8 +29,9 @@ class AnswerEnd(NamedTuple):
     """The server's TLS ended without close_notify."""
     ending: str = ""
     """The code of how the connection ended."""
-    refusal: Response | None = None
-    """The answer of an upstream proxy that did not connect to the server."""
+    instead: Response | None = None
+    """A whole answer in place of the server's: of an upstream proxy that did not connect, or of
+    another provider's model."""
 
 
 class AnswerPart(NamedTuple):
@@ -154,6 +157,20 @@ def _read_connection_fields(headers: Headers, version: str) -> tuple[bool, bool]
             case "transfer-encoding":
                 coding = value.lower().rpartition(",")[2].strip()
     return keeps, coding == "chunked" if coding else framed
+
+
+def announce_close(raw: bytes, head: Response) -> bytes | None:
+    """Return the first bytes of an answer with `Connection: close` in their head.
+
+    None if `raw` does not begin with all of this head: then nothing can be announced.
+    """
+    start, end, rest = raw.partition(b"\r\n\r\n")
+    folded = b"\r\n " in start or b"\r\n\t" in start
+    if not end or folded or not start.startswith(b"%s %d" % (head.version.encode(), head.status)):
+        return None
+    line, *fields = start.split(b"\r\n")
+    others = [each for each in fields if not _CONNECTION_FIELD.match(each)]
+    return b"\r\n".join([line, *others, b"Connection: close"]) + end + rest
 
 
 def encode_request(

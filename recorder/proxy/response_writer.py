@@ -21,7 +21,9 @@ from http import HTTPStatus
 from math import inf
 from typing import TYPE_CHECKING
 
+from recorder.proxy.held_stream import HeldMcpStream, drop_first_bytes
 from recorder.proxy.http1 import Http1Request, ResponseFraming, choose_response_framing
+from recorder.proxy.http1_response import announce_close
 from recorder.proxy.websocket_writer import (
     AgentWebSocketMessage,
     WebSocketFraming,
@@ -30,6 +32,7 @@ from recorder.proxy.websocket_writer import (
 )
 from traces.bodies import stream_events
 from traces.bodies.websocket import is_websocket_upgrade
+from traces.dialects import mcp
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 _HANG_SECONDS = re.compile(r"timeout: ([\d.]+) s")
 KEPT_ANSWER_BYTES = 1 << 25
 """Maximum size of an answer for which taps get all chunks again at the end."""
+CLIENT_SECONDS = 120.0
+"""Maximum wait for an answer of the client that a recorded server had before it went on."""
 WRITE_BYTES = 1 << 16
 """Bytes written at once, before checking whether the agent reads them."""
 
@@ -91,9 +96,14 @@ class ResponseWriter:
         self._ended: float | None = None
         self._kept = 0
         """Bytes of all chunks shown so far; beyond KEPT_ANSWER_BYTES no chunk is stored."""
+        self._closes = False
+        """The agent was told that its connection ends with this answer."""
         self.is_reported = False
         """The taps have got the end of the exchange."""
         self._live = False
+        self._response_came: asyncio.Event | None = None
+        self._stream: HeldMcpStream | None = None
+        """A held answer whose first events the agent has already."""
 
     async def run(self) -> None:
         """Run until the agent has its answer or has left; raises what a tap raises."""
@@ -110,6 +120,7 @@ class ResponseWriter:
     async def _serve_exchange(self) -> None:
         taps, upstream = self._stage.taps, self._stage.upstream
         self._exchange = exchange = taps.request(self._exchange)
+        self._stage.note_request()
         held = taps.holds(exchange)
         if exchange.response is None and exchange.error is None:
             self._live = True
@@ -118,8 +129,9 @@ class ResponseWriter:
             elif upstream is None:
                 exchange, held = refuse_live_request(exchange, 502, "no way out"), False
             elif held:
-                exchange = await upstream.send(exchange, _ignore_answer_part, _ignore_answer_part)
-                exchange = _shift_stream_to(exchange, self._stage.now())
+                exchange = await self._send_held(exchange, upstream)
+                if self._stream is None or not self._stream.passed:
+                    exchange = _shift_stream_to(exchange, self._stage.now())
             elif isinstance(self._asked, AgentWebSocketMessage):
                 return await self._stream_from_upstream(upstream)
             elif await self._relay_from_upstream(upstream, self._asked):
@@ -128,6 +140,43 @@ class ResponseWriter:
                 exchange = self._exchange
         self._exchange = taps.response(exchange) if held else exchange
         return await self._perform_response()
+
+    async def _send_held(self, exchange: Exchange, upstream: "UpstreamClient") -> Exchange:
+        """Return the exchange with its answer; a resumed stream ends with the response in it."""
+        if not mcp.is_listening_request(exchange.request):
+            return await upstream.send(exchange, self._hold_head, self._hold_chunk)
+        self._response_came = asyncio.Event()
+        waits = (
+            asyncio.ensure_future(upstream.send(exchange, self._hold_head, self._hold_chunk)),
+            asyncio.ensure_future(self._response_came.wait()),
+        )
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if waits[0].done() or self._stream is None:
+                return await waits[0]
+            return exchange.with_response(self._stream.to_response(self._stage.now()), None)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    def _hold_head(self, response: Response) -> None:
+        if mcp.is_mcp_stream(self._exchange.request, response.headers):
+            self._stream = HeldMcpStream(response)
+
+    def _hold_chunk(self, chunk: Chunk) -> Awaitable[None] | None:
+        """Pass on what precedes an MCP response: the server may wait for the client's answer."""
+        if self._stream is None:
+            return None
+        data = self._stream.take(chunk)
+        if self._stream.has_response and self._response_came is not None:
+            self._response_came.set()
+        if not data:
+            return None
+        if not self._framing.head:
+            self._open_response(self._stream.head, None, None)
+        self._queue_chunk(data)
+        self._write_and_notify()
+        return self._line.wait_until_drained() if self._line.paused else None
 
     async def _perform_response(self) -> None:
         exchange = self._exchange
@@ -138,9 +187,13 @@ class ResponseWriter:
             if response.at > self._stage.now():
                 await self._wait_until(response.at)
             length = sum([len(chunk.data) for chunk in response.chunks])
-            self._open_response(response, length, error)
+            passed = self._stream.passed if self._stream is not None else 0
+            if not passed:
+                self._open_response(response, length, error)
             is_due = length <= WRITE_BYTES and _find_last_due_time(response) <= self._stage.now()
-            for chunk in response.chunks:
+            for number, chunk in enumerate(drop_first_bytes(response.chunks, passed)):
+                if not self._stage.is_due(exchange, number):
+                    await self._wait_for_client(number)
                 if is_due:
                     self._queue_chunk(chunk.data)
                 else:
@@ -158,6 +211,14 @@ class ResponseWriter:
             return find_header(response.trailers, "close") is not None
         return self._framing.body in ("chunked", "close")
 
+    async def _wait_for_client(self, number: int) -> None:
+        """Wait until the client has sent what it had sent before this chunk in the recording."""
+        await self._write_and_drain()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLIENT_SECONDS):
+                while not self._stage.is_due(self._exchange, number):
+                    await self._stage.wait_for_request()
+
     async def _stream_from_upstream(self, upstream: "UpstreamClient") -> None:
         self._exchange = exchange = await upstream.send(
             self._exchange, self._write_head, self._write_chunk
@@ -168,14 +229,14 @@ class ResponseWriter:
             await self._finish_response(exchange.response.trailers)
 
     async def _relay_from_upstream(self, upstream: "UpstreamClient", asked: Http1Request) -> bool:
-        """Pass a server's answer on; return False if an upstream proxy's refusal is the answer."""
+        """Pass a server's answer on; return False if a whole answer came in place of it."""
         end = await upstream.relay(self._exchange, asked.version, self._take_part)
-        if end.refusal is not None:
-            self._exchange = replace(self._exchange, response=end.refusal, error=end.error)
+        if end.instead is not None:
+            self._exchange = replace(self._exchange, response=end.instead, error=end.error)
             return False
         if end.error is not None:
             await self._break_off(end.error, 0.0, end)
-        elif not (asked.stays and end.keeps):
+        elif self._closes or not (asked.stays and end.keeps):
             self._line.hang_up(truncated=end.truncated)
         else:
             await self._line.wait_until_drained()
@@ -186,13 +247,16 @@ class ResponseWriter:
         if self._line.is_closed:
             raise AgentGoneError
         self._at = part.at
+        raw = part.raw
         if part.head is not None:
             self._answer = part.head
+            if self._line.is_last_answer and (closing := announce_close(raw, part.head)):
+                self._closes, raw = True, closing
         self._due += part.pieces
         if part.end is not None:
             self._complete_live(part.end)
-        if part.raw:
-            self._line.write(part.raw)
+        if raw:
+            self._line.write(raw)
         if part.end is None:
             self._notify_taps()
         return self._line.wait_until_drained() if self._line.paused else None
@@ -412,7 +476,3 @@ def _shift_stream_to(exchange: Exchange, now: float) -> Exchange:
     ):
         return exchange
     return exchange.with_delay(max(0.0, now - answer.at))
-
-
-def _ignore_answer_part(part: Response | Chunk) -> None:
-    """Ignore a part of a held answer, which is not sent to the agent yet."""

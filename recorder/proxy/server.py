@@ -24,11 +24,15 @@ from typing import TYPE_CHECKING, Self
 from recorder.proxy.connection import AgentConnection
 from recorder.proxy.tls import CertificateAuthority
 from traces.clock import RunClock
+from traces.model import Exchange
 from traces.taps import TapChain
 
 if TYPE_CHECKING:
     from recorder.proxy.mitm.fallback import MitmFallback
     from recorder.proxy.upstream import UpstreamClient
+
+type ChunkDue = Callable[[Exchange, int], bool]
+"""Whether the client has sent all that it had sent before this chunk of a recorded answer."""
 
 HOLD_SECONDS = 600.0
 """Seconds for which a timed-out exchange is kept open if the agent never gives up."""
@@ -53,6 +57,7 @@ class ProxyServer:
         hold: float = HOLD_SECONDS,
         origins: Mapping[str, int] = {},
         fallback: "MitmFallback | None" = None,
+        is_due: "ChunkDue" = lambda exchange, number: True,
     ) -> "RunListener":
         """Create a run's listener; enter it to listen on 127.0.0.1, exit it to close everything.
 
@@ -60,9 +65,11 @@ class ProxyServer:
         origin that gets a port of its own to that port (0 for any); clients reach it there without
         a proxy.
         """
-        return RunListener(
+        listener = RunListener(
             self._authority, taps, RunClock(began), seqs, upstream, port, hold, origins, fallback
         )
+        listener.is_due = is_due
+        return listener
 
 
 class RunListener:
@@ -99,8 +106,13 @@ class RunListener:
         """Is called when the run fails."""
         self.over = False
         """No more connections are served."""
+        self.draining = False
+        """Nothing more is accepted, and each connection ends with its next answer."""
         self.untrusted: dict[str, str] = {}
         """Per authority, why TLS failed: the agent distrusts the CA, or supports only HTTP/2."""
+        self.is_due: ChunkDue = lambda exchange, number: True
+        """Whether a chunk of an answer may be sent; asked again after each request."""
+        self._waiting: list[asyncio.Future[None]] = []
         self.clock = clock
         self.now = clock.now
         """Seconds since the run began."""
@@ -121,6 +133,19 @@ class RunListener:
             self.on_failure()
         for connection in tuple(self.connections):
             connection.reset()
+
+    def note_request(self) -> None:
+        """Wake what waits for the agent's next request."""
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def wait_for_request(self) -> None:
+        """Wait until the taps have got the agent's next request."""
+        waiter = self.loop.create_future()
+        self._waiting.append(waiter)
+        await waiter
 
     def remove_connection(self, connection: AgentConnection) -> None:
         """Remove a connection that has ended, with its response."""
@@ -153,8 +178,9 @@ class RunListener:
         """Serve one more socket, such as one that listens in another network namespace."""
         self._servers.append(await self.loop.create_server(self._new_connection, sock=listening))
 
-    def stop_listening(self) -> None:
-        """Accept nothing more; open connections are served on."""
+    def drain(self) -> None:
+        """Accept nothing more; open connections end with their next answer, which announces it."""
+        self.draining = True
         for server in self._servers:
             server.close()
 

@@ -1,4 +1,4 @@
-"""TCP operations that asyncio lacks: reset a connection, count unsent bytes."""
+"""TCP operations that asyncio lacks: reset a connection, count unsent and unread bytes."""
 
 import asyncio
 import fcntl
@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import sys
+import termios
 
 _SIOCOUTQNSD = 0x894B
 """Linux ioctl: number of unsent bytes of a TCP socket (linux/sockios.h)."""
@@ -28,6 +29,13 @@ def count_unsent_bytes(transport: asyncio.Transport) -> int:
         return 0
     return int.from_bytes(
         fcntl.ioctl(_get_socket_fd(transport), _SIOCOUTQNSD, bytes(4)), sys.byteorder
+    )
+
+
+def count_unread_bytes(transport: asyncio.Transport) -> int:
+    """Return how many bytes of the peer have arrived and were not read yet."""
+    return int.from_bytes(
+        fcntl.ioctl(_get_socket_fd(transport), termios.FIONREAD, bytes(4)), sys.byteorder
     )
 
 

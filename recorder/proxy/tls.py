@@ -5,7 +5,7 @@ those that TLS 1.3 allows to arrive before it returns. Here the caller passes in
 is lost, and the TCP connection can still be reset.
 
 Certificates are mitmproxy's (one CA for recording and replay, so an agent that trusts one trusts
-both); ALPN offers only http/1.1.
+both); ALPN offers http/1.1, and h2 only to agents that speak nothing else.
 """
 
 import ssl
@@ -49,11 +49,11 @@ class CertificateAuthority:
 
         return HostCertificates(self._confdir)
 
-    def _make_context(self, host: str) -> ssl.SSLContext:
+    def _make_context(self, host: str, protocol: str = "http/1.1") -> ssl.SSLContext:
         """Return the server context for a host name or IP address; else raise ValueError."""
         chain = self._certificates.export_chain(host)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols([protocol])
         # ssl reads certificates from files only. This file has mode 0600 and exists, only while it
         # is read, in the folder that contains the CA's key anyway.
         with NamedTemporaryFile(dir=self._confdir, suffix=".pem") as file:

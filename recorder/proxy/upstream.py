@@ -154,8 +154,8 @@ class OriginClient:
             return _await_in_order(waits) if waits else None
 
         end = await self.relay(exchange, "1.1", take)
-        if end.refusal is not None:
-            return replace(exchange, response=end.refusal, error=end.error)
+        if end.instead is not None:
+            return replace(exchange, response=end.instead, error=end.error)
         if answer is not None:
             answer = replace(
                 answer,
@@ -178,7 +178,7 @@ class OriginClient:
         except ProxyRefusedError as error:
             if error.answer.status == 407:
                 self._note_login(error.outer, error.answer.headers)
-            return AnswerEnd(to_connection_error(error), refusal=error.answer)
+            return AnswerEnd(to_connection_error(error), instead=error.answer)
         except UpstreamFailedError as error:
             return AnswerEnd(str(error))
         except OSError as error:

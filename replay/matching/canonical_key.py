@@ -96,7 +96,7 @@ class CanonicalKeys:
         """Return the canonical key; None if only the exact bytes can identify the request.
 
         That is so for a body that is not JSON, or is nested too deeply, unless it is multipart, a
-        named secret was in it or in the URL, or a rule ignores something in the URL.
+        named secret was in it or in the URL, or a rule names something in URLs.
         """
         if not self._rules.has_body:
             request = Request(method=request.method, url=request.url, headers=request.headers)
@@ -111,7 +111,7 @@ class CanonicalKeys:
             raw = request.body if body is None else body
             digest = _normalize_multipart(request, self._blind(raw))
             is_unchanged = digest == raw and url == request.url.encode("utf-8", "surrogatepass")
-            if is_unchanged and self._rules.has_body:
+            if is_unchanged and self._rules.has_body and not self._rules.has_url:
                 return None
         return MatchKey(
             hash_request_parts(request.method, url.decode("utf-8", "surrogatepass"), digest),

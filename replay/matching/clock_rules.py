@@ -11,7 +11,7 @@ a recorded date of another day, or one of this run that is not today, does not c
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
-from itertools import islice
+from itertools import islice, takewhile
 
 from replay.matching.body_path import generalize_path
 from replay.matching.rule_learning import CONTEXT_CHARS, iter_leaf_texts
@@ -33,8 +33,10 @@ def find_clock_rules(recorded: Sequence[Exchange], run: Trajectory) -> tuple[Mat
         return ()
     days, command = list_days_on_earth(run.recorded_at), "\n".join(run.command)
     rules, dated = dict[MatchRule, None](), set[str]()
+    has_answer = False
     for exchange in islice(recorded, _SEARCHED_EXCHANGES):
-        is_opening, texts = _read_texts(exchange.request)
+        is_opening, texts = _read_texts(exchange.request, is_first=not has_answer)
+        has_answer = has_answer or (bool(texts) and exchange.response is not None)
         for where, text in texts:
             if is_opening or text in dated:
                 found = dict.fromkeys(_find_day_rules(where, text, days, command))
@@ -59,8 +61,12 @@ def _find_day_rules(
             )
 
 
-def _read_texts(request: Request) -> tuple[bool, Iterable[tuple[str, str]]]:
-    """Return whether a model request has no previous answers, and its texts with their paths."""
+def _read_texts(request: Request, *, is_first: bool) -> tuple[bool, Iterable[tuple[str, str]]]:
+    """Return whether a model request has no previous answers, and its texts with their paths.
+
+    Some agents (qwen-code) begin with words of the model that it never said: of the first request
+    of a recording, what precedes them has no previous answers.
+    """
     dialect = find_dialect(request)
     if dialect is None:
         return False, ()
@@ -70,9 +76,13 @@ def _read_texts(request: Request) -> tuple[bool, Iterable[tuple[str, str]]]:
         return False, ()
     messages = body.get(dialect.MESSAGES_KEY) if isinstance(body, dict) else None
     items = messages if isinstance(messages, list) else []
-    answered = any(isinstance(each, dict) and _is_answer_item(each) for each in items)
-    return not answered, iter_leaf_texts("", body)
+    before = list(takewhile(lambda each: not _is_answer_item(each), items))
+    if is_first and isinstance(body, dict) and len(before) < len(items):
+        body = {**body, dialect.MESSAGES_KEY: before}
+    return is_first or len(before) == len(items), iter_leaf_texts("", body)
 
 
-def _is_answer_item(item: dict[str, object]) -> bool:
+def _is_answer_item(item: object) -> bool:
+    if not isinstance(item, dict):
+        return False
     return item.get("role") in ("assistant", "model", "tool", "function") or "call_id" in item

@@ -11,7 +11,7 @@ from replay.matching.body_path import iter_leaf_values
 from replay.matching.canonical_key import PlaceholderNormalizer
 from replay.matching.index import BUILT_IN_RULES, RequestMatch
 from replay.matching.request_comparison import RequestComparison
-from replay.matching.rules import RULE_PLACES, MatchRules
+from replay.matching.rules import RULE_PLACES, MatchRules, parse_match_rule
 from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.dialects import find_dialect
@@ -19,8 +19,11 @@ from traces.model import Exchange, Headers, Request, Response
 from traces.redaction.redactor import PLACEHOLDER
 from traces.tape import is_complete_exchange
 
+_INDEX = re.compile(r"\[\d+\]")
 _WINDOW_CHARS = 40
 _MAX_DIFFERENCES = 8
+_MAX_EDITED_FIELDS = 3
+"""A person edits a prompt or two; an agent that goes another way changes more."""
 _MAX_COMPARED_BYTES = 1 << 22
 """Maximum total size of recorded requests compared with one that has no answer, in bytes."""
 _DEFAULT_COMPARISON = RequestComparison((), BUILT_IN_RULES, ())
@@ -90,7 +93,7 @@ def explain_miss(
     nearest = find_nearest_exchange(request, recorded, rules, comparison)
     if nearest is None:
         return f"{head}: the recording holds nothing more"
-    lines = [f"{head}; nearest is exchange {nearest.seq}:"]
+    lines = [f"{head}; nearest is exchange {nearest.seq} (- recorded, + now):"]
     differences = list(find_request_differences(nearest, request, rules, comparison))
     for path, old, new in differences[:_MAX_DIFFERENCES]:
         lines += [f"  {path}", f"    - {old}", f"    + {new}"]
@@ -98,13 +101,62 @@ def explain_miss(
         lines.append(f"  and {len(differences) - _MAX_DIFFERENCES} more")
     if not differences:
         lines.append(f"  no difference: {_explain_no_answer(nearest)}")
-    rules_to_pass = [
-        find_passing_rule(nearest.request, request, path) for path, _, _ in differences
-    ]
-    if rules_to_pass and len(rules_to_pass) <= _MAX_DIFFERENCES and all(rules_to_pass):
-        options = " ".join(dict.fromkeys(f"--match '{rule}'" for rule in rules_to_pass))
-        lines.append(f"  to let it pass: {options}")
+    if options := _find_passing_rules(nearest, request, differences, rules, comparison):
+        lines.append("  to let it pass: " + " ".join(f"--match '{rule}'" for rule in options))
+    elif options := _find_edit_rules(nearest, request, differences, rules, comparison):
+        lines.append(
+            "  an edit of yours? record again (stumble accept TAPE --record), or leave it out: "
+            + " ".join(f"--match '{rule}'" for rule in options)
+        )
     return "\n".join(lines)
+
+
+def _find_passing_rules(
+    nearest: Exchange,
+    request: Request,
+    differences: Sequence[tuple[str, str, str]],
+    rules: MatchRules,
+    comparison: RequestComparison,
+) -> tuple[str, ...]:
+    """Return rules with which the requests match, each tried before it is offered; () if none."""
+    if len(differences) > _MAX_DIFFERENCES:
+        return ()
+    paths = [path for path, _, _ in differences]
+    for forms in (paths, [_INDEX.split(path, maxsplit=1)[0] or path for path in paths]):
+        texts = [find_passing_rule(nearest.request, request, path) for path in forms]
+        found = tuple(dict.fromkeys(text for text in texts if text is not None))
+        if None in texts or not found:
+            return ()
+        try:
+            wider = MatchRules((*rules.all, *map(parse_match_rule, found)))
+        except ValueError:  # a key that no rule can name
+            return ()
+        left = find_request_differences(nearest, request, wider, comparison)
+        if all(f"ignore:{path}" in found for path, _, _ in left):  # fields of the header
+            return found
+    return ()
+
+
+def _find_edit_rules(
+    nearest: Exchange,
+    request: Request,
+    differences: Sequence[tuple[str, str, str]],
+    rules: MatchRules,
+    comparison: RequestComparison,
+) -> tuple[str, ...]:
+    """Return rules that ignore the changed messages alone, by index; () if they are not enough.
+
+    Unlike the rules of `_find_passing_rules` they ignore what the agent said, and only there.
+    """
+    if len(differences) > _MAX_EDITED_FIELDS:
+        return ()
+    found = tuple(f"ignore:{path}" for path, _, _ in differences)
+    try:
+        wider = MatchRules((*rules.all, *map(parse_match_rule, found)))
+    except ValueError:  # the method, or a key that no rule can name
+        return ()
+    left = next(find_request_differences(nearest, request, wider, comparison), None)
+    return found if left is None else ()
 
 
 def _explain_no_answer(recorded: Exchange) -> str:
@@ -137,7 +189,7 @@ def find_passing_rule(was: Request, now: Request, where: str) -> str | None:
     top = re.split(r"[.\[]", where, maxsplit=1)[0]
     if where == "body" or (find_dialect(now) is not None and top in _CONVERSATION_FIELDS):
         return None
-    return "ignore:body." + re.sub(r"\[\d+\]", ".*", where.removeprefix("body."))
+    return "ignore:body." + _INDEX.sub(".*", where.removeprefix("body.")).removeprefix(".")
 
 
 def describe_matches(

@@ -21,9 +21,9 @@ from traces.redaction.detection.credential_names import is_auth_header
 
 _TRANSPORT_FIELDS = frozenset(
     ("accept-encoding", "alt-used", "connection", "content-length", "date", "early-data",
-     "expect", "host", "http2-settings", "keep-alive", "max-forwards", "priority",
-     "proxy-connection", "sec-websocket-extensions", "sec-websocket-key",
-     "sec-websocket-version", "te", "trailer", "transfer-encoding", "upgrade",
+     "expect", "grpc-accept-encoding", "grpc-timeout", "host", "http2-settings", "keep-alive",
+     "max-forwards", "priority", "proxy-connection", "sec-websocket-extensions",
+     "sec-websocket-key", "sec-websocket-version", "te", "trailer", "transfer-encoding", "upgrade",
      "upgrade-insecure-requests", "via")
 )  # fmt: skip
 _CLIENT_FIELDS = re.compile(

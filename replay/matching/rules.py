@@ -248,6 +248,11 @@ class MatchRules:
         self._background = frozenset(r.where for r in self.all if r.kind == "background")
 
     @property
+    def has_url(self) -> bool:
+        """Whether a rule names a part of URLs."""
+        return bool(self._query or self._paths or self._of_url)
+
+    @property
     def has_maps(self) -> bool:
         """Whether there are rules that map values."""
         return bool(self._maps)
@@ -306,7 +311,7 @@ class MatchRules:
 
     def normalize_url(self, url: str) -> str:
         """Return a URL without the parts that do not count."""
-        if not (self._query or self._paths or self._of_url):
+        if not self.has_url:
             return url
         without_fragment, hash_mark, fragment = url.partition("#")
         address, question_mark, query = without_fragment.partition("?")

@@ -79,7 +79,7 @@ def read_chat_messages(
         digest.update(json.dumps([role, text]).encode())
         if role == "assistant":
             step += 1
-        for id, name, arguments in _find_message_calls(message):
+        for id, name, arguments in find_message_calls(message):
             if shell is not None and name == shell.tool:
                 call_keys[id] = to_call_key(BASH, shell.to_plan_arguments(arguments))
             else:
@@ -107,7 +107,8 @@ def get_content_text(content: Json) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _find_message_calls(message: JsonRow) -> Iterator[tuple[str, str, str]]:
+def find_message_calls(message: JsonRow) -> Iterator[tuple[str, str, str]]:
+    """Yield id, tool and arguments of the calls in a message."""
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None

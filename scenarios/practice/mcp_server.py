@@ -22,6 +22,7 @@ import uvicorn
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import EventStore
 from mcp.server.transport_security import TransportSecuritySettings
 
 from scenarios.practice import world
@@ -53,9 +54,17 @@ async def serve_mcp_order_book(
 
 @asynccontextmanager
 async def serve_mcp_on_loopback(
-    tools: Server, port: int = 0, *, json: bool = False, hosts: Sequence[str] = ALLOWED_HOSTS
+    tools: Server,
+    port: int = 0,
+    *,
+    json: bool = False,
+    hosts: Sequence[str] = ALLOWED_HOSTS,
+    events: EventStore | None = None,
 ) -> AsyncIterator[int]:
-    """Serve any MCP server over HTTP on loopback for the duration of the block; yield the port."""
+    """Serve any MCP server over HTTP on loopback for the duration of the block; yield the port.
+
+    With `events` the streams of its sessions can be resumed.
+    """
     # asyncio sets TCP_NODELAY only if the socket's protocol is IPPROTO_TCP.
     tcp = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)
     with tcp as listener:
@@ -64,6 +73,7 @@ async def serve_mcp_on_loopback(
         app = tools.streamable_http_app(
             streamable_http_path=MCP_PATH,
             json_response=json,
+            event_store=events,
             transport_security=TransportSecuritySettings(allowed_hosts=[*hosts]),
         )
         config = uvicorn.Config(

@@ -34,6 +34,8 @@ from scenarios.practice.dialects import (
     smolagents_to_chat,
 )
 from scenarios.practice.http_listen import listen_on_loopback, serve_app_until_stopped
+from scenarios.practice.real.chat_model import RealChatModel, parse_real_model_name
+from scenarios.practice.real.engine import ContextExceeded, InvalidModelRequest
 from scenarios.practice.scripted_model import SKILLS, compute_next_answer, parse_model_skill
 from scenarios.practice.scripted_solver import SolverOptions
 from scenarios.practice.stored_responses import StoredResponses
@@ -58,6 +60,11 @@ conversation.
 
 
 _NO_PATH_FIELDS: JsonRow = {}
+_REFUSALS = {
+    ContextExceeded: ("out_of_context", "context_length_exceeded"),
+    InvalidModelRequest: ("refused", "invalid_request"),
+}
+"""Class and error code of requests that a real model cannot answer."""
 
 
 class _ErrorWriter(Protocol):
@@ -98,6 +105,10 @@ class ModelServer:
     """Digests of the conversations that were refused once because the model's name requests it."""
     request_count: int = 0
     stored: StoredResponses = field(default_factory=StoredResponses)
+    real: RealChatModel | None = None
+    """The real model to serve beside the scripted ones."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the real model computes, since it does one thing at a time."""
 
     def build_app(self) -> web.Application:
         """Build the routes under /v1, and Gemini's under /v1beta."""
@@ -128,6 +139,8 @@ class ModelServer:
             }
             for name in (*SKILLS, "p=0.7")
         ]
+        if self.real is not None:
+            models.append(models[0] | {"id": self.real.name, "owned_by": "real"})
         return _make_json_response({"object": "list", "data": models})
 
     async def _handle_request(
@@ -135,7 +148,7 @@ class ModelServer:
     ) -> web.StreamResponse:
         try:
             data = await request.read()
-            body, answer, id = self._compute_response(
+            body, answer, id = await self._compute_in_turn(
                 dialect, data, self.stored, _parse_path_fields(request)
             )
         except _RequestRefused as refusal:
@@ -148,8 +161,8 @@ class ModelServer:
         await socket.prepare(request)
         async for message in socket:
             try:
-                body, answer, id = self._compute_response(
-                    RESPONSES, _get_websocket_body(message), stored
+                body, answer, id = await self._compute_in_turn(
+                    RESPONSES, _get_websocket_body(message), stored, _NO_PATH_FIELDS
                 )
             except _RequestRefused as refusal:
                 await socket.send_json({"type": "error", "status": refusal.status, **refusal.said})
@@ -161,12 +174,21 @@ class ModelServer:
                 await socket.send_str(chunk.data.decode())
         return socket
 
+    async def _compute_in_turn(
+        self, dialect: _ServedDialect, data: bytes, kept: StoredResponses, by_path: JsonRow
+    ) -> tuple[JsonRow, ModelAnswer, str]:
+        """Return what `_compute_response` returns, in a thread if a real model may take long."""
+        if self.real is None:
+            return self._compute_response(dialect, data, kept, by_path)
+        async with self.turn:
+            return await asyncio.to_thread(self._compute_response, dialect, data, kept, by_path)
+
     def _compute_response(
         self,
         dialect: _ServedDialect,
         data: bytes,
         kept: StoredResponses,
-        by_path: JsonRow = _NO_PATH_FIELDS,
+        by_path: JsonRow,
     ) -> tuple[JsonRow, ModelAnswer, str]:
         """Return the request with its full conversation, the answer and its id.
 
@@ -193,6 +215,8 @@ class ModelServer:
                     code="previous_response_not_found",
                 ),
             ) from None
+        if self.real is not None and self._serves_real(body):
+            return self._compute_real_response(self.real, dialect, body, entry)
         skill = parse_model_skill(self.aliases.get(str(body["model"]), str(body["model"])))
         if skill is None:
             self._write_log({**entry, "status": 404})
@@ -239,6 +263,43 @@ class ModelServer:
                 answer, stream=False, id=id, created=CREATED_AT
             )
             kept.store_response(id, body, orjson.loads(chunks[0].data)["output"])
+        return body, answer, id
+
+    def _serves_real(self, body: JsonRow) -> bool:
+        named = parse_real_model_name(str(body["model"]))
+        return self.real is not None and named is not None and named.name == self.real.name
+
+    def _compute_real_response(
+        self,
+        real: RealChatModel,
+        dialect: _ServedDialect,
+        body: JsonRow,
+        entry: Mapping[str, object],
+    ) -> tuple[JsonRow, ModelAnswer, str]:
+        """Return the real model's answer; raise _RequestRefused if it cannot take the request."""
+        messages, tools = dialect.messages(body), dialect.tools(body)
+        try:
+            reply = real.answer(body, messages, tools)
+        except (ContextExceeded, InvalidModelRequest) as error:
+            kind, code = _REFUSALS[type(error)]
+            real.classes[kind] += 1
+            self._write_log({**entry, "status": 400, "class": kind})
+            raise _RequestRefused(400, dialect.to_error(400, str(error), code=code)) from None
+        answer = replace(reply.answer, model=str(body["model"]))
+        id = f"{dialect.id}{sha256(orjson.dumps([entry, body])).hexdigest()[:24]}"
+        self._write_log(
+            {
+                **entry,
+                "status": 200,
+                "id": id,
+                "model": body["model"],
+                "stream": body.get("stream") is True,
+                "message": answer.message,
+                "calls": [[call.name, call.arguments] for call in answer.calls],
+                "call_ids": [call.id for call in answer.calls],
+                "class": reply.kind,
+            }
+        )
         return body, answer, id
 
     def _raise_requested_trouble(
@@ -309,11 +370,12 @@ async def serve_model(
     log: Path | None = None,
     gap: float = 0.0,
     failures: Mapping[int, int] | None = None,
+    real: RealChatModel | None = None,
 ) -> AsyncIterator[int]:
     """Run a model server in this process; yield the port."""
     with ExitStack() as files:
         file = files.enter_context(log.open("ab")) if log else None
-        provider = ModelServer(log=file, gap=gap, failures=failures or {})
+        provider = ModelServer(log=file, gap=gap, failures=failures or {}, real=real)
         async with listen_on_loopback(provider.build_app(), port) as chosen:
             yield chosen
 

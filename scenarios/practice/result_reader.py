@@ -16,7 +16,7 @@ from scenarios.practice.tools.json_schema import (
     build_json_schema,
     find_schema_problem,
 )
-from scenarios.practice.tools.registry import SHOP_TOOLS
+from scenarios.practice.tools.registry import ALL_TOOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ _REPORT_SCHEMA: JsonSchema = {
 
 def _get_result_schema(tool: str) -> JsonSchema:
     special = {BASH: shell.SHELL_RESULT_SCHEMA, DELEGATE: _REPORT_SCHEMA}
-    return special[tool] if tool in special else SHOP_TOOLS[tool].returns
+    return special[tool] if tool in special else ALL_TOOLS[tool].returns
 
 
 def guess_result(call: PlannedCall, stale: Mapping[str, Json]) -> ResultReading:

@@ -26,7 +26,7 @@ from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.practice.tasks.shell import SHELL_TASKS, SUBMIT_COMMAND, ShellTask
 from scenarios.practice.tasks.text_only import TEXT_ANSWERS
 from scenarios.practice.tools.json_schema import JsonRow
-from scenarios.practice.tools.registry import SHOP_TOOLS
+from scenarios.practice.tools.registry import ALL_TOOLS
 from traces.dialects.types import ModelAnswer, ToolCall
 
 type KnownTask = PracticeTask | ShellTask | StageTask
@@ -91,7 +91,7 @@ def compute_next_answer(
 ) -> tuple[ModelAnswer, tuple[str, ...]]:
     """Return the model's next answer, and the problems it has noticed since its last one."""
     offered, shell = (
-        conversation.match_tool_names(tools, (*SHOP_TOOLS, BASH, DELEGATE, FINAL_ANSWER_TOOL)),
+        conversation.match_tool_names(tools, (*ALL_TOOLS, BASH, DELEGATE, FINAL_ANSWER_TOOL)),
         offered_shell(tools),
     )
     if shell is not None:
@@ -396,7 +396,7 @@ def _build_planned_call(step: PlanStep, seen: StepResults) -> PlannedCall:
 def _is_read_call(call: PlannedCall) -> bool:
     if call.tool == BASH:
         return str(call.arguments.get("command")).startswith("cat ")
-    return not SHOP_TOOLS[call.tool].writes
+    return not ALL_TOOLS[call.tool].writes
 
 
 def _describe_differences(tool: str, one: JsonRow, two: JsonRow) -> str | None:

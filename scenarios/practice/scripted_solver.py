@@ -4,7 +4,8 @@ A model named `practice/solver:T1=good,T2=half,T3=skip,verifies` reads a stage's
 of the language page that its program depends on, writes the program, checks it, and writes it again
 if the check reports wrong samples. The text it reads becomes part of the program: the table of
 operators, their precedence, the saved registers. So a corrupted file results in a wrong program,
-unless the skill reads twice (`verifies`). Stages that are not named are `good`; a stage of quality
+unless the skill reads twice (`verifies`). T0's build fails at first: it is tried and changed by
+what the tools report, until it works. Stages that are not named are `good`; a stage of quality
 `skip` is reported as left for later, with nothing done.
 
 Provider errors are requested in the name too: `context=N` refuses a conversation of more than N
@@ -15,9 +16,10 @@ tokens as too long, `busy=K` answers 429 to the first request for the Kth turn o
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from scenarios.pipeline.compiler import solutions
+from scenarios.pipeline.compiler.solutions.build_mends import BUILD_MENDS, find_build_mend
 from scenarios.pipeline.compiler.types import STAGES
 from scenarios.practice.conversation import get_content_text
 from scenarios.practice.shell_tool_names import BASH
@@ -28,6 +30,8 @@ SOLVER_NAME = "solver"
 SKIP_QUALITY = "skip"
 HEREDOC_END = "END_OF_PROGRAM"
 _STAGE_REQUEST = re.compile(r"\bstage (T[0-5])\b")
+_BUILD_ERROR = "build: "
+"""The beginning of what the check says of a build that fails, after the stage's name."""
 _MAIN_LINE = 'if __name__ == "__main__":'
 
 
@@ -119,6 +123,7 @@ def _plan_stage(stage: str, quality: str, noargs: bool) -> tuple[PlanStep, ...]:
     steps = [
         _make_bash_step("look", "look around", f"ls {folder}"),
         _make_bash_step("task", "read the task", f"cat {folder}/TASK.md"),
+        *(_plan_build(folder) if stage == "T0" and program is not None else ()),
         _make_bash_step("page", "read what it depends on", woven.command),
     ]
     if noargs:
@@ -145,6 +150,46 @@ def _plan_stage(stage: str, quality: str, noargs: bool) -> tuple[PlanStep, ...]:
             ),
         ]
     return tuple(steps)
+
+
+def _plan_build(folder: str) -> list[PlanStep]:
+    """Plan to try a build until it works: once more than there are known errors, and once for a
+    result that says nothing.
+    """
+    steps: list[PlanStep] = []
+    tries = [f"try{number}" for number in range(len(BUILD_MENDS) + 2)]
+    for number, tried in enumerate(tries):
+        steps += [
+            _make_bash_step(
+                tried,
+                "see if its build works",
+                f"./check {folder}",
+                fails=True,
+                only=partial(_may_be_broken, tries=tries[:number]),
+            ),
+            _make_bash_step(
+                f"mend{number}",
+                "change what the error says",
+                partial(_build_mend_command, folder, tried),
+                only=partial(_knows_error, step=tried),
+            ),
+        ]
+    return steps
+
+
+def _may_be_broken(seen: StepResults, *, tries: Sequence[str]) -> bool:
+    """Return whether no check so far came to what follows the build."""
+    outputs = [_get_step_output(seen, step) for step in tries]
+    return not any(": " in said and _BUILD_ERROR not in said for said in outputs)
+
+
+def _knows_error(seen: StepResults, *, step: str) -> bool:
+    return find_build_mend(_get_step_output(seen, step)) is not None
+
+
+def _build_mend_command(folder: str, step: str, seen: StepResults) -> str:
+    mend = find_build_mend(_get_step_output(seen, step))
+    return f"sed -i 's|{mend.was}|{mend.becomes}|' {folder}/build" if mend else "true"
 
 
 def _build_no_arguments(_: StepResults) -> ToolArguments:
@@ -247,7 +292,9 @@ def _find_saved_registers(read: str) -> list[str]:
 
 PAGE_CONSTANTS: Mapping[str, PageConstant] = {
     "T0": PageConstant(
-        command="cat TASK.md t0/TASK.md", constant="TARGET", value=_find_compiler_flags
+        command="cat t0/build 2>/dev/null || cat t0/TASK.md",
+        constant="TARGET",
+        value=_find_compiler_flags,
     ),
     "T1": PageConstant(
         command=_build_section_command(4),

@@ -2,6 +2,7 @@
 
 manifests/<name>        the entries of a folder blobs/<na>/<me>         a file's content, zstd
 seen/<folder>           content name of each file, so that unchanged files are not read again
+left/<run>              what a run left in its folder: the entries that differ from its snapshot
 ends/<folder>/<id>      the snapshots before and after a recording made in the folder
 """
 
@@ -52,12 +53,16 @@ class BlobStore:
     def put_blob(self, source: int) -> str:
         """Store the data of a file descriptor; return its name."""
         head = _read_piece(source)
-        if len(head) < PIECE_BYTES:
-            name = hash_snapshot_data(head)
-            if not self.has_blob(name):
-                self._write_compressed(name, zstandard.compress(head, ZSTD_LEVEL))
-            return name
-        return self._put_large_blob(source, head)
+        return (
+            self.put_bytes(head) if len(head) < PIECE_BYTES else self._put_large_blob(source, head)
+        )
+
+    def put_bytes(self, data: bytes) -> str:
+        """Store a content; return its name."""
+        name = hash_snapshot_data(data)
+        if not self.has_blob(name):
+            self._write_compressed(name, zstandard.compress(data, ZSTD_LEVEL))
+        return name
 
     def _put_large_blob(self, source: int, piece: bytes) -> str:
         digest, packer = blake2b(digest_size=20), zstandard.ZstdCompressor(ZSTD_LEVEL).compressobj()
@@ -95,6 +100,14 @@ class BlobStore:
             raise ValueError(f"{target.name}: its content {name} is damaged: {error}") from None
         if digest.hexdigest() != name:
             raise ValueError(f"{target.name}: its content {name} is damaged")
+
+    def read_blob(self, name: str, limit: int) -> bytes:
+        """Return at most `limit` bytes of a content. Raises ValueError if missing or damaged."""
+        try:
+            with self._blob_path(name).open("rb") as packed:
+                return zstandard.ZstdDecompressor().stream_reader(packed).read(limit)
+        except (OSError, zstandard.ZstdError) as error:
+            raise ValueError(f"the content {name} cannot be read: {error}") from None
 
     def save_manifest(self, manifest: SnapshotManifest) -> str:
         """Store a manifest; return the name of the snapshot."""

@@ -85,12 +85,20 @@ class IgnoreRules:
         ignore_file = root / IGNORE_FILE
         lines = ignore_file.read_text().splitlines() if ignore_file.is_file() else []
         try:
-            # The compiled backends take only names that are UTF-8, which a file's need not be.
-            spec = GitIgnoreSpec.from_lines(
-                [*CACHE_PATTERNS, *SECRET_PATTERNS, *lines], backend="simple"
-            )
+            return cls._compile(lines)
         except ValueError as error:
             raise ValueError(f"{ignore_file}: {error}") from None
+
+    @classmethod
+    def built_in(cls) -> Self:
+        """Compile the built-in rules alone."""
+        return cls._compile([])
+
+    @classmethod
+    def _compile(cls, lines: list[str]) -> Self:
+        # The compiled backends take only names that are UTF-8, which a file's need not be.
+        patterns = [*CACHE_PATTERNS, *SECRET_PATTERNS, *lines]
+        spec = GitIgnoreSpec.from_lines(patterns, backend="simple")
         counts: tuple[tuple[ExclusionReason, int], ...] = (
             ("cache", len(CACHE_PATTERNS)),
             ("secret", len(SECRET_PATTERNS)),

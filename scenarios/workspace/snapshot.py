@@ -68,7 +68,7 @@ class FolderSnapshot:
 
 
 @dataclass(slots=True)
-class _FolderWalk:
+class FolderWalk:
     """The entries found, before any file is read."""
 
     entries: list[tuple[ManifestEntry, os.stat_result | None]] = field(default_factory=list)
@@ -94,8 +94,7 @@ def take_snapshot(
     Files in which the scanner finds secrets are left out, and named in the manifest. Raises
     SnapshotSizeError if the folder is over a limit, ValueError if its rules cannot be read.
     """
-    walk = _FolderWalk()
-    _walk_folder(root, "", IgnoreRules.from_folder(root), hidden, walk, limits or SnapshotLimits())
+    walk = walk_folder(root, IgnoreRules.from_folder(root), hidden, limits or SnapshotLimits())
     reader = _ContentReader(root, blobs, scanner)
     entries = []
     for done, (entry, seen) in enumerate(walk.entries):
@@ -115,12 +114,21 @@ def take_snapshot(
     )
 
 
+def walk_folder(
+    root: Path, rules: IgnoreRules, hidden: frozenset[Path], limits: SnapshotLimits
+) -> FolderWalk:
+    """List a folder without reading its files. Raises SnapshotSizeError if it is over a limit."""
+    walk = FolderWalk()
+    _walk_folder(root, "", rules, hidden, walk, limits)
+    return walk
+
+
 def _walk_folder(
     root: Path,
     below: str,
     rules: IgnoreRules,
     hidden: frozenset[Path],
-    walk: _FolderWalk,
+    walk: FolderWalk,
     limits: SnapshotLimits,
 ) -> None:
     folder = root / below
@@ -148,7 +156,7 @@ def _walk_folder(
             _add_leaf(each, name, walk, limits)
 
 
-def _scan_sorted(folder: Path, below: str, walk: _FolderWalk) -> list[os.DirEntry[str]]:
+def _scan_sorted(folder: Path, below: str, walk: FolderWalk) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:
             return sorted(listing, key=lambda each: each.name)
@@ -160,7 +168,7 @@ def _scan_sorted(folder: Path, below: str, walk: _FolderWalk) -> list[os.DirEntr
         return []
 
 
-def _add_leaf(each: os.DirEntry[str], name: str, walk: _FolderWalk, limits: SnapshotLimits) -> None:
+def _add_leaf(each: os.DirEntry[str], name: str, walk: FolderWalk, limits: SnapshotLimits) -> None:
     try:
         info = each.stat(follow_symlinks=False)
         target = os.readlink(each.path) if each.is_symlink() else ""  # noqa: PTH115
@@ -179,7 +187,7 @@ def _add_leaf(each: os.DirEntry[str], name: str, walk: _FolderWalk, limits: Snap
         walk.special.append(name)
 
 
-def _count_size(name: str, size: int, walk: _FolderWalk, limits: SnapshotLimits) -> None:
+def _count_size(name: str, size: int, walk: FolderWalk, limits: SnapshotLimits) -> None:
     walk.bytes += size
     walk.files += 1
     top = name.partition("/")[0]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stumble.atlas.conclusions import list_conclusions
 from stumble.atlas.published import PUBLISHED, PublishedNumber
 from stumble.atlas.query import run_atlas_question
 from stumble.atlas.sources import SOURCES
@@ -162,9 +163,8 @@ SECTIONS: Sequence[tuple[str, str, tuple[str, ...], Sequence[AtlasTable]]] = (
         "errors",
         "Errors of tools, and what follows",
         (
-            "An episode is a series of failed calls. Nearly every episode ends with a call that "
-            "works, in runs that fail as well: a working next call is no sign of recovery. The "
-            "classes are those faults of stumble faults that a text can show.",
+            "An episode is a series of failed calls. The classes are those faults of stumble "
+            "faults that a text can show.",
         ),
         (
             AtlasTable(
@@ -261,6 +261,7 @@ def build_atlas_page(
             *about,
         ),
         sections=(
+            _build_conclusion_section(connection),
             _build_published_section(connection),
             *sections,
             _build_source_section(connection, built),
@@ -352,6 +353,25 @@ def _build_source_section(
                 caption="How grades, steps and errors were decided",
                 columns=("source", "content", "rule"),
                 rows=tuple((n, recipes[n].describes, recipes[n].derived) for n in rows),
+            ),
+        ),
+    )
+
+
+def _build_conclusion_section(connection: "duckdb.DuckDBPyConnection") -> ReportSection:
+    return ReportSection(
+        name="conclusions",
+        title="What it shows",
+        lead=(
+            "Each sentence is filled from a row of the question beside it. Runs are associations: "
+            "hard tasks have more steps and more errors, and suites differ in all respects.",
+        ),
+        tables=(
+            ReportTable(
+                caption="Conclusions",
+                columns=("sentence", "question"),
+                rows=tuple(list_conclusions(connection)),
+                folded=False,
             ),
         ),
     )

@@ -19,6 +19,10 @@ _ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
 """A partial clone must not fetch in the middle, and reading must not write."""
 
 
+class TreeUnreadable(Exception):
+    """Files cannot be read: no folder, a commit that is not there, an object that is not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
     """A file of a source, `path` from its top folder with slashes."""
@@ -35,7 +39,7 @@ class FileTree(Protocol):
         ...
 
     def read(self, paths: Iterable[str]) -> Iterator[SourceFile]:
-        """Read files in the given order; SourceRefused if one is absent."""
+        """Read files in the given order; TreeUnreadable if one is absent."""
         ...
 
 
@@ -70,9 +74,12 @@ class GitTree:
                 for path in paths:
                     process.stdin.write(ids[path].encode() + b"\n")
                     process.stdin.flush()
-                    *_, size = process.stdout.readline().split()
+                    # A partial clone ends git instead of a line that says `missing`.
+                    *_, size = process.stdout.readline().split() or [b""]
                     if not size.isdigit():
-                        raise SourceRefused(f"{path}: its object is not in {self.folder}")
+                        raise TreeUnreadable(
+                            f"{self.folder} does not have the contents of {path}; clone it whole"
+                        )
                     yield SourceFile(path=path, data=process.stdout.read(int(size)))
                     process.stdout.read(1)
             finally:
@@ -86,7 +93,7 @@ class GitTree:
             check=False,
         )
         if ran.returncode:
-            raise SourceRefused(
+            raise TreeUnreadable(
                 f"{self.folder} does not have commit {self.commit[:12]}; fetch it: "
                 f"git -C {self.folder} fetch origin {self.commit}"
             )
@@ -127,15 +134,21 @@ def compute_files_digest(ids: Mapping[str, str]) -> str:
 def open_tree(folder: Path, commit: str) -> FileTree:
     """Return the files of a clone at a commit, or of a folder without git."""
     if not folder.is_dir():
-        raise SourceRefused(f"{folder} is no folder")
+        raise TreeUnreadable(f"{folder} is no folder")
     is_git = (folder / ".git").exists() or (folder / "objects").is_dir()
     return GitTree(folder, commit) if is_git else FolderTree(folder)
 
 
 def read_source_files(recipe: Recipe, folder: Path) -> Iterator[SourceFile]:
-    """Yield the files of a recipe, sorted by path, if `check_source` accepts them."""
-    tree = open_tree(folder, recipe.commit)
-    yield from tree.read(check_source(recipe, tree))
+    """Yield the files of a recipe, sorted by path, if `check_source` accepts them.
+
+    Raises SourceRefused with the name of the source.
+    """
+    try:
+        tree = open_tree(folder, recipe.commit)
+        yield from tree.read(check_source(recipe, tree))
+    except TreeUnreadable as error:
+        raise SourceRefused(f"{recipe.name}: {error}") from None
 
 
 def check_source(recipe: Recipe, tree: FileTree) -> tuple[str, ...]:

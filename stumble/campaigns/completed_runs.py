@@ -35,11 +35,13 @@ class CompletedRuns:
     """End reason by the id of the recording and the address of the cell."""
     cost: float
     """Known cost of recordings and runs in US dollars."""
+    seconds: float = 0.0
+    """Known time of the runs, added up."""
 
 
 _CAMPAIGN_RUNS_SQL = """
     SELECT
-        trajectory_id, parent_id, cell, task, ended, source,
+        trajectory_id, parent_id, cell, task, ended, source, seconds,
         (
             SELECT CASE WHEN count(*) = count(u.cost_usd) THEN coalesce(sum(u.cost_usd), 0) END
             FROM usage AS u
@@ -54,10 +56,10 @@ _CAMPAIGN_RUNS_SQL = """
 
 def find_completed_runs(store: TraceStore, campaign: str) -> CompletedRuns:
     """Find the completed runs of a campaign; the store must be indexed."""
-    recordings, runs, spent = {}, {}, 0.0
+    recordings, runs, spent, taken = {}, {}, 0.0, 0.0
     with store.open_locked() as connection:
         rows = connection.execute(_CAMPAIGN_RUNS_SQL, {"campaign": campaign}).fetchall()
-    for id, parent, cell, task, ended, source, cost in rows:
+    for id, parent, cell, task, ended, source, seconds, cost in rows:
         path = store.tapes / f"{id}.tape"
         if not path.exists():
             continue
@@ -68,7 +70,8 @@ def find_completed_runs(store: TraceStore, campaign: str) -> CompletedRuns:
             recordings[task, read_tape(path).trajectory.model or ""] = path
         else:
             runs[parent, cell] = ended
-    return CompletedRuns(recordings=recordings, runs=runs, cost=spent)
+            taken += seconds or 0.0
+    return CompletedRuns(recordings=recordings, runs=runs, cost=spent, seconds=taken)
 
 
 def merge_shard_numbers(

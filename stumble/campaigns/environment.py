@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scenarios.practice import world
 from scenarios.practice.served_world import serve_practice_world
-from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
+from scenarios.practice.tasks.registry import ORDER_TASKS
 from scenarios.scenario import PracticeSettings
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.cli.options import use_recorded_program
@@ -20,6 +20,7 @@ from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_
 from stumble.runs.environment.worlds import WORKSPACE_SLOT, WorldCommands
 from stumble.runs.isolation import WorkspaceChoice, plan_isolation
 from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
+from stumble.runs.scenario_runner import fill_practice_command
 from stumble.runs.types import AgentLauncher, Hosts, RunEnvironment, RunLabels
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
@@ -101,13 +102,14 @@ class PracticeEnvironment:
     ) -> RunEnvironment:
         """Return the practice world with the task of a source, and its agent."""
         launcher = self._make_launcher(source, practice)
+        own_agent = source.command or (self.campaign.agent and self.campaign.agent_options)
         return RunEnvironment(
             hosts=self.hosts,
             world=PracticeWorld(self.book, practice.task, self.hosts),
             launch=lambda name: launcher,
             labels=replace(
                 labels,
-                agent=self.campaign.agent if source.command else "practice",
+                agent=self.campaign.agent if own_agent else "practice",
                 model=practice.model,
                 task=source.name,
             ),
@@ -116,15 +118,16 @@ class PracticeEnvironment:
     def _make_launcher(self, source: TraceSource, practice: PracticeSettings) -> AgentLauncher:
         budget, output = self.campaign.budget, self.folder / "agent.log"
         if source.command:
-            values = {"task": practice.task, "model": practice.model}
-            values["prompt"] = ALL_TASKS[practice.task].prompt
-            command = tuple(_fill_command_word(word, values) for word in source.command)
+            command = fill_practice_command(source.command, practice)
             return ColdLauncher(
                 command=command, budget=budget, output=output, patience=AGENT_STOP_SECONDS
             )
         local = ("--db", str(self.book)) if practice.tools == "local" else ()
         skill = ("--model", practice.model, "--max-steps", str(self.campaign.max_steps))
-        argv = (practice.task, *skill, "--tools", practice.tools, *local)
+        argv = (
+            *(practice.task, *skill, "--tools", practice.tools, *local),
+            *self.campaign.agent_options,
+        )
         return WarmLauncher(
             process=self.agent,
             command=(sys.executable, "-m", "scenarios.practice.agents.openai_agent", *argv),
@@ -132,13 +135,6 @@ class PracticeEnvironment:
             output=output,
             budget=budget,
         )
-
-
-def _fill_command_word(word: str, words: dict[str, str]) -> str:
-    """Fill `{task}`, `{model}` and `{prompt}` into a word of a command."""
-    for name, value in words.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
 
 
 @asynccontextmanager

@@ -141,6 +141,7 @@ def estimate_campaign(
         unpriced |= dict.fromkeys(matrix.estimate.unpriced if runs_left else ())
         no_site += [f"{source.name}: {why}" for why in matrix.no_site]
     per_trace = len(campaign.faults) * campaign.reps * len(campaign.seeds)
+    per_trace *= len(campaign.models) or 1
     controls = (campaign.twins + campaign.shams) * per_trace
     recorded = len(campaign.sources) - unknown
     return CampaignEstimate(

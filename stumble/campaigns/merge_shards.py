@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,10 +80,11 @@ class MergedCampaign:
 
 def merge_shards(
     store: TraceStore, parts: Sequence[Path], tell: Callable[[int, int], None]
-) -> list[MergedCampaign]:
-    """Merge parts into a store; return what was merged, by campaign.
+) -> tuple[list[MergedCampaign], list[str]]:
+    """Merge parts into a store; return what was merged, by campaign, and the tapes that were not.
 
-    Raises UsageError if a part is no store, or if parts of one campaign do not belong together.
+    Of those it returns the path and the reason: damaged, cut off or of a newer version. Raises
+    UsageError if a part is no store, or if parts of one campaign do not belong together.
     """
     if not parts:
         raise UsageError("nothing to merge: give folders with a store, or packs of a campaign")
@@ -91,9 +93,9 @@ def merge_shards(
         sources = [_open_part(part) for part in parts]
         _merge_plans(store, sources, merged)
         tapes = [tape for source in sources for tape in source.tapes]
-        _add_tapes(store, sources, merged, _count_steps(tapes, tell))
+        refused = _add_tapes(store, sources, merged, _count_steps(tapes, tell))
         refresh_index(store)
-    return [merged[name] for name in sorted(merged)]
+    return [merged[name] for name in sorted(merged)], refused
 
 
 class _lock_merges:  # noqa: N801
@@ -178,32 +180,48 @@ def _add_tapes(
     sources: Iterable[_MergeSource],
     merged: dict[str, MergedCampaign],
     step: Callable[[], None],
-) -> None:
-    taken = {_to_key(each): each.id for each in _read_heads(store.tapes.glob("*.tape"))}
+) -> list[str]:
+    """Copy all tapes that are whole; return the others, each with the reason."""
+    taken = {_to_key(each): each.id for each in _read_whole_heads(store.tapes.glob("*.tape"))}
+    here, refused = set(taken.values()), list[str]()
     target = BlobStore(store.root / "snapshots")
     for source in sources:
         for tape in source.tapes:
             step()
-            head = read_tape_lazily(tape).trajectory
+            try:
+                head = _read_whole_head(tape)
+            except ValueError as error:
+                refused.append(str(error))
+                continue
             now = merged.get(head.campaign or "")
             holder = taken.setdefault(_to_key(head), head.id) if now else head.id
-            copy = store.tapes / tape.name
             if now and holder != head.id:
                 now.repeated += 1
                 continue
             if now:
-                now.present += copy.exists()
-                now.added += not copy.exists()
-            if not copy.exists():
-                _copy_tape(tape, copy)
+                now.present += head.id in here
+                now.added += head.id not in here
+            if head.id not in here:
+                here.add(head.id)
+                _copy_tape(tape, store.tapes / tape.name)  # over one that was cut off
             if head.snapshot and source.blobs.is_dir():
                 _add_snapshot(head.snapshot, source.blobs, target, tape)
+    return refused
 
 
-def _read_heads(paths: Iterable[Path]) -> Iterator[Trajectory]:
+def _read_whole_heads(paths: Iterable[Path]) -> Iterator[Trajectory]:
+    """Yield the heads of the tapes that are whole: no other may keep a result from its cell."""
     for path in paths:
-        if path.exists():
-            yield read_tape_lazily(path).trajectory
+        with suppress(ValueError):
+            yield _read_whole_head(path)
+
+
+def _read_whole_head(path: Path) -> Trajectory:
+    """Read a tape's head. Raises ValueError if it is damaged, cut off or of a newer version."""
+    tape = read_tape_lazily(path)
+    if tape.cut_at is not None:
+        raise ValueError(f"{path}: it is still being written, or was cut off")
+    return tape.trajectory
 
 
 def _to_key(head: Trajectory) -> CellKey:

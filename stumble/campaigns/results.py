@@ -149,12 +149,17 @@ class CampaignResult:
     def _list_next_steps(self) -> Iterator[str]:
         now, name = self.standing, self.campaign.name
         if now.capped:
-            yield f"stopped by max_cost {self.campaign.max_cost:g}: {now.runs_left} runs are left"
+            limit = (
+                ("max_time", self.campaign.max_time)
+                if now.timed_out
+                else ("max_cost", self.campaign.max_cost)
+            )
+            yield f"stopped by {limit[0]} {limit[1]:g}: {now.runs_left} runs are left"
             if now.laid < now.sources:
                 yield f"and {now.sources - now.laid} traces are not recorded yet"
         if not self.is_finished:
-            cost_option = " --max-cost USD" if now.capped else ""
-            yield f"go on with: stumble campaign {shlex.quote(name)}{cost_option}"
+            more = " --max-time SECONDS" if now.timed_out else " --max-cost USD"
+            yield f"go on with: stumble campaign {shlex.quote(name)}{more if now.capped else ''}"
         if any(row["silent_rate_reason"] == "few_traces" for row in self.recovery):
             yield "fewer than 5 traces: rates without intervals; add traces rather than repetitions"
         yield f"ask more: stumble sql \"select * from trajectories where campaign = '{name}'\""

@@ -8,6 +8,7 @@ faults share a call, with its clean twins and shams, if they can.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from faults.seeded_random import make_draw_address, to_unit_interval
 from faults.specs.spec_check import bind_operator
@@ -15,8 +16,9 @@ from faults.targeting.read_or_write import classify_tool_side
 from faults.targeting.selector import is_matching_call
 from faults.targeting.site import find_recording_address, is_call_followed
 from stumble.campaigns.spec import Campaign
+from stumble.llm.model_choice import ModelChoice
 from stumble.llm.prices import compute_token_cost
-from stumble.runs.fork import ForkPoint, find_fork_point
+from stumble.runs.fork import ForkPoint, check_other_model, find_fork_point
 from traces.conversation.derived_steps import (
     DerivedSteps,
     ToolUse,
@@ -33,7 +35,8 @@ class RunCell:
     """One run to make, identified by its recording and its address."""
 
     address: str
-    """`get_order#1@http/digit(field=amount),once/seed 1/rep 0`, or `get_order#1@http/clean/0`."""
+    """`get_order#1@http/digit(field=amount),once/seed 1/rep 0`, or `get_order#1@http/clean/0`; with
+    another model, `/model NAME` follows."""
     call: str
     """The id of the first faulted call: the runs of one call are judged together."""
     condition: Condition
@@ -43,6 +46,8 @@ class RunCell:
     rep: int = 0
     controls: tuple[str, ...] = ()
     """The addresses of its clean twins, fixed even if the plan grows later."""
+    model: ModelChoice | None = None
+    """The model that goes on after the injection; None for the recorded one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,11 @@ def build_run_matrix(
     """Build the runs of a recording, grouped by call, controls first."""
     faulted: list[RunCell] = []
     no_site: dict[str, None] = {}
+    models = _find_usable_models(campaign, recording, no_site)
+    if campaign.models and not models:
+        estimate = RunEstimate(calls=0, usd=0.0, seconds=0.0)
+        return RunMatrix(cells=(), no_site=tuple(no_site), estimate=estimate)
+    campaign = replace(campaign, models=models)
     for seed in campaign.seeds:
         for fault in campaign.faults:
             try:
@@ -88,8 +98,23 @@ def build_run_matrix(
     return RunMatrix(
         cells=tuple(sorted(cells, key=lambda cell: calls.index(cell.call))),
         no_site=tuple(no_site),
-        estimate=estimate_run(recording, told, set(calls)),
+        estimate=estimate_run(recording, told, set(calls), campaign.models),
     )
+
+
+def _find_usable_models(
+    campaign: Campaign, recording: Tape, no_site: dict[str, None]
+) -> tuple[ModelChoice, ...]:
+    """Return the models that can go on with a recording; `no_site` gets the reasons of others."""
+    usable = list[ModelChoice]()
+    for model in campaign.models:
+        try:
+            check_other_model(recording, model)
+        except ValueError as error:
+            no_site[str(error)] = None
+        else:
+            usable.append(model)
+    return tuple(usable)
 
 
 def _repeat_fault_cells(
@@ -97,32 +122,36 @@ def _repeat_fault_cells(
 ) -> Iterator[RunCell]:
     fault, point = placed
     site = _format_call_site(point, told)
-    for rep in range(campaign.reps):
+    for model, rep in product(campaign.models or (None,), range(campaign.reps)):
+        address = f"{site}/{_format_cell_fault(fault)}/seed {seed}/rep {rep}"
         yield RunCell(
-            address=f"{site}/{_format_cell_fault(fault)}/seed {seed}/rep {rep}",
+            address=address + _format_cell_model(model),
             call=point.site.call_id,
             condition="fault",
             fault=fault,
             seed=seed,
             rep=rep,
-            controls=_list_control_addresses(site, "clean", campaign.twins),
+            controls=_list_control_addresses(site, model, "clean", campaign.twins),
+            model=model,
         )
 
 
-def _list_control_addresses(site: str, condition: Condition, count: int) -> tuple[str, ...]:
-    return tuple(f"{site}/{condition}/{rep}" for rep in range(count))
+def _list_control_addresses(
+    site: str, model: ModelChoice | None, condition: Condition, count: int
+) -> tuple[str, ...]:
+    return tuple(f"{site}/{condition}/{rep}{_format_cell_model(model)}" for rep in range(count))
 
 
 def _list_control_cells(campaign: Campaign, faulted: Sequence[RunCell]) -> Iterator[RunCell]:
     """Yield the clean twins and shams of each site, shared by all faults there."""
-    sites = {cell.address.partition("/")[0]: cell for cell in reversed(faulted)}
-    for site, cell in reversed(sites.items()):
+    sites = {(cell.address.partition("/")[0], cell.model): cell for cell in reversed(faulted)}
+    for (site, model), cell in reversed(sites.items()):
         counts: tuple[tuple[Condition, int], ...] = (
             ("clean", campaign.twins),
             ("sham", campaign.shams),
         )
         for condition, count in counts:
-            for rep, at in enumerate(_list_control_addresses(site, condition, count)):
+            for rep, at in enumerate(_list_control_addresses(site, model, condition, count)):
                 yield replace(cell, address=at, condition=condition, rep=rep)
 
 
@@ -246,8 +275,16 @@ def find_refusal_reason(found: ForkPoint, *, seed: int, world: bool) -> str | No
     return None if injections else next(iter(injector.no_site), None)
 
 
-def estimate_run(recording: Tape, told: DerivedSteps, calls: set[str]) -> RunEstimate:
-    """Estimate a run whose fork point is the earliest of these calls."""
+def estimate_run(
+    recording: Tape,
+    told: DerivedSteps,
+    calls: set[str],
+    models: Sequence[ModelChoice] = (),
+) -> RunEstimate:
+    """Estimate a run whose fork point is the earliest of these calls.
+
+    Other models are taken to use the recorded numbers of tokens; the price is the mean over them.
+    """
     results = [use.result_seq for use in told.tool_uses if use.call_id in calls]
     first = min((seq for seq in results if seq is not None), default=None)
     start = next((x.started for x in recording.exchanges if x.seq == first), 0.0)
@@ -257,16 +294,13 @@ def estimate_run(recording: Tape, told: DerivedSteps, calls: set[str]) -> RunEst
         if x.seq in told.answers and x.started >= start
     ]
     prices, unpriced = list[float](), dict[str, None]()
-    for answer in live:
-        usd = (
-            compute_token_cost(answer.model, answer.usage)
-            if answer.model and answer.usage
-            else None
-        )
+    for answer, other in product(live, models or (None,)):
+        model = other.name if other else answer.model
+        usd = compute_token_cost(model, answer.usage) if model and answer.usage else None
         if usd is None:
-            unpriced[answer.model or "a model without a name"] = None
+            unpriced[model or "a model without a name"] = None
         else:
-            prices.append(usd)
+            prices.append(usd / len(models or (None,)))
     last = max((find_answer_end(x) for x in recording.exchanges), default=start)
     return RunEstimate(
         calls=len(live),
@@ -287,6 +321,11 @@ def _format_call_site(found: ForkPoint, told: DerivedSteps) -> str:
         if use.call_id == found.site.call_id and use.ordinal == found.site.ordinal
     )
     return f"{found.site.tool}#{number}@{found.site.place}"
+
+
+def _format_cell_model(model: ModelChoice | None) -> str:
+    """Format the end of an address, which `campaign_injections` cuts off to pair models."""
+    return "" if model is None else f"/model {model}"
 
 
 def _format_cell_fault(fault: Fault) -> str:

@@ -12,6 +12,7 @@ from stumble.campaigns.scheduler import CampaignProgress, ProgressListener, sche
 from stumble.campaigns.spec import Campaign, TraceSource, fingerprint_surroundings
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.store import index
+from traces.store.query_signals import restore_interrupts
 from traces.store.trace_store import TraceStore
 
 type ProgressDisplay = Callable[[], AbstractContextManager[ProgressListener]]
@@ -25,6 +26,7 @@ class CampaignDisplay:
     warn: Callable[[str], object]
 
 
+@restore_interrupts()
 def run_campaign_session(
     campaign: Campaign,
     store: TraceStore,
@@ -40,7 +42,8 @@ def run_campaign_session(
 
     With `only`, run these of its sources alone.
 
-    Raises UsageError if another session runs it, or if it was begun in other surroundings.
+    Raises UsageError if another session runs it, or if it was begun in other surroundings, and
+    KeyboardInterrupt if a signal ends it while the index is written.
     """
     folder = CampaignFolder(store, campaign.name)
     standing, stopped = CampaignProgress(), None

@@ -64,8 +64,12 @@ class CampaignProgress:
     """Tasks of this session that were lost, by a worker or a machine, and handed out again."""
     diverged: list[str] = field(default_factory=list)
     no_site: list[str] = field(default_factory=list)
+    agent_seconds: float = 0.0
+    """Time of all runs, added up."""
     capped: bool = False
-    """Whether `max_cost` was reached before all runs were done."""
+    """Whether `max_cost` or `max_time` was reached before all runs were done."""
+    timed_out: bool = False
+    """Whether it was `max_time`."""
 
     seconds: float = 0.0
     """Elapsed time of this session."""
@@ -132,7 +136,7 @@ class CampaignScheduler:
         self._usd: dict[Path, float | None] = {}
         """Expected maximum cost of a run, by the tape of its recording."""
         self._recording: dict[Path, str] = {}
-        standing.cost = done.cost
+        standing.cost, standing.agent_seconds = done.cost, done.seconds
         for number, source in enumerate(campaign.sources):
             if campaign.shard is None or source.tape or campaign.shard.has_source(number):
                 tape = source.tape or done.recordings.get(source.key)
@@ -140,11 +144,12 @@ class CampaignScheduler:
         standing.sources = len(self._todo)
 
     def next_task(self, reserved: float) -> WorkerTask | None:
-        """Return the next task; None if there is none now, or none within `max_cost`."""
+        """Return the next task; None if there is none now, or none within the limits."""
         if not self._todo:
             return None
-        if not self._is_affordable(self._todo[0], reserved):
-            self.standing.capped = True
+        late = self._is_late(self._todo[0])
+        if late or not self._is_affordable(self._todo[0], reserved):
+            self.standing.capped, self.standing.timed_out = True, late
             self._todo = deque(each for each in self._todo if not _runs_agent(each))
             return self.next_task(reserved)
         return self._todo.popleft()
@@ -152,6 +157,15 @@ class CampaignScheduler:
     def estimate_price(self, order: WorkerTask) -> float:
         """Return the expected maximum cost of a task in US dollars; 0 if unknown."""
         return (self._usd[order.tape] or 0.0) if isinstance(order, RunTask) else 0.0
+
+    def _is_late(self, order: WorkerTask) -> bool:
+        """Whether an agent may no longer be started: how long it will run is unknown."""
+        max_time = self._campaign.own_max_time
+        return (
+            _runs_agent(order)
+            and max_time is not None
+            and (self.standing.agent_seconds >= max_time)
+        )
 
     def _is_affordable(self, order: WorkerTask, reserved: float) -> bool:
         max_cost = self._campaign.own_max_cost
@@ -235,6 +249,7 @@ class CampaignScheduler:
         now.ended[ran.ended] += 1
         now.unpriced += ran.cost_usd is None
         now.cost += ran.cost_usd or 0.0
+        now.agent_seconds += ran.seconds
         if cell.condition == "fault":
             now.fired += ran.fired > 0
         if ran.ended in OFF_RECORDING_ENDINGS:

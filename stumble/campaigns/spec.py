@@ -9,8 +9,10 @@
     shams = 1
     budget = 600                                     time limit of one run in seconds
     max_cost = 5.0                                   cost limit of all runs in US dollars
+    max_time = 36000                                 limit of all runs' seconds, added up
     command = "python my_agent.py"                   omitted if the tapes have it
     agent = "mine"                                   its name
+    models = ["gpt-5-mini", "anthropic:NAME"]        each run goes on with each, after the injection
 
     [world]                                          as in a scenario
     reset = "python reset_shop.py"                   one run at a time uses it, unless the command
@@ -31,6 +33,7 @@
     models = ["practice/naive", "practice/p=0.7"]
     tools = "http"
     max_steps = 120                                  most steps of the practice agent
+    options = ["--policy", "retries"]                more options of the practice agent
     log = "noticed"                                  a folder for the log of notices
 
     [[faults]]                                       as in a scenario; without any, the default
@@ -62,9 +65,10 @@ from scenarios.scenario import (
 )
 from scenarios.toml_reader import ScenarioError, TypedTable
 from stumble.campaigns.shards import CampaignShard
+from stumble.llm.model_choice import ModelChoice
 from stumble.packs.pack_cache import open_packed_files
-from stumble.packs.pack_manifest import PACK_SUFFIX
 from stumble.packs.read_pack import is_pack
+from stumble.packs.tape_patterns import find_tapes, is_tape_name
 from stumble.runs.scenario_runner import MAX_AGENT_STEPS
 from stumble.runs.types import Hosts
 from stumble.verdicts.exclusions import check_twins
@@ -72,8 +76,8 @@ from traces.did_you_mean import suggest_nearest_name
 from traces.model import Fault
 
 CAMPAIGN_KEYS = (
-    "title name agent traces persist seeds reps twins shams budget max_cost command world "
-    "effects hosts practice faults pin in_place seal"
+    "title name agent models traces persist seeds reps twins shams budget max_cost max_time "
+    "command world effects hosts practice faults pin in_place seal"
 )
 DEFAULT_OPERATOR_CODES = [
     "T2",
@@ -126,12 +130,16 @@ class Campaign:
     title: str = ""
     agent: str | None = None
     """The name of the user's agent."""
+    models: tuple[ModelChoice, ...] = ()
+    """The models that go on after the injection; empty for the recorded one."""
     seeds: tuple[int, ...] = (0,)
     reps: int = 1
     twins: int = 3
     shams: int = 1
     budget: float = 600.0
     max_cost: float | None = None
+    max_time: float | None = None
+    """Limit of the seconds of all runs, added up."""
     reset: str | None = None
     verify: str | None = None
     state: str | None = None
@@ -148,6 +156,8 @@ class Campaign:
     in_place: bool = False
     max_steps: int = MAX_AGENT_STEPS
     """Most steps of the practice agent."""
+    agent_options: tuple[str, ...] = ()
+    """More options of the practice agent."""
     log: Path | None = None
     """A folder for the log of what the practice model noticed."""
     seal: str | None = None
@@ -161,6 +171,13 @@ class Campaign:
         if self.max_cost is None or self.shard is None:
             return self.max_cost
         return self.max_cost / self.shard.count
+
+    @property
+    def own_max_time(self) -> float | None:
+        """The time limit of this session: of a shard its share."""
+        if self.max_time is None or self.shard is None:
+            return self.max_time
+        return self.max_time / self.shard.count
 
     def placeholder_values(self, slot: int) -> Mapping[str, str]:
         """Return the values of `{slot}` and `{port}` in the world of this slot."""
@@ -191,7 +208,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         top.get_table("practice"),
     )
     world.allow_only("reset verify state instances port")
-    practice.allow_only("tasks models tools max_steps log")
+    practice.allow_only("tasks models tools max_steps log options")
     for key in ("verify", "state"):
         if world.get_text(key) and not world.get_text("reset"):
             raise world.make_error(key, "needs reset: a used world proves nothing")
@@ -199,7 +216,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
     scenarios = [
         _read_trace_scenario(top, text)
         for text in top.get_texts("traces")
-        if not _is_tape_name(text)
+        if not is_tape_name(text)
     ]
     command, world_commands = (
         top.get_command("command"),
@@ -207,9 +224,10 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
     )
     sources = (
         *(
-            _parse_tape_source(top, path, text, command)
+            _make_tape_source(tape, command)
             for text in top.get_texts("traces")
-            if _is_tape_name(text)
+            if is_tape_name(text)
+            for tape in _find_tapes(top, path, text)
         ),
         *(_parse_scenario_source(each, command) for each in scenarios),
         *_parse_practice_sources(practice, command),
@@ -220,6 +238,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         name=_read_campaign_name(top),
         title=top.get_text("title") or "",
         agent=top.get_text("agent"),
+        models=_parse_models(top),
         sources=_number_duplicate_sources(sources),
         faults=_parse_campaign_faults(top, scenarios),
         seeds=_parse_seeds(top),
@@ -228,6 +247,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         shams=top.get_int("shams", 1, 0),
         budget=top.get_seconds("budget", 600.0),
         max_cost=top.get_seconds("max_cost", 0) if "max_cost" in said else None,
+        max_time=top.get_seconds("max_time", 0) if "max_time" in said else None,
         reset=world_commands[0],
         verify=world_commands[1],
         state=world.get_text("state")
@@ -249,6 +269,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         pin=top.get_bool("pin"),
         in_place=top.get_bool("in_place"),
         max_steps=practice.get_int("max_steps", MAX_AGENT_STEPS, 1),
+        agent_options=_read_agent_options(practice),
         log=_resolve_campaign_path(path, text) if (text := practice.get_text("log")) else None,
     )
 
@@ -271,6 +292,7 @@ def fingerprint_surroundings(campaign: Campaign) -> str:
         *([campaign.state] if campaign.state else []),  # without it the digest is as before
         *([campaign.ledger, *campaign.ledger_key] if campaign.ledger else []),
         *([sorted(campaign.ported.items())] if campaign.ported else []),
+        *([campaign.agent_options] if campaign.agent_options else []),
         sorted({source.practice.tools for source in campaign.sources if source.practice}),
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
@@ -310,20 +332,19 @@ def _read_world_commands(
     return next(iter(worlds), (None, None))
 
 
-def _is_tape_name(text: str) -> bool:
-    return text.endswith((".tape", PACK_SUFFIX))
-
-
 def _resolve_campaign_path(path: Path, text: str) -> Path:
     return (path.parent / text).absolute()
 
 
-def _parse_tape_source(
-    top: TypedTable, file: Path, text: str, command: tuple[str, ...]
-) -> TraceSource:
-    path = _resolve_campaign_path(file, text)
-    if not path.is_file():
+def _find_tapes(top: TypedTable, file: Path, text: str) -> Sequence[Path]:
+    found = find_tapes(file.parent, text)
+    if not found:
+        path = _resolve_campaign_path(file, text)
         raise top.make_error("traces", f"{path}: there is no such tape")
+    return found
+
+
+def _make_tape_source(path: Path, command: tuple[str, ...]) -> TraceSource:
     tape = open_packed_files(path).main_tape if is_pack(path) else path
     return TraceSource(name=path.stem, tape=tape, command=command)
 
@@ -335,13 +356,14 @@ def _read_trace_scenario(top: TypedTable, text: str) -> Scenario:
         raise top.make_error("traces", str(error.args[0])) from None
 
 
-def _parse_scenario_source(said: Scenario, command: tuple[str, ...]) -> TraceSource:
-    command = command or said.command
+def _parse_scenario_source(said: Scenario, given: tuple[str, ...]) -> TraceSource:
+    """Return the source; the practice world is for the scenario's agent, not for a given one."""
+    command = given or said.command
     if said.practice is None and not command:
         raise ScenarioError(said.path, "", "it is not for the practice world: say command")
     return TraceSource(
         name=said.task or said.name,
-        practice=None if command else said.practice,
+        practice=None if given else said.practice,
         scenario=said.name,
         command=command,
         tools=said.tools,
@@ -373,6 +395,24 @@ def _parse_practice_sources(table: TypedTable, command: tuple[str, ...]) -> tupl
         for name in models
         for task in tasks
     )
+
+
+def _parse_models(top: TypedTable) -> tuple[ModelChoice, ...]:
+    try:
+        return tuple(map(ModelChoice.parse, dict.fromkeys(top.get_texts("models"))))
+    except ValueError as error:
+        raise top.make_error("models", str(error)) from None
+
+
+def _read_agent_options(table: TypedTable) -> tuple[str, ...]:
+    """Return more options of the practice agent, which they have to parse."""
+    from scenarios.practice.agents.retry_policies import POLICIES
+
+    options = table.get_texts("options")
+    if options and (len(options) != 2 or options[0] != "--policy" or options[1] not in POLICIES):
+        known = ", ".join(f'["--policy", "{name}"]' for name in POLICIES)
+        raise table.make_error("options", f"{options!r}: one of {known}")
+    return options
 
 
 def _number_duplicate_sources(sources: tuple[TraceSource, ...]) -> tuple[TraceSource, ...]:

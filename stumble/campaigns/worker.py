@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recorder import event_loop
+from recorder import ending_signals, event_loop
 from scenarios.practice import PRACTICE_KEY
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.environment import (
@@ -31,7 +31,7 @@ from stumble.cli.exit_codes import CommandNotFound, HarnessError, UsageError, si
 from stumble.llm.prices import compute_token_cost
 from stumble.pipeline.demo import serve_recorded_model
 from stumble.runs.environment.workspaces import snapshot_current_folder
-from stumble.runs.fork import find_fork_point, plan_fork_run
+from stumble.runs.fork import find_fork_point, label_other_model, plan_fork_run
 from stumble.runs.record import record_run
 from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
@@ -100,6 +100,8 @@ class RunDone:
     why: str | None
     """Why it left the recording, or why nothing was injected."""
     cost_usd: float | None
+    seconds: float = 0.0
+    """From the start of its agent to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def run_worker_process(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
         with folder.lock_worker():
             event_loop.run_event_loop(_serve_tasks(campaign, root, folder, ca, number, orders))
-    except event_loop.SignalInterrupt as error:
+    except ending_signals.SignalInterrupt as error:
         os._exit(signal_to_exit_code(error.number))
     except KeyboardInterrupt:
         os._exit(signal_to_exit_code(signal.SIGINT))
@@ -284,19 +286,23 @@ class CampaignWorker:
         recording, steps = self._load_recording(tape)
         environment = await self._build_environment(source, recording)
         point = find_fork_point(recording, cell.fault, steps, seed=cell.seed, rep=cell.rep)
+        labels = replace(environment.labels, cell=cell.address, controls=cell.controls)
         result = await run_replay(
             await self._open_session(recording, environment.hosts),
             recording,
             self._runs,
-            plan_fork_run(
-                point,
-                cell.condition,
-                world=environment.world,
-                seed=cell.seed,
-                rep=cell.rep,
-                pin=self._campaign.pin,
-                labels=replace(environment.labels, cell=cell.address, controls=cell.controls),
-                workspace=environment.workspace,
+            replace(
+                plan_fork_run(
+                    point,
+                    cell.condition,
+                    world=environment.world,
+                    seed=cell.seed,
+                    rep=cell.rep,
+                    pin=self._campaign.pin,
+                    labels=label_other_model(labels, cell.model),
+                    workspace=environment.workspace,
+                ),
+                other_model=cell.model,
             ),
             environment.launch(cell.address),
         )
@@ -309,6 +315,7 @@ class CampaignWorker:
             fired=result.fired,
             why=next(iter((*result.diverged, *result.missed, *result.no_site)), None),
             cost_usd=_price_live_answers(finished := read_tape(path), derive_tape_steps(finished)),
+            seconds=result.ending.at,
         )
 
     def _keep_finished_run(self, played: RunResult) -> Path:

@@ -1,6 +1,8 @@
 """The command line: `stumble COMMAND`."""
 
+import codecs
 import errno
+import io
 import os
 import signal
 import sys
@@ -73,9 +75,17 @@ def cli(ctx: click.Context, verbose: bool) -> None:
 
 def _raise_interrupted(number: int, _: object) -> None:
     """Unwind as for Ctrl-C, so that open files are closed and temporary folders removed."""
-    from recorder.event_loop import SignalInterrupt
+    from recorder.ending_signals import SignalInterrupt
 
     raise SignalInterrupt(number)
+
+
+def _encode_surrogates(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Print bytes of a file name as they are, and escape half a surrogate pair: JSON has those."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
 
 
 def run_cli() -> None:
@@ -83,6 +93,9 @@ def run_cli() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _raise_interrupted)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("surrogates", _encode_surrogates)
+        sys.stdout.reconfigure(errors="surrogates")
     try:
         code = cli.main(prog_name="stumble", standalone_mode=False)
     except click.ClickException as error:

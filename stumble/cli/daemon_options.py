@@ -1,6 +1,7 @@
 """The options of `stumble record --daemon`, and its start."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -91,7 +92,8 @@ def serve_daemon(
         )
 
         def say(line: str) -> None:
-            click.echo(f"stumble: {line}", err=True)
+            with suppress(OSError):  # a log on a full disk, or nobody reads it any more
+                click.echo(f"stumble: {line}", err=True)
 
         try:
             sockets = open_sockets(options)

@@ -72,7 +72,7 @@ def describe_unused_rules(
     for run in runs if rules else ():
         rules = find_idle_rules(rules, (each.request for each in read_tape(run.path).exchanges))
     for rule in rules:
-        yield f"--match '{rule}' had no effect: no request has a value there"
+        yield f"--match '{rule}' never applied: no request has a value there"
 
 
 def check_recorded_rules(recorded: tuple[str, ...], tape: Path) -> None:

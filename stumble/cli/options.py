@@ -5,7 +5,7 @@ import functools
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from stumble.cli.exit_codes import ExitCode, UsageError
 from stumble.cli.tape_path import TapePath
 
 if TYPE_CHECKING:
+    from stumble.llm.model_choice import ModelChoice
     from traces.model import Fault, Trajectory
 
 type Command = Callable[..., None]
@@ -208,14 +209,32 @@ def workspace_options[R](function: Callable[..., R]) -> Callable[..., R]:
         help="Exclude edits made to the folder since the recording.",
     )
 
+    writable_option = click.option(
+        "--writable",
+        type=click.Path(exists=True, path_type=Path),
+        multiple=True,
+        metavar="PATH",
+        help="Let commands change this file or folder outside the copy (repeatable); changes "
+        "elsewhere are thrown away.",
+    )
+
     @functools.wraps(function)
-    def wrapper(*, in_place: bool, as_recorded: bool, keep_workspace: bool, **rest: object) -> R:
+    def wrapper(
+        *,
+        in_place: bool,
+        as_recorded: bool,
+        keep_workspace: bool,
+        writable: tuple[Path, ...],
+        **rest: object,
+    ) -> R:
         from stumble.runs.isolation import WorkspaceChoice
 
-        choice = WorkspaceChoice(in_place=in_place, as_recorded=as_recorded, keep=keep_workspace)
+        choice = WorkspaceChoice(
+            in_place=in_place, as_recorded=as_recorded, keep=keep_workspace, writable=writable
+        )
         return function(workspace_choice=choice, **rest)
 
-    return in_place_option(as_recorded(keep(wrapper)))
+    return in_place_option(as_recorded(keep(writable_option(wrapper))))
 
 
 def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:
@@ -451,3 +470,14 @@ def usage_errors() -> Iterator[None]:
         yield
     except (LookupError, ValueError) as error:
         raise UsageError(str(error)) from None
+
+
+def parse_model_choices(texts: Iterable[str]) -> "tuple[ModelChoice, ...]":
+    """Parse the models of --model, which may be repeated or separated by commas.
+
+    Raises ValueError if one has no name.
+    """
+    from stumble.llm.model_choice import ModelChoice
+
+    names = (name.strip() for text in texts for name in text.split(","))
+    return tuple(map(ModelChoice.parse, dict.fromkeys(names)))

@@ -1,6 +1,7 @@
 """A parameter that takes a tape, or a pack with one."""
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,10 @@ PLAN_OPTIONS = (
 
 WORLD_OPTIONS = ("reset", "verify", "state", "ledger")
 """Those of them that are commands."""
+
+
+_RUN_ID = re.compile(r"[\w-]+")
+"""What no name of a tape is, since those end in `.tape`."""
 
 
 class TapePath(click.Path):
@@ -43,6 +48,25 @@ class TapePath(click.Path):
                 ctx,
             )
         return _open_packed_tape(path, ctx if param is not None and param.is_eager else None)
+
+
+class RunPath(TapePath):
+    """A tape or pack, or the id of a run of the store: its tape, or the id if it has no tape."""
+
+    name = "run"
+
+    def convert(  # type: ignore[override]
+        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | str:
+        """Return the path of a tape or an id, which may be unknown. Raises UsageError."""
+        from stumble.user_data.paths import store_root
+        from traces.store.trace_store import TraceStore
+
+        text = os.fsdecode(value)
+        if Path(text).exists() or not _RUN_ID.fullmatch(text) or not store_root().is_dir():
+            return super().convert(value, param, ctx)
+        path = TraceStore(store_root()).tapes / f"{text}.tape"
+        return super().convert(path, param, ctx) if path.exists() else text
 
 
 def _open_packed_tape(path: Path, ctx: click.Context | None) -> Path:

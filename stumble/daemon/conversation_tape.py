@@ -6,12 +6,14 @@ and moved to the tapes when the conversation is over. Its sequence numbers and t
 
 import fcntl
 import os
+import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from recorder.agent.process_supervisor import PR_SET_PDEATHSIG, set_process_option
 from stumble.daemon.rules import ConversationFacts, DaemonRules
 from stumble.store.tape_files import seal_finished_tape
 from stumble.user_data.paths import new_trajectory_id
@@ -23,13 +25,17 @@ from traces.tape import TapeWriter
 
 INCOMING = "incoming"
 
+type WriteExchange = Callable[[TapeWriter, Exchange], object]
+"""A method of the writer that takes an exchange."""
+
 
 @dataclass(slots=True, eq=False)
 class ConversationTape:
     """An open tape; after a failed write it takes nothing more, and says so in `lost`."""
 
     id: str
-    writer: TapeWriter
+    writer: TapeWriter | None
+    """None if there was no room to begin it."""
     zero: float
     """Time of its first request on the daemon's clock; its own times count from there."""
     touched: float = 0.0
@@ -45,17 +51,17 @@ class ConversationTape:
     said_last: bool = False
     """Whether the last word of the model was a final answer."""
 
-    def write(self, method: Callable[[Exchange], object], exchange: Exchange) -> None:
+    def write(self, method: WriteExchange, exchange: Exchange) -> None:
         """Write an exchange, or a part of it, by this method of the writer."""
-        if self.lost is None:
+        if self.writer is not None and self.lost is None:
             try:
-                method(self._to_own(exchange))
+                method(self.writer, self._to_own(exchange))
             except (TapeWriteError, OSError) as error:
                 self.lose(str(error))
 
     def write_chunk(self, exchange: Exchange, chunk: Chunk) -> None:
         """Write a chunk of a response."""
-        if self.lost is None:
+        if self.writer is not None and self.lost is None:
             try:
                 own = replace(chunk, at=chunk.at - self.zero)
                 self.writer.chunk(self._to_own(exchange), own)
@@ -65,8 +71,9 @@ class ConversationTape:
     def lose(self, why: str) -> None:
         """Record nothing more; what is on the tape stays."""
         self.lost = why
-        with suppress(TapeWriteError, OSError):
-            self.writer.close()
+        if self.writer is not None:
+            with suppress(TapeWriteError, OSError):
+                self.writer.close()
 
     def _to_own(self, exchange: Exchange) -> Exchange:
         answer = exchange.response
@@ -79,7 +86,7 @@ class ConversationTape:
 
     def finish(self, at: float, detail: str) -> None:
         """Write how it ended, and close it."""
-        if self.lost is None:
+        if self.writer is not None and self.lost is None:
             try:
                 self.writer.write_ending(
                     RunEnding(
@@ -128,26 +135,62 @@ def open_conversation_tape(
 
 
 def keep_tape(root: Path, path: Path) -> int:
-    """Seal a finished tape and move it to the tapes of the store; return its size in bytes."""
-    with suppress(ValueError):  # a damaged one is kept as it is
-        seal_finished_tape(path)
+    """Seal a finished tape and move it to the tapes of the store; return its size in bytes.
+
+    In a handover its daemon and the next one may both find it finished: the second leaves it.
+    """
     target = root / "tapes" / path.name
     target.parent.mkdir(parents=True, exist_ok=True)
-    path.replace(target)
+    with _lock_folder(root / INCOMING):
+        if path.exists():
+            # One that is damaged, or for whose packing the disk has no room, is kept as it is.
+            with suppress(ValueError, OSError):
+                seal_finished_tape(path)
+            path.replace(target)
     return target.stat().st_size
 
 
-def recover_tapes(root: Path) -> list[Path]:
-    """Keep the tapes that a killed daemon left; those of one that still runs are locked."""
+def end_with_parent(parent: int) -> None:
+    """End this process with its parent, which may be killed, or be dead already."""
+    set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder against other daemons; a lock on a tape would end where sealing replaces it."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def recover_tapes(root: Path, say: Callable[[str], object]) -> list[Path]:
+    """Keep the tapes that another daemon left; those of one that still writes them are locked."""
     kept = []
     for path in sorted((root / INCOMING).glob("*.tape")):
-        file = os.open(path, os.O_RDONLY)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(file)
-        keep_tape(root, path)
-        kept.append(root / "tapes" / path.name)
+            if _is_finished(path):
+                keep_tape(root, path)
+                kept.append(root / "tapes" / path.name)
+        except OSError as error:
+            say(f"{path} stays where it is, until the next start: {error}")
     return kept
+
+
+def _is_finished(path: Path) -> bool:
+    """Return whether no daemon writes a tape that is still there."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
+    return True

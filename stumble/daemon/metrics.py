@@ -6,7 +6,7 @@ from collections.abc import Iterator
 HELP = {
     "conversations_started_total": "Conversations begun, each on a tape of its own.",
     "conversations_finished_total": "Conversations over, by what became of their tape.",
-    "exchanges_total": "Requests recorded, by kind and result.",
+    "exchanges_total": "Requests that ended, recorded or not, by kind and result.",
     "unrecorded_exchanges_total": "Requests that passed without being recorded, by reason.",
     "tapes_deleted_total": "Tapes deleted, by the limit that they exceeded.",
     "rule_reloads_total": "Reloads of the rules, by result.",

@@ -5,6 +5,7 @@ told, and the traffic passes on.
 """
 
 import asyncio
+import os
 import shutil
 import traceback
 from collections.abc import Callable
@@ -22,17 +23,28 @@ from stumble.daemon.conversation_index import (
 )
 from stumble.daemon.conversation_tape import (
     ConversationTape,
+    WriteExchange,
+    end_with_parent,
     keep_tape,
     open_conversation_tape,
 )
 from stumble.daemon.metrics import DaemonMetrics
+from stumble.daemon.retention import TapeBudget
 from stumble.daemon.rules import DaemonRules, should_keep
+from stumble.user_data.paths import new_trajectory_id
 from traces.bodies.content_encoding import decode_content
 from traces.conversation.classify import classify_request
 from traces.conversation.tracker import is_failed_attempt
 from traces.errors import TapeWriteError
 from traces.model import Chunk, Exchange, find_header
 from traces.redaction.redactor import KnownSecrets
+from traces.tape import TapeWriter
+
+STRANGER_SECONDS = 60.0
+"""So long after its start a daemon may get tool requests of calls that another one has seen: agents
+that share a connection would be mixed on its tape, so each of these has a tape of its own."""
+QUIET_SECONDS = 60.0
+"""Seconds between two lines about a disk without room."""
 
 
 @dataclass(slots=True)
@@ -64,10 +76,10 @@ class ConversationRouter:
         metrics: DaemonMetrics,
         *,
         say: Callable[[str], object],
-        kept: Callable[[Path, int], object],
+        budget: TapeBudget,
     ) -> None:
         self.rules, self.metrics = rules, metrics
-        self._root, self._secrets, self._say, self._kept = root, secrets, say, kept
+        self._root, self._secrets, self._say, self._budget = root, secrets, say, budget
         self._index = ConversationIndex()
         self._open: dict[object, _Conversation] = {}
         """By key: a header's value, a connection, or the state of a lane."""
@@ -75,7 +87,7 @@ class ConversationRouter:
         self._continues: dict[object, str] = {}
         self._pool: ProcessPoolExecutor | None = None
         """Seals tapes: not in a thread, since what redacts and packs belongs to the event loop."""
-        self._free_until = 0.0
+        self._free_until = self._quiet_until = 0.0
 
     # The tap.
 
@@ -87,7 +99,7 @@ class ConversationRouter:
     def head(self, exchange: Exchange) -> None:
         """Write the status and headers."""
         if (route := self._routes.get(exchange.seq)) is not None:
-            self._guard(lambda: route.tape.write(route.tape.writer.head, exchange))
+            self._guard(lambda: route.tape.write(TapeWriter.head, exchange))
 
     def chunk(self, exchange: Exchange, chunk: Chunk) -> None:
         """Write a chunk."""
@@ -98,14 +110,14 @@ class ConversationRouter:
     def done(self, exchange: Exchange) -> None:
         """Write the end of an exchange."""
         if (route := self._routes.pop(exchange.seq, None)) is not None:
-            self._guard(lambda: self._end(route, exchange, route.tape.writer.done))
+            self._guard(lambda: self._end(route, exchange, TapeWriter.done))
 
     def whole(self, exchange: Exchange) -> None:
         """Write a response in one piece, and its end."""
         if (route := self._routes.pop(exchange.seq, None)) is not None:
             if exchange.response is not None:
                 route.tape.size += len(exchange.response.body)
-            self._guard(lambda: self._end(route, exchange, route.tape.writer.whole))
+            self._guard(lambda: self._end(route, exchange, TapeWriter.whole))
 
     def _guard(self, work: Callable[[], object]) -> None:
         """Do what may fail without harm to the agent; an error is a defect here, and is logged."""
@@ -127,11 +139,9 @@ class ConversationRouter:
             conversation = None
         if conversation is None:
             tape = self._open_tape(exchange.started, self._continues.pop(key, None))
-            if tape is None:
-                if state is not None:
-                    self._index.remove(state)
-                return
             conversation = self._open[key] = _Conversation(tape, state)
+        elif conversation.tape.writer is None:  # there may be room now
+            conversation.tape = self._open_tape(exchange.started, None)
         tape = conversation.tape
         tape.open[exchange.seq] = tape.exchanges
         tape.exchanges += 1
@@ -140,7 +150,7 @@ class ConversationRouter:
         self._routes[exchange.seq] = _Route(tape, kind, state, read)
         if state is not None and read is not None and read.lens is not None:
             self._index.note_request(state, read, exchange.connection)
-        tape.write(tape.writer.request, exchange)
+        tape.write(TapeWriter.request, exchange)
 
     def _find_key(
         self, exchange: Exchange, kind: str
@@ -153,6 +163,8 @@ class ConversationRouter:
             return ("client", exchange.connection), None, self._read(exchange, kind)
         if kind != "model":
             state = self._index.find_for_tool(request, exchange.connection)
+            if state is None and exchange.started < STRANGER_SECONDS:
+                return ("alone", exchange.seq), None, None
             return (("client", exchange.connection) if state is None else state), state, None
         read = self._read(exchange, kind)
         if read is None or read.lens is None or len(read.hashes) < 2:
@@ -166,7 +178,7 @@ class ConversationRouter:
         request = exchange.request
         return read_model_request(request, decode_content(request.headers, request.body) or b"")
 
-    def _end(self, route: _Route, exchange: Exchange, write: Callable[[Exchange], object]) -> None:
+    def _end(self, route: _Route, exchange: Exchange, write: WriteExchange) -> None:
         tape = route.tape
         lost_before = tape.lost is not None
         tape.write(write, exchange)
@@ -197,8 +209,8 @@ class ConversationRouter:
         too_old = now - tape.zero >= self.rules.max_age
         return not tape.open and (too_old or tape.size >= self.rules.max_tape)
 
-    def _open_tape(self, at: float, before: str | None) -> ConversationTape | None:
-        """Open a tape; None, counted and told, if the disk has no room."""
+    def _open_tape(self, at: float, before: str | None) -> ConversationTape:
+        """Open a tape; one that is lost from its beginning if the disk has no room."""
         try:
             if at >= self._free_until:
                 if shutil.disk_usage(self._root).free < self.rules.min_free:
@@ -206,9 +218,10 @@ class ConversationRouter:
                 self._free_until = at + 1.0
             tape = open_conversation_tape(self._root, self.rules, self._secrets, at, before)
         except (OSError, TapeWriteError) as error:
-            self.metrics.add("unrecorded_exchanges_total", 'reason="disk"')
-            self._say(f"not recorded: {error}")
-            return None
+            if at >= self._quiet_until:
+                self._quiet_until = at + QUIET_SECONDS
+                self._say(f"not recorded: {error} (printed once a minute)")
+            return ConversationTape(new_trajectory_id(), None, at, touched=at, lost=str(error))
         self.metrics.add("conversations_started_total")
         return tape
 
@@ -236,12 +249,17 @@ class ConversationRouter:
         tape.finish(tape.touched, why)
         result = "lost" if tape.lost else "kept" if keep else "sampled_out"
         self.metrics.add("conversations_finished_total", f'result="{result}"')
+        if tape.writer is None:
+            return
         if result == "sampled_out":
             tape.writer.path.unlink()
             return
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(
+                1, get_context("spawn"), end_with_parent, (os.getpid(),)
+            )
         loop, path = asyncio.get_running_loop(), tape.writer.path
+        self._budget.announce(path)
         stored = self._pool.submit(keep_tape, self._root, path)
         stored.add_done_callback(
             lambda future: loop.call_soon_threadsafe(self._note_stored, path, future)
@@ -249,7 +267,7 @@ class ConversationRouter:
 
     def _note_stored(self, path: Path, stored: Future[int]) -> None:
         if (error := stored.exception()) is None:
-            self._kept(self._root / "tapes" / path.name, stored.result())
+            self._budget.add(self._root / "tapes" / path.name, stored.result())
         else:
             self._say(f"{path} stays where it is, until the next start: {error!r}")
 

@@ -12,6 +12,7 @@ max_store_mb = 10240           the oldest tapes of the daemon are deleted beyond
 max_age_days = 30
 min_free_mb = 200              nothing new is recorded on a disk with less; traffic passes
 grace_seconds = 60             time for open connections when the daemon is told to end
+handover_seconds = 3600        the same after a successor has taken over
 
 [tools]                        as in a scenario
 issue_refund = "POST */refunds"
@@ -28,7 +29,7 @@ from scenarios.toml_reader import ScenarioError, TypedTable
 
 KEYS = (
     "by agent sample always slow_seconds idle_seconds max_age_seconds max_tape_mb max_store_mb "
-    "max_age_days min_free_mb grace_seconds tools"
+    "max_age_days min_free_mb grace_seconds handover_seconds tools"
 )
 MEGABYTE = 1 << 20
 
@@ -51,6 +52,7 @@ class DaemonRules:
     max_days: float = 30.0
     min_free: int = 200 * MEGABYTE
     grace: float = 60.0
+    handover: float = 3600.0
     tools: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -113,6 +115,7 @@ def read_rules(path: Path) -> DaemonRules:
         max_days=_read_number(table, "max_age_days", default.max_days),
         min_free=_read_megabytes(table, "min_free_mb", default.min_free),
         grace=_read_number(table, "grace_seconds", default.grace),
+        handover=_read_number(table, "handover_seconds", default.handover),
         tools={each: tools.get_route_pattern(each) for each in tools.entries},
     )
 

@@ -3,7 +3,8 @@
 Signals: SIGHUP reads the rules again, SIGUSR2 starts a successor on the same sockets, SIGTERM and
 SIGINT end it when open connections are done, within the grace of the rules. A successor tells its
 predecessor to end as soon as it accepts connections itself; a connection that waits in the shared
-socket is accepted by one of the two, so none is refused.
+socket is accepted by one of the two, so none is refused. The predecessor then ends each connection
+with its next answer (`Connection: close`, RFC 9112 9.6), and has longer for answers under way.
 """
 
 import asyncio
@@ -36,6 +37,8 @@ from traces.taps import TapChain
 SOCKETS_VARIABLE = "STUMBLE_DAEMON_SOCKETS"
 """File descriptors of the sockets that a predecessor hands over, and its process id."""
 TICK_SECONDS = 0.5
+SETTLE_SECONDS = 0.1
+"""Connections accepted just before the daemon stopped accepting are known after so long."""
 IDLE_CONNECTION_SECONDS = 20.0
 """When the daemon ends, connections idle for so long are closed; clients reuse them for 15 s."""
 
@@ -91,6 +94,9 @@ class RecordingDaemon:
         self._budget = TapeBudget(options.root, self._metrics)
         self._ending = asyncio.Event()
         self._ready = False
+        self._successor: subprocess.Popen[bytes] | None = None
+        self._hurried = False
+        """Told to end twice: a handover has no more time than any other end."""
         self._listener: RunListener | None = None
         rules = read_rules(options.rules) if options.rules else DaemonRules()
         self._router = ConversationRouter(
@@ -99,15 +105,16 @@ class RecordingDaemon:
             load_user_secrets(),
             self._metrics,
             say=say,
-            kept=self._budget.add,
+            budget=self._budget,
         )
 
     async def run(self, sockets: DaemonSockets) -> None:
         """Serve until told to end."""
         _raise_file_limit()
-        for path in await asyncio.to_thread(recover_tapes, self._options.root):
+        for path in await asyncio.to_thread(recover_tapes, self._options.root, self._say):
+            self._budget.announce(path)
             self._budget.add(path, path.stat().st_size)
-            self._say(f"kept what a killed daemon left: {path.name}")
+            self._say(f"kept what another daemon left: {path.name}")
         began = time.monotonic()
         async with start_recording_proxy(
             TapChain((self._router,)),
@@ -123,9 +130,12 @@ class RecordingDaemon:
             self._ready = True
             host, port = sockets.proxy.getsockname()[:2]
             self._say(f"recording on {host}:{port}, CA certificate {proxy.certificate}")
-            if sockets.predecessor is not None:
+            if sockets.predecessor is not None and sockets.predecessor == os.getppid():
                 os.kill(sockets.predecessor, signal.SIGTERM)
             await self._serve(proxy)
+            proxy.listener.drain()
+            if pages is not None and self._is_succeeded():
+                await pages.cleanup()  # the successor answers for both
             await self._drain(proxy.listener)
             if pages is not None:
                 await pages.cleanup()
@@ -142,20 +152,25 @@ class RecordingDaemon:
                 continue
 
     def _tick(self, listener: RunListener) -> None:
+        if self._successor is not None and (code := self._successor.poll()) is not None:
+            self._successor = None
+            self._say(f"the successor ended with exit code {code}; this daemon goes on")
         self._router.close_idle(listener.now())
         self._budget.enforce(self._router.rules)
 
     async def _drain(self, listener: RunListener) -> None:
-        """Accept nothing more, serve what is open, and close connections that are idle."""
-        listener.stop_listening()
+        """Serve what is open, and close connections that are idle."""
         self._metrics.gauges["draining"] = 1
-        last = time.monotonic() + self._router.rules.grace
-        while listener.connections and time.monotonic() < last:
+        rules, began = self._router.rules, time.monotonic()
+        idle = IDLE_CONNECTION_SECONDS if self._is_succeeded() else rules.grace
+        await asyncio.sleep(SETTLE_SECONDS)
+        while listener.connections:
+            longest = rules.handover if self._is_succeeded() and not self._hurried else rules.grace
+            if time.monotonic() - began >= longest:
+                break
             for connection in tuple(listener.connections):
-                if connection.idle_seconds() >= min(
-                    IDLE_CONNECTION_SECONDS, self._router.rules.grace
-                ):
-                    connection.drop()
+                if connection.idle_seconds() >= min(idle, IDLE_CONNECTION_SECONDS):
+                    connection.close_idle()
             self._tick(listener)
             await asyncio.sleep(0.1)
 
@@ -164,9 +179,16 @@ class RecordingDaemon:
     def _install_signals(self, sockets: DaemonSockets) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ending.set)
+            loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         loop.add_signal_handler(signal.SIGUSR2, self._start_successor, sockets)
+
+    def _is_succeeded(self) -> bool:
+        return self._successor is not None and self._successor.poll() is None
+
+    def _end(self) -> None:
+        self._hurried = self._ending.is_set()
+        self._ending.set()
 
     def _reload(self) -> None:
         """Read the rules again; a file that is broken changes nothing."""
@@ -183,15 +205,18 @@ class RecordingDaemon:
         self._say(f"rules of {self._options.rules} are in force")
 
     def _start_successor(self, sockets: DaemonSockets) -> None:
+        if self._successor is not None or self._ending.is_set():
+            self._say("this daemon is being replaced, or ends: no other successor is started")
+            return
         numbers = [each.fileno() for each in (sockets.proxy, sockets.metrics) if each is not None]
         metrics = sockets.metrics.fileno() if sockets.metrics is not None else -1
         handed = f"{sockets.proxy.fileno()},{metrics},{os.getpid()}"
-        successor = subprocess.Popen(
+        self._successor = subprocess.Popen(
             (sys.executable, "-m", "stumble", *sys.argv[1:]),
             env=os.environ | {SOCKETS_VARIABLE: handed},
             pass_fds=numbers,
         )
-        self._say(f"successor started, process {successor.pid}")
+        self._say(f"successor started, process {self._successor.pid}")
 
     # Metrics and health.
 

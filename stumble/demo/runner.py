@@ -19,7 +19,7 @@ from pathlib import Path
 from queue import Empty
 from tempfile import TemporaryDirectory
 
-from recorder import event_loop
+from recorder import ending_signals, event_loop
 from scenarios.effect_ledger import EffectReading
 from scenarios.practice import PRACTICE_KEY, world
 from scenarios.practice.ledger import read_shop_effects
@@ -255,7 +255,7 @@ def _run_demo_process(share: Sequence[DemoJob], root: Path, ca: Path) -> list[st
     os.environ["OPENAI_API_KEY"] = PRACTICE_KEY
     try:
         return event_loop.run_event_loop(run_demo_share(share, root, ca, lambda: queue.put(1)))
-    except event_loop.SignalInterrupt as error:
+    except ending_signals.SignalInterrupt as error:
         os._exit(signal_to_exit_code(error.number))  # all is closed; a pool worker would continue
 
 

@@ -1,7 +1,8 @@
 """Rules for volatile values, learnt from a diverged replay or a second recording."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from replay.matching.diff import find_nearest_exchange
@@ -49,15 +50,17 @@ def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:
 
 
 def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
-    """Compare the refused requests with the nearest recorded ones, up to one that is another."""
+    """Compare the refused requests with the nearest recorded ones.
+
+    Only the first, and those that were on their way before it was refused: what the agent sends
+    later may come of the refusal, as a count of failures does. The next replay shows more.
+    """
     recorded, rules = (
         tuple(select_playable_exchanges(recording.exchanges)),
         _bind_recording_rules(recording),
     )
     learnt, unexplained = dict[MatchRule, None](), list[RequestDifference]()
-    for refused in run.exchanges:
-        if refused.answered_by != "refused":
-            continue
+    for refused in _select_first_refusals(run.exchanges):
         now = MatchRules((*rules.all, *learnt), recording.trajectory.volatile)
         comparison = RequestComparison(recorded, now, find_tape_redactions(recording))
         nearest = find_nearest_exchange(refused.request, recorded, now, comparison)
@@ -69,11 +72,24 @@ def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
         learnt |= dict.fromkeys(collect_learnt_rules(differences))
         unexplained = [each for each in differences if not each.rules]
         if unexplained:
-            break  # what the agent sends after that may come of the refusal
+            break
     if learnt:
         learnt |= dict.fromkeys(generalize_rules((*rules.all, *learnt)))
     new = tuple(each for each in learnt if each not in rules.all)
     return LearnedRules(rules=new, left=tuple(unexplained))
+
+
+def _select_first_refusals(exchanges: Iterable[Exchange]) -> Iterator[Exchange]:
+    """Yield the requests that were refused before the agent could know that any was."""
+    known_at = inf
+    refusals = (each for each in exchanges if each.answered_by == "refused")
+    for refused in sorted(refusals, key=lambda each: each.started):
+        if refused.started > known_at:
+            return
+        answer = refused.response
+        first_byte = answer.chunks[0].at if answer and answer.chunks else refused.started
+        known_at = min(known_at, first_byte)
+        yield refused
 
 
 def _find_given_values(recorded: tuple[Exchange, ...], near: Exchange) -> GivenCheck:

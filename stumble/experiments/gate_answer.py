@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NoReturn, cast
 
 import click
@@ -15,6 +14,7 @@ from stumble.experiments.noninferiority.arm_pairs import ArmFilter
 from stumble.experiments.noninferiority.comparison import ArmComparison, combine_answers
 from stumble.experiments.noninferiority.decision import ComparisonAnswer
 from stumble.experiments.seals.analysis_terms import Measure
+from stumble.gate.output_files import GateFiles
 from traces.store.trace_store import TraceStore
 
 ANSWER_EXITS: Mapping[ComparisonAnswer, ExitCode] = {
@@ -51,9 +51,9 @@ def parse_comparison_options(
 
 
 def answer_comparison(
-    store: TraceStore, asked: GateRequest, junit: Path | None, summary: Path | None, as_json: bool
+    store: TraceStore, asked: GateRequest, files: GateFiles, as_json: bool
 ) -> NoReturn:
-    """Print the answer, write the JUnit and Markdown files, and exit with its code."""
+    """Print the answer, write the files for CI services, and exit with its code."""
     comparisons, error, code = tuple[ArmComparison, ...](), None, ExitCode.USAGE
     try:
         comparisons = compare_candidates(store, asked)
@@ -62,13 +62,11 @@ def answer_comparison(
         code = wrong.exit_code if isinstance(wrong, UsageError) else ExitCode.USAGE
     else:
         code = ANSWER_EXITS[combine_answers(comparisons)]
-    if junit:
-        junit.write_text(
-            comparison_report.comparisons_to_junit(comparisons, error), encoding="utf-8"
-        )
-    if summary:
-        with summary.open("a", encoding="utf-8") as file:
-            file.write(comparison_report.comparisons_to_markdown(comparisons, error))
+    files.write(
+        comparison_report.list_comparison_cases(comparisons),
+        error or "nothing was compared",
+        comparison_report.comparisons_to_markdown(comparisons, error),
+    )
     _print_comparisons(comparisons, error, as_json)
     raise SystemExit(code)
 

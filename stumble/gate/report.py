@@ -1,20 +1,20 @@
-"""Output of a gate: lines, plain data, JUnit XML and Markdown."""
+"""Output of a gate: lines, plain data, cases for CI services, and Markdown."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from xml.etree import ElementTree
 
+from stumble.gate.check_case import CheckCase
 from stumble.gate.effect_limits import EffectCheck
 from stumble.gate.limits import (
     GateCheck,
     GateRate,
-    GateVerdict,
     format_gate_rate,
     join_gate_verdicts,
 )
 from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
 
 _VERDICT_WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "not enough evidence"}
+
+NO_CHECK = "no fault was injected"
 
 type LimitCheck = GateCheck | EffectCheck
 
@@ -98,20 +98,10 @@ def gate_check_to_dict(check: LimitCheck) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JunitCase:
-    """A test case of a suite; its message is written only if it does not pass."""
-
-    name: str
-    verdict: GateVerdict
-    message: str
-    classname: str = "stumble"
-
-
-def render_gate_junit(checks: Sequence[LimitCheck]) -> str:
-    """Render a test suite with a test case per check; unknown is an error, never a pass."""
-    cases = [
-        JunitCase(
+def list_gate_cases(checks: Sequence[LimitCheck]) -> list[CheckCase]:
+    """Return a case per check for the files of CI services."""
+    return [
+        CheckCase(
             classname=f"stumble.{_find_subject(check)}",
             name=str(check.limit),
             verdict=check.verdict,
@@ -119,7 +109,6 @@ def render_gate_junit(checks: Sequence[LimitCheck]) -> str:
         )
         for check in checks
     ]
-    return render_junit_suite(cases, "no fault was injected")
 
 
 def _find_subject(check: LimitCheck) -> str:
@@ -130,22 +119,6 @@ def _describe_found(check: LimitCheck) -> str:
     if isinstance(check, EffectCheck):
         return check.found
     return f"{format_gate_rate(check.rate)}{describe_cases_needed(check)}"
-
-
-def render_junit_suite(cases: Sequence[JunitCase], nothing: str) -> str:
-    """Render the XML of a suite; one without cases has an error with the message `nothing`."""
-    tree = ElementTree.Element("testsuite", name="stumble gate", tests=str(max(1, len(cases))))
-    for each in cases or (JunitCase(name="gate", verdict="unknown", message=nothing),):
-        case = ElementTree.SubElement(tree, "testcase", classname=each.classname, name=each.name)
-        if each.verdict != "pass":
-            kind = "failure" if each.verdict == "fail" else "error"
-            ElementTree.SubElement(case, kind, message=each.message)
-    for kind in ("failure", "error"):
-        tree.set(f"{kind}s", str(len(tree.findall(f"testcase/{kind}"))))
-    suites = ElementTree.Element("testsuites")
-    suites.append(tree)
-    ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def render_gate_markdown(checks: Sequence[LimitCheck]) -> str:
@@ -161,7 +134,7 @@ def render_gate_markdown(checks: Sequence[LimitCheck]) -> str:
         "| verdict | limit | rate [interval] (cases) | of |",
         "|---|---|---|---|",
     ]
-    return "\n".join([*head, *(rows or ["| | | no fault was injected | |"]), "", ""])
+    return "\n".join([*head, *(rows or [f"| | | {NO_CHECK} | |"]), "", ""])
 
 
 def escape_table_cell(text: str) -> str:

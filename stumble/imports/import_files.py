@@ -4,7 +4,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +14,13 @@ from stumble.imports.detect_format import TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id, write_imported_tape
 from stumble.store import index
 from stumble.user_data.known_secrets import find_known_secrets
-from traces.importers import read_format_tables
-from traces.importers.run_merge import import_to_store
+from traces.importers import ImportedTables, read_format_tables
+from traces.importers.run_merge import (
+    BATCH_BYTES,
+    BATCH_FILES,
+    MergedRuns,
+    import_batch_to_store,
+)
 from traces.importers.shared.file_reader import decode_file_name
 from traces.importers.shared.http_traffic import ImportRemark
 from traces.redaction.redacted_copy import write_redacted_copy
@@ -74,14 +79,68 @@ def import_recordings(
 
     With `replace` a file's state of a run counts, whatever the store knows of it.
     """
-    paths, fresh = tuple(paths), list[str]()
+    paths, taped = tuple(paths), list[str]()
+    batch = _ImportBatch(store, replace=replace)
     for number, path in enumerate(paths, 1):
-        result = _import_one_file(store, path, fresh, replace=replace)
+        batch.add(_read_one_file(store, path, taped, batch.held))
         tell(number, len(paths))
-        if len(fresh) >= INDEX_BATCH_TAPES or number == len(paths):
-            index.write_run_rows(store, fresh)
-            fresh.clear()
-        yield result
+        is_last = number == len(paths)
+        if len(taped) >= INDEX_BATCH_TAPES or is_last:
+            index.write_run_rows(store, taped)
+            taped.clear()
+        if batch.is_full or is_last:
+            yield from batch.merge()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReadFile:
+    """A file of conversations that was read, and has to be merged."""
+
+    path: Path
+    clean: Path
+    """The file, or its redacted copy."""
+    format: str
+    read: ImportedTables
+
+
+@dataclass(slots=True)
+class _ImportBatch:
+    """Files in their order that are merged into the index together; `held` are their copies."""
+
+    store: TraceStore
+    replace: bool
+    held: ExitStack = field(default_factory=ExitStack)
+    _files: list[ImportedFile | _ReadFile] = field(default_factory=list)
+    _size: int = 0
+
+    def add(self, file: "ImportedFile | _ReadFile") -> None:
+        self._files.append(file)
+        if isinstance(file, _ReadFile):
+            self._size += sum(table.nbytes for table in file.read.tables.values())
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._files) >= BATCH_FILES or self._size > BATCH_BYTES
+
+    def merge(self) -> Iterator[ImportedFile]:
+        """Yield the result of each file, and begin another batch."""
+        files, self._files, self._size = self._files, [], 0
+        read = [each for each in files if isinstance(each, _ReadFile)]
+        with self.held:
+            merged = self._merge_read(read)
+        results = dict(zip(map(id, read), merged, strict=True))
+        for each in files:
+            yield each if isinstance(each, ImportedFile) else results[id(each)]
+
+    def _merge_read(self, files: list[_ReadFile]) -> list[ImportedFile]:
+        pairs = [(each.clean, each.read) for each in files]
+        try:
+            merged = import_batch_to_store(self.store, pairs, replace=self.replace)
+        except (ValueError, OSError) as error:
+            if len(files) == 1:
+                return [_refuse_file(files[0].path, error)]
+            return [result for each in files for result in self._merge_read([each])]
+        return [_describe_merged(each, runs) for each, runs in zip(files, merged, strict=True)]
 
 
 def _check_regular_file(path: Path) -> None:
@@ -93,31 +152,38 @@ def _check_regular_file(path: Path) -> None:
         raise ValueError("it is no regular file but a pipe, a socket or a device")
 
 
-def _import_one_file(
-    store: TraceStore, path: Path, fresh: list[str], *, replace: bool
-) -> ImportedFile:
+def _read_one_file(
+    store: TraceStore, path: Path, taped: list[str], held: ExitStack
+) -> ImportedFile | _ReadFile:
     try:
         _check_regular_file(path)
         format = detect_file_format(path)
         if isinstance(format, TrafficFormat):
-            return _import_traffic(store, path, format, fresh)
-        with _open_redacted_copy(store, path) as clean:
-            read = read_format_tables(format, clean)
-            merged = import_to_store(store, clean, read, replace=replace)
+            return _import_traffic(store, path, format, taped)
+        clean = held.enter_context(_open_redacted_copy(store, path))
+        read = read_format_tables(format, clean)
     except (ValueError, OSError) as error:
-        why = getattr(error, "strerror", None) or str(error).removeprefix(f"{path}: ")
-        return ImportedFile(path=path, state="refused", why=why)
+        return _refuse_file(path, error)
+    return _ReadFile(path=path, clean=clean, format=format.NAME, read=read)
+
+
+def _refuse_file(path: Path, error: Exception) -> ImportedFile:
+    why = getattr(error, "strerror", None) or str(error).removeprefix(f"{path}: ")
+    return ImportedFile(path=path, state="refused", why=why)
+
+
+def _describe_merged(file: _ReadFile, merged: MergedRuns) -> ImportedFile:
     counts = {
         each: merged.tables[each].num_rows for each in COUNTED_RELATIONS if each in merged.tables
     }
     runs = {"grown": merged.grown, "updated": merged.updated, "known": merged.known}
     return ImportedFile(
-        path=path,
+        path=file.path,
         state="known" if merged.is_known else "new",
-        format=format.NAME,
+        format=file.format,
         counts=Counter(counts),
         runs={name: len(ids) for name, ids in runs.items()},
-        remarks=read.remarks,
+        remarks=file.read.remarks,
     )
 
 

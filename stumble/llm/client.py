@@ -3,7 +3,8 @@
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
@@ -38,6 +39,8 @@ MODEL_REQUEST_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Request fields that are part of the prompt; the others concern account or transport."""
+_NAMED_EVENTS = frozenset(("anthropic_messages", "openai_responses"))
+"""Dialects whose server-sent events have names; streams of the others end in `[DONE]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,8 @@ class LitellmClient:
         import openai
 
         litellm.suppress_debug_info = True
+        # Its own types warn about usage that its own translation made.
+        warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
         self._name, self._timeout, self._error = name, timeout, openai.OpenAIError
         self._ask: Mapping[str, Callable[..., Awaitable[object]]] = {
             "openai_chat": litellm.acompletion,
@@ -89,16 +94,57 @@ class LitellmClient:
             return ModelReply(answer=None, error=f"{type(error).__name__}: {error}".splitlines()[0])
         return ModelReply(answer=_parse_litellm_answer(dialect, response))
 
+    async def answer_request(
+        self, dialect: str, arguments: Mapping[str, object]
+    ) -> AsyncIterator[bytes]:
+        """Yield the body of the answer in the dialect of the request, in pieces if it streams.
+
+        Raises TimeoutError if nothing came for the client's timeout, and `openai.OpenAIError` or
+        ValueError for a refusal or a failure, before the first piece or between two.
+        """
+        async with asyncio.timeout(self._timeout):
+            response = await self._ask[dialect](
+                model=self._name, num_retries=0, drop_params=True, **arguments
+            )
+        if not isinstance(response, AsyncIterator):
+            yield _to_json(response, exclude_none=True).encode()
+            return
+        pieces = aiter(response)
+        while True:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    piece: object = await anext(pieces)
+            except StopAsyncIteration:
+                break
+            yield _to_server_event(dialect, piece)
+        if dialect not in _NAMED_EVENTS:
+            yield b"data: [DONE]\n\n"
+
 
 @runtime_checkable
 class _PydanticResponse(Protocol):
     """A pydantic model; for some dialects litellm answers with plain data instead."""
 
-    def model_dump_json(self) -> str: ...
+    def model_dump_json(self, *, exclude_none: bool = False) -> str: ...
+
+
+def _to_json(said: object, *, exclude_none: bool = False) -> str:
+    if isinstance(said, _PydanticResponse):
+        return said.model_dump_json(exclude_none=exclude_none)
+    return json.dumps(said)
+
+
+def _to_server_event(dialect: str, piece: object) -> bytes:
+    """Format a piece of a stream as a server-sent event; litellm formats those of Anthropic."""
+    if isinstance(piece, bytes):
+        return piece
+    data = _to_json(piece, exclude_none=True)
+    kind = f"event: {json.loads(data)['type']}\n" if dialect in _NAMED_EVENTS else ""
+    return f"{kind}data: {data}\n\n".encode()
 
 
 def _parse_litellm_answer(dialect: str, said: object) -> ModelAnswer | None:
     """Parse the answer by its dialect, like a recorded one."""
-    text = said.model_dump_json() if isinstance(said, _PydanticResponse) else json.dumps(said)
+    text = _to_json(said)
     lens = next(lens for lens in dialects.LENSES if dialect == lens.NAME)
     return lens.parse_model_answer((("content-type", "application/json"),), text.encode())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from traces.dialects.types import TokenUsage
 
+_NOMINAL_PRICES = {"practice/solver": {"input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6}}
+"""Of the pipeline's scripted model, which costs nothing, so that its runs have all figures."""
 _PRICE_MAP_FILE = "model_prices_and_context_window_backup.json"
 
 
@@ -27,7 +29,11 @@ def compute_token_cost(model: str, usage: TokenUsage) -> float | None:
     Cached tokens are part of the prompt tokens and cost the cache price; reasoning tokens are
     part of the completion tokens.
     """
-    entry = _load_price_map().get(model) or _load_price_map().get(model.rpartition("/")[2])
+    entry = (
+        _NOMINAL_PRICES.get(model.partition(":")[0])
+        or _load_price_map().get(model)
+        or _load_price_map().get(model.rpartition("/")[2])
+    )
     if entry is None or usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
     per_in, per_out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")

@@ -2,7 +2,8 @@
 
 Each call runs the `stumble` command of the same purpose in a process of its own, so that a tool can
 do no more than that command: SQL is read-only and limited in memory and time, tapes are read within
-bounds, and a command that hangs is ended. The result is the command's output.
+bounds, and a command that hangs is ended. The result is the output as text: of a structured one,
+clients show a model the JSON, in which each line break is an escape.
 """
 
 import asyncio
@@ -42,13 +43,13 @@ def create_store_server(store: Path) -> MCPServer[None]:
     """Create the server over a store."""
     server: MCPServer[None] = MCPServer("stumble", instructions=INSTRUCTIONS)
 
-    @server.tool(annotations=_READ_ONLY)
+    @server.tool(annotations=_READ_ONLY, structured_output=False)
     async def list_runs(limit: int = 20) -> str:
         """List the latest runs with their faults and outcomes, as JSON."""
         query = _RUNS_SQL.format(limit=max(1, min(limit, 500)))
         return await run_stumble(store, "sql", query, "--json")
 
-    @server.tool(annotations=_READ_ONLY)
+    @server.tool(annotations=_READ_ONLY, structured_output=False)
     async def list_steps(run: str, step: int | None = None) -> str:
         """List a run's messages, tool calls and results, as JSON; a step number gives it in full.
 
@@ -57,19 +58,19 @@ def create_store_server(store: Path) -> MCPServer[None]:
         number = () if step is None else ("--step", str(step))
         return await run_stumble(store, "show", str(find_run_tape(store, run)), "--json", *number)
 
-    @server.tool(annotations=_READ_ONLY)
+    @server.tool(annotations=_READ_ONLY, structured_output=False)
     async def explain_verdict(injection: str) -> str:
         """Give the evidence for the verdict on an injection: what changed, whether the agent
         noticed, where the wrong value went, what the runs without the fault did."""
         return await run_stumble(store, "why", "--", injection)
 
-    @server.tool(annotations=_READ_ONLY)
+    @server.tool(annotations=_READ_ONLY, structured_output=False)
     async def list_questions() -> str:
         """List the named questions with their parameters, the views, and all relations with their
         columns."""
         return await run_stumble(store, "sql", "--list")
 
-    @server.tool(annotations=_READ_ONLY)
+    @server.tool(annotations=_READ_ONLY, structured_output=False)
     async def run_sql(query: str, parameters: dict[str, str] | None = None) -> str:
         """Run a SELECT of DuckDB, or a named question with its parameters, and give rows as JSON.
 
@@ -78,7 +79,7 @@ def create_store_server(store: Path) -> MCPServer[None]:
         given = [f"{key}={value}" for key, value in (parameters or {}).items()]
         return await run_stumble(store, "sql", "--json", "--timeout", "60", "--", query, *given)
 
-    @server.tool(annotations=_READ_ONLY)
+    @server.tool(annotations=_READ_ONLY, structured_output=False)
     async def report() -> str:
         """Give all rates with their intervals or the reason for none, survival and costs, as
         JSON."""

@@ -43,6 +43,13 @@ class OpenedPack:
         names = (each.name for each in self.manifest.parts)
         return tuple(self.folder / name for name in names if name.endswith(".tape"))
 
+    @property
+    def texts(self) -> tuple[Path, ...]:
+        """Its tables and scenarios."""
+        kept = (BLOBS, MANIFESTS)
+        names = (each.name for each in self.manifest.parts if not each.name.startswith(kept))
+        return tuple(self.folder / name for name in names if not name.endswith(".tape"))
+
 
 def packs_folder() -> Path:
     """Return the user's folder of opened packs."""

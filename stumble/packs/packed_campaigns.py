@@ -1,6 +1,7 @@
 """A campaign file in a pack: its table, with its tapes and scenarios as parts."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from scenarios.toml_reader import read_toml_document
@@ -8,6 +9,7 @@ from stumble.cli.exit_codes import UsageError
 from stumble.packs.pack_cache import OpenedPack
 from stumble.packs.pack_contents import CAMPAIGN_TABLE, TAPES, PackContents
 from stumble.packs.pack_manifest import PACK_SUFFIX, PackManifest
+from stumble.packs.tape_patterns import find_tapes, is_tape_name
 from stumble.packs.zip_layout import is_member_name
 
 
@@ -22,21 +24,30 @@ def pack_campaign_file(contents: PackContents, path: Path, output: Path) -> Pack
     texts = table.get("traces", [])
     if not isinstance(texts, list):
         raise UsageError(f"{path}: traces: not a list")
-    traces = [_add_trace(contents, path, str(text)) for text in texts]
+    traces = [each for text in texts for each in _add_traces(contents, path, str(text))]
     if traces:
         table["traces"] = traces
     contents.add_table(CAMPAIGN_TABLE, table)
     return contents.write(output, CAMPAIGN_TABLE, kind="campaign")
 
 
-def _add_trace(contents: PackContents, path: Path, text: str) -> str:
-    if text.endswith(PACK_SUFFIX):
-        raise UsageError(f"{path}: traces: {text} is a pack already; unpack it, and name its tape")
-    if not text.endswith(".tape"):
-        return contents.add_scenario(text) or text
-    tape = path.parent / text
-    if not tape.is_file():
-        raise UsageError(f"{path}: traces: {tape}: there is no such tape")
+def _add_traces(contents: PackContents, path: Path, text: str) -> Iterator[str]:
+    """Add the scenario or the tapes of that name or pattern; yield the traces of the pack."""
+    if not is_tape_name(text):
+        yield contents.add_scenario(text) or text
+        return
+    tapes = find_tapes(path.parent, text)
+    if not tapes:
+        raise UsageError(f"{path}: traces: {path.parent / text}: there is no such tape")
+    for tape in tapes:
+        if tape.suffix == PACK_SUFFIX:
+            raise UsageError(
+                f"{path}: traces: {tape.name} is a pack already; unpack it, and name its tape"
+            )
+        yield _add_tape(contents, tape)
+
+
+def _add_tape(contents: PackContents, tape: Path) -> str:
     part = contents.add_tape(tape)
     # By its file name, as runs are grouped by it.
     named = f"{TAPES}{tape.name}"

@@ -17,6 +17,8 @@ from scenarios.pipeline.compiler.types import ArtifactSlot
 
 STATE_FILE = "state.json"
 SLOTS_FOLDER = "slots"
+COSTS = ("calls", "tokens", "cost_usd", "seconds")
+"""What a stage costs, as run events and the checkpoint name it."""
 
 type GradedStageFacts = Mapping[str, object]
 
@@ -33,6 +35,12 @@ class PipelineCheckpoint:
     laid_out: bool = False
     graded: dict[str, list[tuple[str, GradedStageFacts]]] = field(default_factory=dict)
     """Run events by stage, which a resumed run sends again."""
+    attempts: dict[str, list[GradedStageFacts]] = field(default_factory=dict)
+    """The attempts by stage that were graded and are not the last."""
+    spent: dict[str, GradedStageFacts] = field(default_factory=dict)
+    """What earlier runs had spent at a stage when they were interrupted in it: calls, tokens,
+    cost_usd and seconds, None if unknown.
+    """
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -43,7 +51,15 @@ class PipelineCheckpoint:
             for stage, marks in state["graded"].items()
         }
         run, before, laid_out = state["run"], state["before"], state["laid_out"]
-        return cls(folder=folder, run=run, before=before, laid_out=laid_out, graded=graded)
+        return cls(
+            folder=folder,
+            run=run,
+            before=before,
+            laid_out=laid_out,
+            graded=graded,
+            attempts=state.get("attempts", {}),
+            spent=state.get("spent", {}),
+        )
 
     def write(self) -> None:
         """Replace the checkpoint file."""
@@ -52,6 +68,8 @@ class PipelineCheckpoint:
             "before": self.before,
             "laid_out": self.laid_out,
             "graded": self.graded,
+            "attempts": self.attempts,
+            "spent": self.spent,
         }
         write_checkpoint_file(self.folder / STATE_FILE, json.dumps(state).encode())
 

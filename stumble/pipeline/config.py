@@ -32,6 +32,8 @@ class PipelineConfig:
     arm: Arm = "resurrect"
     limits: Mapping[str, float] = field(default_factory=dict)
     """Limits by `calls`, `tokens`, `dollars`, `seconds`."""
+    attempts: int = 1
+    """How often the agent is started at a stage, as long as its score does not pass."""
     language: str = "python"
     sandbox: SandboxKind | Literal["none"] = "process"
     image: str = DEFAULT_IMAGE
@@ -85,4 +87,5 @@ class PipelineConfig:
             "agent": self.agent,
             "sandbox": self.sandbox,
             "stages": list(self.stages),
+            "attempts": self.attempts,
         }

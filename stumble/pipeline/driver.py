@@ -16,9 +16,10 @@ import click
 from recorder.run_events import RunEventClient, connect_run_events
 from sandbox.types import Sandbox
 from scenarios.agents.presets import parse_agent_preset
-from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
+from scenarios.pipeline.compiler.types import PASS, ArtifactSlot, StageGrade
 from stumble.cli.exit_codes import HarnessError
-from stumble.pipeline.checkpoint import PipelineCheckpoint
+from stumble.pipeline.budget_text import describe_attempts, describe_budget
+from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
 from stumble.pipeline.grader import grade_pipeline_stage
 from stumble.pipeline.sandbox import open_stage_sandbox
@@ -27,8 +28,6 @@ from stumble.pipeline.workload import PipelineWorkload, find_workload
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 
 type EventData = Mapping[str, object]
-
-COSTS = ("calls", "tokens", "cost_usd", "seconds")
 
 
 class PipelineDriver:
@@ -44,6 +43,8 @@ class PipelineDriver:
         """Whether to grade again even if a grade of the same workspace is cached."""
         self._over: str | None = None
         """The run budget that is exhausted, or None."""
+        self._spent_here: EventData | None = None
+        """The cost of the attempts before at the stage that runs."""
 
     async def drive(self) -> None:
         """Run the stages that are not graded yet; send the events of the others again."""
@@ -77,6 +78,7 @@ class PipelineDriver:
     async def _run_stage(self, stage: str) -> None:
         """Run the agent at a stage, if any budget is left, and grade it."""
         given, over = self._find_stage_input(stage), self._over
+        earlier = self.kept.spent.get(stage)
         began = await self._send_event(
             "stage",
             {
@@ -85,11 +87,27 @@ class PipelineDriver:
                 "attempted": over is None,
                 "limits": dict(self.asked.limits),
                 "scope": self.asked.budget_scope,
+                **({} if earlier is None else {"before": earlier}),
             },
         )
-        attempt = AttemptResult(exit=None, seconds=0.0, budget=over)
-        if over is None and self.asked.agent:
-            attempt = await self._run_agent(stage, began)
+        self._spent_here = earlier
+        for data in self.kept.attempts.get(stage, []):
+            began = await self._send_event("attempt", _omit_costs(data))
+        while True:
+            attempt = AttemptResult(exit=None, seconds=0.0, budget=over)
+            if over is None and self.asked.agent:
+                attempt = await self._run_agent(stage, began)
+            spent = await self._end_attempt(stage, attempt)
+            graded = await self._compute_grade(stage, given)
+            failed = {"attempted": over is None, **spent, "score": graded.score}
+            if not self._may_try_again(stage, graded, failed):
+                break
+            began = await self._begin_next_attempt(stage, {**failed, "result": graded.result})
+        costs = {**spent, "attempted": over is None}
+        await self._keep_grade(stage, given, graded, costs)
+
+    async def _end_attempt(self, stage: str, attempt: AttemptResult) -> dict[str, object]:
+        """Send how an attempt ended; return that with what the stage has cost so far."""
         ended: EventData = {
             "stage": stage,
             "exit": attempt.exit,
@@ -103,12 +121,31 @@ class PipelineDriver:
             await self._send_event(
                 "budget", {"stage": stage, "kind": attempt.budget, "limit": limit}
             )
-        costs = {name: cost[name] for name in COSTS}
-        await self._grade_stage(stage, given, {**costs, **ended, "attempted": over is None})
+        self._spent_here = {name: cost[name] for name in COSTS}
+        return {**ended, **self._spent_here}
+
+    def _may_try_again(self, stage: str, graded: StageGrade, ended: EventData) -> bool:
+        """Return whether the agent is started at a failed stage once more."""
+        made = len(self.kept.attempts.get(stage, [])) + 1
+        if made >= self.asked.attempts or not self.asked.agent or graded.passed is not False:
+            return False
+        return bool(ended["attempted"]) and ended["budget"] is None and self._over is None
+
+    async def _begin_next_attempt(self, stage: str, ended: EventData) -> EventData:
+        """Keep an attempt that failed, in the checkpoint and on the tape."""
+        before = self.kept.attempts.setdefault(stage, [])
+        data = {**ended, "attempt": len(before) + 1, "of": self.asked.attempts}
+        before.append(data)
+        self.kept.write()
+        _print_pipeline_line(
+            f"{stage}: {_format_score(ended['score'])} in attempt {data['attempt']} of {data['of']}"
+        )
+        return await self._send_event("attempt", _omit_costs(data))
 
     async def _run_agent(self, stage: str, began: EventData) -> AttemptResult:
-        go_on = self.asked.mode == "progressive" and stage != self.asked.stages[0]
-        task = self.work.task(self.workspace, stage, first=not go_on)
+        attempted = bool(self.kept.attempts.get(stage))
+        go_on = self.asked.mode == "progressive" and (attempted or stage != self.asked.stages[0])
+        task = self.work.task(self.workspace, stage, first=not go_on) + self._describe_budget(stage)
         start = parse_agent_preset(self.asked.agent).to_start_command(
             task, self.asked.model, go_on=go_on
         )
@@ -125,6 +162,18 @@ class PipelineDriver:
             )
             await self._report_weaker_sandbox(stage, sandbox)
         return attempt
+
+    def _describe_budget(self, stage: str) -> str:
+        whole_run = self.asked.budget_scope == "run"
+        graded = [data for events in self.kept.graded.values() for data in events[:1]]
+        spent = [data for _, data in graded if data.get("attempted")] if whole_run else []
+        if self._spent_here is not None:
+            spent.append(self._spent_here)
+        limits = describe_budget(self.asked.limits, spent, whole_run=whole_run)
+        attempts = self.kept.attempts.get(stage, [])
+        scores = [data["score"] for data in attempts]
+        known = [score if isinstance(score, float) else None for score in scores]
+        return limits + describe_attempts(self.asked.attempts, known, PASS)
 
     async def _report_weaker_sandbox(self, stage: str, sandbox: Sandbox) -> None:
         if sandbox.weaker or sandbox.refused:
@@ -144,10 +193,9 @@ class PipelineDriver:
         slot = self.kept.load_slot(before)
         return self.work.golden(before) if slot is None or self.asked.arm == "from-golden" else slot
 
-    async def _grade_stage(self, stage: str, given: ArtifactSlot, spent: EventData) -> None:
-        """Grade a stage, fill its slot, store both, then send the events."""
+    async def _compute_grade(self, stage: str, given: ArtifactSlot) -> StageGrade:
         self.workspace.mkdir(exist_ok=True)
-        graded = await asyncio.to_thread(
+        return await asyncio.to_thread(
             grade_pipeline_stage,
             self.asked.workload,
             stage,
@@ -157,6 +205,11 @@ class PipelineDriver:
             known=Path(self.asked.known),
             anew=self._anew or stage == "T0",  # T0 checks the machine
         )
+
+    async def _keep_grade(
+        self, stage: str, given: ArtifactSlot, graded: StageGrade, spent: EventData
+    ) -> None:
+        """Fill the slot of a stage, store it with the grade, then send the events."""
         events: list[tuple[str, EventData]] = [("graded", _grade_to_event(graded))]
         slot = graded.left
         if not graded.passed and self.asked.arm == "resurrect":
@@ -172,9 +225,9 @@ class PipelineDriver:
         self.kept.write()
         for name, data in events:
             await self._send_event(name, data)
-        score = "no score" if graded.score is None else f"{graded.score:.1f}"
+        score, calls = _format_score(graded.score), spent["calls"]
         _print_pipeline_line(
-            f"{stage}: {score} ({graded.result}), given {graded.given}, {spent['calls']} calls"
+            f"{stage}: {score} ({graded.result}), given {graded.given}, {calls} calls"
         )
 
 
@@ -190,8 +243,20 @@ def _grade_to_event(graded: StageGrade) -> dict[str, object]:
         "cases": {case.case: [case.result, case.score, case.reached] for case in graded.cases},
         "left": graded.left.sha256,
         "walls": list(graded.walls),
+        "files": None
+        if graded.files is None
+        else {name: [text.size, dict(text.pieces)] for name, text in graded.files.items()},
         "why": {case.case: case.why for case in graded.cases if case.why},
     }
+
+
+def _omit_costs(data: EventData) -> EventData:
+    """Return an attempt without its costs, which a replay may not know: prices change."""
+    return {name: value for name, value in data.items() if name not in COSTS}
+
+
+def _format_score(score: object) -> str:
+    return f"{score:.1f}" if isinstance(score, int | float) else "no score"
 
 
 def _print_pipeline_line(line: str) -> None:

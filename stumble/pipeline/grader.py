@@ -17,7 +17,7 @@ import sandbox
 from scenarios.agents.builtin import CONVERSATION_FILE
 from scenarios.pipeline import compiler
 from scenarios.pipeline.compiler import golden
-from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, StageGrade
+from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, FileText, StageGrade
 from stumble.pipeline import checkpoint
 from stumble.pipeline.workload import find_workload
 
@@ -142,13 +142,14 @@ def _pack_grade(graded: StageGrade) -> bytes:
         _pack_slot(graded.left),
         graded.total,
         graded.walls,
+        None if graded.files is None else {k: (f.size, f.pieces) for k, f in graded.files.items()},
     )
     packed: bytes = msgpack.packb(fields)
     return packed
 
 
 def _unpack_grade(data: bytes) -> StageGrade:
-    stage, given, cases, left, total, walls = msgpack.unpackb(data)
+    stage, given, cases, left, total, walls, files = msgpack.unpackb(data)
     return StageGrade(
         stage=stage,
         given=given,
@@ -159,6 +160,9 @@ def _unpack_grade(data: bytes) -> StageGrade:
         left=_unpack_slot(msgpack.unpackb(left)),
         total=total,
         walls=tuple(walls),
+        files=None
+        if files is None
+        else {name: FileText(size=size, pieces=pieces) for name, (size, pieces) in files.items()},
     )
 
 

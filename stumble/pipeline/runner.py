@@ -10,7 +10,8 @@ from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
 from scenarios.workspace.snapshot import SnapshotLimits
 from stumble.cli.exit_codes import UsageError
-from stumble.pipeline.checkpoint import PipelineCheckpoint
+from stumble.llm.prices import compute_token_cost
+from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import PipelineConfig
 from stumble.pipeline.replay_check import Pipeline
 from stumble.runs.environment.workspaces import take_folder_snapshot
@@ -20,7 +21,9 @@ from stumble.runs.types import Hosts, RecordPlan, RunLabels, RunResult
 from stumble.store import index
 from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
 from traces.did_you_mean import suggest_nearest_name
+from traces.store.rows import measure_interrupted_tape
 from traces.store.trace_store import TraceStore
+from traces.tape import read_tape
 
 if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault
@@ -72,9 +75,25 @@ def resume_pipeline_run(ground: PipelineEnvironment, id: str) -> RunResult:
     config, checkpoint = PipelineConfig.read(folder), PipelineCheckpoint.read(folder)
     if all(stage in checkpoint.graded for stage in config.stages):
         raise UsageError(f"the run {id} is over: all its stages are graded")
+    _keep_interrupted_cost(ground.store, config, checkpoint)
     checkpoint.before, checkpoint.run = checkpoint.run, new_trajectory_id()
     checkpoint.write()
     return _record_pipeline(ground, config, checkpoint)
+
+
+def _keep_interrupted_cost(
+    store: TraceStore, config: PipelineConfig, checkpoint: PipelineCheckpoint
+) -> None:
+    """Keep what a run had spent at the stage that it was interrupted in; unknown without a tape."""
+    path = store.tapes / f"{checkpoint.run}.tape"
+    if path.exists():
+        interrupted = measure_interrupted_tape(read_tape(path), compute_token_cost)
+        if interrupted is not None:
+            stage, cost = interrupted
+            checkpoint.spent[stage] = cost
+    else:
+        following = next(stage for stage in config.stages if stage not in checkpoint.graded)
+        checkpoint.spent[following] = dict.fromkeys(COSTS)
 
 
 def _record_pipeline(

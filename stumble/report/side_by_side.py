@@ -156,8 +156,9 @@ def align_whole_runs(
 ) -> tuple[StepPair, ...]:
     """Align two runs from their first step, all steps of the lane of the faulted call.
 
-    Empty if the injection belongs to no tool call of a model. `kept` are the true and the faulted
-    result.
+    Up to the faulted call by step, if the clean run made that call at the same step; else, and
+    after it, by tool and arguments. Empty if the injection belongs to no tool call of a model.
+    `kept` are the true and the faulted result.
     """
     use = faulted.find_use(injection.call_id or "")
     if use is None:
@@ -165,7 +166,20 @@ def align_whole_runs(
     strikes = {each.call_id: each for each in injections if each.call_id}
     faulted_steps = _list_shown_steps(faulted, use, strikes, whole=True)
     clean_steps = _list_shown_steps(clean, use, {}, whole=True) if clean else []
-    return tuple(_align_steps(clean_steps, faulted_steps, find_replaced_words(*kept)))
+    words, shared = find_replaced_words(*kept), 0
+    if clean is not None and _find_position(clean, use) == (at := _find_position(faulted, use)):
+        shared = at + 1
+    pairs = zip(clean_steps[:shared], faulted_steps[:shared], strict=True)
+    return (
+        *(_pair_steps(one, two, words) for one, two in pairs),
+        *_align_steps(clean_steps[shared:], faulted_steps[shared:], words),
+    )
+
+
+def _find_position(story: DerivedSteps, use: ToolUse) -> int:
+    """Return the position of the step of a call among those of its lane; -1 without one."""
+    lane_steps = (step for step in story.agent_steps if step.lane == use.lane)
+    return next((at for at, step in enumerate(lane_steps) if use.call_id in step.calls), -1)
 
 
 def _build_without_tapes(kept: tuple[str, str], why: str) -> RunsSideBySide:

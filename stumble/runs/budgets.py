@@ -76,6 +76,8 @@ class BudgetTap:
         self.say: Callable[[str], object] = lambda word: None
         self._limits: Mapping[str, float] = {}
         self._stage, self._whole = BudgetUsage(), BudgetUsage()
+        self._before = BudgetUsage()
+        """What was used before this stage."""
         self._of_run = False
         self._since: float | None = None
         self._asked: dict[int, ExchangeContext] = {}
@@ -95,6 +97,8 @@ class BudgetTap:
             each.on_run_event(mark)
         if name == "stage":
             self._begin_stage(data)
+        elif name == "attempt":
+            self._since = self._clock.now()
         elif name == "agent":
             self._end_stage()
         elif name == "graded" and data.get("before"):
@@ -110,19 +114,24 @@ class BudgetTap:
         limits = data.get("limits")
         self._limits = limits if isinstance(limits, Mapping) else {}
         self._of_run = data.get("scope") == "run"
-        self._stage, self._since = BudgetUsage(), self._clock.now()
+        earlier = data.get("before")
+        self._stage = _parse_stage_usage(earlier) if isinstance(earlier, Mapping) else BudgetUsage()
+        self._since = self._clock.now()
+        self._before = replace(self._whole)
 
     def _end_stage(self) -> None:
+        """Count an agent's end; a stage may have several attempts."""
         if self._since is not None:
-            self._stage.seconds = self._clock.now() - self._since
+            self._stage.seconds += self._clock.now() - self._since
         self._since = None
+        self._whole = replace(self._before)
         self._whole.add(self._stage)
 
     def _report_usage(self) -> dict[str, object]:
         of = self._stage
         left = self._limits.get("seconds")
-        if left is not None and self._of_run:
-            left -= self._whole.seconds
+        if left is not None:
+            left -= self._whole.seconds if self._of_run else of.seconds
         return {
             "calls": of.calls,
             "tokens": of.tokens,
@@ -136,10 +145,10 @@ class BudgetTap:
         running = self._since is not None
         spent = replace(self._stage)
         if running and self._since is not None:
-            spent.seconds = self._clock.now() - self._since
+            spent.seconds += self._clock.now() - self._since
         if self._of_run:
             if running:
-                spent.add(self._whole)
+                spent.add(self._before)
             else:
                 spent = self._whole
         for kind in BUDGET_KINDS:
@@ -198,8 +207,10 @@ def build_budget_refusal(kind: str) -> Response:
     )
 
 
-def _parse_stage_usage(data: RunEventData) -> BudgetUsage:
-    """What an earlier run spent on a stage, as its retold mark says."""
+def _parse_stage_usage(data: Mapping[str, object]) -> BudgetUsage:
+    """Return what an earlier run spent at a stage, from the costs in an event; what is unknown
+    counts as nothing, but for the dollars.
+    """
 
     def number(name: str) -> float:
         value = data.get(name)

@@ -24,8 +24,10 @@ from faults.targeting.site import (
 from replay.fork_state import Fork
 from replay.matching.rules import MatchRule
 from replay.model_substitution import find_model_bound_keys, find_model_name
+from replay.prompt_edit import PromptEdit, find_prompt_texts, name_prompt_edits
 from replay.result_pinning import find_pinnable_uses
 from scenarios.world import World
+from stumble.llm.model_choice import ModelChoice
 from stumble.runs.environment.workspaces import RecordedWorkspace
 from stumble.runs.injection import InjectionPlan
 from stumble.runs.replay import run_replay
@@ -208,11 +210,14 @@ class ForkPlan:
     """Labels of all of its runs: they are one experiment."""
     condition: Condition | None = None
     """Condition of its runs; None for clean or fault, by what is injected."""
-    other_model: str | None = None
+    other_model: ModelChoice | None = None
     """The model that goes on after the injection; None for the recorded one."""
+    prompt_edits: tuple[PromptEdit, ...] = ()
+    """Texts of the prompt that are replaced in what the model reads from there on."""
 
     def __post_init__(self) -> None:
         self._check_other_model()
+        self._check_prompt_edits()
         if self.pin and not find_pinnable_uses(self.fork_point.derived_steps.tool_uses):
             raise ValueError(
                 "--pin puts the recorded results of local tools into requests, and this recording "
@@ -222,13 +227,30 @@ class ForkPlan:
     def _check_other_model(self) -> None:
         if self.other_model is None:
             return
+        check_other_model(self.fork_point.recording, self.other_model)
+
+    def _check_prompt_edits(self) -> None:
+        """Raise ValueError if a text to replace is in no prompt of the recording."""
+        if not self.prompt_edits:
+            return
         requests = (each.request for each in self.fork_point.recording.exchanges)
-        if not any(find_model_name(request) for request in requests):
-            raise ValueError(
-                "--model writes another name into the body of model requests, and those of this "
-                "recording name no model there (Gemini names it in the URL, or bodies are "
-                "compressed)"
-            )
+        texts = {found.text for request in requests for found in find_prompt_texts(request)}
+        for edit in self.prompt_edits:
+            if not edit.old or not any(edit.old in text for text in texts):
+                start = edit.old if len(edit.old) <= 60 else f"{edit.old[:60]}..."
+                raise ValueError(
+                    f"--edit-prompt {start!r}: no system or user message of the recording has this "
+                    "text; `stumble show TAPE --json` and the pages of `stumble ui` show them"
+                )
+
+    def _make_labels(self) -> RunLabels:
+        """Return the labels; with another prompt it is another agent in all tables."""
+        labels = label_other_model(self.labels, self.other_model)
+        if not self.prompt_edits:
+            return labels
+        recorded = self.fork_point.recording.trajectory.agent
+        agent = labels.agent or recorded or "agent"
+        return replace(labels, agent=f"{agent}, {name_prompt_edits(self.prompt_edits)}")
 
     def list_runs(self) -> tuple[ForkRun, ...]:
         """All runs, the clean ones first: one that leaves the recording ends it."""
@@ -246,19 +268,61 @@ class ForkPlan:
             seed=self.seed,
             rep=each.rep // self.twins if self.confirm else each.rep,
             pin=self.pin,
-            labels=replace(self.labels, model=self.other_model or self.labels.model),
+            labels=self._make_labels(),
             workspace=self.workspace,
         )
         condition = self.condition or planned.condition
-        return replace(planned, condition=condition, rules=self.rules, other_model=self.other_model)
+        return replace(
+            planned,
+            condition=condition,
+            rules=self.rules,
+            other_model=self.other_model,
+            prompt_edits=self.prompt_edits,
+        )
 
     def list_model_bound_keys(self) -> tuple[str, ...]:
-        """Return keys of recorded requests whose values the other model may refuse."""
+        """Return what of the conversation the other model may refuse, or does not get."""
         if self.other_model is None:
             return ()
-        requests = (each.request for each in self.fork_point.recording.exchanges)
-        found = (find_model_bound_keys(each) for each in requests if find_model_name(each))
+        requests = tuple(each.request for each in self.fork_point.recording.exchanges)
+        if self.other_model.provider is None:
+            found = [find_model_bound_keys(each) for each in requests if find_model_name(each)]
+        else:
+            from stumble.llm.translated_upstream import find_untranslatable_keys
+
+            found = [find_untranslatable_keys(each) for each in requests]
         return tuple(sorted({key for keys in found for key in keys}))
+
+
+def label_other_model(labels: RunLabels, other: ModelChoice | None) -> RunLabels:
+    """Return the labels of a run that another model goes on with."""
+    return labels if other is None else replace(labels, model=other.name)
+
+
+def check_other_model(recording: Tape, other: ModelChoice) -> None:
+    """Raise ValueError if the model cannot go on with the conversation of a recording."""
+    requests = tuple(exchange.request for exchange in recording.exchanges)
+    if other.provider is None:
+        if not any(map(find_model_name, requests)):
+            raise ValueError(
+                "--model writes another name into the body of model requests, and those of this "
+                "recording name no model there (Gemini names it in the URL, or bodies are "
+                "compressed)"
+            )
+        return
+    from stumble.llm.translated_upstream import translate_request
+
+    asked = [each for each in map(translate_request, requests) if each is not None]
+    if not asked:
+        raise ValueError(
+            f"--model {other}: requests are translated from the APIs of OpenAI (chat completions "
+            "and responses) and Anthropic, and this recording has none of these"
+        )
+    if any("previous_response_id" in each.left_out for each in asked):
+        raise ValueError(
+            f"--model {other}: the provider keeps the history of this conversation "
+            "(previous_response_id), so that another one cannot continue it"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

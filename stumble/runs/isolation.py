@@ -7,6 +7,7 @@ network.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from recorder.agent.blocked_connections import BlockedConnection
@@ -56,7 +57,18 @@ class IsolationPlan:
         return (
             f"workspace: a fresh copy, as "
             f"recorded{self._describe_edits()}{self._describe_mapping()}"
+            f"{self._describe_outside()}"
         )
+
+    def _describe_outside(self) -> str:
+        assert self.workspace is not None
+        if self.workspace.mapped is not None:
+            return ""
+        if self.workspace.unprotected is not None:
+            why = self.workspace.unprotected
+            return f"\noutside: not protected, {why}; commands change files elsewhere"
+        real = ", ".join(["/tmp", "/var/tmp", "/run", *map(str, self.workspace.writable)])
+        return f"\noutside: changes of files elsewhere are thrown away, except in {real}"
 
     def _describe_edits(self) -> str:
         assert self.workspace is not None
@@ -77,7 +89,7 @@ class IsolationPlan:
         assert self.workspace is not None
         if self.workspace.mapped is None:
             return ""
-        real = f"{self.workspace.path} itself and caches linked into the copy can be changed"
+        real = f"{self.workspace.path} itself and files elsewhere can be changed"
         return (
             f", at a path of its own ({WORKSPACE_VARIABLE}), since {self.workspace.mapped}; {real}"
         )
@@ -118,6 +130,7 @@ class IsolationPlan:
             "edits": list(self.workspace.edits) if self.workspace else [],
             "edits_unknown": self.workspace.unknown if self.workspace else None,
             "mapped": self.workspace.mapped if self.workspace else None,
+            "outside_unprotected": self.workspace.unprotected if self.workspace else None,
         }
 
 
@@ -130,11 +143,17 @@ class WorkspaceChoice:
     """Without the edits made to the folder since the recording."""
     keep: bool = False
     """Keep the copies."""
+    writable: tuple[Path, ...] = ()
+    """Paths outside of the copies in which commands take effect."""
 
     def check(self) -> None:
         """Raise UsageError if the choices exclude each other."""
         if self.in_place and self.keep:
             raise UsageError("--keep-workspace keeps a copy, and --in-place makes none")
+        if self.in_place and self.writable:
+            raise UsageError(
+                "--writable opens a path to a copy's commands, and --in-place makes none"
+            )
         if self.in_place and self.as_recorded:
             raise UsageError("--as-recorded leaves edits out of a copy, and --in-place makes none")
 
@@ -156,6 +175,9 @@ def plan_isolation(
     there is no snapshot to copy: the recorded commands would run in the caller's own folder.
     """
     choice.check()
+    nested = (
+        NESTED_SANDBOX_REASON if nests else NETWORK_ONLY_REASON if isolation == "network" else None
+    )
     found = (
         "--in-place"
         if choice.in_place
@@ -163,19 +185,16 @@ def plan_isolation(
     )
     if isinstance(found, str) and not choice.in_place:
         raise UsageError(explain_missing_copy(recording, store, found))
+    if isinstance(found, RecordedWorkspace):
+        writable = tuple(path.resolve() for path in choice.writable)
+        unprotected = explain_unprotected(writable, nested)
+        found = replace(found, writable=writable, unprotected=unprotected)
     if isinstance(found, RecordedWorkspace) and not choice.as_recorded:
         found = apply_user_edits(found, recording, store)
     reason = live or (
         "--isolation off" if isolation == "off" else find_missing_capabilities().alone
     )
-    alone = (
-        NESTED_SANDBOX_REASON
-        if nests
-        else NETWORK_ONLY_REASON
-        if isolation == "network"
-        else find_missing_capabilities().processes
-    )
-    weaker = alone if reason is None else None
+    weaker = (nested or find_missing_capabilities().processes) if reason is None else None
     if isolation == "require" and (why := reason or weaker) is not None:
         raise UsageError(f"--isolation require cannot be had: {why}")
     return IsolationPlan(
@@ -184,6 +203,17 @@ def plan_isolation(
         not_isolated=reason,
         weaker=weaker,
     )
+
+
+def explain_unprotected(writable: tuple[Path, ...], nested: str | None) -> str | None:
+    """Return why files outside of a copy are not protected from commands; None if they are.
+
+    `nested` is why the command is taken to build sandboxes of its own: a docker engine mounts
+    folders as it sees them, and it sees no overlay of ours.
+    """
+    if Path("/") in writable:
+        return "--writable /"
+    return nested or find_missing_capabilities().outside
 
 
 def apply_user_edits(

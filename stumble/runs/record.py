@@ -23,6 +23,7 @@ from stumble.runs.environment.base_urls import (
     collect_origin_ports,
     describe_base_urls,
 )
+from stumble.runs.environment.run_files import keep_files_of_recording
 from stumble.runs.environment.user_edits import save_end_snapshot
 from stumble.runs.environment.workspaces import (
     IN_PLACE,
@@ -88,7 +89,7 @@ async def record_run(
         if plan.store is not None and plan.workspace is not None and plan.snapshot is not None:
             if recording.visible_store:
                 save_stand_ins(open_store_blobs(plan.store), id, recording.visible_store)
-            at = (plan.store, plan.workspace, id, plan.snapshot, say)
+            at = (plan.store, plan.workspace, id, plan.snapshot, path, say)
             await asyncio.to_thread(_try_save_end_snapshot, *at)
     return result
 
@@ -235,10 +236,21 @@ class LiveRecording:
 
 
 def _try_save_end_snapshot(
-    store: StoreDirectory, workspace: Path, id: str, snapshot: str, say: Callable[[str], object]
+    store: StoreDirectory,
+    workspace: Path,
+    id: str,
+    snapshot: str,
+    tape: Path,
+    say: Callable[[str], object],
 ) -> None:
     """Snapshot the folder, so that later edits are distinguished from the agent's writes."""
     try:
-        save_end_snapshot(store, workspace, id, snapshot)
+        after = save_end_snapshot(store, workspace, id, snapshot)
     except (OSError, ValueError) as error:
         say(f"workspace: later edits will not be known as yours: {error}")
+        return
+    try:
+        blobs = open_store_blobs(store)
+        keep_files_of_recording(id, workspace, tape, snapshot, after, blobs)
+    except (OSError, ValueError) as error:
+        say(f"workspace: what the run changed in it is not kept: {error}")

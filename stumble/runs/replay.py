@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.model_substitution import ModelSubstitution
 from replay.player import PlaybackOptions, TapePlayer
+from replay.prompt_edit import PromptSubstitution
 from replay.result_pinning import ResultPinning
 from scenarios.world import World
 from stumble.pipeline.replay_check import Pipeline
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import restore_base_urls
+from stumble.runs.environment.outside_changes import settle_outside_changes
+from stumble.runs.environment.run_files import keep_files_of_copy
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.environment.worlds import is_world_in_workspace, lock_world
 from stumble.runs.session import ReplaySession, RunOptions, run_agent
@@ -60,10 +63,11 @@ class _ReplayTaps:
     player: TapePlayer
     budgets: BudgetTap | None
     substitution: ModelSubstitution | None
+    prompt: PromptSubstitution | None
 
     def __iter__(self) -> Iterator[object]:
-        taps = (self.pin, self.watch, self.injector, self.player, self.budgets, self.substitution)
-        return iter(taps)
+        sent = (self.budgets, self.substitution, self.prompt)
+        return iter((self.pin, self.watch, self.injector, self.player, *sent))
 
 
 async def _run_replay_session(
@@ -102,11 +106,15 @@ async def _run_replay_session(
                 confined=plan.confined,
                 cues=taps.player.find_message_timings,
                 retold=taps.player.rewrite_message,
+                is_due=taps.player.is_chunk_due,
                 halted=halted,
                 budgets=taps.budgets,
+                other_model=plan.other_model,
             ),
             began=began,
         )
+        files_unknown = await _keep_files(run, plan, place)
+        outside = await asyncio.to_thread(settle_outside_changes, place, live=plan.can_go_live)
         found = _find_differences(recording, plan, taps)
         left = (*found.diverged, *(() if found.went_live else found.unasked))
         missed = taps.player.missed
@@ -134,10 +142,21 @@ async def _run_replay_session(
         drifted=taps.pin.drift_count if taps.pin else None,
         untrusted=agent.untrusted,
         refusals=dict(session.refusals),
-        warnings=agent.warnings,
+        warnings=(*agent.warnings, *files_unknown, *outside, *_check_prompt(taps.prompt)),
         attempts=agent.attempts,
         kept=place.kept,
     )
+
+
+async def _keep_files(run: str, plan: ReplayPlan, place: RunLocation) -> tuple[str, ...]:
+    """Keep what the agent left in its copy; return why that is not possible."""
+    if plan.workspace is None:
+        return ()
+    try:
+        await asyncio.to_thread(keep_files_of_copy, run, place, plan.workspace.blobs)
+    except (OSError, ValueError) as error:
+        return (f"workspace: what the run left in its copy is not kept: {error}",)
+    return ()
 
 
 def _make_replay_taps(
@@ -173,7 +192,7 @@ def _make_replay_taps(
             rep=plan.rep,
             world=plan.world is not None,
         )
-    budgets = None
+    budgets, other = None, plan.other_model
     if recording.marks:
         forked, also = plan.fork is not None, find_event_listeners(world)
         budgets = BudgetTap(
@@ -187,8 +206,14 @@ def _make_replay_taps(
         injector=injector,
         player=player,
         budgets=budgets,
-        substitution=ModelSubstitution(plan.other_model) if plan.other_model else None,
+        substitution=ModelSubstitution(other.name) if other and not other.provider else None,
+        prompt=PromptSubstitution(plan.prompt_edits) if plan.prompt_edits else None,
     )
+
+
+def _check_prompt(prompt: PromptSubstitution | None) -> Iterator[str]:
+    if prompt is not None and not prompt.edited:
+        yield "prompt: no live request had the text to replace, so the run went on without the edit"
 
 
 class _Differences(NamedTuple):

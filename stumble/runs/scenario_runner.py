@@ -30,7 +30,7 @@ from stumble.runs.fork_report import ForkReport, judge_fork
 from stumble.runs.launcher import WarmLauncher, start_warm_agent
 from stumble.runs.record import record_run
 from stumble.runs.session import ReplaySession
-from stumble.runs.types import RecordPlan, RunEnvironment, RunLabels
+from stumble.runs.types import AgentLauncher, RecordPlan, RunEnvironment, RunLabels
 from stumble.user_data.paths import new_trajectory_id
 from traces.did_you_mean import suggest_nearest_name
 from traces.model import Fault
@@ -120,8 +120,8 @@ async def open_practice_scenario(
     said: Scenario, practice: PracticeSettings, folder: Path
 ) -> AsyncIterator[RunEnvironment]:
     """The practice world, with its agent warm; all of it ends with the block."""
-    book, output = folder / "shop.db", folder / "agent.log"
-    world.set_up_order_book(book, ALL_TASKS[practice.task])
+    output = folder / "agent.log"
+    book = _set_up_practice_book(practice, folder)
     local = ("--db", str(book)) if practice.tools == "local" else ()
     skill = ("--model", practice.model, "--max-steps", str(MAX_AGENT_STEPS))
     stream = ("--stream",) if practice.stream else ()
@@ -145,6 +145,41 @@ async def open_practice_scenario(
                 agent="practice", model=practice.model, scenario=said.name, task=practice.task
             ),
         )
+
+
+@asynccontextmanager
+async def open_practice_world(
+    practice: PracticeSettings,
+    folder: Path,
+    launch: Callable[[str], AgentLauncher],
+    labels: RunLabels,
+) -> AsyncIterator[RunEnvironment]:
+    """The practice world for an agent of the user; its servers end with the block."""
+    book = _set_up_practice_book(practice, folder)
+    async with serve_practice_world(book, mcp=practice.tools == "mcp") as hosts:
+        yield RunEnvironment(
+            hosts=hosts,
+            world=PracticeWorld(book, practice.task, hosts),
+            launch=launch,
+            labels=replace(labels, model=practice.model, task=practice.task),
+        )
+
+
+def _set_up_practice_book(practice: PracticeSettings, folder: Path) -> Path:
+    book = folder / "shop.db"
+    world.set_up_order_book(book, ALL_TASKS[practice.task])
+    return book
+
+
+def fill_practice_command(command: Sequence[str], practice: PracticeSettings) -> tuple[str, ...]:
+    """Fill `{task}`, `{model}` and `{prompt}` into the words of a command."""
+    values = {
+        "{task}": practice.task,
+        "{model}": practice.model,
+        "{prompt}": ALL_TASKS[practice.task].prompt,
+    }
+    slot = re.compile("|".join(map(re.escape, values)))
+    return tuple(slot.sub(lambda match: values[match[0]], word) for word in command)
 
 
 async def record_scenario(

@@ -20,8 +20,9 @@ from recorder.agent.time_zone import ZONE_VARIABLE, find_restored_zone
 from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
-from recorder.proxy.server import ProxyServer, RunListener
+from recorder.proxy.server import ChunkDue, ProxyServer, RunListener
 from stumble.cli.exit_codes import ExitCode
+from stumble.llm.model_choice import ModelChoice
 from stumble.runs.budgets import BudgetTap
 from stumble.runs.decision_log import log_decisions
 from stumble.runs.environment.base_urls import (
@@ -110,9 +111,12 @@ class RunOptions:
     """Whether an agent that is alone has PID and user namespaces, if the machine has them."""
     cues: stdio.StdioTimingFn = lambda start: ()
     retold: stdio.MessageRewriter = lambda message: message
+    is_due: ChunkDue = lambda exchange, number: True
     halted: asyncio.Event | None = None
     """Ends the agent at once when it is set."""
     budgets: BudgetTap | None = None
+    other_model: ModelChoice | None = None
+    """The model that answers live model requests, if it is one of another provider."""
     say: Callable[[str], object] = lambda line: None
 
 
@@ -132,7 +136,9 @@ async def run_agent(
     cage, upstream, seqs = None, None, itertools.count()
     async with AsyncExitStack() as stack:
         if options.out and session.route is not None:
-            upstream = await _open_upstream(stack, session.route, session.refusals, began)
+            upstream = await _open_upstream(
+                stack, session.route, session.refusals, began, options.other_model
+            )
         logged = log_decisions(taps)
         chain = TapChain(tap for tap in (*logged, upstream, tape) if tap is not None)
         socket_path = stack.enter_context(make_tee_socket_path())
@@ -146,6 +152,7 @@ async def run_agent(
                 way_out=options.out,
                 cues=options.cues,
                 retold=options.retold,
+                is_due=options.is_due,
             )
         )
         events = listen_for_run_events(socket_path, options.budgets)
@@ -157,6 +164,7 @@ async def run_agent(
                 seqs=seqs,
                 upstream=upstream,
                 origins=collect_origin_ports(options.upstreams),
+                is_due=options.is_due,
             )
         )
         place = options.place
@@ -183,14 +191,22 @@ async def run_agent(
 
 
 async def _open_upstream(
-    stack: AsyncExitStack, route: "UpstreamRoute", refusals: dict[str, str], began: float
+    stack: AsyncExitStack,
+    route: "UpstreamRoute",
+    refusals: dict[str, str],
+    began: float,
+    other_model: ModelChoice | None,
 ) -> "WebSocketOverHttp":
     """The tap that sends requests to servers."""
     from recorder.proxy.upstream import OriginClient
     from recorder.proxy.websocket_over_http import WebSocketOverHttp
 
     inner = await stack.enter_async_context(OriginClient(route, began, refusals))
-    return WebSocketOverHttp(inner)
+    if other_model is None or other_model.provider is None:
+        return WebSocketOverHttp(inner)
+    from stumble.llm.translated_upstream import TranslatedUpstream
+
+    return WebSocketOverHttp(TranslatedUpstream(inner, other_model, began))
 
 
 def _make_isolation(listener: RunListener, options: RunOptions) -> AgentIsolation:

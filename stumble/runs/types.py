@@ -21,8 +21,10 @@ from replay.fork_state import Fork
 from replay.matching.index import RequestMatch
 from replay.matching.rules import MatchRule
 from replay.player import OnMiss
+from replay.prompt_edit import PromptEdit
 from scenarios.effect_ledger import EffectReading, LedgerWorld
 from scenarios.world import CommandWorld, World
+from stumble.llm.model_choice import ModelChoice
 from stumble.runs.environment.base_urls import BaseUrlMapping
 from stumble.runs.environment.workspaces import RecordedWorkspace
 from traces.conversation.classify import ExchangeKind
@@ -151,8 +153,10 @@ class ReplayPlan:
     on_miss: OnMiss = "refuse"
     pin: tuple[ToolUse, ...] = ()
     """Recorded calls whose results replace those of this run."""
-    other_model: str | None = None
+    other_model: ModelChoice | None = None
     """The model that live model requests are sent to; None for the one that the agent names."""
+    prompt_edits: tuple[PromptEdit, ...] = ()
+    """Texts of the prompt that are replaced in live model requests."""
     workspace: RecordedWorkspace | None = None
     """The folder of which this run gets a copy; None runs the agent in place."""
     confined: bool = True

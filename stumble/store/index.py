@@ -36,6 +36,7 @@ from traces.model import (
 )
 from traces.store import rows as store_rows
 from traces.store.control_groups import digest_control_group, find_control_runs
+from traces.store.query_signals import restore_interrupts
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_table
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
@@ -136,9 +137,11 @@ def _build_stale_parameters() -> dict[str, object]:
 
 
 def refresh_index(store: TraceStore) -> list[str]:
-    """Write the missing rows; return a line for each tape that could not be read."""
-    with _report_write_errors(store):
-        restore_imports(store)
+    """Write the missing rows; return a line for each tape that could not be read.
+
+    Raises KeyboardInterrupt after a signal; what is missing is written by the next call.
+    """
+    with _report_write_errors(store), restore_interrupts():
         refused: dict[Path, str] = {}
         # A second pass, as a twin may have ended after a run whose control it is.
         for _ in range(2):
@@ -152,6 +155,8 @@ def refresh_index(store: TraceStore) -> list[str]:
                     except ValueError as error:
                         refused[path] = str(error)
                 store.write_all(_build_readable_tables(tapes, store, refused))
+        # After the tapes: an export of one of them that was imported is known by its run.
+        restore_imports(store)
         store.compact()
     return [*_describe_lost_tapes(store), *refused.values()]
 
@@ -173,7 +178,8 @@ def _build_readable_tables(
     A tape may contain arbitrary data that no agent sends.
     """
     try:
-        return build_tables_by_run(tapes.values(), store)
+        with restore_interrupts():
+            return build_tables_by_run(tapes.values(), store)
     except (OSError, duckdb.Error):
         raise
     except Exception as error:

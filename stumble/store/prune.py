@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from scenarios.workspace.blobs import BlobStore
+from scenarios.workspace.left_files import load_all_left_files
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape_lazily
@@ -221,6 +222,11 @@ def _remove_contents(store: TraceStore, gone: set[str]) -> int:
         if each.id not in gone:
             needed |= {each.before, each.after}
     freed, contents = 0, set[str]()
+    for path, left in load_all_left_files(blobs):
+        if left.run in gone:
+            freed += _remove_file(path)
+            continue
+        contents |= {entry.target for entry in left.changed if entry.kind == "file"}
     for path in sorted((blobs.root / "manifests").iterdir()):
         if path.name not in needed and path.stat().st_mtime < before:
             freed += _remove_file(path)

@@ -9,15 +9,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import duckdb
 
+from recorder.ending_signals import SignalInterrupt, handle_ending_signals
 from traces.store.landlock import forbid_changes
+from traces.store.query_signals import restore_interrupts
 from traces.store.sql.read_only import check_reads_only
 from traces.store.trace_store import TraceStore, confine_connection
 
 INTERRUPT_GRACE = 5.0
 """Seconds that DuckDB gets to end an interrupted statement."""
+_INTERRUPT_AGAIN = 0.1
+"""Seconds until a statement is interrupted once more."""
 _ATTEMPTS = 6
 _CLOCK_TICK = 0.05
 """Largest lag of file times behind the clock, in seconds."""
@@ -40,7 +45,8 @@ def run_query[T](
     limits: QueryLimits,
     fetch: Callable[[duckdb.DuckDBPyConnection], T],
 ) -> T:
-    """Run a statement and return the value of `fetch`. Raises ValueError if it fails.
+    """Run a statement and return the value of `fetch`. Raises ValueError if it fails, and
+    KeyboardInterrupt after a signal.
 
     The connection is read-only and can open only files of the index.
     """
@@ -48,11 +54,12 @@ def run_query[T](
     def run(connection: duckdb.DuckDBPyConnection) -> T:
         check_reads_only(connection, text)
         confine_connection(connection, store.index, limits.memory)
-        with _time_limit(connection, limits.seconds):
+        with _interrupt_on_signal(connection), _time_limit(connection, limits.seconds):
             return fetch(connection.execute(text, parameters))
 
     try:
-        return _retry_during_writes(store, run)
+        with restore_interrupts():
+            return _retry_during_writes(store, run)
     except (duckdb.OutOfMemoryException, MemoryError):
         raise ValueError(
             f"this needs more than {limits.memory:g} GB of memory; narrow it, or give --memory"
@@ -94,6 +101,39 @@ def _retry_during_writes[T](store: TraceStore, run: Callable[[duckdb.DuckDBPyCon
                 raise
     with store.connect() as connection:
         return run(connection)
+
+
+@contextmanager
+def _interrupt_on_signal(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """End the statement when a signal arrives, then raise SignalInterrupt.
+
+    An exception of a handler that DuckDB calls makes it wait for the tasks of the query
+    (`Executor::CancelTasks`); those of a recursive query end only if they are interrupted. A
+    statement that starts resets an earlier interrupt, so it is repeated.
+    """
+    received: list[int] = []
+    done = threading.Event()
+
+    def interrupt() -> None:
+        connection.interrupt()
+        while not done.wait(_INTERRUPT_AGAIN):
+            connection.interrupt()
+
+    interrupter = threading.Thread(target=interrupt, daemon=True)
+
+    def receive(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            interrupter.start()
+
+    try:
+        with handle_ending_signals(receive):
+            yield
+    finally:
+        if received:
+            done.set()
+            interrupter.join()
+            raise SignalInterrupt(received[0])
 
 
 @contextmanager

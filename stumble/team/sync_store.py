@@ -120,7 +120,10 @@ def pull_store(store: StoreDirectory, remote: ObjectStore, tell: ProgressCallbac
         with tempfile.TemporaryDirectory(dir=store.root, prefix=".pull-") as folder:
             aside = _download(remote, name, Path(folder) / target.name)
             try:
-                head = read_tape_lazily(aside).trajectory
+                ending = read_tape_lazily(aside)
+                head = ending.trajectory
+                if ending.cut_at is not None:
+                    raise ValueError("the object is cut off: `push` wrote a whole tape")
                 if f"{head.id}.tape" != target.name:
                     raise ValueError(f"it is the tape of {head.id}")
                 if head.snapshot is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.ui.rendering import STATIC, build_palette_css, render_page
+from stumble.ui.sql import read_page_sql
 from stumble.ui.values.exchange_view import pretty_json
 from stumble.ui.values.injection_view import InjectionView, read_injection_view
 from stumble.ui.values.run_rows import Row, RunRows, read_run_rows
@@ -16,6 +17,7 @@ from stumble.ui.values.run_view import (
     RunView,
     build_lanes,
     build_run_view,
+    list_legend,
 )
 from traces.store.trace_store import TraceStore
 
@@ -37,6 +39,7 @@ class RunPageExport:
 
     run: RunView
     lanes: tuple[ChartLane, ...]
+    legend: tuple[tuple[str, str], ...]
     items: tuple[ExportedItem, ...]
     injections: tuple[InjectionView, ...]
 
@@ -50,11 +53,7 @@ class RunPageExport:
 def find_exported_run(store: TraceStore, id: str) -> str:
     """Return the run of an id: of a run, an injection, or a unique prefix. Raises LookupError."""
     with store.open_locked() as connection:
-        rows = connection.execute(
-            "select trajectory_id from trajectories where starts_with(trajectory_id, $id)"
-            " union select trajectory_id from injections where injection_id = $id limit 6",
-            {"id": id},
-        ).fetchall()
+        rows = connection.execute(read_page_sql("exported_run"), {"id": id}).fetchall()
     found = sorted(str(run) for (run,) in rows)
     if id in found or len(found) == 1:
         return id if id in found else found[0]
@@ -71,9 +70,11 @@ def collect_export(store: TraceStore, id: str) -> RunPageExport:
     view = build_run_view(rows)
     judged = rows.run["source"] == "fork" and rows.run["condition"] != "clean"
     ids = [injection for injection, _ in view.injections] if judged else []
+    lanes = build_lanes(view, "time")
     return RunPageExport(
         run=view,
-        lanes=build_lanes(view, "time"),
+        lanes=lanes,
+        legend=list_legend(lanes),
         items=_list_exported_items(rows, view.items),
         injections=tuple(read_injection_view(store, each, id) for each in ids),
     )

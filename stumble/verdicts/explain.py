@@ -18,6 +18,7 @@ from stumble.control_characters import escape_controls
 from stumble.runs.fork_report import describe_outcome, is_right_ending
 from stumble.verdicts.excess_failures import compare_ends
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
+from stumble.verdicts.file_changes import RunFiles, compare_files, list_changes
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.model import Injection, Outcome
 
@@ -25,6 +26,8 @@ QUOTE_WIDTH = 96
 """Most characters of a quote."""
 MAX_TWINS_SHOWN = 4
 """Most twins listed."""
+MAX_FILES_SHOWN = 6
+"""Most changed files listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,8 @@ class VerdictExplanation:
     faulted: RunEvidence
     twins: tuple[RunEvidence, ...]
     verdict: Outcome
+    files: tuple[RunFiles, ...] = ()
+    """What the run, and its first twin, changed in their workspaces."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation as plain data; unknown facts are None, explained in `reasons`."""
@@ -69,6 +74,7 @@ class VerdictExplanation:
                 each.tape.trajectory.id: each.tape.ending and each.tape.ending.state
                 for each in (self.faulted, *self.twins)
             },
+            "files": {each.run: list_changes(each) for each in self.files},
         } | fields
 
     def _find_step(self) -> int | None:
@@ -86,6 +92,7 @@ class VerdictExplanation:
         yield from _indent_block("taint", self._describe_taint())
         yield from _indent_block("claim", self._describe_claim())
         yield from _indent_block("twins", self._describe_twins())
+        yield from _indent_block("files", self._describe_files())
         yield from _indent_block("verdict", self._describe_verdict())
         yield from _indent_block(
             "unknown", (f"{name}: {why}" for name, why in verdict.reasons.items())
@@ -188,6 +195,20 @@ class VerdictExplanation:
             ].count(True)
             yield f"and {len(self.twins) - MAX_TWINS_SHOWN} more, {right} of them right"
 
+    def _describe_files(self) -> Iterator[str]:
+        if not self.files or self.files[0].unknown is not None:
+            return
+        own, twin = self.files[0], self.files[1] if len(self.files) > 1 else None
+        compared = compare_files(twin, own)
+        for each in compared[:MAX_FILES_SHOWN]:
+            change = each.faulted or each.clean
+            assert change is not None
+            who = "" if each.faulted else "the clean twin alone: "
+            also = f"; {each.comparison}" if each.faulted and each.comparison else ""
+            yield f"{who}{_shorten_quote(change.describe())}{also}"
+        if (more := len(compared) - MAX_FILES_SHOWN + own.more) > 0:
+            yield f"and {more} more"
+
     def _find_other_faults(self) -> Iterator[Injection]:
         """Yield the other faults of the run."""
         for each in self.faulted.tape.injections:
@@ -242,13 +263,15 @@ def explain_verdict(
     faulted: RunEvidence,
     twins: tuple[RunEvidence, ...],
     peers: Callable[[], Iterable[RunEvidence]] = lambda: (),
+    files: tuple[RunFiles, ...] = (),
 ) -> VerdictExplanation:
-    """Judge one injection and return the explanation."""
+    """Judge one injection and return the explanation; `files` of the run and its first twin."""
     return VerdictExplanation(
         injection=injection,
         faulted=faulted,
         twins=twins,
         verdict=judge_injection(injection, faulted, twins, peers),
+        files=files,
     )
 
 

@@ -1,6 +1,7 @@
-from tests.agents import LOCKS, PROGRAMS, environment, npm_agent
+from tests.agents import LOCKS, PROGRAMS, SEPARATE, environment, npm_agent
 
 for lock in sorted(LOCKS.glob("*.txt")):
-    print(environment(lock.stem).parents[1].name)
+    if lock.stem not in SEPARATE:
+        print(environment(lock.stem).parents[1].name)
 for name in PROGRAMS:
     print(npm_agent(name).name)

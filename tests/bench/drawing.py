@@ -65,6 +65,8 @@ async def _draw(server: UiServer) -> None:
     async with opened(server, "/runs/steps") as page:
         drawn = [await _time_drawing(page, server) for _ in range(ROUNDS)]
         target(f"{STEPS} steps drawn", sorted(drawn)[ROUNDS // 2], "s", most=0.5)
+        await until(page, "document.documentElement.classList.contains('laid-out')")
+        await page.ask("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
         for name, box in (("the steps", "document.getElementById('steps')"),
                           ("the page", "document.scrollingElement")):  # fmt: skip
             rate, worst = await _time_scrolling(page, box)
@@ -133,11 +135,14 @@ def _large(size: int) -> Iterator[Exchange]:
     each = size // 64
     for exchange in conversation(64):
         yield exchange
-        body = os.urandom(each * 3 // 4).hex().encode()[:each]
+        body = os.urandom(each)
         assert exchange.response is not None
         answer = replace(
             exchange.response,
-            headers=(("content-type", "text/plain"), ("content-length", str(len(body)))),
+            headers=(
+                ("content-type", "application/octet-stream"),
+                ("content-length", str(len(body))),
+            ),
             chunks=(Chunk(at=exchange.started, data=body),),
         )
         request = replace(exchange.request, url="http://files/large", body=b"")

@@ -12,6 +12,9 @@ import anyio
 import httpx
 import pytest
 
+from scenarios.workspace.blobs import BlobStore
+from scenarios.workspace.left_files import LeftFiles, save_left_files
+from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from tests.support.headless_browser import Tab, tab
 from tests.support.stores.report_stores import FAULTS, JOBS, fill
 from tests.support.ui_server import (
@@ -34,7 +37,31 @@ DIGIT = tuple(fault for fault in FAULTS if fault.name == "digit")
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> TraceStore:
     """One agent that repeats calls: recorded, forked with a wrong digit, beside clean twins."""
-    return fill(tmp_path_factory.mktemp("ui") / ".stumble", jobs=JOBS[:1], faults=DIGIT)
+    filled = fill(tmp_path_factory.mktemp("ui") / ".stumble", jobs=JOBS[:1], faults=DIGIT)
+    with filled.open_locked() as connection:
+        forks = connection.execute(
+            "select trajectory_id, condition from trajectories where source = 'fork'"
+        ).fetchall()
+    for run, condition in forks:
+        _leave_files(filled, run, "wrong" if condition == "fault" else "true")
+    return filled
+
+
+def _leave_files(store: TraceStore, run: str, word: str) -> None:
+    """Keep the files of a workspace as those that a run left."""
+    blobs = BlobStore(store.root / "snapshots")
+
+    def entry(path: str, content: str) -> ManifestEntry:
+        data = content.encode()
+        return ManifestEntry(path=path, kind="file", target=blobs.put_bytes(data), size=len(data))
+
+    start = SnapshotManifest(entries=(entry("ledger.csv", "day,sum\n1,2\n"),))
+    changed = (
+        entry("ledger.csv", f"day,sum\n1,2\n2,{word}\n"),
+        entry("<b>same</b>\u202e.txt", HOSTILE),
+    )
+    left = LeftFiles(run=run, start=blobs.save_manifest(start), changed=changed)
+    save_left_files(blobs, left)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +133,14 @@ def test_an_injection_shows_both_runs_and_links_what_came_of_it(
         uses = await page.ask("[...document.querySelectorAll('.uses a')].map(a => a.textContent)")
         assert uses[0].endswith("injected")
         assert len(uses) > 1
+        assert uses[-1] == "file ledger.csv"
+        files = "[...document.querySelectorAll('.file-row summary')].map(f => f.textContent)"
+        assert await page.ask(files) == [
+            "ledger.csv",
+            "<b>same</b>\ufffd.txt alike in both runs",
+        ]
+        added = "[...document.querySelectorAll('.faulted .file-line.added')].map(l => l.innerText)"
+        assert (await page.ask(added))[0] == "+2,wrong"
         links = "[...document.querySelectorAll('.uses a, mark a')]"
         assert await page.ask(f"{links}.every(a => document.querySelector(a.getAttribute('href')))")
 

@@ -11,13 +11,22 @@ from tests.support.ui_server import UiServer, click, opened, ui_server, until, v
 
 NAME = "nightly"
 CAMPAIGN_SECONDS = 240
-RUNS = 1 + 3 + 2 + 1
+PAUSED_AFTER = 12_000
+"""Milliseconds from a start to the click that pauses the campaign, at most."""
+RUNS = 1 + 3 + 3 + 1
 """A recording, its twins, the faults, and a sham."""
+LONG_RUN = f"""
+[[faults]]
+fault = "delay:ms={PAUSED_AFTER}"
+"""
+"""A run that goes on until somebody has clicked on Pause."""
 
 
 def test_a_campaign_is_watched_to_its_end(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.write("c.toml", practising(("refund-1",), ("practice/retries",), f'name = "{NAME}"'))
+    bench.write(
+        "c.toml", practising(("refund-1",), ("practice/retries",), f'name = "{NAME}"') + LONG_RUN
+    )
 
     async def follow(page: Tab) -> None:
         """Go on with it, pause it once, and watch it to its end."""
@@ -36,7 +45,8 @@ def test_a_campaign_is_watched_to_its_end(tmp_path: Path) -> None:
             while not await page.ask(f"{done}.test(d.textContent))"):
                 await anyio.sleep(0.2)
         await until(page, "!document.querySelector('h1 .tag.live')")
-        await until(page, "document.querySelectorAll('#grid a.cell').length === 2")
+        await until(page, "document.querySelector('button.main') === null")
+        await until(page, "document.querySelectorAll('#grid a.cell').length === 3")
         await until(page, "document.querySelectorAll('#rates .rate').length > 0")
         assert await violations(page) == []
         await click(page, "#grid a.cell")

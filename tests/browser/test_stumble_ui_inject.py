@@ -150,3 +150,32 @@ def test_a_result_is_edited_by_hand(served: Shop, store: TraceStore, recording: 
     assert parse_fault({"fault": fault}).params == {"value": edited.replace("\r\n", "\n")}
     assert "nothing to change" in first
     assert "nothing to change" not in page
+
+
+def test_the_form_changes_prompt_and_model(store: TraceStore, recording: str) -> None:
+    with ui_server(store.root) as server:
+
+        def shown(**fields: str) -> str:
+            answer = httpx.get(
+                f"{server.origin}/inject/{recording}",
+                params=fields,
+                headers=server.cookie,
+                timeout=60,
+            )
+            assert answer.status_code == 200, answer.text
+            return html.unescape(answer.text)
+
+        # A message of the user is edited where the model answers it, without a fault.
+        first = shown(at="1")
+        assert "--fault sham --at model --nth 1" in first
+        text = first.partition('name="prompt.0"')[2].partition('data-was="')[2].partition('"')[0]
+        assert "customer service" in text
+        edited = {"prompt.0": text.replace("customer service", "fire brigade")}
+        command = shown(at="5.1", model="other/model", **edited).partition('id="command">')[2]
+        command = command.partition("</code>")[0]
+        words = shlex.split(command)
+        assert words[words.index("--model") + 1] == "other/model"
+        old, new = words[words.index("--edit-prompt") + 1 :][:2]
+        assert old in text
+        assert text.replace(old, new) == edited["prompt.0"]
+        assert "--edit-prompt" not in shown(at="5.1", **{"prompt.0": text})

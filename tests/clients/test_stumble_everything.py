@@ -1,4 +1,7 @@
-"""The reference server of MCP (server-everything), asked by both SDKs, over stdio and over HTTP."""
+"""The reference server of MCP (server-everything), asked by both SDKs, over stdio and over HTTP.
+
+It also asks its client: for sampling, elicitation and roots, and in the middle of a task.
+"""
 
 import json
 import os
@@ -13,6 +16,7 @@ import pytest
 
 from tests.agents import LOCKS, environment, npm_agent
 from tests.support.practice_shop import Said
+from tests.support.servers import asking_model
 from traces.dialects import mcp
 from traces.tape import read_tape
 
@@ -95,6 +99,30 @@ def test_a_session_over_stdio_is_recorded_and_replayed(client: str, tmp_path: Pa
     said = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
     assert (said.code, json.loads(said.out)) == (0, SAID), said.err
     assert called(tmp_path / "a.tape") == [*CALLS]
+    again = stumble(tmp_path, "replay", "a.tape")
+    assert (again.code, again.out) == (0, said.out), again.err
+    assert ", 0 upstream, 0 diverged" in again.err
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+def test_a_server_that_asks_its_client_is_recorded_replayed_and_faulted(
+    transport: str, url: str, tmp_path: Path
+) -> None:
+    tee = (sys.executable, "-m", "stumble", "mcp", "--name", "everything", "--", *server("stdio"))
+    tools = "trigger-sampling-request,trigger-elicitation-request,simulate-research-query"
+    agent = ("node", str(npm_agent("node-sdks").with_name("mcp_asked.mjs")))
+    asked: list[list[dict[str, object]]] = []
+    with asking_model.serving(asked) as model:
+        command = (*agent, model, tools, *((url,) if transport == "http" else tee))
+        said = stumble(tmp_path, "record", "-o", "a.tape", "--", *command)
+        assert said.code == 0, said.err
+        assert said.out.startswith("DONE: # Research Report: python (programming)")
+        fault = ("--fault", "truncate:keep=0.3", "--where", "tool=simulate-research-query")
+        faulted = stumble(tmp_path, "record", "-o", "b.tape", *fault, "--", *command)
+        assert "faulted simulate-research-query at mcp with truncate" in faulted.err
+        told = str(asked[-1][-1]["content"])
+        assert 20 < len(told) < len(said.out) * 0.4
+    assert called(tmp_path / "a.tape") == tools.split(",")
     again = stumble(tmp_path, "replay", "a.tape")
     assert (again.code, again.out) == (0, said.out), again.err
     assert ", 0 upstream, 0 diverged" in again.err

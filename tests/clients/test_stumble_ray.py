@@ -52,7 +52,7 @@ def nodes(tmp_path: Path) -> Iterator[RayNodes]:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.support.ray_cluster", "2"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        env=env | {"RAY_USAGE_STATS_ENABLED": "0"},
+        env=env | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"},
     ) as control:  # fmt: skip
         assert control.stdout is not None
         address = control.stdout.readline().strip()

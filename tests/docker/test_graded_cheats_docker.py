@@ -3,12 +3,23 @@
 All are tried in one container, each on the case whose answer lies where it looks.
 """
 
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
 
 from sandbox.docker.docker_sandbox import open_docker_sandbox
+from sandbox.docker.engine import SOCKET
+from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.grading import grade_stage
+from tests.hostile.test_graded_carried import CASE, RUN, SOURCE, unwritten
 from tests.hostile.test_graded_cheats import CASES, CheatPlaces, places
-from tests.support.compiler_workspaces import given
+from tests.hostile.test_graded_disguises import PROGRAM, TCC, compiles
+from tests.support.compiler_workspaces import given, script
 from tests.support.servers.docker_sandboxes import image, on_loop, order, said
 
 __all__ = ["places"]  # a fixture
@@ -47,3 +58,60 @@ def test_no_cheat_finds_an_answer_in_docker(places: CheatPlaces) -> None:  # noq
     done = grade_stage("T1", workspace, given("T1"), jobs=1, cases=cases)
     right = [grade.case for grade in done.cases if grade.score != 0 or not grade.why]
     assert right == []
+
+
+def test_what_an_agent_compiles_or_packs_in_docker_is_removed_or_named(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    (workspace / "t5").mkdir(parents=True)
+    (workspace / "t5" / "helper.c").write_text(SOURCE)
+    script(workspace, "T5", RUN)
+    makes = "cd t5 && cc helper.c -o helper && rm helper.c && gzip -c helper > notes && echo over"
+
+    async def work() -> str:
+        async with open_docker_sandbox(order(workspace), image=image()) as sandbox:
+            return (await said(sandbox, "sh", "-c", makes))[1]
+
+    assert on_loop(work()).endswith("over\n")
+    removed = grade_stage("T5", workspace, given("T5"), jobs=1, cases=CASE).cases[0]
+    assert removed.score == 0
+    assert "t5/helper, compiled before, which only `build`" in removed.why
+    build = "#!/bin/sh\ngzip -dc < notes > helper && chmod 755 helper\n"
+    script(workspace, "T5", build, "build")
+    named = grade_stage("T5", workspace, given("T5"), jobs=1, cases=CASE)
+    assert unwritten(named, RUN, build) == {"t5/notes"}
+
+
+def test_a_small_compiler_that_works_in_docker_is_removed_and_named(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    (workspace / "t5").mkdir(parents=True)
+    (workspace / "own").write_text(golden.load_golden_slot("T5").artifacts[CASE[0].name].decode())
+    run = compiles("./helper -c")
+    script(workspace, "T5", run)
+    (workspace / "t5" / "a.c").write_text(PROGRAM)
+    makes = f"cd t5 && cp {TCC} helper && TMPDIR=/tmp ./run a.c found && cmp found ../own"
+
+    async def work() -> str:
+        async with open_docker_sandbox(order(workspace), image=image()) as sandbox:
+            return (await said(sandbox, "sh", "-c", f"{makes} && echo over"))[1]
+
+    assert on_loop(work()) == "over\n"
+    grade = grade_stage("T5", workspace, given("T5"), jobs=1, cases=CASE).cases[0]
+    assert grade.score == 0
+    assert f"t5/helper, a copy of {TCC}" in grade.why
+
+
+def test_the_same_for_a_user_without_privileges(request: pytest.FixtureRequest) -> None:
+    """All of these tests, by a user who may only use the engine."""
+    if os.geteuid() != 0:
+        pytest.skip("this is such a user")
+    own = Path(tempfile.mkdtemp())
+    request.addfinalizer(lambda: shutil.rmtree(own))
+    own.chmod(0o777)
+    command = ["--group-of", SOCKET.removeprefix("unix://"), sys.executable, "-m", "pytest", "-q"]
+    command += ["-x", "-p", "no:cacheprovider", f"--basetemp={own}/tests", __file__]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.plain_user", *command, "-k", "not same_for_a_user"],
+        env={**os.environ, "HOME": str(own)}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert " skipped" not in done.stdout

@@ -1,6 +1,5 @@
 """Ten thousand damaged tapes: no traceback, no hang, and no more memory than one of them takes."""
 
-import resource
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from stumble.store import index
 from tests.hostile.damaged import damaged, in_full, seeds
 from tests.hostile.walked import walk
+from tests.support.peak_memory import read_peak_memory
 from tests.support.stores.third_party_recordings import flows
 from traces.model import RunEnding, Trajectory
 from traces.redaction.scrub import scrub_tape
@@ -27,13 +27,9 @@ TALKS = (
 )
 
 
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def walk_all(folder: Path, seed: int, count: int, whole: Mapping[str, bytes] | None = None) -> int:
     """How many of the damaged tapes were readable; fails at one that is slow or takes too much."""
-    path, readable, before = folder / "damaged.tape", 0, peak()
+    path, readable, before = folder / "damaged.tape", 0, read_peak_memory()
     for how, data in damaged(seed, count, whole):
         path.write_bytes(data)
         began = time.process_time()
@@ -42,7 +38,7 @@ def walk_all(folder: Path, seed: int, count: int, whole: Mapping[str, bytes] | N
         except Exception as error:
             raise AssertionError(how) from error
         assert time.process_time() - began < SLOW, how
-    assert peak() - before < GROWTH
+    assert read_peak_memory() - before < GROWTH
     return readable
 
 

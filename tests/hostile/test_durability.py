@@ -1,9 +1,11 @@
 """What a client has, the tape has: a recorder that is killed under load, and a tape that is cut.
 
 The client's own log, written before it goes on, says which answers it had whole. `KILLS` sets how
-often the recorder is killed, at about a second each: few times here, and by hand
+often the recorder is killed, at about a second each, and `SEED` when: few times here, and by hand
 
-    KILLS=1000 python -m pytest -s tests/hostile/test_durability.py -k killed
+    for SEED in 1 2 3 4 5; do
+        SEED=$SEED KILLS=200 python -m pytest -s tests/hostile/test_durability.py -k killed
+    done
 
 which says after each kill how many answers the client has had so far.
 """
@@ -29,6 +31,7 @@ from traces.model import Chunk, Exchange, Request, Response, Trajectory
 from traces.tape import Tape, TapeWriter, read_tape
 
 KILLS = int(os.environ.get("KILLS", "8"))
+SEED = int(os.environ.get("SEED", "20261122"))
 AGENT = """
 import http.client, os, sys, threading
 log = os.open("../log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -134,7 +137,7 @@ def lost(found: Exchange | None, size: int) -> str | None:
 
 @pytest.mark.timeout(60 + 20 * KILLS)
 def test_a_killed_recorder_loses_no_answer_and_no_end_that_the_client_had(load: int) -> None:
-    chance = random.Random(20261122)
+    chance = random.Random(SEED)
     losses, answers = list[str](), 0
     for kill in range(KILLS):
         with TemporaryDirectory(prefix="s-") as name:

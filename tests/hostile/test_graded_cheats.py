@@ -504,7 +504,7 @@ def test_the_same_for_a_user_without_privileges(request: pytest.FixtureRequest) 
     """All tests of graded programs, in user namespaces; its own places are fewer than root's."""
     if os.geteuid() != 0:
         pytest.skip("this is such a user")
-    names = ("cheats", "compilers", "programs")
+    names = ("cheats", "compilers", "programs", "carried", "disguises")
     tests = [f"{Path(__file__).parent}/test_graded_{name}.py" for name in names]
     own = Path(tempfile.mkdtemp())
     request.addfinalizer(lambda: shutil.rmtree(own))

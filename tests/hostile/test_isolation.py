@@ -4,6 +4,7 @@ Each way is tried against a server outside that counts who reaches it; what the 
 the error by which it was refused.
 """
 
+import ctypes
 import json
 import os
 import shutil
@@ -33,6 +34,8 @@ NUMBERS = {
     "open_by_handle_at": 304 if x86 else 265, "pivot_root": 155 if x86 else 41,
     "pidfd_getfd": 438, "io_uring_setup": 425, "clone3": 435, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsmount": 432, "mount_setattr": 442,
+    "add_key": 248 if x86 else 217, "request_key": 249 if x86 else 218,
+    "keyctl": 250 if x86 else 219, "perf_event_open": 298 if x86 else 241,
 }
 
 def say(what, error):
@@ -75,6 +78,12 @@ for what in ("process_vm_readv", "process_vm_writev"):
     call(what, parent, buffer, 1, buffer, 1, 0)
 call("pidfd_getfd", os.pidfd_open(parent), 0, 0)
 call("bpf", 5, buffer, 64)
+call("add_key", b"user", b"stumble", b"x", 1, -3)
+call("request_key", b"user", b"stumble", b"example.com", 0)
+call("keyctl", 0, -3, 0)
+call("perf_event_open", buffer, -1, 0, -1, 0)
+for what, kept in (("shmget", (int(sys.argv[2]), 1, 0)), ("msgget", (int(sys.argv[2]), 0))):
+    say(what, 0 if getattr(libc, what)(*kept) >= 0 else ctypes.get_errno())
 call("io_uring_setup", 4, ctypes.create_string_buffer(256))
 call("clone3", buffer, 64)
 call("open_by_handle_at", -100, buffer, 0)
@@ -137,14 +146,25 @@ def outside() -> Iterator[tuple[int, list[str]]]:
         thread.join(timeout=10)
 
 
+@pytest.fixture
+def shared_memory() -> Iterator[int]:
+    """The key of a segment of shared memory and of a message queue that anybody may use."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    key = 0x57_000000 | os.getpid() & 0xFFFFFF
+    memory, queue = libc.shmget(key, 1, 0o1666), libc.msgget(key, 0o1666)
+    assert min(memory, queue) >= 0
+    yield key
+    assert (libc.shmctl(memory, 0, None), libc.msgctl(queue, 0, None)) == (0, 0)
+
+
 @pytest.mark.parametrize("who", ["root", "nobody"] if AS_ROOT else ["ourselves"])
-def test_no_way_out_is_open(who: str, outside: tuple[int, list[str]]) -> None:
+def test_no_way_out_is_open(who: str, outside: tuple[int, list[str]], shared_memory: int) -> None:
     port, heard = outside
     order = json.dumps({"ports": [8123], "processes": True})
     python = "/usr/bin/python3" if who == "nobody" else sys.executable
     if not Path(python).exists():
         pytest.skip("no interpreter here that everybody may read")
-    agent = (python, "python", "-c", ATTACKS, str(port))
+    agent = (python, "python", "-c", ATTACKS, str(port), str(shared_memory))
     done = subprocess.run(
         [*(NOBODY if who == "nobody" else ()), *ENTER_NAMESPACES, order, *agent],
         capture_output=True,

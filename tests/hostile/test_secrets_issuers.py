@@ -1,4 +1,4 @@
-"""Keys of 130 issuers, in the forms of their documentation, reach nothing that is written.
+"""Keys of 140 issuers, in the forms of their documentation, reach nothing that is written.
 
 The forms were written down from the issuers' pages, none from the rules of this project.
 """

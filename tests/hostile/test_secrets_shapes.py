@@ -7,10 +7,11 @@ from random import Random
 import pytest
 
 from tests.support.leak_search import copies
-from tests.support.secret_shapes import ENCODINGS, PLACES, TOKENS
+from tests.support.secret_shapes import ENCODINGS, PLACES, TOKENS, key, signature
 from traces.bodies.content_encoding import decode_content
 from traces.model import Chunk, Exchange, Request, Response
 from traces.redaction.redactor import Redactor
+from traces.redaction.secret_scan import SecretFileScanner
 
 REQUEST = Request(method="GET", url="http://h/")
 FILLER = b"lorem ipsum dolor sit amet, " * 40
@@ -91,6 +92,40 @@ def test_a_field_of_a_form_with_parts_is_replaced(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "offered", ["realtime, bearer, %s", "base64url.bearer.k8s.io.%s", "chat, key.%s", "%s"]
+)
+def test_a_token_offered_as_a_protocol_is_replaced(offered: str) -> None:
+    secret = key(Random(offered))
+    asked = Request(
+        method="GET", url="ws://h/", headers=(("Sec-WebSocket-Protocol", offered % secret),)
+    )
+    [(_, said)] = Redactor().redact_request(asked).headers
+    assert (secret in said, len(said)) == (False, len(offered % secret))
+    plain = (("Sec-WebSocket-Protocol", "realtime, openai-beta.realtime-v1, graphql-transport-ws"),)
+    assert Redactor().redact_headers(plain) == plain
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["ini", "json password", "powershell", "env"])
+def test_a_file_in_utf_16_with_a_secret_is_found(name: str, encoding: str) -> None:
+    text, shape = PLACES[name]
+    scanner = SecretFileScanner()
+    assert scanner.has_secret("a.txt", (text % shape(Random(name))).encode(encoding))
+    assert not scanner.has_secret("a.txt", "nothing to see here\n".encode(encoding))
+    assert not scanner.has_secret("a.bin", bytes(range(256)) * 9 + (text % "x").encode())
+
+
+def test_secrets_of_other_variables_of_a_program_are_kept_apart() -> None:
+    secret = key(Random(5))
+    text = '{"env": {"A_PAT": "%s", "GIT_SHA": "%s", "MODE": "a1b2", "HOME": "/opt/a1b2c3/x"}}'
+    said = Redactor().redact_bytes((text % (secret, signature(Random(6)))).encode()).decode()
+    assert secret not in said
+    assert (
+        said.partition("GIT_SHA")[2] == (text % ("", signature(Random(6)))).partition("GIT_SHA")[2]
+    )
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"type":"object","properties":{"password":{"type":"string"}},"required":["password"]}',
@@ -111,6 +146,18 @@ def test_a_field_of_a_form_with_parts_is_replaced(name: str) -> None:
         "sk-learn-contrib-is-a-name-2",
         "commit 0123456789abcdef0123456789abcdef01234567",
         "urn:uuid:123e4567-e89b-12d3-a456-426614174000",
+        '{"name": "password", "value": "the value of 2 fields"}',
+        '{"name": "password", "type": "string"}, {"name": "build", "value": "a1b2c3-7f"}',
+        "- name: DB_PASSWORD\n  valueFrom: x\n- name: BUILD\n  value: a1-B2-c3\n",
+        "packet.writeString('mysql_native_password', 'latin1');",
+        "auth_methods=['v3password', 'v3totp']",
+        "__all__ = ('V3Saml2Password', 'V3ADFSPassword')",
+        "docker run -u 1000:1000 image, and curl https://h.test/a:b2c3d4",
+        "src/app.py:12:34:error:name1 is not defined",
+        "{SHA} and $HOME$ and $1$ and $(date +%s)",
+        "the password 'must have 8 letters' and the PASSWORD 'is_required'",
+        '<input type="password" name="pw" placeholder="Password2">',
+        "npm run test -- --bypass=1, pass: 'ok', compass=\"north2\"",
         "primary_key=order_0123456789, sort_key=2024-01-01T00:00:00",
     ],
 )

@@ -137,3 +137,32 @@ def _sizes(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     assert row is not None
     count, told = row
     return count, told
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from stumble.cli.app import run_cli
+
+def interrupt():
+    while "stumble.store.query" not in sys.modules:
+        time.sleep(0.05)
+    time.sleep(2)
+    os.kill(os.getpid(), number)
+
+query = "with recursive r as (select 1 as a union all select a + 1 from r) select count(*) from r"
+number = getattr(signal, sys.argv[1])
+sys.argv = ["stumble", "sql", "--timeout", "30", query]
+threading.Thread(target=interrupt, daemon=True).start()
+run_cli()
+"""
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_query_that_a_signal_ends_leaves_no_traceback(bare: Shop, signal: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, signal],
+        cwd=bare.folder, env=bare.environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    assert "leaked" not in done.stderr

@@ -4,7 +4,9 @@ Each pair is recorded in one order and asked in the other. Each request gets its
 the one that was not recorded gets none.
 """
 
+import gzip
 import json
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -91,6 +93,11 @@ def claude(text: str = "go", **more: object) -> Request:
 def codex(text: str = "go", **more: object) -> Request:
     said = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]
     return model(CODEX, model="m", input=said, **more)
+
+
+def codex_output(output: str) -> Request:
+    said = {"type": "function_call_output", "call_id": "c1", "output": output}
+    return model(CODEX, model="m", input=[said])
 
 
 def gemini(text: str = "go", **more: object) -> Request:
@@ -221,6 +228,8 @@ CALLS: list[Pair] = [
     both(tool, meta=({"tenant": UUID}, {"tenant": OTHER})),
     both(tool, meta=IDS),
     both(tool, meta=({"tenant": "one"}, None)),
+    both(tool, arguments=({"n": 1.5, "\ud83d": 1}, {"n": 1.50001, "\ud83d": 1})),
+    both(tool, arguments=({"n": 1.5, "\ud83d": 1}, {"n": 1.5, "\ud83e": 1})),
     both(partial(listed, "tools/list"), cursor=("a", "b")),
     both(partial(listed, "resources/read"), uri=("a", "b")),
     both(partial(listed, "initialize"), protocolVersion=("2025-06-18", "2025-11-25")),
@@ -237,12 +246,23 @@ FORMS = [
     (multipart("one"), multipart("two")),
     (multipart("one", of="a"), multipart("one", of="b")),
 ]
+ZIPPED = {
+    name: pack(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}')
+    for name, pack in (("gzip", partial(gzip.compress, mtime=0)), ("deflate", zlib.compress))
+}
+PACKED: list[Pair] = [
+    (asked("POST", MCP, data, headers), asked("POST", MCP, other, headers))
+    for name, data in ZIPPED.items()
+    for headers in [(*JSON, ("content-encoding", name))]
+    for other in (data[:-1], data + b"\0", data + b"more")
+]
 SOCKETS = turns(
     ('{"op":"get","n":1}', '{"op":"get","n":2}'),
     ('{"op":"login","password":"right-one"}', '{"op":"login","password":"wrong-two"}'),
     ("1", "1.0"),
     ("ping", "pong"),
 )
+TIMED = "Wall time: %s seconds\nOutput:\n4\n"
 DAY = "<system-reminder>\nToday's date is {}.\n</system-reminder>"
 MARKED = {"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}
 UNMARKED = {"type": "text", "text": "s"}
@@ -261,6 +281,7 @@ MODELS: list[Pair] = [
     both(claude, text=("Today's date is 2025-01-01", "Today's date is 2025-01-02")),
     both(claude, text=(DAY.format("2025-01-01"), DAY.format("VOLATILE"))),
     both(codex, text=("go", "gone")),
+    both(codex_output, output=(TIMED % "1.5", TIMED % "1.5.5")),
     both(codex, prompt_cache_key=("one", "two")),
     both(codex, client_metadata=({"tenant": "one"}, {"tenant": "two"})),
     both(codex, previous_response_id=("resp_1", "resp_2")),
@@ -284,6 +305,7 @@ PAIRS = [
     *bodies("http://h/tool", *NUMBERS, *TEXTS),
     *CALLS,
     *FORMS,
+    *PACKED,
     *SOCKETS,
     *MODELS,
     *METHODS,
@@ -312,7 +334,7 @@ def test_a_request_that_was_not_recorded_gets_no_answer(pair: Pair, tmp_path: Pa
     for number, (one, two) in enumerate((pair, pair[::-1])):
         if any(name in own for name, _ in one.headers):
             continue  # the key of another user is no difference
-        if '"prompt_cache_key": "3f2b' in one.body.decode() + two.body.decode():
+        if '"prompt_cache_key": "3f2b' in (one.body + two.body).decode("utf-8", "replace"):
             continue  # an id that a client draws for each run
         tape = recorded(tmp_path / f"{number}.tape", [one])
         assert StrictReplay(tape).ask(two) is None, named(pair)

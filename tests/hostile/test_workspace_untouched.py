@@ -6,6 +6,7 @@ from which the tape is played has a file of that name, which must stay.
 
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.hostile.test_isolation import AS_ROOT, NOBODY
 from tests.support.practice_shop import Said
 from tests.support.warm_stumble import run_stumble
 
@@ -26,6 +28,8 @@ with urllib.request.urlopen("http://model.test/next", timeout=20) as answer:
 done = subprocess.run(command, shell=True, capture_output=True, text=True)
 print(done.stdout + done.stderr + "in " + os.getcwd())
 """
+PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+"""An interpreter that every user may read, if there is one."""
 REMOVES = "cat notes.txt; rm -f notes.txt"
 
 
@@ -61,9 +65,21 @@ class Place:
         env = {"HOME": str(self.above / "home"), "TMPDIR": str(self.above / "tmp")}
         return run_stumble(arguments, cwd=folder, env=kept | env | more, timeout=90)
 
-    def record(self, *options: str, restore: bool = True) -> Said:
+    def stumble_as_nobody(self, folder: Path, *arguments: str, **more: str) -> Said:
+        """Run a command as another user, who then owns all that is here."""
+        for path in (self.above, *self.above.rglob("*")):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("STUMBLE", "XDG"))}
+        env = {"HOME": str(self.above / "home"), "TMPDIR": str(self.above / "tmp")}
+        command = [*NOBODY, sys.executable, "-m", "stumble", *arguments]
+        done = subprocess.run(
+            command, cwd=folder, env=kept | env | more, capture_output=True, text=True, timeout=90
+        )
+        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def record(self, *options: str, restore: bool = True, python: str = PYTHON) -> Said:
         host = ("--host", f"model.test=127.0.0.1:{self.port}")
-        agent = ("--", sys.executable, "agent.py")
+        agent = ("--", python, "agent.py")
         said = self.stumble(self.recorded, "record", "-o", "../a.tape", *host, *options, *agent)
         assert said.code == 0, said.err
         if restore:
@@ -113,6 +129,19 @@ def test_without_its_snapshot_nothing_runs_in_another_folder(place: Place, comma
     assert f"STUMBLE_STORE={place.recorded / '.stumble'}" in said.err
     assert "--in-place" in said.err
     assert place.notes.read_text() == "notes of elsewhere\n"
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root may become somebody else")
+def test_nobody_in_particular_is_refused_too_and_then_gets_a_copy(place: Place) -> None:
+    place.record()
+    said = place.stumble_as_nobody(place.elsewhere, "replay", "../a.tape")
+    assert said.code == 2, said.err
+    assert "recorded commands would really run in" in said.err
+    store = str(place.recorded / ".stumble")
+    said = place.stumble_as_nobody(place.elsewhere, "replay", "../a.tape", STUMBLE_STORE=store)
+    assert (said.code, said.out) == (0, f"notes of recorded\nin {place.recorded}\n"), said.err
+    for folder in (place.recorded, place.elsewhere):
+        assert (folder / "notes.txt").read_text() == f"notes of {folder.name}\n"
 
 
 @pytest.mark.parametrize("lost", ["manifests", "blobs", "snapshots"])

@@ -25,7 +25,7 @@ def session() -> list[tuple[str, list[str]]]:
 
 def without_isolation(lines: list[str]) -> list[str]:
     """The lines but those on where the agent worked and whether it was isolated."""
-    without = ("isolated: ", "not isolated: ", "workspace: ")
+    without = ("isolated: ", "not isolated: ", "workspace: ", "outside: ")
     return [line for line in lines if not line.startswith(without)]
 
 

@@ -51,8 +51,8 @@ def shares(sql: Sql, question: str, truth: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.8])
-@pytest.mark.parametrize("icc", [0.0, 0.1, 0.2])
-@pytest.mark.parametrize("traces", [8, 20, 30])
+@pytest.mark.parametrize("icc", [0.0, 0.2])
+@pytest.mark.parametrize("traces", [20, 30])
 def test_intervals_hold_the_truth_as_often_as_they_say(
     sql: Sql, traces: int, icc: float, rate: float
 ) -> None:
@@ -62,8 +62,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     found = shares(sql, "SELECT silent_rate_lo AS lo, silent_rate_hi AS hi FROM recovery", rate)
     print(f"{traces} traces, icc {icc}, rate {rate}: {found}")
     assert found["without"] == 0
-    if traces >= 20:
-        assert found["covered"] >= 0.93 - CHANCE  # what covers more says so: test_intervals.py
+    assert found["covered"] >= 0.93 - CHANCE  # what covers more says so: test_intervals.py
 
 
 LIVES = 500

@@ -8,6 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tests.statistical.grids.cells import Cell
+from tests.statistical.grids.differences import TWINS, compare_test, paired_test
+from tests.statistical.grids.rates import with_exact
+from tests.support.stores.clustered_rates import weighted_rates
+from tests.support.stores.gained_and_lost import gained_and_lost
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -22,7 +27,11 @@ from tests.support.stores.simulated_stores import (
 from traces.store.sql import SqlValue, bind_question
 
 STORES = 1000
-ALARMS, COVERED = 0.06, 0.92
+ALARMS = 0.06
+CHECKED = 12
+"""Stores of which SQL and numpy have to give the same."""
+BY_NAME = np.argsort(np.arange(CHECKED).astype(str))
+"""Their order in an answer: the agents are their numbers."""
 SEED = 12
 
 
@@ -30,6 +39,13 @@ SEED = 12
 def sql() -> Iterator[Sql]:
     with empty() as connection:
         yield connection
+
+
+def asked(sql: Sql, question: str, where: str, *columns: str, **params: SqlValue) -> Numbers:
+    """The rows of a question, in its order, as numbers (NULL: nan)."""
+    text, values = bind_question(question, **params)
+    asking = f"FROM ({text.rstrip().removesuffix(';')}) SELECT {', '.join(columns)} WHERE {where}"
+    return np.array(sql.execute(asking, values).fetchall(), float)
 
 
 def figures(sql: Sql, question: str, expressions: str, **params: SqlValue) -> list[float]:
@@ -45,19 +61,16 @@ def figure(sql: Sql, question: str, expression: str, **params: SqlValue) -> floa
     return found
 
 
-def runs(sql: Sql, clean: Numbers, faulted: Numbers, twins: int, struck: int) -> None:
-    """Twins and faulted runs of each root, whose chances to pass are stores x roots."""
-    rng = np.random.default_rng([SEED, clean.shape[1], twins, struck])
+def put_runs(sql: Sql, passed: Numbers) -> None:
+    """Three twins of each root and the faulted runs after them: stores x roots x runs."""
     emptied(sql)
-    sides = [np.repeat(each[:, :, None], n, 2) for each, n in ((clean, twins), (faulted, struck))]
-    chances = np.concatenate(sides, axis=2)
-    stores, roots, each = chances.shape
+    stores, roots, each = passed.shape
     shape = {
-        "i": np.arange(chances.size),
+        "i": np.arange(passed.size),
         "agent": np.repeat(np.arange(stores), roots * each),
         "trace": np.tile(np.repeat(np.arange(roots), each), stores),
-        "faulted": np.tile(np.arange(each) >= twins, stores * roots),
-        "passed": (rng.random(chances.shape) < chances).ravel(),
+        "faulted": np.tile(np.arange(each) >= TWINS, stores * roots),
+        "passed": passed.ravel(),
     }
     put(
         sql,
@@ -74,49 +87,21 @@ def runs(sql: Sql, clean: Numbers, faulted: Numbers, twins: int, struck: int) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("roots", "struck", "rate"),
-    [
-        (8, 1, 0.8),
-        (20, 1, 0.95),
-        (50, 1, 0.8),
-        (50, 1, 0.95),
-        (50, 2, 0.5),
-        (100, 1, 0.8),
-        (100, 2, 0.5),
-        (200, 1, 0.8),
-        (200, 2, 0.5),
-    ],
-)
-def test_three_twins_against_fewer_faulted_runs_raise_no_false_alarms(
-    sql: Sql, roots: int, struck: int, rate: float
-) -> None:
-    chances = np.full((STORES, roots), rate)
-    runs(sql, chances, chances, 3, struck)
-    alarms = figure(sql, "paired", "avg((p_holm < 0.05)::INT) FILTER (op IS NOT NULL)")
-    print(f"paired, {roots} roots, 3 twins, {struck} faulted, rate {rate}: {alarms}")
-    assert alarms <= ALARMS
-
-
-@pytest.mark.parametrize("kept", [1.0, 0.5])
-@pytest.mark.parametrize("spread", [0.0, 0.5])
-@pytest.mark.parametrize(("roots", "rate"), [(8, 0.8), (20, 0.95), (50, 0.5)])
-def test_the_difference_of_paired_rates_is_covered(
-    sql: Sql, roots: int, rate: float, spread: float, kept: float
-) -> None:
+@pytest.mark.parametrize(("roots", "runs", "rate"), [(8, 1, 0.5), (20, 5, 0.95), (12, 10, 0.05)])
+def test_paired_is_what_the_grids_simulate(sql: Sql, roots: int, runs: int, rate: float) -> None:
     rng = np.random.default_rng([SEED, roots])
-    chances = rates(rng, rate, spread, STORES, roots)
-    runs(sql, chances, kept * chances, 3, 1)
-    truth = rate * (1 - kept)
-    covered = figure(
-        sql, "paired", f"avg((lo <= {truth} AND hi >= {truth})::INT) FILTER (op IS NOT NULL)"
-    )
-    print(f"paired, {roots} roots, rate {rate}, icc {spread}, kept {kept}: {covered}")
-    assert covered >= COVERED
+    chances = rates(rng, rate, 0.2, CHECKED, roots)
+    passed = rng.random((CHECKED, roots, TWINS + runs)) < chances[:, :, None]
+    put_runs(sql, passed)
+    found = asked(sql, "paired", "op IS NOT NULL", "lo", "hi", "p")
+    clean, faulted = passed[:, :, :TWINS].sum(axis=2), passed[:, :, TWINS:].sum(axis=2)
+    struck = np.full(clean.shape, runs)
+    lo, hi, _ = gained_and_lost(clean / TWINS - faulted / runs, np.minimum(struck, TWINS))
+    columns = np.column_stack((lo, hi, paired_test(clean, faulted, struck)))
+    np.testing.assert_allclose(found, columns[BY_NAME], atol=1e-9)
 
 
-@pytest.mark.parametrize("icc", [0.0, 0.2, 0.5])
-@pytest.mark.parametrize(("roots", "rate"), [(8, 0.5), (20, 0.2), (50, 0.05)])
+@pytest.mark.parametrize(("roots", "rate", "icc"), [(8, 0.5, 0.5), (20, 0.2, 0.2)])
 def test_a_gate_at_its_limit_passes_and_fails_seldom(
     sql: Sql, roots: int, rate: float, icc: float
 ) -> None:
@@ -131,32 +116,33 @@ def test_a_gate_at_its_limit_passes_and_fails_seldom(
     assert failed <= ALARMS
 
 
-@pytest.mark.parametrize(("icc", "rate"), [(0.0, 0.2), (0.2, 0.5)])
-def test_fifteen_operators_at_the_limit_seldom_fail_a_gate(
-    sql: Sql, icc: float, rate: float
-) -> None:
-    rng = np.random.default_rng([SEED, 15])
-    stores, roots, ops = STORES // 4, 20, 15
-    chances = rates(rng, rate, icc, stores, roots)
-    struck(sql, rng.random((*chances.shape, 2 * ops)) < chances[:, :, None], ops)
-    failing = "count(DISTINCT agent) FILTER (measure = 'silent' AND lo > {}) / {}"
-    failed = figure(sql, "gate", failing.format(rate, stores), by="op")
-    print(f"gate by op, icc {icc}, rate {rate}: {failed} fail")
-    assert failed <= ALARMS
+def test_a_part_of_a_gate_has_the_bounds_that_the_grids_simulate(sql: Sql) -> None:
+    """Fifteen operators, five injections in each of twenty recordings: a few cases of each."""
+    cell = Cell(20, "5", 0.2, 0.05, stores=6)
+    rng, ops = cell.rng("gate"), 15
+    silent = rng.random((6, 20, 5)) < cell.chances(rng)[:, :, None]
+    struck(sql, silent, ops)
+    where = "measure = 'silent' ORDER BY agent::INT, part[2:]::INT"
+    found = asked(sql, "gate", where, "lo", "hi", by="op").reshape(6, ops, 2)
+    which = np.arange(silent.size).reshape(silent.shape) % ops
+    for op in range(ops):
+        cases = (which == op).sum(axis=2).astype(float)
+        hits = (silent & (which == op)).sum(axis=2)
+        bounds = with_exact(weighted_rates(hits, cases, cases, 1 - 0.05 / ops), 0.05 / ops)
+        np.testing.assert_allclose(found[:, op], np.column_stack(bounds), atol=1e-9)
 
 
-def campaigns(sql: Sql, rng: np.random.Generator, chances: Numbers, sizes: Numbers) -> None:
-    """Two campaigns, in each of which a store is a family: so many cells of each of its traces."""
+def put_campaigns(sql: Sql, silent: Numbers, sizes: Numbers) -> None:
+    """Two campaigns, each a store to a family: so many cells of each of its traces."""
     emptied(sql)
-    stores, cells = len(chances), int(sizes.sum())
-    chance = np.tile(np.repeat(chances, sizes, axis=1), (2, 1, 1))
+    _, stores, cells = silent.shape
     shape = {
-        "i": np.arange(chance.size),
+        "i": np.arange(silent.size),
         "b": np.repeat([False, True], stores * cells),
         "store": np.tile(np.repeat(np.arange(stores), cells), 2),
         "task": np.tile(np.repeat(np.arange(len(sizes)), sizes), 2 * stores),
         "cell": np.tile(np.arange(cells), 2 * stores),
-        "silent": (rng.random(chance.shape) < chance).ravel(),
+        "silent": silent.ravel(),
     }
     put(
         sql,
@@ -181,21 +167,17 @@ def campaigns(sql: Sql, rng: np.random.Generator, chances: Numbers, sizes: Numbe
     )
 
 
-@pytest.mark.parametrize(
-    ("roots", "rate", "icc"), [(8, 0.5, 0.5), (20, 0.05, 0.0), (20, 0.8, 0.5), (50, 0.2, 0.2)]
-)
-def test_two_alike_are_seldom_told_apart(sql: Sql, roots: int, rate: float, icc: float) -> None:
-    """Traces of 1, 1, 2 and 8 pairs; a query takes two hundred stores."""
-    rng = np.random.default_rng([SEED, roots, 2])
-    silent = "FILTER (measure = 'silent' AND part != 'all')"
-    conditions = ("p < 0.05", "lo <= 0 AND hi >= 0", "delta * (rate_b - rate_a) >= 0")
-    shares = []
-    for _ in range(STORES // 200):
-        campaigns(sql, rng, rates(rng, rate, icc, 200, roots), np.resize([1, 1, 2, 8], roots))
-        expressions = ", ".join(f"avg(({each})::INT) {silent}" for each in conditions)
-        shares.append(figures(sql, "compare", expressions, a="a", b="b"))
-    alarms, covered, of_one_sign = np.mean(shares, axis=0)
-    print(f"compare, {roots} roots, rate {rate}, icc {icc}: alarms {alarms}, covered {covered}")
-    assert of_one_sign == 1
-    assert alarms <= ALARMS
-    assert covered >= COVERED
+@pytest.mark.parametrize(("roots", "rate", "icc"), [(8, 0.5, 0.5), (20, 0.05, 0.0)])
+def test_compare_is_what_the_grids_simulate(sql: Sql, roots: int, rate: float, icc: float) -> None:
+    """Traces of 1, 1, 2 and 8 pairs."""
+    rng, sizes = np.random.default_rng([SEED, roots, 2]), np.resize([1, 1, 2, 8], roots)
+    chances = np.repeat(rates(rng, rate, icc, CHECKED, roots), sizes, axis=1)
+    silent = rng.random((2, *chances.shape)) < chances
+    put_campaigns(sql, silent, sizes)
+    where = "measure = 'silent' AND part != 'all'"
+    found = asked(sql, "compare", where, "lo", "hi", "p", "delta", "rate_b - rate_a", a="a", b="b")
+    x, y = np.add.reduceat(silent, np.cumsum(sizes) - sizes, axis=2) / sizes
+    lo, hi, _ = gained_and_lost(y - x, np.broadcast_to(sizes, x.shape))
+    mean = (y - x).mean(axis=1)
+    columns = np.column_stack((lo, hi, compare_test(y - x), mean, mean))
+    np.testing.assert_allclose(found, columns[BY_NAME], atol=1e-9)

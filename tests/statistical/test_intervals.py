@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.statistical.grids.cells import ICCS, RATES, ROOTS, SIZES, Cell
+from tests.statistical.grids.rates import counts_of_operators, operator_hits, standardise
+from tests.support.stores.clustered_rates import rates_over_clusters
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -26,10 +29,6 @@ LEAST, MOST = 0.92, 0.985
 """What every printed interval covers, and above what it says that it is conservative."""
 SAYING = 0.8
 """The share of rows that say so, in a cell above it; the rows differ by what was drawn."""
-ROOTS = (8, 20, 50)
-SIZES = {"5": (5,), "10": (10,), "60": (60,), "uneven": (1, 2, 5, 40)}
-ICCS = (0.0, 0.2, 0.5)
-RATES = (0.02, 0.05, 0.5, 0.95)
 SEED = 11
 
 
@@ -50,7 +49,7 @@ INTERVALS = """
     SELECT lo, hi, reason
     FROM (
         SELECT unnest(clustered(list(hits ORDER BY root), list(cases ORDER BY root)))
-        FROM drawn GROUP BY store
+        FROM drawn GROUP BY store ORDER BY store
     )
 """
 
@@ -91,23 +90,23 @@ def check(found: dict[str, float]) -> None:
         assert found["covered"] <= MOST or found["conservative"] >= SAYING
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("roots", ROOTS)
-def test_printed_intervals_cover(sql: Sql, roots: int, size: str) -> None:
-    printed = 0.0
-    for icc, rate in itertools.product(ICCS, RATES):
-        sql.register("drawn", drawn(*counts(roots, SIZES[size], icc, rate)))
-        found = coverage(sql, INTERVALS, rate)
-        print(f"{roots} roots of {size}, icc {icc}, rate {rate}: {found}")
-        check(found)
-        printed += found["printed"]
-    few = (roots, size) == (8, "uneven")
-    assert printed == (0 if few else STORES * len(ICCS) * len(RATES))
+def test_numpy_gives_what_sql_gives(sql: Sql) -> None:
+    """A store of each cell, in one query; tests/statistical/test_grids.py has the thousands."""
+    tables: list[pa.Table] = []
+    bounds: list[tuple[float, float, bool]] = []
+    for roots, size, icc, rate in itertools.product(ROOTS, SIZES, ICCS, RATES):
+        hits, cases = (each[:1] for each in counts(roots, SIZES[size], icc, rate))
+        store = pa.array([len(tables)] * roots)
+        tables.append(drawn(hits, cases).set_column(0, "store", store))
+        expected = rates_over_clusters(hits, cases)
+        bounds.append((expected.lo[0], expected.hi[0], expected.is_conservative[0]))
+    sql.register("drawn", pa.concat_tables(tables))
+    asking = f"SELECT lo, hi, coalesce(reason = 'conservative', false) FROM ({INTERVALS})"
+    found = np.array(sql.execute(asking).fetchall(), float)
+    np.testing.assert_allclose(found, np.array(bounds, float), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("roots", "icc", "rate"), [(8, 0.5, 0.05), (20, 0.5, 0.5), (50, 0.2, 0.02)]
-)
+@pytest.mark.parametrize(("roots", "icc", "rate"), [(8, 0.5, 0.05), (20, 0.5, 0.5)])
 def test_the_view_prints_the_same_intervals(sql: Sql, roots: int, icc: float, rate: float) -> None:
     rng = np.random.default_rng([SEED, roots])
     chances = rates(rng, rate, icc, STORES, roots)
@@ -124,8 +123,34 @@ def test_the_view_prints_the_same_intervals(sql: Sql, roots: int, icc: float, ra
 
 
 @pytest.mark.parametrize("others", [4, 5, 6, 7])
-def test_a_dominated_store_prints_none(sql: Sql, others: int) -> None:
+def test_a_dominated_store_prints_none(others: int) -> None:
     sizes = (60, *([1] * others))
     for icc, rate in itertools.product(ICCS, RATES):
-        sql.register("drawn", drawn(*counts(len(sizes), sizes, icc, rate)))
-        assert coverage(sql, INTERVALS, rate)["printed"] == 0
+        found = rates_over_clusters(*counts(len(sizes), sizes, icc, rate))
+        assert np.isnan(found.lo).all()
+
+
+def test_weighted_cases_are_those_of_the_grids(sql: Sql) -> None:
+    """Fifty recordings of sixty injections of five operators, the rarest of which weighs most."""
+    cell = Cell(50, "60", 0.5, 0.05, stores=6)
+    cases = counts_of_operators(cell, 5)
+    hits, _ = operator_hits(cell, cell.rng("weighted"), cases)
+    mix = np.array([8, 4, 2, 1, 1]) / 16
+    each = (mix / cases.sum(axis=1))[:, None]
+    columns = {
+        "store": np.repeat(np.arange(6), 50),
+        "root": np.tile(np.arange(50), 6),
+        "hits": (hits * each).sum(axis=1).ravel(),
+        "cases": np.tile((cases * each).sum(axis=0), 6),
+        "squares": np.tile((cases * each**2).sum(axis=0), 6),
+    }
+    sql.register("drawn", pa.table(columns))
+    lists = ", ".join(f"list({name} ORDER BY root)" for name in ("hits", "cases", "squares"))
+    found = sql.execute(
+        f"SELECT unnest(weighted_at({lists}, 0.95)) FROM drawn GROUP BY store ORDER BY store"
+    )
+    names = [column[0] for column in found.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    expected = standardise(hits, cases, (8, 4, 2, 1, 1))
+    for name, column in (("lo", expected.lo), ("hi", expected.hi), ("n_eff", expected.n_eff)):
+        np.testing.assert_allclose([row[name] for row in rows], column, atol=1e-9)

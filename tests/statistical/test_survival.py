@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from scipy.special import beta
 
+from tests.statistical.grids.cells import Cell
+from tests.statistical.grids.steps import clean_runs
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -20,6 +22,8 @@ from tests.support.stores.simulated_stores import (
     emptied,
     put,
 )
+from tests.support.stores.survival_of_runs import Interval, chance_per_step, observe
+from traces.store.sql import run_question
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -141,3 +145,38 @@ def test_the_implied_chance_is_covered_and_its_bound_is_one(
             assert mean <= truth(n) + 0.02
         if most > 0.9:
             assert mean >= truth(n) - 0.02
+
+
+@pytest.mark.parametrize("is_dated", [True, False])
+def test_numpy_gives_what_sql_gives(sql: Sql, is_dated: bool) -> None:
+    runs = clean_runs(Cell(20, "uneven", 0.2, 0.5, 40), np.random.default_rng(SEED), is_dated)
+    store, task, run = np.nonzero(runs.is_there)
+    emptied(sql)
+    put(
+        sql,
+        "trajectories",
+        "SELECT i AS trajectory_id, agent, task, 'clean' AS condition, NOT died AS passed,"
+        " steps AS n_steps, if(died AND dated, 'crash', 'final') AS ended",
+        i=np.arange(len(store)),
+        agent=store,
+        task=task,
+        died=runs.died[store, task, run],
+        steps=runs.steps[store, task, run],
+        dated=np.full(len(store), is_dated),
+    )
+    by_store = "ORDER BY agent::INT"
+    for step in (3, 10):
+        found = f"FROM kaplan_meier WHERE curve = 'ends_right' AND step = {step} {by_store}"
+        check_equal(sql.execute(f"SELECT lo, hi {found}").fetchall(), observe(runs, step))
+    answer = run_question(sql, "half_life")
+    agent, lo, hi = (
+        [column[0] for column in answer.description or ()].index(name)
+        for name in ("agent", "p_lo", "p_hi")
+    )
+    rows = sorted((int(row[agent]), row[lo], row[hi]) for row in answer.fetchall())
+    check_equal([row[1:] for row in rows], chance_per_step(runs))
+
+
+def check_equal(rows: list[tuple[float, float]], interval: Interval) -> None:
+    expected = np.stack([interval.lo, interval.hi], axis=1)
+    np.testing.assert_allclose(np.array(rows, dtype=float), expected, atol=1e-9)

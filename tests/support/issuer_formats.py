@@ -32,6 +32,13 @@ def _uuid(chance: Random) -> str:
 
 
 BARE: Mapping[str, Shape] = {
+    "aiven": _of("AVN~S_", WORD, 20),
+    "amp": _of("sgamp~_user_", HEX, 60),
+    "atlassian admin": _of("ATCTT3~xFfGN0", WORD, 180, "=1A2B3C4D"),
+    "depot": _of("depot~_project_", HEX, 64),
+    "inngest": _of("signkey~-prod-", HEX, 64),
+    "trigger": _of("tr~_prod_", ALNUM, 24),
+    "unkey": _of("un~key_", ALNUM, 40),
     "adobe": _of("p8~e-", ALNUM, 32),
     "airtable": _joined(_of("pa~t", ALNUM, 14), ".", _of("", HEX, 64)),
     "alibaba sts": _of("STS.~N", ALNUM, 28),
@@ -166,8 +173,10 @@ NAMED: Mapping[str, tuple[str, Shape]] = {
     "auth0": ("AUTH0_CLIENT_SECRET", _of("", WORD, 64)),
     "aws": ("AWS_SECRET_ACCESS_KEY", _of("", ALNUM + "+/", 40)),
     "azure openai": ("AZURE_OPENAI_API_KEY", _of("", HEX, 32)),
+    "baseten": ("BASETEN_API_KEY", _joined(_of("B", ALNUM, 7), ".", _of("C7k39s", ALNUM, 26))),
     "beamer": ("BEAMER_API_KEY", _of("b~_", WORD, 44)),
     "cohere": ("COHERE_API_KEY", _of("", ALNUM, 40)),
+    "convex": ("CONVEX_DEPLOY_KEY", _joined("prod:happy-otter-123|", _of("", ALNUM, 60))),
     "datadog": ("DD_API_KEY", _of("", HEX, 32)),
     "deepgram": ("DEEPGRAM_API_KEY", _of("", HEX, 40)),
     "exa": ("EXA_API_KEY", _uuid),
@@ -176,6 +185,7 @@ NAMED: Mapping[str, tuple[str, Shape]] = {
     "okta": ("OKTA_API_TOKEN", _of("0~0", WORD, 40)),
     "pagerduty": ("PAGERDUTY_TOKEN", _of("u~+", ALNUM, 18)),
     "sanity": ("SANITY_AUTH_TOKEN", _of("sk", ALNUM, 178)),
+    "qdrant": ("QDRANT_API_KEY", _joined(_uuid, "|", _of("", WORD, 54))),
     "serper": ("SERPER_API_KEY", _of("", HEX, 40)),
     "twilio token": ("TWILIO_AUTH_TOKEN", _of("", HEX, 32)),
     "zhipu": ("ZHIPU_API_KEY", _joined(_of("", HEX, 32), ".", _of("", ALNUM, 16))),

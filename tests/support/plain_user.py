@@ -2,7 +2,7 @@
 
 As root it switches to another user, in a mount namespace in which that user can enter the folders
 with the interpreter and the checkout, also where they lie in a closed home. Another user runs the
-command as it is.
+command as it is. With `--group-of PATH` before the command, the user is in the group of that file.
 """
 
 import ctypes
@@ -52,9 +52,12 @@ def open_closed_folders(paths: Iterable[Path]) -> None:
 
 def main(command: Sequence[str]) -> None:
     """Run the command in place of this process."""
+    groups = []
+    if command[0] == "--group-of":
+        groups, command = [Path(command[1]).stat().st_gid], command[2:]
     if os.geteuid() == 0:
         open_closed_folders(dict.fromkeys(path.resolve() for path in NEEDED))
-        os.setgroups([])
+        os.setgroups(groups)
         os.setgid(PLAIN_USER)
         os.setuid(PLAIN_USER)
     os.execvp(command[0], [*command])

@@ -35,6 +35,11 @@ class Daemon:
     def proxy(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def id(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
     def start(self) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("STUMBLE")}
         env |= {"STUMBLE_STORE": str(self.store), "HOME": str(self.store.parent / "home")}
@@ -59,25 +64,35 @@ class Daemon:
         assert self.process is not None
         self.process.send_signal(number)
 
+    def hand_over(self) -> None:
+        """Have the one that accepts connections start a successor."""
+        assert self.process is not None
+        os.kill((self.process.pid, *self.list_successors())[-1], signal.SIGUSR2)
+
+    def list_successors(self) -> list[int]:
+        """The ids of all successors since the first start, in order."""
+        return [*map(int, re.findall(r"successor started, process (\d+)", self.log.read_text()))]
+
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
         self.process.wait(WAIT_SECONDS)
         self.process = None
 
+    def list_helpers(self) -> list[int]:
+        """The ids of the processes that this one started."""
+        children = Path(f"/proc/{self.id}/task/{self.id}/children").read_text()
+        return [int(id) for id in children.split()]
+
     def stop(self) -> None:
         """End it, and its successors, and wait for their tapes."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             assert self.process.wait(WAIT_SECONDS) == 0, self.log.read_text()
-        for id in map(int, re.findall(r"successor started, process (\d+)", self.log.read_text())):
+        for id in self.list_successors():
             with suppress(ProcessLookupError):
                 os.kill(id, signal.SIGTERM)
-            end = time.monotonic() + WAIT_SECONDS
-            while Path(f"/proc/{id}").exists() and time.monotonic() < end:
-                if Path(f"/proc/{id}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                    break
-                time.sleep(0.02)
+            wait_for_end([id])
 
     def page(self, name: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.pages}/{name}", timeout=30) as answer:
@@ -92,6 +107,16 @@ class Daemon:
         """All tapes, also those of conversations that are not over."""
         paths = [*self.store.glob("tapes/*.tape"), *self.store.glob("incoming/*.tape")]
         return [read_tape(path) for path in sorted(paths)]
+
+
+def wait_for_end(ids: Sequence[int]) -> None:
+    """Wait until these processes have ended; one that nobody waits for may stay as a zombie."""
+    end = time.monotonic() + WAIT_SECONDS
+    for id in ids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            while Path(f"/proc/{id}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                assert time.monotonic() < end, f"process {id} is left"
+                time.sleep(0.02)
 
 
 def count_by_tag(tapes: Sequence[Tape]) -> Counter[str]:

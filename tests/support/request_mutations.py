@@ -4,10 +4,15 @@
 ignoring white space and the order of keys.
 """
 
+import gzip
 import re
+import unicodedata
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Literal
+from urllib.parse import unquote
 
 from traces.model import Request
 
@@ -115,6 +120,11 @@ CONFUSING = (
     b'"REDACTED"', b'"RDk1Z"', b'"REDACTEDk1xxxZ"', b'"REDACTEDo1xxxxxxxxxxxxxZ"',
     b'{"NaN":{}}', b'"\\u0000"', b'"\\ud800"',
 )  # fmt: skip
+FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
+INVISIBLE = (
+    b"\xc2\xa0", b"\xe2\x80\x8b", b"\xc2\xad", b"\0", b"\x0b", b"\x0c", b"\r\n", b"\\ud83d",
+    b"\xff", b"\xed\xa0\x80", b"\xc0\xaf", b"\xef\xbf\xbd",
+)  # fmt: skip
 LOOKALIKES = (b"RDa1Z", b"RDk1xxZ", b"REDACTEDk1xxxxxZ", b"REDACTEDo1xZ", b"VOLATILE", b"REDACTED")
 _LEAF = re.compile(rb'"(?:[^"\\]|\\.)*"(?!\s*:)|-?\d+(?:\.\d+)?|true|false|null')
 _MEMBER = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false|null)')
@@ -204,6 +214,61 @@ def method(chance: Random, request: Request) -> Request:
     )
 
 
+def spelled(chance: Random, request: Request) -> Request:
+    """Write text in another normal form, with a byte order mark, or with invisible characters."""
+    text, at = request.body.decode("utf-8", "replace"), chance.randrange(len(request.body) + 1)
+    form = chance.choice(FORMS)
+    return replace(
+        request,
+        body=chance.choice(
+            (
+                unicodedata.normalize(form, text).encode(),
+                b"\xef\xbb\xbf" + request.body,
+                text.encode("utf-16"),
+                text.encode("utf-16-le"),
+                request.body[:at] + chance.choice(INVISIBLE) + request.body[at:],
+                request.body + chance.choice((*INVISIBLE, b"{}", b",", b"]")),
+                b"",
+                b"{}",
+            )
+        ),
+    )
+
+
+def addressed(chance: Random, request: Request) -> Request:
+    """Write the URL otherwise: the order of its query, percent-encoding, dots, a port."""
+    head, _, query = request.url.partition("?")
+    origin, path = head[: head.find("/", 8)], head[head.find("/", 8) :]
+    pairs = query.split("&")
+    mark = "?" if query else ""
+    coded = re.sub("[a-z]", lambda found: f"%{ord(found[0]):02X}", path, count=1)
+    return replace(
+        request,
+        url=chance.choice(
+            (
+                f"{head}{mark}{'&'.join(chance.sample(pairs, len(pairs)))}",
+                f"{head}?{query}&",
+                f"{head}?{query}&{pairs[0]}",
+                f"{head}{mark}{query.replace('+', '%20')}",
+                f"{head}{mark}{re.sub('%..', lambda m: m[0].lower(), query)}",
+                f"{origin}{unquote(path)}{mark}{query}",
+                f"{origin}/.{path}{mark}{query}",
+                f"{origin}{path.replace('/', '//', 1)}{mark}{query}",
+                f"{origin}{coded}{mark}{query}",
+                f"{origin}.{path}{mark}{query}",
+            )
+        ),
+    )
+
+
+def packed(chance: Random, request: Request) -> Request:
+    """Compress the body, say that it is, cut it, or add to its end."""
+    body = chance.choice((gzip.compress(request.body, mtime=0), zlib.compress(request.body)))
+    body = chance.choice((body, body[:-1], body + b"\0", request.body))
+    name = chance.choice((("content-encoding", "gzip"), ("content-encoding", "deflate"), ()))
+    return replace(request, body=body, headers=(*request.headers, *((name,) if name else ())))
+
+
 def _put(body: bytes, *edits: tuple[re.Match[bytes], bytes]) -> bytes:
     for found, text in sorted(edits, key=lambda edit: -edit[0].start()):
         body = body[: found.start()] + text + body[found.end() :]
@@ -212,7 +277,7 @@ def _put(body: bytes, *edits: tuple[re.Match[bytes], bytes]) -> bytes:
 
 CHANGES: tuple[Change, ...] = (
     byte, byte, byte, letter, swapped, swapped, confused, confused, doubled, lookalike, field,
-    method,
+    method, spelled, addressed, packed,
 )  # fmt: skip
 
 

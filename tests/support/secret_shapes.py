@@ -158,12 +158,17 @@ def password(chance: Random) -> str:
     return f"{letters.capitalize()}-{chance.randrange(10**4, 10**6)}"
 
 
+def login(chance: Random) -> str:
+    """Return a user's name and password as in RFC 7617."""
+    return b64encode(f"joe:{key(chance)}".encode()).decode()
+
+
 def key(chance: Random) -> str:
     """Return a key of no known issuer."""
     return "".join(chance.choices(LOWER + DIGITS, k=26)) + "x9q2k7"
 
 
-PLACES: Mapping[str, tuple[str, Shape]] = {
+ASSIGNED: Mapping[str, tuple[str, Shape]] = {
     "json password": ('{"user":"joe","password":"%s"}', password),
     "json spaced": ('{"password" : "%s", "user": "joe"}', password),
     "json passwd": ('{"db_passwd":"%s"}', password),
@@ -214,6 +219,11 @@ PLACES: Mapping[str, tuple[str, Shape]] = {
     "git alone": ("url = https://%s@git.example/r.git", key),
     "dsn": ("Server=db;Database=x;User Id=sa;Password=%s;", lambda c: "k3y" + key(c)),
     "address in an address": ("/login?next=https%%3A%%2F%%2Fu%%3A%s%%40h", password),
+    "basic": ("curl -H 'Authorization: Basic %s'", login),
+    "basic in json": ('{"headers":[["authorization","Basic %s"]]}', login),
+    "xml password": ("<server><user>joe</user><password>%s</password></server>", password),
+    "xml with signs": ("<password>%s</password>", lambda chance: "p$ss^w0rd" + password(chance)),
+    "xml key": ("<apiKey>%s</apiKey>", key),
     "bearer": ("curl -H 'Authorization: Bearer %s'", key),
     "aws": ("aws_secret_access_key = %s\n", lambda c: "wJ4" + key(c) + "/a+8Zq"),
     "kube": ("  user:\n    token: %s\n", key),
@@ -221,6 +231,86 @@ PLACES: Mapping[str, tuple[str, Shape]] = {
     "pgp": ("-----BEGIN PGP PRIVATE " + "KEY BLOCK-----\n%s\n-----END PGP", key),
 }
 """Secrets that only their context reveals: a text with a placeholder, and the secret."""
+
+
+def encoded_key(chance: Random) -> str:
+    """Return a private key block in base64."""
+    block = "-----BEGIN RSA PRIVATE " + "KEY-----\n" + "".join(chance.choices(ALNUM, k=300))
+    return b64encode(block.encode()).decode()
+
+
+def signature(chance: Random) -> str:
+    """Return a signature in hexadecimal digits."""
+    return "".join(chance.choices(HEX, k=60)) + "a7b8"
+
+
+def crypt_hash(chance: Random) -> str:
+    """Return the last part of a hash of crypt(5)."""
+    return "".join(chance.choices(ALNUM + "./", k=40)) + "A7z"
+
+
+PLACES: Mapping[str, tuple[str, Shape]] = {
+    **ASSIGNED,
+    "name and value": ('{"name":"DB_PASSWORD","value":"%s"}', password),
+    "name, type and value": ('{"name": "DB_PASSWORD", "type": "x", "value": "%s"}', password),
+    "key and value": ('{"Key": "password", "Value": "%s"}', password),
+    "variable and value": ('{"name": "FAL_KEY", "value": "%s"}', key),
+    "name and value in json": (r'{"a":"{\"name\": \"DB_PASSWORD\", \"value\": \"%s\"}"}', password),
+    "name and value in yaml": ("env:\n- name: DB_PASSWORD\n  value: %s\n", password),
+    "name and value in yaml quoted": ('- name: API_KEY\n  value: "%s"\n', key),
+    "xml attributes": ('<add key="ApiKey" value="%s"/>', key),
+    "xml property": ('<property name="password" value="%s"/>', password),
+    "xml siblings": ("<property><name>a.password</name><value>%s</value></property>", password),
+    "xml named element": ('<string name="api_key">%s</string>', key),
+    "xml entry": ('<entry key="db.password">%s</entry>', password),
+    "html input": ('<input type="password" name="pw" value="%s">', password),
+    "html meta": ('<meta name="csrf-token" content="%s">', key),
+    "php define": ("define('DB_PASSWORD', '%s');", password),
+    "ruby": ('ENV.store("API_KEY", "%s")', key),
+    "header pair": ('[["x-api-key", "%s"], ["a", "b"]]', key),
+    "powershell": ("$env:API_KEY = '%s'", key),
+    "powershell option": ("Connect-Thing -Password %s -Verbose", password),
+    "powershell key": ('Connect-Thing -ApiKey "%s" -Verbose', key),
+    "powershell call": ('[Environment]::SetEnvironmentVariable("API_KEY", "%s", "User")', key),
+    "powershell secure": ('ConvertTo-SecureString "%s" -AsPlainText -Force', password),
+    "sql user": ("CREATE USER joe WITH PASSWORD '%s';", password),
+    "sql identified": ("ALTER USER joe IDENTIFIED BY '%s';", password),
+    "sql plugin": ("CREATE USER a IDENTIFIED WITH mysql_native_password BY '%s'", password),
+    "toml lines": ('password = """%s"""\n', password),
+    "toml literal lines": ("password = '''%s'''\n", password),
+    "toml next line": ('api_key = """\n%s\n"""', key),
+    "yaml block": ("password: |\n  %s\n", password),
+    "netrc": ("machine h login joe password %s\n", password),
+    "presigned": ("https://b.s3.aws.test/k?X-Amz-Date=1&X-Amz-Signature=%s", signature),
+    "goog signature": ("https://storage.test/k?a=1&X-Goog-Signature=%s&b=2", signature),
+    "sas": ("https://x.blob.test/c?sv=2020&sig=%s&se=1", key),
+    "pgpass": ("db.example.com:5432:shop:joe:%s\n", password),
+    "pgpass any": ("localhost:*:*:joe:%s\n", password),
+    "htpasswd": ("joe:$apr1$abcd1234$%s\n", crypt_hash),
+    "shadow": ("root:$6$rounds=5000$salt1234$%s:19000:0:99999:7:::\n", crypt_hash),
+    "bcrypt": ("joe:$2y$10$%s\n", crypt_hash),
+    "yescrypt": ("joe:$y$j9T$abcd1234$%s:1\n", crypt_hash),
+    "argon2": ("$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$%s", crypt_hash),
+    "django": ("pbkdf2_sha256$600000$abcd1234$%s=", crypt_hash),
+    "scram": (
+        "SCRAM-SHA-256$4096:c29tZXNhbHRzb21l$a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2U=:%s=",
+        crypt_hash,
+    ),
+    "ldap": ("userPassword: {SSHA}%s\n", crypt_hash),
+    "docker login": ('{"auths":{"r.test":{"auth":"%s"}}}', login),
+    "kube key": ("    client-key-data: %s\n", encoded_key),
+    "kube key in json": ('{"tls.key":"%s"}', encoded_key),
+    "mcp environment": ('{"x":{"command":"npx","env":{"SERVICE_PAT":"%s"}}}', key),
+    "curl login": ("curl -s -u joe:%s https://h.test/", password),
+    "curl login quoted": ('curl --user "joe:%s" https://h.test/', password),
+    "curl login list": ('["curl","-u","joe:%s"]', password),
+    "mysql login": ("mysql -h db -u root -p%s shop", password),
+    "json pass": ('{"smtp":{"user":"a","pass":"%s"}}', password),
+    "json passphrase": ('{"passphrase": "%s"}', password),
+    "env pass": ("MYSQL_PASS=%s\n", password),
+    "redis": ("requirepass %s\n", password),
+}
+
 
 ENCODINGS: Mapping[str, Callable[[str], str]] = {
     "plain": str,

@@ -20,7 +20,8 @@ from tests.support.strict_replay import (
 from traces.model import Request
 
 FREE = re.compile(
-    rb"(?P<key>\"(?:progressToken|clientInfo)\":\s*)(?:\{[^}]*\}|[^,}]*)(?=[,}])"
+    rb"(?P<key>\"(?:progressToken|clientInfo)\":\s*)"
+    rb"(?:\{(?:\"(?:[^\"\\]|\\.)*\"|[^}\"])*\}|[^,}]*)(?=[,}])"
     rb"|(?P<id>\"id\":\s*)[^,}]*(?=,\s*\"method\")"
     rb"|[0-9A-Fa-f][0-9A-Fa-f-]{20,}|date is \d{4}-\d\d-\d\d"
     rb"|Chunk ID: [0-9a-f]+|Wall time: [\d.]+|cch=[0-9a-f]+"

@@ -109,7 +109,7 @@ async def loaded(page: Tab, before: int) -> None:
 
 async def until(page: Tab, script: str) -> None:
     """Wait until an expression of the page is true; it may be between two pages."""
-    with anyio.fail_after(PATIENCE):
+    with anyio.move_on_after(PATIENCE):
         while True:
             try:
                 if await page.ask(script):
@@ -117,6 +117,8 @@ async def until(page: Tab, script: str) -> None:
             except RuntimeError:  # the page is being replaced
                 pass
             await anyio.sleep(0.05)
+    text = await page.ask("location.href + '\\n' + document.body.innerText.slice(0, 2000)")
+    raise TimeoutError(f"never true: {script}\non {text}")
 
 
 async def press(page: Tab, key: str) -> None:

@@ -41,7 +41,6 @@ LOADED = (
     "pyarrow.parquet",
     "rich.table",
     "uvloop",
-    "pandas",  # duckdb and pyarrow look for it and load it where the tests' environment has it
 )
 
 SERVER = multiprocessing.get_context("forkserver")

@@ -13,9 +13,12 @@ _EXACT_INTEGER = re.compile(r"-0|\d{19}")
 def canonicalize_json(text: bytes | str) -> bytes:
     """Return a JSON text in canonical form, exact for integers of any size.
 
-    Raises ValueError (json.JSONDecodeError) if the text is not JSON.
+    Raises ValueError (json.JSONDecodeError) if the text is not JSON, or nested too deeply.
     """
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -68,24 +71,23 @@ def dump_canonical_json(value: object) -> bytes:
             text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         except TypeError:
             try:
-                return orjson.dumps(
-                    _escape_surrogates(value), _dump_exact_number, orjson.OPT_SORT_KEYS
-                )
+                text = _spell_json(value)
             except TypeError:
                 raise ValueError(str(error)) from error
         return text.encode("utf-8", "surrogatepass")
 
 
-def _escape_surrogates(value: object) -> object:
-    """Replace each text that has a lone surrogate by JSON text that escapes it."""
+def _spell_json(value: object) -> str:
+    """Return canonical JSON in which texts are escaped, keys too; bytes are numbers as written."""
     match value:
-        case str():
-            return value if value.isascii() else orjson.Fragment(json.dumps(value))
+        case bytes():
+            return value.decode()
         case dict():
-            return {key: _escape_surrogates(each) for key, each in value.items()}
+            members = (f"{json.dumps(key)}:{_spell_json(value[key])}" for key in sorted(value))
+            return f"{{{','.join(members)}}}"
         case list():
-            return [_escape_surrogates(each) for each in value]
-    return value
+            return f"[{','.join(map(_spell_json, value))}]"
+    return json.dumps(value)
 
 
 def hash_json_value(value: object) -> bytes:

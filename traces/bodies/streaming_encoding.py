@@ -117,6 +117,8 @@ class _DeflateDecoder:
             self._stream = zlib.decompressobj(wbits=-15)
             decoded = self._stream.decompress(self._head + data)
         self._head = (self._head + data)[:2]
+        if self._stream.unused_data:
+            raise zlib.error("data after the end")
         self.finished = self._stream.eof
         return decoded
 

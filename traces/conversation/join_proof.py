@@ -96,9 +96,19 @@ def _iter_answer_leaves(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def count_call_values(arguments: str, request: Request) -> int:
-    """Return how many distinctive values of a call's arguments a request contains."""
+    """Return how many distinctive values of a call's arguments a request contains.
+
+    Names of arguments are no values: all calls of one tool have them.
+    """
     body = decode_content(request.headers, request.body) or b""
     request_words = _find_distinctive_words(unquote(request.url)) | _find_distinctive_words(
         body[:MAX_PROOF_BYTES].decode("utf-8", "replace")
     )
-    return len(request_words & _find_distinctive_words(arguments[:MAX_PROOF_BYTES]))
+    return len(request_words & _find_distinctive_words(_join_values(arguments[:MAX_PROOF_BYTES])))
+
+
+def _join_values(arguments: str) -> str:
+    try:
+        return " ".join(_iter_answer_leaves(orjson.loads(arguments), 0))
+    except (ValueError, RecursionError):
+        return arguments

@@ -244,8 +244,8 @@ class ConversationTracker:
         return self._calls.get((lane, call_id))
 
     def add_run_event(self, mark: RunEvent) -> None:
-        """Process a run event: a stage began, or its agent ended."""
-        if mark.name == "stage":
+        """Process a run event: a stage or an attempt at it began, or its agent ended."""
+        if mark.name in ("stage", "attempt"):
             self.stage = str(mark.data.get("stage"))
         elif mark.name == "agent":
             self.stage = None

@@ -211,7 +211,7 @@ _VOLATILE_RULES: dict[str, tuple[VolatileRule, ...]] = {
         ),
         VolatileRule(
             where="input.*.output",
-            part=r"\A(?:Chunk ID: \w+\n)?Wall time: ([\d.]+) seconds\n",
+            part=r"\A(?:Chunk ID: \w+\n)?Wall time: (\d+(?:\.\d+)?) seconds\n",
             why="Codex: how long a command took",
         ),
     ),
@@ -222,7 +222,7 @@ VOLATILE_RULES = _VOLATILE_RULES | {
 """The rules of each dialect; a client sends the same through whichever provider."""
 
 
-_SHOWN = re.compile(r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(?:.+\n)*?Output:\n")
+_SHOWN = re.compile(r"\A(?:Chunk ID: \w+\n)?Wall time: \d+(?:\.\d+)? seconds\n(?:.+\n)*?Output:\n")
 
 
 def find_output_start(result: str) -> int:

@@ -31,13 +31,19 @@ from traces.bodies import json_offsets
 from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
 from traces.bodies.content_encoding import decode_content
 from traces.bodies.generated_values import GENERATED_VALUE, is_call_id_name, is_run_scoped_name
+from traces.bodies.sse import find_sse_event_ends
+from traces.bodies.streaming_encoding import decode_complete_content
 from traces.dialects import json_access
 from traces.dialects.types import ToolCall
 from traces.identity_cache import IdentityCache
 from traces.model import BodyEdit, Chunk, Exchange, Headers, Request, find_header
 
-type MessageRole = Literal["call", "talk", "aside"]
-"""A tool call; another request with a response; a message without a response."""
+type MessageRole = Literal["call", "talk", "reply", "aside"]
+"""A tool call; another request with a response; the client's response to a request of the server;
+another message without a response.
+"""
+type McpContinuation = tuple[str, ...]
+"""Connects a call whose response has no result yet to the request that will get it."""
 
 _METHOD = re.compile(
     r"initialize\Z|(?:server|tools|resources|prompts|completion|logging|notifications|sampling"
@@ -50,6 +56,7 @@ _VERSION = "io.modelcontextprotocol/protocolVersion"
 _LONG = re.compile(rb"\d{19}")
 """A number with this many digits may exceed 64 bits."""
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
+_EVENT_ID = re.compile(rb"^id: ?([^\r\n]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,9 @@ class McpClientMessage:
     """The texts in `_meta`; some clients put the model's call id there."""
     stateless: bool = False
     """True for a call that has its own version, as from 2026-07-28 on."""
+    reply_to: str | None = None
+    """The id of the server's request that this answers, as JSON text. Answers to a ping have none,
+    as their time varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +150,10 @@ def _to_client_message(request: Request, said: dict[str, object]) -> McpClientMe
         json_access.to_optional_string(said.get("method")),
         json_access.to_json_object(said.get("params")),
     )
+    if method is None and "id" in said and said.get("result") != {}:
+        return McpClientMessage(
+            role="reply", method=request.method, reply_to=_dump_json_text(said["id"])
+        )
     if method is None or "id" not in said or method == _LISTENS:
         return McpClientMessage(role="aside", method=method or request.method)
     if method != "tools/call":
@@ -160,6 +174,12 @@ def _dump_json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def find_reply_id(request: Request) -> str | None:
+    """Return the id of the server's request that a message answers; None for another message."""
+    message = read_client_message(request)
+    return None if message is None else message.reply_to
+
+
 def is_background_message(request: Request) -> bool:
     """Whether it has no response to wait for: notifications, listening streams, session end.
 
@@ -173,6 +193,94 @@ def is_listening_request(request: Request) -> bool:
     """Whether its response is a stream that lasts until one side disconnects."""
     message = read_client_message(request)
     return message is not None and message.role == "aside" and message.method in ("GET", _LISTENS)
+
+
+def find_session(request: Request) -> str | None:
+    """Return the id of the session that a message over HTTP belongs to."""
+    return find_header(request.headers, "mcp-session-id")
+
+
+def list_server_requests(headers: Headers, body: bytes) -> tuple[str, ...]:
+    """Return the ids, as JSON text, of the requests that a server makes in a stream."""
+    views = _find_message_views(decode_content(headers, body) or b"")
+    messages = (_load_exact_object(view.text) for view in views if b'"method"' in view.text)
+    return tuple(
+        _dump_json_text(message["id"])
+        for message in messages
+        if "id" in message and "method" in message
+    )
+
+
+def find_interim_end(stream: bytes) -> int:
+    """Return the length of the complete events that precede the response in a stream of events.
+
+    They are notifications, requests of the server, and events that only have an id.
+    """
+    start = 0
+    for stop in find_sse_event_ends(stream):
+        if _find_mcp_response(stream[start:stop]) is not None:
+            break
+        start = stop
+    return start
+
+
+def is_mcp_stream(request: Request, headers: Headers) -> bool:
+    """Whether a response with these headers is an unencoded stream with messages of a server."""
+    kind = find_header(headers, "content-type") or ""
+    return (
+        kind.startswith("text/event-stream")
+        and find_header(headers, "content-encoding") in (None, "identity")
+        and read_client_message(request) is not None
+    )
+
+
+def find_awaited_result(exchange: Exchange) -> McpContinuation | None:
+    """Return what identifies the request that gets the result of a call; None if this one has it.
+
+    The server requires input first (2026-07-28), made a task of the call, or closed the stream,
+    whose rest the client fetches by the id of its last event.
+    """
+    message, answer = read_client_message(exchange.request), exchange.response
+    if message is None or answer is None or answer.status >= 400 or exchange.error is not None:
+        return None
+    url = exchange.request.url
+    reply = _find_mcp_response(decode_content(answer.headers, answer.body) or b"")
+    if reply is None:
+        ids = (
+            _EVENT_ID.findall(answer.body)
+            if is_mcp_stream(exchange.request, answer.headers)
+            else []
+        )
+        return ("stream", url, ids[-1].decode("utf-8", "replace")) if ids else None
+    result = json_access.to_json_object(reply[1].get("result"))
+    task = json_access.to_json_object(result.get("task")).get("taskId")
+    if isinstance(task, str) and "content" not in result:
+        return "task", url, task
+    if result.get("resultType") == "input_required" and message.call is not None:
+        return "input", url, message.call.name
+    return None
+
+
+def find_continued_call(request: Request) -> McpContinuation | None:
+    """Return what identifies the call whose result this request continues to get."""
+    last_event = find_header(request.headers, "last-event-id")
+    if request.method == "GET" and last_event is not None:
+        return "stream", request.url, last_event
+    message = read_client_message(request)
+    if message is None or message.method not in ("tasks/result", "tools/call"):
+        return None
+    params = json_access.to_json_object((_read_jsonrpc_object(request) or {}).get("params"))
+    if message.call is None:
+        return "task", request.url, json_access.to_optional_string(params.get("taskId")) or ""
+    if "inputResponses" in params or "requestState" in params:
+        return "input", request.url, message.call.name
+    return None
+
+
+def find_request_id(request: Request) -> str | None:
+    """Return the id of a client's request, as JSON text; None for another message."""
+    message = _read_jsonrpc_object(request) if request.method in ("POST", "MESSAGE") else None
+    return _dump_json_text(message["id"]) if message is not None and "id" in message else None
 
 
 def has_mcp_response(exchange: Exchange) -> bool:
@@ -230,7 +338,8 @@ def to_canonical_message(
     if request.method not in ("POST", "MESSAGE") or _read_jsonrpc_object(request) is None:
         return None
     try:
-        message = parse_exact_json(decode_content(request.headers, request.body) or b"")
+        body = decode_complete_content(request.headers, request.body)
+        message = parse_exact_json(body or b"")
     except (ValueError, RecursionError):
         return None
     rest = {key: value for key, value in json_access.to_json_object(message).items() if key != "id"}

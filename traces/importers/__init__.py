@@ -14,8 +14,12 @@ import pyarrow as pa
 from traces.importers import (
     agentdojo,
     atif,
+    human_trajectories,
     inspect_ai,
+    langfuse,
+    langsmith,
     mini_swe_agent,
+    mlflow_traces,
     openhands,
     otel,
     pipeline_csv,
@@ -23,6 +27,7 @@ from traces.importers import (
     swe_agent,
     tau2_bench,
     tau_bench,
+    terminal_bench,
     who_and_when,
 )
 from traces.importers.shared.file_reader import SHAPE_ERRORS
@@ -77,7 +82,12 @@ FORMATS: tuple[ImportFormat, ...] = (
     atif,
     agentdojo,
     who_and_when,
+    terminal_bench,
+    langfuse,
+    langsmith,
+    mlflow_traces,
     otel,
+    human_trajectories,
 )
 
 

@@ -22,7 +22,7 @@ from traces.importers.shared.json_values import (
     to_object,
     to_objects,
 )
-from traces.importers.shared.jsonl import is_json_list, iter_json_records, iter_list_records
+from traces.importers.shared.jsonl import iter_any_records
 from traces.importers.shared.run_reader import ImportNotes, RawRun
 
 NAME = "Harbor's trajectories (ATIF)"
@@ -41,8 +41,7 @@ def can_import(path: Path) -> bool:
 
 def read_runs(path: Path) -> Iterator[RawRun]:
     """Yield the documents."""
-    records = iter_list_records(path, None) if is_json_list(path) else iter_json_records(path)
-    for where, document in records:
+    for where, document in iter_any_records(path):
         yield RawRun(where=where, read=partial(_read_run, document))
 
 

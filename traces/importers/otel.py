@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from traces.importers.shared.conversation import ImportedConversation
 from traces.importers.shared.file_reader import read_file_head, read_unpacked_file
-from traces.importers.shared.jsonl import is_json_list, iter_json_records, iter_list_records
-from traces.importers.shared.run_reader import ImportNotes, RawRun
+from traces.importers.shared.jsonl import iter_any_records
+from traces.importers.shared.run_reader import RawRun, make_refused_run
+from traces.importers.spans.span_budget import check_span_file_size
 from traces.importers.spans.span_files import SIGNS, Span, find_spans
 from traces.importers.spans.trace_runs import group_by_trace, has_agent_content, read_trace
 from traces.otlp.messages import TRACES
@@ -38,6 +38,7 @@ def can_import(path: Path) -> bool:
 
 def read_runs(path: Path) -> Iterator[RawRun]:
     """Yield the traces of a file that have a model request or a tool call."""
+    check_span_file_size(path)
     refused: list[RawRun] = []
     traces = group_by_trace(_read_spans(path, refused))
     yield from refused
@@ -49,9 +50,7 @@ def read_runs(path: Path) -> Iterator[RawRun]:
     for id, spans in found.items():
         yield RawRun(where=f"trace {id[:32]}", read=partial(read_trace, id, spans))
     if len(found) < len(traces):
-        yield RawRun(
-            where=f"{len(traces) - len(found):,} other traces", read=partial(_refuse, "no model")
-        )
+        yield make_refused_run(f"{len(traces) - len(found):,} other traces", "no model")
 
 
 def _is_protobuf(start: bytes) -> bool:
@@ -63,13 +62,8 @@ def _read_spans(path: Path, refused: list[RawRun]) -> Iterator[Span]:
     if _is_protobuf(read_file_head(path)):
         yield from find_spans(decode_protobuf(read_unpacked_file(path), TRACES))
         return
-    records = iter_list_records(path, None) if is_json_list(path) else iter_json_records(path)
-    for where, document in records:
+    for where, document in iter_any_records(path):
         if isinstance(document, ValueError):
-            refused.append(RawRun(where=where, read=partial(_refuse, str(document))))
+            refused.append(make_refused_run(where, str(document)))
             continue
         yield from find_spans(document)
-
-
-def _refuse(why: str, notes: ImportNotes) -> ImportedConversation:
-    raise ValueError(why)

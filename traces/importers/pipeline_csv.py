@@ -1,11 +1,11 @@
 """Import cohorts of pipeline runs from CSV: `#` lines, then one row per run.
 
 The layout is defined here. The `#` lines have `cohort: NAME` and the source of the figures
-(`source:`), and may have `workload:` and `mode:`; without a cohort, the file name is used. The
-header names the columns, in any order: `model` and `t0` to `t5` (0 to 100), and optionally `agent`,
-`seconds`, `cost_usd`, the four kinds of tokens, `ramp_tokens`, `stopped_at` (the stage in which a
-run was cut off) and `stopped_by`. An empty field is unknown; an unknown score is an error of the
-grader.
+(`source:`), and may have `workload:`, `mode:` and `untouched:`, the six scores of a workspace as it
+is handed out; without a cohort, the file name is used. The header names the columns, in any order:
+`model` and `t0` to `t5` (0 to 100), and optionally `agent`, `seconds`, `cost_usd`, the four kinds
+of tokens, `ramp_tokens`, `stopped_at` (the stage in which a run was cut off) and `stopped_by`. An
+empty field is unknown; an unknown score is an error of the grader.
 """
 
 import csv
@@ -21,6 +21,7 @@ from traces.model_family import find_model_family
 from traces.pipeline.failure_causes import (
     PASSING_SCORE,
     classify_provider_error,
+    find_spoilt_programs,
     spread_final_failure,
 )
 from traces.store.schema import make_relation_row, make_relation_table
@@ -38,7 +39,7 @@ COUNTS = (
 NEEDED = frozenset({"model", *(stage.lower() for stage in STAGES)})
 KNOWN = NEEDED | {"agent", "seconds", "cost_usd", *COUNTS, "stopped_at", "stopped_by"}
 
-_SAID = re.compile(r"#\s*(cohort|workload|mode|source|licence):\s*(.+)")
+_SAID = re.compile(r"#\s*(cohort|workload|mode|source|licence|untouched):\s*(.+)")
 
 type Row = tuple[object, ...]
 type Entry = Mapping[str, str]
@@ -121,7 +122,10 @@ def _read_csv_ending(entry: Entry) -> str | None:
 def _to_csv_stages(trajectory: str, entry: Entry, said: Mapping[str, str]) -> Iterable[Row]:
     scores = {stage: _parse_csv_number(entry, stage.lower()) for stage in STAGES}
     at, by = entry.get("stopped_at"), entry.get("stopped_by")
-    failures = spread_final_failure(classify_provider_error(by), at, scores) if at and by else {}
+    untouched = dict(zip(STAGES, map(float, said.get("untouched", "").split()), strict=False))
+    failures = dict(find_spoilt_programs(scores, untouched))
+    if at and by:
+        failures |= spread_final_failure(classify_provider_error(by), at, scores)
     for stage, score in scores.items():
         failure = failures.get(stage)
         fields = {

@@ -10,8 +10,9 @@ only a file's name tells never replaces a fact.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,11 +20,21 @@ import pyarrow.compute as pc
 
 from traces.importers import ImportedTables, find_format, read_format_tables
 from traces.importers.forgotten_runs import ForgottenRuns
-from traces.importers.shared.conversation import make_run_id
+from traces.importers.known_runs import (
+    KnownRuns,
+    count_apart,
+    find_known_runs,
+    find_last_digests,
+    find_other_states,
+    list_run_ids,
+)
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 
 type Tables = dict[str, pa.Table]
+BATCH_FILES = 256
+BATCH_BYTES = 24 << 20
+"""Most files, and bytes of rows but for one file, that are merged into the index together."""
 _REPLACES = ".replace"
 """Marks the kept source of an import that replaced known runs."""
 
@@ -50,185 +61,174 @@ class MergedRuns:
 
 
 def import_to_store(
-    store: TraceStore,
-    path: Path,
-    read: ImportedTables | None = None,
-    *,
-    replace: bool = False,
-    keeps_forgotten: bool = False,
+    store: TraceStore, path: Path, read: ImportedTables | None = None, *, replace: bool = False
 ) -> MergedRuns:
     """Import a file: write the rows of its runs that are not known, and keep a copy of it.
 
     `read` are its rows, if they were read already. With `replace` its state of a known run counts,
-    whatever is there. Runs that were forgotten are imported again unless `keeps_forgotten`.
+    whatever is there. Runs that were forgotten are imported again.
     """
     if read is None:
-        format = find_format(path)
-        if format is None:
-            raise ValueError(f"{path}: none of the formats known here")
-        read = read_format_tables(format, path)
+        read = _read_file(path)
+    return import_batch_to_store(store, [(path, read)], replace=replace)[0]
+
+
+def _read_file(path: Path) -> ImportedTables:
+    format = find_format(path)
+    if format is None:
+        raise ValueError(f"{path}: none of the formats known here")
+    return read_format_tables(format, path)
+
+
+def import_batch_to_store(
+    store: TraceStore,
+    files: Sequence[tuple[Path, ImportedTables]],
+    *,
+    replace: bool = False,
+    keeps_forgotten: bool = False,
+) -> list[MergedRuns]:
+    """Import files in their order, as `import_to_store` does, with one look at what is known.
+
+    Files that have states of the same runs are told apart: the later one sees what the earlier one
+    wrote. `keeps_forgotten` leaves out runs that were forgotten.
+    """
+    merged = list[MergedRuns]()
     with store.import_lock():
-        forgotten = ForgottenRuns(store.root)
+        forgotten, left = ForgottenRuns(store.root), list(files)
         if keeps_forgotten:
-            read = _without_forgotten(read, forgotten)
+            left = [(path, _without_forgotten(read, forgotten)) for path, read in left]
         else:
-            forgotten.remember(_list_ids(read.tables))
-        merged = _merge_runs(store, read, replace=replace)
-        if merged.is_known and not keeps_forgotten:
-            return merged
+            forgotten.remember([id for _, read in left for id in list_run_ids(read.tables)])
+        while left:
+            some = left[: count_apart([read for _, read in left])]
+            done = _import_apart(store, some, replace=replace, keeps_all=keeps_forgotten)
+            merged += done
+            left = left[len(done) :]
+    return merged
+
+
+def _import_apart(
+    store: TraceStore,
+    files: Sequence[tuple[Path, ImportedTables]],
+    *,
+    replace: bool,
+    keeps_all: bool,
+) -> list[MergedRuns]:
+    """Import files that share no run; ends after the first that changes rows of another file."""
+    known = find_known_runs(store, [read for _, read in files])
+    done, fresh = list[MergedRuns](), dict[str, Tables]()
+    for path, read in files:
+        merged = _merge_runs(store, read, known, replace=replace)
+        done.append(merged)
+        if merged.is_known and not keeps_all:
+            continue
         kept = store.keep_import(path, rename=replace)
         if replace:
             (kept.parent / _REPLACES).touch()
-        _write_merged(store, kept.parent.name, merged)
-    return merged
+        segment = kept.parent.name
+        if merged.removed or merged.updated or segment in fresh or segment in known.segments:
+            store.write_all(fresh)
+            fresh = {}
+            _write_merged(store, segment, merged)
+            break
+        fresh[segment] = merged.tables
+    if fresh:
+        store.write_all(fresh)
+    return done
 
 
 def restore_imports(store: TraceStore) -> tuple[str, ...]:
     """Write the rows of every kept import that the index lacks; return their segments."""
     present = set(store.segments())
     missing = [each for each in store.imports() if each.parent.name not in present]
-    for each in missing:
-        replace = (each.parent / _REPLACES).exists()
-        import_to_store(store, each, replace=replace, keeps_forgotten=True)
+    replaced = [(each.parent / _REPLACES).exists() for each in missing]
+    for replace, group in groupby(zip(missing, replaced, strict=True), key=lambda each: each[1]):
+        for some in batch_imports((path, _read_file(path)) for path, _ in group):
+            import_batch_to_store(store, some, replace=replace, keeps_forgotten=True)
     return tuple(each.parent.name for each in missing)
 
 
-def _list_ids(tables: Mapping[str, pa.Table]) -> list[str]:
-    ids: list[str] = tables["trajectories"]["trajectory_id"].to_pylist()
-    return ids
+def batch_imports(
+    files: Iterable[tuple[Path, ImportedTables]],
+) -> Iterator[list[tuple[Path, ImportedTables]]]:
+    """Yield the files in batches that are bounded in number and in memory."""
+    batch, size = list[tuple[Path, ImportedTables]](), 0
+    for each in files:
+        batch.append(each)
+        size += sum(table.nbytes for table in each[1].tables.values())
+        if len(batch) >= BATCH_FILES or size > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _without_forgotten(read: ImportedTables, forgotten: ForgottenRuns) -> ImportedTables:
-    digests = _last_digests(read.tables)
+    digests = find_last_digests(read.tables)
     keep = [
         id
-        for id in _list_ids(read.tables)
+        for id in list_run_ids(read.tables)
         if not forgotten.has(id, digests.get(id, ""), read.keys.get(id))
     ]
     tables = {name: _select(rows, keep) for name, rows in read.tables.items()}
     return dataclasses.replace(read, tables=tables)
 
 
-def _merge_runs(store: TraceStore, read: ImportedTables, *, replace: bool) -> MergedRuns:
-    ids = _list_ids(read.tables)
+def _merge_runs(
+    store: TraceStore, read: ImportedTables, known: KnownRuns, *, replace: bool
+) -> MergedRuns:
+    ids = list_run_ids(read.tables)
+    stored = {id: known.stored[id] for id in ids if id in known.stored}
     if not read.keys:
-        return _merge_tables(store, read, ids)
-    stored = _read_stored_runs(store, ids)
-    older, newer = _find_other_states(store, read)
+        fresh = [id for id in ids if id not in stored]
+        tables = {name: _select(rows, fresh) for name, rows in read.tables.items()}
+        return MergedRuns(new=tuple(fresh), known=tuple(stored), tables=tables)
+    older, newer = find_other_states(read, known)
     same = [id for id in ids if id in stored]
     superseded = {each for states in older.values() for each in states if each in read.keys}
     superseded |= set() if replace else newer.keys() - stored.keys()
     fresh = [id for id in ids if id not in stored and id not in superseded]
     own = [id for id in same if id not in read.restored]
-    completed = _complete_runs(store, read, own, stored, replace=replace)
+    completed = _complete_runs(store, read, own, known, replace=replace)
     changed = [id for id in same if id in completed]
     parts = [{name: _select(rows, fresh) for name, rows in read.tables.items()}]
     parts += [completed[id] for id in changed]
     removed = [each for id in fresh for each in older.get(id, ()) if each not in read.keys]
     if replace:
         removed += [newer[id] for id in fresh if id in newer]
+    written = {*fresh, *changed}
     return MergedRuns(
         new=tuple(id for id in fresh if id not in older),
         grown=tuple(id for id in fresh if id in older),
         updated=tuple(changed),
-        known=tuple(id for id in ids if id not in {*fresh, *changed}),
+        known=tuple(id for id in ids if id not in written),
         removed=tuple(removed),
         tables=_concat(parts),
     )
-
-
-def _merge_tables(store: TraceStore, read: ImportedTables, ids: list[str]) -> MergedRuns:
-    """Merge rows of results, which have no messages: a known run is known by its id alone."""
-    stored = store.find_segments(ids)
-    fresh = [id for id in ids if id not in stored]
-    tables = {name: _select(rows, fresh) for name, rows in read.tables.items()}
-    known = tuple(id for id in ids if id in stored)
-    return MergedRuns(new=tuple(fresh), known=known, tables=tables)
-
-
-def _read_stored_runs(store: TraceStore, ids: list[str]) -> dict[str, dict[str, object]]:
-    with store.open_locked() as connection:
-        query = "SELECT * FROM trajectories WHERE trajectory_id IN $ids"
-        rows: pa.Table = connection.sql(query, params={"ids": ids}).to_arrow_table()
-    rows = rows.select(SCHEMAS["trajectories"].names)
-    return {str(row["trajectory_id"]): row for row in rows.to_pylist()}
-
-
-def _last_digests(tables: Mapping[str, pa.Table]) -> dict[str, str]:
-    if "messages" not in tables:
-        return {}
-    columns = tables["messages"].select(["trajectory_id", "digest"]).to_pydict()
-    return dict(zip(columns["trajectory_id"], columns["digest"], strict=True))
-
-
-def _find_other_states(
-    store: TraceStore, read: ImportedTables
-) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Return the stored older states of these runs, and the stored newer state of each, by id."""
-    columns = read.tables["messages"].select(["trajectory_id", "digest"]).to_pydict()
-    last = _last_digests(read.tables)
-    sources = {id: id.rpartition("-")[0] for id in read.keys}
-    earlier = {
-        make_run_id(sources[id], read.keys[id], digest): id
-        for id, digest in zip(columns["trajectory_id"], columns["digest"], strict=True)
-        if digest != last[id]
-    }
-    ended = dict(
-        zip(
-            read.tables["trajectories"]["trajectory_id"].to_pylist(),
-            read.tables["trajectories"]["ended"].to_pylist(),
-            strict=True,
-        )
-    )
-    older_query = """SELECT trajectory_id FROM trajectories
-        WHERE trajectory_id IN $ids AND ended IS NULL"""
-    newer_query = """SELECT m.digest, o.trajectory_id, max_by(o.digest, o.position)
-        FROM messages AS m JOIN messages AS o USING (trajectory_id)
-        WHERE m.digest IN $digests GROUP BY ALL"""
-    with store.open_locked() as connection:
-        rows = connection.execute(older_query, {"ids": list(earlier)}).fetchall()
-        later = connection.execute(newer_query, {"digests": list(last.values())}).fetchall()
-    own = {id for id in earlier.keys() & ended.keys() if ended[id] is None}
-    older: dict[str, list[str]] = {}
-    for id in {*own, *(id for (id,) in rows)}:
-        older.setdefault(earlier[id], []).append(id)
-    by_digest: dict[str, list[tuple[str, str]]] = {}
-    for digest, id, end in later:
-        by_digest.setdefault(digest, []).append((id, end))
-    newer = {
-        id: other
-        for id, digest in last.items()
-        if ended.get(id) is None
-        for other, end in by_digest.get(digest, ())
-        if other != id and make_run_id(sources[id], read.keys[id], end) == other
-    }
-    return older, newer
 
 
 def _complete_runs(
     store: TraceStore,
     read: ImportedTables,
     ids: list[str],
-    stored: Mapping[str, Mapping[str, object]],
+    known: KnownRuns,
     *,
     replace: bool,
 ) -> dict[str, Tables]:
     """Return the rows of the known runs of which the file knows more, by id."""
     told = {str(row["trajectory_id"]): row for row in read.tables["trajectories"].to_pylist()}
     counted = _count_usage(read.tables)
-    known_usage = _count_stored_usage(store, ids)
     segments: dict[str, Tables] = {}
-    places = store.find_segments(ids)
     completed: dict[str, Tables] = {}
     for id in ids:
-        row = _complete_facts(stored[id], told[id], read.hints, replace=replace)
-        is_richer = counted.get(id, 0) > known_usage.get(id, 0)
-        if row == stored[id] and not is_richer:
+        row = _complete_facts(known.stored[id], told[id], read.hints, replace=replace)
+        is_richer = counted.get(id, 0) > known.usage.get(id, 0)
+        if row == known.stored[id] and not is_richer:
             continue
         if is_richer or replace:
             tables = {name: _select(rows, [id]) for name, rows in read.tables.items()}
         else:
-            place = places[id]
+            place = store.find_segments([id])[id]
             segments[place] = segments.get(place) or store.read_segment(place)
             tables = {name: _select(rows, [id]) for name, rows in segments[place].items()}
         schema = SCHEMAS["trajectories"]
@@ -258,12 +258,6 @@ def _count_usage(tables: Mapping[str, pa.Table]) -> dict[str, int]:
         return {}
     counts = pc.value_counts(tables["usage"]["trajectory_id"].combine_chunks())
     return {each["values"]: each["counts"] for each in counts.to_pylist()}
-
-
-def _count_stored_usage(store: TraceStore, ids: list[str]) -> dict[str, int]:
-    query = "SELECT trajectory_id, count(*) FROM usage WHERE trajectory_id IN $ids GROUP BY ALL"
-    with store.open_locked() as connection:
-        return dict(connection.execute(query, {"ids": ids}).fetchall())
 
 
 def _write_merged(store: TraceStore, segment: str, merged: MergedRuns) -> None:
@@ -321,7 +315,7 @@ def forget_runs(store: TraceStore, ids: Iterable[str]) -> dict[str, int]:
 
 def _list_digests(tables: Mapping[str, pa.Table], ids: Iterable[str]) -> dict[str, list[str]]:
     """Return the digests of the messages of each of these runs that the tables have."""
-    present = set(_list_ids(tables)) & set(ids)
+    present = set(list_run_ids(tables)) & set(ids)
     digests: dict[str, list[str]] = {id: [] for id in present}
     columns = (
         tables["messages"].select(["trajectory_id", "digest"]) if "messages" in tables else None

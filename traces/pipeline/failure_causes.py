@@ -5,7 +5,8 @@ infrastructure  the grader failed, the agent could not be started, or a file was
 context         the last model request was refused as too long
 provider        the last model request failed otherwise: a status of 400 or more, no response
 budget          calls, tokens, dollars or time were used up
-tooling         the last tool call failed, or the submitted program did
+tooling         the last tool call failed, or the submitted program did, or it scored less than the
+                one that the agent was given
 planning        the agent ended by itself, without any action or announcing unfinished work
 reasoning       it did its work, and the result is wrong
 
@@ -161,6 +162,21 @@ def spread_final_failure(
         stage: ended if stage == at else _carry_failure(ended, at)
         for stage, score in scores.items()
         if stage >= at and score is not None and score < PASSING_SCORE
+    }
+
+
+def find_spoilt_programs(
+    scores: Mapping[str, float | None], untouched: Mapping[str, float]
+) -> Mapping[str, StageFailure]:
+    """Map the failed stages that score less than half of an untouched program, which they no longer
+    are: what was handed in does not build, or not run.
+    """
+    return {
+        stage: StageFailure(
+            cause="tooling", text=f"{score:g}, where the untouched program has {untouched[stage]:g}"
+        )
+        for stage, score in scores.items()
+        if score is not None and score < PASSING_SCORE and score < untouched.get(stage, 0) / 2
     }
 
 

@@ -1,11 +1,16 @@
 """Pipeline stages, derived from the run events that report them.
 
 pipeline      {workload, language, mode, arm, sandbox, stages}: the pipeline began
-stage         {stage, given, attempted, limits, scope}: it began, and its agent if attempted
+stage         {stage, given, attempted, limits, scope}: it began, and its agent if attempted;
+              with `before`, the calls, tokens, cost_usd and seconds that an interrupted run, which
+              this one continues, had spent at this stage
 agent         {stage, exit, budget, seconds}: its agent ended
+attempt       {stage, attempt, of, score, result, exit}: what it left did not pass, and it is
+              started again; the attempt number and score are those of the one before
 budget        {stage, kind, limit}: a budget is used up
 graded        {stage, score, passed, ramp, result, given, cases: {name: [result, score, reached]},
               why: {name: reason}}, the reason of each case that is not right;
+              files: {path: [size, {digest: size}]}, the text of its program, if known;
               with `before`, of an earlier run that this one continues, and then with its cost:
               calls, tokens, cost_usd, seconds, and the content of its other events
 sandbox       {stage, isolation, weaker, refused}: missing isolation of the agent, and the
@@ -20,7 +25,7 @@ from dataclasses import dataclass
 from traces.model import RunEvent
 
 PIPELINE_FIELDS = ("mode", "arm", "sandbox", "workload")
-UNCOMPARED_FIELDS = ("seconds", "walls", "stage", "why")
+UNCOMPARED_FIELDS = ("seconds", "walls", "stage", "why", "files")
 """Fields excluded from a comparison: times, properties of the machine, and texts of programs."""
 
 
@@ -54,8 +59,11 @@ def derive_stage_rows(
     about = {name: pipeline.get(name) for name in PIPELINE_FIELDS}
     for graded in (mark for mark in marks if mark.name == "graded"):
         stage = graded.data.get("stage")
-        stage_events = {mark.name: mark for mark in marks if mark.data.get("stage") == stage}
-        yield _build_stage_row(graded.data, stage_events, bills) | about
+        own = [mark for mark in marks if mark.data.get("stage") == stage]
+        attempts = [mark.data for mark in own if mark.name == "attempt"]
+        row = _build_stage_row(graded.data, own, bills) | about
+        row |= _describe_attempts(graded.data, attempts, pipeline.get("attempts"))
+        yield row
 
 
 def derive_stage_cases(marks: Iterable[RunEvent]) -> Iterator[StageCase]:
@@ -75,8 +83,9 @@ def derive_stage_cases(marks: Iterable[RunEvent]) -> Iterator[StageCase]:
 
 
 def _build_stage_row(
-    graded: Mapping[str, object], own: Mapping[str, RunEvent], bills: tuple[ModelCharge, ...]
+    graded: Mapping[str, object], marks: list[RunEvent], bills: tuple[ModelCharge, ...]
 ) -> dict[str, object]:
+    own = {mark.name: mark for mark in marks}
     stage_begin, agent_end = own.get("stage"), own.get("agent")
     agent_data: Mapping[str, object] = agent_end.data if agent_end else graded
     row: dict[str, object] = {
@@ -96,9 +105,48 @@ def _build_stage_row(
         return row | {name: graded.get(name) for name in ("calls", "tokens", "cost_usd")}
     if stage_begin is None or agent_end is None:
         return row
-    return row | _sum_stage_cost(
-        [bill for bill in bills if stage_begin.at <= bill.at <= agent_end.at]
-    )
+    own_bills = [bill for bill in bills if stage_begin.at <= bill.at <= agent_end.at]
+    cost = {**sum_stage_cost(own_bills), "seconds": _sum_agent_seconds(marks)}
+    return row | add_earlier_cost(cost, stage_begin.data.get("before"))
+
+
+def _sum_agent_seconds(marks: Iterable[RunEvent]) -> float | None:
+    """Return the seconds of all attempts at a stage; None if those of one are unknown."""
+    seconds = [mark.data.get("seconds") for mark in marks if mark.name == "agent"]
+    known = [each for each in seconds if isinstance(each, int | float)]
+    return sum(known) if len(known) == len(seconds) else None
+
+
+def add_earlier_cost(cost: Mapping[str, object], before: object) -> dict[str, object]:
+    """Return a stage's cost with what an interrupted run had spent at it, if that is a mapping;
+    what is unknown of either is unknown of both.
+    """
+    if not isinstance(before, Mapping):
+        return dict(cost)
+    whole: dict[str, object] = {}
+    for name, value in cost.items():
+        earlier = before.get(name)
+        if isinstance(value, int | float) and isinstance(earlier, int | float):
+            whole[name] = value + earlier
+        else:
+            whole[name] = None
+    return whole
+
+
+def _describe_attempts(
+    graded: Mapping[str, object], before: list[Mapping[str, object]], allowed: object
+) -> dict[str, object]:
+    """Return the attempts that were allowed and made, with the score of each; {} on a tape from
+    before they were counted.
+    """
+    if not isinstance(allowed, int):
+        return {}
+    scores = [*(data.get("score") for data in before), graded.get("score")]
+    return {
+        "attempts": len(scores),
+        "attempts_allowed": allowed,
+        "attempt_scores": json.dumps(scores),
+    }
 
 
 def _derive_stage_outcome(graded: Mapping[str, object], began: Mapping[str, object]) -> object:
@@ -120,7 +168,7 @@ def _count_stage_cases(cases: object) -> dict[str, int]:
     }
 
 
-def _sum_stage_cost(bills: list[ModelCharge]) -> dict[str, object]:
+def sum_stage_cost(bills: list[ModelCharge]) -> dict[str, object]:
     """Return the cost of a stage; dollars and tokens are unknown if those of any response are."""
     tokens = [bill.tokens for bill in bills if bill.tokens is not None]
     dollars = [bill.dollars for bill in bills if bill.tokens is not None]

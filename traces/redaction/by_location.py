@@ -12,6 +12,7 @@ from traces.redaction.detection.credential_names import (
     AUTH_SCHEME,
     COOKIE_PAIR,
     ONE_TIME_SCHEME,
+    PROTOCOL_TOKEN,
     SECRET_PARAMETER,
     URL_USERINFO,
     can_be_auth_header,
@@ -21,6 +22,7 @@ from traces.redaction.detection.credential_names import (
     parse_basic_auth,
     parse_url_userinfo,
 )
+from traces.redaction.detection.value_forms import is_random_token
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry
 from traces.redaction.scanner import SecretScanner
@@ -110,6 +112,8 @@ class LocationRedactor:
     def _redact_field(self, name: str, value: str) -> str:
         if name in ("cookie", "set-cookie"):
             return COOKIE_PAIR.sub(self._redact_cookie, value)
+        if name == "sec-websocket-protocol":
+            return PROTOCOL_TOKEN.sub(self._redact_protocol, value)
         if not is_auth_header(name) and not can_be_auth_header(name, value):
             return value
         scheme = AUTH_SCHEME.match(value)
@@ -130,6 +134,14 @@ class LocationRedactor:
             return match[0]
         self._known.learn(value)
         return match[1] + self._names.placeholder_for(value, len(value)).decode()
+
+    def _redact_protocol(self, match: re.Match[str]) -> str:
+        """Redact a random value offered as a protocol, which browsers use for want of a header."""
+        value = match[0].encode("latin-1")
+        if not is_random_token(value) or PLACEHOLDER.fullmatch(value):
+            return match[0]
+        self._known.learn(value)
+        return self._names.placeholder_for(value, len(value)).decode()
 
     def _redact_userinfo(self, match: re.Match[bytes]) -> bytes:
         secret = parse_url_userinfo(match[2])

@@ -16,7 +16,7 @@ _CODE = (
     ".c .cc .cpp .cs .css .go .h .hpp .html .ipynb .java .js .jsx .kt .lua .md .mjs .php .pl .pm"
     " .py .r .rb .rs .rst .scala .sh .sql .swift .ts .tsx .vue .zig .patch .diff"
 )
-SCANNER_VERSION = 2
+SCANNER_VERSION = 3
 
 SECRET_CLASSES = {
     "a": "Anthropic key",
@@ -58,7 +58,8 @@ class SecretFileScanner:
         return b"%d" % SCANNER_VERSION + blake2b(joined, digest_size=2).digest()
 
     def find(self, data: bytes) -> Iterator[SecretFinding]:
-        """Yield the secrets in a text, in order."""
+        """Yield the secrets in a text, in order; offsets in UTF-16 are those of its characters."""
+        data = _to_utf8(data)
         for start, stop, instead in self._redactor.find_spans(data):
             yield SecretFinding(start, stop - start, _parse_secret_class(instead))
 
@@ -68,6 +69,7 @@ class SecretFileScanner:
         In source code and prose a value that only its name marks as secret is usually an example,
         and does not count.
         """
+        data = _to_utf8(data)
         if b"\0" in data[:_TEXT]:
             return False
         is_code = PurePath(name).suffix.lower() in _CODE.split()
@@ -76,6 +78,18 @@ class SecretFileScanner:
             if not is_code or finding.kind not in _CLASSES_BY_NAME or value in self._values:
                 return True
         return False
+
+
+def _to_utf8(data: bytes) -> bytes:
+    """Return a text in UTF-16, with or without a byte order mark, in UTF-8; other data as it is."""
+    mark, head = data[:2], data[:_TEXT]
+    if mark not in (b"\xff\xfe", b"\xfe\xff"):
+        odd, even = head[1::2].count(0), head[::2].count(0)
+        if min(odd, even) > 0 or max(odd, even) < max(4, len(head) // 4):
+            return data
+        mark = b"\xff\xfe" if odd else b"\xfe\xff"
+    encoding = "utf-16-le" if mark == b"\xff\xfe" else "utf-16-be"
+    return data.decode(encoding, "replace").encode("utf-8", "replace")
 
 
 def _parse_secret_class(instead: bytes) -> str:

@@ -6,7 +6,7 @@ from typing import Protocol
 type SpanReplacement = tuple[int, int, bytes]
 """Start, stop and the replacement, of the same length."""
 
-_CONTEXT = 64
+_CONTEXT = 320
 _EVENT = 8192
 
 

@@ -4,7 +4,7 @@ Injections and outcomes are verdicts of another package and are not created here
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, TypedDict
 
 from traces.conversation.derived_steps import (
@@ -13,12 +13,15 @@ from traces.conversation.derived_steps import (
     derive_tape_steps,
     find_answer_end,
 )
+from traces.dialects.rpc_method import read_rpc_method
 from traces.dialects.types import TokenUsage
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.model_family import find_model_family
 from traces.pipeline.attempts import collect_stage_attempts
 from traces.pipeline.failure_causes import PASSING_SCORE, find_failure_causes
+from traces.pipeline.interrupted_stage import measure_interrupted_stage
 from traces.pipeline.stages import ModelCharge, derive_stage_cases, derive_stage_rows
+from traces.pipeline.unwritten_text import find_unwritten_text
 from traces.store.control_groups import digest_control_group
 from traces.store.schema import clip_stored_text, make_relation_row
 from traces.tape import Tape
@@ -203,6 +206,7 @@ def _iter_exchange_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object
                 "offset": offset,
                 "length": length,
                 "cascade": exchange.cascade,
+                "rpc": read_rpc_method(exchange.request),
             },
         )
 
@@ -320,23 +324,24 @@ def _iter_stage_rows(
     """Yield the stages that run events report, with the model cost of each."""
     if not tape.marks:
         return
-    used = {each["seq"]: each for each in usage}
-    charges = [
-        _to_model_charge(exchange, used.get(exchange.seq))
-        for exchange in tape.exchanges
-        if told.contexts[exchange.seq].kind == "model" and exchange.answered_by != "refused"
-    ]
-    stages = list(derive_stage_rows(tape.marks, charges))
+    stages = list(derive_stage_rows(tape.marks, _list_model_charges(tape, told, usage)))
     failed = find_failure_causes(
         collect_stage_attempts(stages, tape.exchanges, told), PASSING_SCORE
     )
+    unwritten = find_unwritten_text(tape.marks, told)
     for each in stages:
         failure = failed.get(str(each["stage"]))
         failure_columns = (
             {"failure": failure.cause, "failure_evidence": failure.evidence} if failure else {}
         )
         yield make_relation_row(
-            "stages", {"trajectory_id": tape.trajectory.id, **each, **failure_columns}
+            "stages",
+            {
+                "trajectory_id": tape.trajectory.id,
+                **each,
+                **failure_columns,
+                **unwritten.get(str(each["stage"]), {}),
+            },
         )
 
 
@@ -353,6 +358,29 @@ def _iter_case_rows(tape: Tape) -> Iterator[tuple[object, ...]]:
             "why": case.why,
         }
         yield make_relation_row("stage_cases", columns)
+
+
+def measure_interrupted_tape(
+    tape: Tape, price: PriceFunction
+) -> tuple[str, Mapping[str, object]] | None:
+    """Return the stage that a pipeline run was interrupted in, and what it had spent at it."""
+    told = derive_tape_steps(tape)
+    usage = list(_iter_usage(tape, told, price))
+    ends = (find_answer_end(exchange) for exchange in tape.exchanges)
+    until = max([*ends, *(mark.at for mark in tape.marks)], default=0.0)
+    return measure_interrupted_stage(tape.marks, _list_model_charges(tape, told, usage), until)
+
+
+def _list_model_charges(
+    tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
+) -> list[ModelCharge]:
+    """Return the cost of each model response, but for those that a budget refused."""
+    used = {each["seq"]: each for each in usage}
+    return [
+        _to_model_charge(exchange, used.get(exchange.seq))
+        for exchange in tape.exchanges
+        if told.contexts[exchange.seq].kind == "model" and exchange.answered_by != "refused"
+    ]
 
 
 def _to_model_charge(exchange: Exchange, used: UsageColumns | None) -> ModelCharge:

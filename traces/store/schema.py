@@ -10,6 +10,10 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traces.store.pandas_import import skip_pandas_import
+
+skip_pandas_import()
+
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _WHEN = pa.timestamp("us")
 
@@ -88,6 +92,7 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "offset": _INT,
                 "length": _INT,
                 "cascade": _BOOL,  # live, in a lane other than the forked one
+                "rpc": _TEXT,  # method of MCP (tools/call get_order), gRPC, JSON-RPC
             }
         ),
         "steps": pa.schema(
@@ -245,6 +250,13 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "arm": _TEXT,  # resurrect, no-resurrection, from-golden
                 "sandbox": _TEXT,  # docker, process
                 "workload": _TEXT,
+                "program_bytes": _INT,  # text that the stage's program consists of, without the
+                # starter's; NULL if unknown
+                "unwritten_bytes": _INT,  # of it, what no answer of the model holds
+                "unwritten_files": _TEXT,  # JSON: bytes of it by file, the most first
+                "attempts": _INT,  # starts of the agent at this stage; NULL on older tapes
+                "attempts_allowed": _INT,
+                "attempt_scores": _TEXT,  # JSON: the score of each, the last one counts
                 "failure": _TEXT,  # infrastructure, context, provider, budget, tooling, ...
                 "failure_evidence": _TEXT,  # JSON: which exchange, which text
             }

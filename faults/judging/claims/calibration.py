@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 
-from faults.judging.claims.final_claim import read_claim
+from faults.judging.claims.agreed_claim import read_agreed_claim
 from faults.judging.claims.final_turns import FinalToolCall, FinalTurns
 from faults.judging.claims.types import CLAIMS, Claim
 
@@ -165,4 +165,4 @@ def _parse_final_tool(value: Mapping[str, object]) -> FinalToolCall:
 
 def measure_label_agreement(rows: Iterable[LabelledFinal]) -> LabelAgreement:
     """Count how the readings of finals agree with their labels."""
-    return LabelAgreement(Counter((row.claim, read_claim(row.final).claim) for row in rows))
+    return LabelAgreement(Counter((row.claim, read_agreed_claim(row.final).claim) for row in rows))

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from faults.judging.claims.agreed_claim import read_agreed_claim
 from faults.judging.claims.answer_form import (
     FinalStatement,
     FormComparison,
@@ -29,7 +30,11 @@ from faults.judging.claims.answer_values import (
     lacks_written_values,
 )
 from faults.judging.claims.clause_kinds import classify_clauses
-from faults.judging.claims.closing_turns import find_closing_turns, find_last_turns
+from faults.judging.claims.closing_turns import (
+    extract_final_turns,
+    find_closing_turns,
+    find_last_turns,
+)
 from faults.judging.claims.final_claim import read_message_claim
 from faults.judging.claims.final_turns import FinalToolCall
 from faults.judging.claims.polarity import denies_existence, is_about_speaker, is_polar
@@ -110,7 +115,7 @@ def judge_claim(
 ) -> ClaimVerdict:
     """Return the claim of a run; `twins` are clean continuations, `hidden` texts count as values.
 
-    Without twins only the words are used.
+    Without twins the end is read by the rules and by the trained reader.
     """
     case = _ClaimEvidence(
         own=own,
@@ -358,8 +363,10 @@ def _is_possible_absence(case: _ClaimEvidence, read: MessageReading) -> bool:
 
 def _read_new_statements(case: _ClaimEvidence) -> MessageReading:
     """Read the claim of statements that no twin makes: in the answer, else in a call."""
-    new = case.form.new_text if case.twins else _join_final_text(case.own.story)
-    if new and (is_json_message(_join_final_text(case.own.story)) or not case.twins):
+    if not case.twins:
+        return _read_alone(case.own.story)
+    new = case.form.new_text
+    if new and is_json_message(_join_final_text(case.own.story)):
         return read_message_claim(_join_final_text(case.own.story))
     if new.strip():
         return read_message_claim(new)
@@ -369,6 +376,13 @@ def _read_new_statements(case: _ClaimEvidence) -> MessageReading:
         if call_statements
         else MessageReading("unknown", "", "nothing new", False)
     )
+
+
+def _read_alone(story: DerivedSteps) -> MessageReading:
+    """Read the claim of a run without twins by both readers."""
+    read = read_agreed_claim(extract_final_turns(story))
+    evidence = f"{read.reason}: {read.evidence}" if read.claim == "unknown" else read.evidence
+    return MessageReading(read.claim, evidence, read.reason, read.is_explicit, among=read.among)
 
 
 def _read_call_statements(said: Sequence[FinalStatement]) -> MessageReading:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from faults.judging.claims.final_turns import FinalToolCall, FinalTurns
 from traces.conversation.derived_steps import DerivedSteps, TrajectoryStep
 
 
@@ -29,6 +30,20 @@ def find_last_turns(story: DerivedSteps) -> tuple[TrajectoryStep, ...]:
     turns = _find_main_turns(story)
     return find_closing_turns(story) or tuple(
         turn for turn in turns[-1:] if turn.finish is not None
+    )
+
+
+def extract_final_turns(story: DerivedSteps) -> FinalTurns:
+    """Return the last two messages and calls of the agent's main conversation."""
+    turns = _find_main_turns(story)
+    lanes = {turn.lane for turn in turns}
+    uses = [use for use in story.tool_uses if use.lane in lanes][-2:]
+    return FinalTurns(
+        messages=tuple(turn.message for turn in turns[-2:]),
+        tools=tuple(
+            FinalToolCall(f"{use.tool}({use.arguments})", use.result, use.is_error) for use in uses
+        ),
+        open_call=bool(turns and turns[-1].calls),
     )
 
 

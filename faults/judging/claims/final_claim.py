@@ -6,7 +6,9 @@ Whether a claim is true is not checked here. A claim that cannot be read is `unk
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 from faults.judging.claims.clause_kinds import (
     ClassifiedClause,
@@ -15,7 +17,7 @@ from faults.judging.claims.clause_kinds import (
     is_unknown_answer,
     load_languages,
 )
-from faults.judging.claims.final_turns import FinalTurns
+from faults.judging.claims.final_turns import FinalToolCall, FinalTurns
 from faults.judging.claims.message_claim import NO_CUE, read_free_text_claim, weigh_clauses
 from faults.judging.claims.polarity import is_about_speaker
 from faults.judging.claims.sentences import fold_text, strip_program_text
@@ -46,6 +48,9 @@ _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "d
            "autosubmit")  # fmt: skip
 _SUBMITTED = ("submit", "finish")
 _TRANSFERRED = ("transfer", "hand", "escalat")
+_END_REASONS: Mapping[str, tuple[str, ...]] = {
+    "broken": _BROKEN, "submitted": _SUBMITTED, "transferred": _TRANSFERRED
+}  # fmt: skip
 _NEGATIVE = ("abstained", "admits_failure")
 _RESERVED = ("partial", "refuse", "hedge", "undone", "fail", "trouble")
 """Kinds of clauses by which a speaker qualifies its own answer."""
@@ -66,12 +71,12 @@ def read_claim(final: FinalTurns) -> ClaimReading:
 
 def _read_last_turns(final: FinalTurns) -> ClaimReading:
     messages = tuple(map(strip_program_text, final.messages[-2:])) or ("",)
-    broken, last = _has_end_reason(final, _BROKEN), read_message_claim(messages[-1])
+    broken, last = has_end_reason(final, "broken"), read_message_claim(messages[-1])
     call = read_structured_call(final.tools[-1]) if final.tools else None
     if call is not None and call.status in ("admits_failure", "partial") and not call.hands_over:
         return _read_stated_status(call, last)
     if has_submit_command(messages[-1]) or (
-        _has_end_reason(final, _SUBMITTED)
+        has_end_reason(final, "submitted")
         and not broken
         and last.claim in ("unknown", "none", "delivered")
     ):
@@ -86,15 +91,15 @@ def _read_last_turns(final: FinalTurns) -> ClaimReading:
         and not (
             last.claim == "delivered"
             and last.is_explicit
-            and not _has_end_reason(final, _TRANSFERRED)
+            and not has_end_reason(final, "transferred")
         )
     ):
         return _read_handover(call, messages)
-    is_quiet = last.reason == NO_CUE and not broken and not _is_repeated(messages)
+    is_quiet = last.reason == NO_CUE and not broken and not is_repeated_message(messages)
     if is_quiet and _is_after_success(final, messages[-1]):
         return ClaimReading("delivered", "tool", final.tools[-1].call[:MAX_EVIDENCE_CHARS],
                             "nothing against it, after a call that succeeded")  # fmt: skip
-    is_final = last.claim != "none" or _is_repeated(messages)
+    is_final = last.claim != "none" or is_repeated_message(messages)
     if is_final and not (broken and not last.is_explicit):
         return _combine_messages(last, messages)
     if broken:
@@ -123,10 +128,12 @@ def _is_after_success(final: FinalTurns, text: str) -> bool:
 
 def _is_after_error(final: FinalTurns) -> bool:
     """Return whether the result of the last call is an error."""
-    last = final.tools[-1] if final.tools else None
-    if last is None:
-        return False
-    return bool(last.is_error or _ERROR.search((last.result or "")[:MAX_RESULT_CHARS]))
+    return bool(final.tools) and is_error_result(final.tools[-1])
+
+
+def is_error_result(tool: FinalToolCall) -> bool:
+    """Return whether the result of a call is an error."""
+    return bool(tool.is_error or _ERROR.search((tool.result or "")[:MAX_RESULT_CHARS]))
 
 
 def _read_stated_status(call: StructuredFinal, last: MessageReading) -> ClaimReading:
@@ -142,9 +149,12 @@ def read_message_claim(text: str) -> MessageReading:
     return read_free_text_claim(text) if structured is None else _read_structured_final(structured)
 
 
-def _has_end_reason(final: FinalTurns, words: tuple[str, ...]) -> bool:
+def has_end_reason(
+    final: FinalTurns, reason: Literal["broken", "submitted", "transferred"]
+) -> bool:
+    """Return whether the recorder of the run names an end of this kind."""
     ended = (final.ended or "").casefold()
-    return any(word in ended for word in words)
+    return any(word in ended for word in _END_REASONS[reason])
 
 
 def _read_handover(call: StructuredFinal, messages: tuple[str, ...]) -> ClaimReading:
@@ -182,7 +192,7 @@ def _combine_messages(last: MessageReading, messages: tuple[str, ...]) -> ClaimR
         if len(messages) > 1
         else MessageReading("none", "", "absent")
     )
-    if last.claim in ("unknown", "none") and _is_repeated(messages):
+    if last.claim in ("unknown", "none") and is_repeated_message(messages):
         return _to_claim_reading(before, "previous")
     if last.reason == "a fragment":
         return _read_bare_answer(last, before)
@@ -204,7 +214,7 @@ def _combine_messages(last: MessageReading, messages: tuple[str, ...]) -> ClaimR
     )
 
 
-def _is_repeated(messages: tuple[str, ...]) -> bool:
+def is_repeated_message(messages: tuple[str, ...]) -> bool:
     """Return whether the last message only repeats words of the one before it."""
     last = " ".join(messages[-1].split())
     return len(messages) > 1 and bool(last) and last in " ".join(messages[0].split())

@@ -59,6 +59,7 @@ _LIMIT = re.compile(
 _STOP = re.compile(
     r"(?im)^(?:[^\w\n]|_)*+(?:terminate|stop|end|eof|eos|exit|over|end_turn)(?:[^\w\n]|_)*+$"
 )
+_REASONED = re.compile(r"(?is)<(think|thinking)>.*?(?:</\1>|\Z)")
 _CUT = re.compile(r"[^\W\d_A-Z]|[,(\[{+\-]")
 
 
@@ -86,7 +87,7 @@ def split_clipped_parts(text: str) -> list[str]:
 
 
 def strip_program_text(text: str) -> str:
-    """Return the agent's own words: without a leading name, stop words and program notices.
+    """Return the agent's own words: without reasoning, a leading name, stop words and notices.
 
     A message that is entirely in square brackets and not JSON was written by the surrounding
     program, as was one that only reports a reached limit.
@@ -94,7 +95,7 @@ def strip_program_text(text: str) -> str:
     text = clip_long_text(text)
     if _LIMIT.fullmatch(text[:200]) or _NOTICE.fullmatch(text) and not _is_json_text(text):
         return ""
-    return _STOP.sub("", _SPEAKER.sub("", text)).strip()
+    return _STOP.sub("", _SPEAKER.sub("", _REASONED.sub("", text))).strip()
 
 
 def _is_json_text(text: str) -> bool:

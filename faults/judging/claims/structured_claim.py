@@ -119,7 +119,11 @@ _ACTION = re.compile(
 )
 _LOOSE = re.compile(r'[\[{:,]\s*"((?:[^"\\]|\\.)*+)"(?=\s*[,}\]])')
 _LOOSE_STATUS = re.compile(rf'^[\s{{]*"({"|".join(_STATUS_KEYS)})"\s*:\s*"?([\w -]+)', re.MULTILINE)
-_LOOSE_STEPS = re.compile(rf'"(?:{"|".join(_STEP_KEYS)})"\s*:\s*\[\s*[^\]\s]')
+_LOOSE_STEPS = re.compile(rf'"(?:{"|".join(_STEP_KEYS)})"\s*:\s*(?:\[\s*[^\]\s]|"\w)')
+_STEP_KIND = re.compile(r"(?i)(?:\w+_)?thought")
+_KIND_KEYS = ("kind", "type")
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LABELLED_CALL = re.compile(r"(?:\A|\n)[^\w\n]*(?i:action)[ \d]*:\s*(\{[^\n]*\})\s*\Z")
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 _MARKED = re.compile(
     r"(?im)^(?:[^\w\n]|_)*+(?:action\s*:\s*)?(?:the |my )?"
@@ -142,16 +146,18 @@ def read_structured_call(turn: FinalToolCall) -> StructuredFinal | None:
     call, quote = turn.call[:20_000], turn.call[:200]
     if _SUBMITS_BY_COMMAND.search(call[:2000]):
         return StructuredFinal("delivered", None, quote)
-    match = _CALL.match(call)
+    written = _write_call(_parse_json_object(call.strip()) or {})
+    match = _CALL.match(written or call)
     if match is None:
         return None
-    name, inside = match[1], match[2].strip()
+    name, inside = _CAMEL_CASE.sub("_", match[1]), match[2].strip()
     for pattern, status in _BY_NAME:
         if pattern.search(name):
             return StructuredFinal(status, None, quote, hands_over=pattern is _HANDS_OVER)
-    if not _SUBMITS.match(name):
-        return None
     arguments = _parse_json_object(inside if inside.startswith("{") else "{" + inside + "}")
+    if not _SUBMITS.match(name):
+        method = _CAMEL_CASE.sub("_", str((arguments or {}).get("method", "")))
+        return StructuredFinal("delivered", None, quote) if _SUBMITS.match(method) else None
     if arguments is not None:
         read = read_structured_object(arguments, quote) or StructuredFinal("delivered", None, quote)
         return replace(read, submits=_COMPLETES.search(name) is not None)
@@ -196,8 +202,13 @@ def has_tagged_action(text: str) -> bool:
 
 
 def read_structured_text(text: str) -> StructuredFinal | None:
-    """Read a message that is JSON or marks its answer; None for free text."""
+    """Read a message that is JSON, ends in a call or marks its answer; None for free text."""
     text = clip_long_text(text)
+    if (labelled := _LABELLED_CALL.search(text)) is not None:
+        written = _write_call(_parse_json_object(labelled[1]) or {})
+        if written is not None:
+            found = read_structured_call(FinalToolCall(written))
+            return found or StructuredFinal(None, "", written[:200])
     for candidate in (text.strip(), *_FENCED.findall(text)[-1:]):
         value = _parse_json_object(candidate)
         if value is not None:
@@ -205,6 +216,8 @@ def read_structured_text(text: str) -> StructuredFinal | None:
             return structured or StructuredFinal(None, "", candidate[:200])
     if text.lstrip().startswith("{"):
         return _read_broken_json(text)
+    if _is_call_list(text):
+        return StructuredFinal(None, "", text[:200])
     if members := _parse_members(text):
         return read_structured_object(members, text[:200])
     if tagged := list(_TAGGED.finditer(text)):
@@ -221,7 +234,8 @@ def read_structured_text(text: str) -> StructuredFinal | None:
 def read_structured_object(given: Mapping[str, object], quote: str) -> StructuredFinal | None:
     """Read a JSON object by its status, else by its answer, else by all its sentences."""
     values = {key.casefold().replace("-", "_").replace(" ", "_"): given[key] for key in given}
-    if any(values.get(key) for key in _STEP_KEYS):
+    kinds = (str(values.get(key)) for key in _KIND_KEYS)
+    if any(values.get(key) for key in _STEP_KEYS) or any(map(_STEP_KIND.fullmatch, kinds)):
         return None
     if (inner := _find_inner_call(given)) is not None:
         return read_structured_call(FinalToolCall(inner)) or StructuredFinal(None, "", quote)
@@ -249,15 +263,32 @@ def read_structured_object(given: Mapping[str, object], quote: str) -> Structure
     return StructuredFinal(None, sentences or quote, quote, is_data=True) if given else None
 
 
+def _is_call_list(text: str) -> bool:
+    """Return whether a text is a JSON list of objects that each only hold an object: calls."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
+        return False
+    inner = [value for each in values for value in each.values()]
+    return bool(inner) and all(
+        isinstance(value, dict) or _parse_json_object(str(value)) is not None for value in inner
+    )
+
+
 def _find_inner_call(given: Mapping[str, object]) -> str | None:
     """Return the call that a JSON object holds in one of its members; None if there is none."""
-    for value in given.values():
-        if not isinstance(value, dict):
-            continue
-        name = next((value[key] for key in _CALL_NAME_KEYS if key in value), None)
-        arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
-        if isinstance(name, str) and isinstance(arguments, dict):
-            return f"{name}({json.dumps(arguments, ensure_ascii=False)})"
+    inner = (_write_call(value) for value in given.values() if isinstance(value, dict))
+    return next((written for written in inner if written is not None), None)
+
+
+def _write_call(given: Mapping[str, object]) -> str | None:
+    """Write a call that is a JSON object as name(arguments); None for any other object."""
+    name = next((given[key] for key in _CALL_NAME_KEYS if key in given), None)
+    arguments = next((given[key] for key in _ARGUMENT_KEYS if key in given), None)
+    if isinstance(name, str) and isinstance(arguments, dict):
+        return f"{name}({json.dumps(arguments, ensure_ascii=False)})"
     return None
 
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Annotated, Literal
 
 from faults.operator import FaultVisibility, NumberRange, operator
-from faults.response_body import NoInjectionSite
+from faults.response_body import NoInjectionSite, keep_first_bytes
 from traces.bodies import stream_events
 from traces.bodies.content_encoding import decode_content
 from traces.dialects import find_dialect, mcp, openai_chat
@@ -63,7 +63,7 @@ def cut(
         raise NoInjectionSite(f"the answer has no more than {size} bytes")
     if how == "sse_error":  # only whole events, so that the error event can be parsed
         keep = max((end for end in events if end <= keep), default=0)
-    chunks = _keep_first_bytes(answer.chunks, keep)
+    chunks = keep_first_bytes(answer.chunks, keep)
     if how == "sse_error":
         at = chunks[-1].at if chunks else answer.at
         last = Chunk(at=at, data=_make_breakdown_event(exchange))
@@ -86,16 +86,6 @@ def _find_event_ends(answer: Response, after_events: int, how: str) -> list[int]
     if after_events >= 0 or how == "sse_error":
         raise NoInjectionSite("the answer is no stream of events")
     return []
-
-
-def _keep_first_bytes(chunks: tuple[Chunk, ...], keep: int) -> tuple[Chunk, ...]:
-    selected = []
-    for chunk in chunks:
-        if keep <= 0:
-            break
-        selected.append(replace(chunk, data=chunk.data[:keep]))
-        keep -= len(chunk.data)
-    return tuple(selected)
 
 
 def _make_breakdown_event(exchange: Exchange) -> bytes:

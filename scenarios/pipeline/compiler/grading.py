@@ -98,6 +98,7 @@ class _StageGrading:
 
     def grade_cases(self, entered: _SubmissionState, jobs: int) -> StageGrade:
         """Grade every case, of a copied workspace or of a failed copy."""
+        submission = entered if isinstance(entered, StageSubmission) else None
         if isinstance(entered, StageSubmission):
             try:
                 entered = entered.build() or entered
@@ -119,6 +120,7 @@ class _StageGrading:
             given=self.given.provenance,
             cases=tuple(each.grade for each in graded.values()),
             left=ArtifactSlot(stage=self.stage, provenance="own", artifacts=artifacts),
+            files=submission.digest_read_files() if submission else None,
             walls=_find_common_walls(
                 [each.made.walls for each in graded.values() if each.made.ran]
             ),

@@ -1,10 +1,12 @@
 """Machine code in a workspace that is not the agent's own: copies of programs, and huge programs.
 
-An agent can put a compiler into its workspace, by itself or with `build`. Before a stage is graded
-its copy is searched for ELF files, and those are removed whose code is that of a program on PATH,
-whatever their name and their other sections, or larger than what anybody writes for a task: LLVM,
-gcc and the engines of JavaScript and Java have 15 MiB and more, compilers that agents write less
-than 2. A small compiler that comes from elsewhere is not found.
+An agent can put a compiler into its workspace, by itself or with `build`. So compiled code that
+lies in a workspace is removed before `build` is called, which makes it anew from its source. Of
+what `build` leaves, ELF files are removed whose code is that of a program on PATH, whatever their
+name and their other sections, or larger than what anybody writes for a task: LLVM, gcc and the
+engines of JavaScript and Java have 15 MiB and more, compilers that agents write less than 2. The
+source of a small compiler, or data from which `build` makes one, is not found here: that the model
+wrote neither is in `stages.unwritten_bytes`.
 """
 
 import hashlib
@@ -23,6 +25,17 @@ MOST_CODE = 8 << 20
 """Bytes of machine code that one file may have."""
 _HEADER, _SEGMENT = struct.Struct("<16x2HI3QI6H"), struct.Struct("<2I6Q")  # elf(5), 64 bits
 _LOADED, _EXECUTABLE = 1, 1
+_COMPILED = (
+    b"\x7fELF",
+    b"!<arch>\n",
+    b"!<thin>\n",
+    b"\0asm",
+    b"BC\xc0\xde",
+    b"\xca\xfe\xba\xbe",
+    b"MZ\x90\0",
+)
+"""How files of compiled code begin: ELF, archives of it, WebAssembly, LLVM's, Java's, Windows'."""
+_BYTECODE = (".pyc", ".pyo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +54,39 @@ def remove_foreign_code(folder: Path) -> dict[str, str]:
     removed = {}
     for path in _walk_files(folder):
         if reason := find_reason_against(path):
-            path.parent.chmod(0o755)
-            path.unlink()
+            _remove_file(path)
             removed[str(path.relative_to(folder))] = reason
     return removed
+
+
+def remove_compiled_files(folder: Path) -> dict[str, str]:
+    """Remove compiled code, which `build` makes anew; return the reason for each, by its path.
+
+    Python's own bytecode is removed without a reason: the interpreter reads the source instead.
+    """
+    removed = {}
+    for path in _walk_files(folder):
+        if path.suffix in _BYTECODE:
+            _remove_file(path)
+        elif _is_compiled(path):
+            reason = find_reason_against(path) or "compiled before, which only `build` may do"
+            removed[str(path.relative_to(folder))] = reason
+            _remove_file(path)
+    return removed
+
+
+def _is_compiled(path: Path) -> bool:
+    """Whether a file is compiled code; files that cannot be read are left for later."""
+    try:
+        with path.open("rb") as file:
+            return file.read(8).startswith(_COMPILED)
+    except PermissionError:
+        return False
+
+
+def _remove_file(path: Path) -> None:
+    path.parent.chmod(0o755)
+    path.unlink()
 
 
 def find_reason_against(path: Path) -> str | None:

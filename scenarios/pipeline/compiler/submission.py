@@ -13,14 +13,16 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
 from scenarios.pipeline.compiler import graded_cell, machine_code, toolchain
+from scenarios.pipeline.compiler.read_files import ReadWatch, digest_files, list_names
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
+from scenarios.pipeline.compiler.types import FileText
 
 REPOSITORY = Path(__file__).parents[3]
 HIDDEN = tuple(REPOSITORY / name for name in ("scenarios", "tests", ".git", ".stumble"))
@@ -80,6 +82,10 @@ class StageSubmission:
     """The original workspace path, at which the programs see the copy, since they may know it."""
     removed: dict[str, str] = field(default_factory=dict)
     """Files of the copy that were removed before it is graded, with the reason."""
+    watch: ReadWatch | None = None
+    """The files of the copy that its programs read; None if that cannot be known."""
+    built_from: list[str] = field(default_factory=list)
+    """The files that `build` read, as they were before it."""
 
     @property
     def folder(self) -> Path:
@@ -87,14 +93,35 @@ class StageSubmission:
         return self.copy / self.stage.lower()
 
     def build(self) -> StageOutput | None:
-        """Build the stage and remove machine code that is not the agent's own; return why that
-        failed, or None.
+        """Build the stage, without the machine code that lies there, and remove what is not the
+        agent's own; return why that failed, or None.
         """
+        if self.stage != "T0":
+            self._remove_files(machine_code.remove_compiled_files)
         if (self.folder / "build").exists() and (failed := self._run_build()):
             return failed
         if self.stage != "T0":
-            self.removed.update(machine_code.remove_foreign_code(self.copy))
+            self._remove_files(machine_code.remove_foreign_code)
+        if self.watch:
+            self.built_from.extend(self.watch.end_build())
         return None
+
+    def _remove_files(self, remove: Callable[[Path], dict[str, str]]) -> None:
+        """Remove files of the copy, all of which are opened for that."""
+        self.removed.update(remove(self.copy))
+        if self.watch:
+            self.watch.skip()
+
+    def digest_read_files(self) -> Mapping[str, FileText] | None:
+        """Return the text of the workspace's files that were read since the copy was made; None if
+        unknown. Ends the watching.
+        """
+        if self.watch is None:
+            return None
+        built = [(name, self.origin / name) for name in self.built_from if name not in self.removed]
+        ran = [(name, self.copy / name) for name in self.watch.close()]
+        contents = [(name, _read_file(path)) for name, path in (*built, *ran)]
+        return digest_files((*contents, ("names of files", list_names(self.origin).encode())))
 
     def _run_build(self) -> StageOutput | None:
         with _make_case_folder() as case_folder:
@@ -137,7 +164,7 @@ class StageSubmission:
     ) -> LimitedResult:
         """Run a command in the stage's folder, with the scratch folder of `ours`."""
         system = bool(writes) or self.stage == "T0"
-        return run_limited(
+        result = run_limited(
             command,
             cwd=self.folder,
             scratch=ours / "scratch",
@@ -146,6 +173,9 @@ class StageSubmission:
             folders=self._access_system(ours, writes) if system else self._access_cell(ours),
             left=left,
         )
+        if self.watch:
+            self.watch.collect()
+        return result
 
     def _access_cell(self, ours: Path) -> FolderAccess:
         return FolderAccess(
@@ -214,12 +244,27 @@ def copy_submission(workspace: Path, stage: str) -> Iterator[StageSubmission]:
     holding.chmod(0o755)
     try:
         copy_submitted_files(workspace, holding / "workspace")
-        submission = StageSubmission(holding / "workspace", stage, workspace.resolve())
+        copy = holding / "workspace"
+        submission = StageSubmission(copy, stage, workspace.resolve(), watch=_watch_reads(copy))
         if not submission.folder.is_dir():
             raise ValueError(f"there is no folder {stage.lower()} in the workspace")
         yield submission
     finally:
         force_remove_folder(holding)
+
+
+def _read_file(path: Path) -> bytes:
+    """Return a file's bytes; none if its program removed it or made it unreadable."""
+    with suppress(OSError):
+        if path.is_file():
+            return path.read_bytes()
+    return b""
+
+
+def _watch_reads(copy: Path) -> ReadWatch | None:
+    with suppress(OSError):  # another system, or no watches left: what is read is unknown
+        return ReadWatch(copy)
+    return None
 
 
 def make_program_env(scratch: Path, stage: str) -> dict[str, str]:
@@ -307,7 +352,9 @@ def copy_submitted_files(workspace: Path, copy: Path) -> None:
                 if stat.S_ISLNK(status.st_mode):
                     target.symlink_to(source.readlink())
                 elif stat.S_ISREG(status.st_mode):
-                    shutil.copy2(source, target, follow_symlinks=False)
+                    shutil.copyfile(source, target, follow_symlinks=False)
+                    target.chmod(stat.S_IMODE(status.st_mode))
+                    os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns))
 
 
 @contextmanager

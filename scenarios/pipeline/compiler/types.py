@@ -77,6 +77,16 @@ class CaseGrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """The text of a file that a stage's programs read while they were graded."""
+
+    size: int
+    """Characters of all its pieces (`traces.pipeline.text_pieces`)."""
+    pieces: Mapping[str, int]
+    """The size of each piece by its digest; of a large program, a random part of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageGrade:
     """The grade of one stage; `left` holds the program's output for each case."""
 
@@ -89,6 +99,8 @@ class StageGrade:
     """Isolation measures around the agent's programs, of `sandbox.limited_process.WALLS`; fewer
     than all are weaker.
     """
+    files: Mapping[str, FileText] | None = None
+    """What the stage's program consists of, by file; None if that is unknown."""
     total: float | None = None
     """The score that the workload computes of its cases, if it is not the plain mean."""
 

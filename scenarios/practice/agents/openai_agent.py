@@ -9,7 +9,7 @@ import os
 import sqlite3
 import ssl
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -19,11 +19,9 @@ import orjson
 from scenarios.practice import order_book
 from scenarios.practice.agents import fork_server
 from scenarios.practice.agents.plain_chat import ChatClient, ChatMessage, PlainChat, make_tool_call
+from scenarios.practice.agents.retry_policies import POLICIES, ToolCaller, apply_policy
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.practice.tools import registry
-
-type ToolCaller = Callable[[str, str], str]
-"""Calls a tool by name with JSON arguments, and returns the result as text."""
 
 SYSTEM_PROMPT = (
     "You work for the shop's customer service. Use the tools, and say what you have done."
@@ -48,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     timeout = float(os.environ.get("TOOLS_TIMEOUT", "10"))
     with ExitStack() as stack:
         http = stack.enter_context(_open_http_client(options.sdk, model_url, tools_url))
-        offered, call = OFFERED_TOOLS, _make_remote_caller(http, tools_url, timeout)
+        offered = select_offered_tools(options.task)
+        call = _make_remote_caller(http, tools_url, timeout)
         if options.tools == "local":
             call = _make_local_caller(
                 stack.enter_context(closing(order_book.connect_order_book(options.db)))
@@ -63,6 +62,7 @@ def main(arguments: Sequence[str]) -> int:
             from scenarios.practice.agents import bash_tool
 
             offered, call = (bash_tool.BASH_TOOL,), bash_tool.run_bash_tool
+        call = apply_policy(options.policy, call)
         prompt = options.prompt or ALL_TASKS[options.task].prompt
         if options.websocket:
             from scenarios.practice.agents.websocket_agent import (
@@ -110,6 +110,13 @@ def _build_practice_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--websocket", action="store_true", help="ask for responses over a WebSocket, as Codex does"
     )
+    parser.add_argument(
+        "--policy",
+        choices=POLICIES,
+        default="none",
+        help="what the agent does about tool results before the model sees them: nothing; repeat "
+        "failed calls, as SDKs do; read everything twice",
+    )
     parser.add_argument("--max-steps", type=int, default=60)
     parser.add_argument("--warm", action="store_true", help="serve runs asked for on stdin")
     return parser
@@ -147,8 +154,8 @@ class ChatAgent:
         return None
 
 
-OFFERED_TOOLS: tuple[Mapping[str, object], ...] = tuple(
-    {
+def _offer_tool(tool: registry.ShopTool) -> Mapping[str, object]:
+    return {
         "type": "function",
         "function": {
             "name": tool.name,
@@ -156,8 +163,17 @@ OFFERED_TOOLS: tuple[Mapping[str, object], ...] = tuple(
             "parameters": {**tool.parameters},
         },
     }
-    for tool in registry.SHOP_TOOLS.values()
+
+
+OFFERED_TOOLS: tuple[Mapping[str, object], ...] = tuple(
+    map(_offer_tool, registry.SHOP_TOOLS.values())
 )
+
+
+def select_offered_tools(task: str | None) -> tuple[Mapping[str, object], ...]:
+    """Return the tools to offer for a task: all of the shop, unless the task names its own."""
+    names = ALL_TASKS[task].tools if task is not None else ()
+    return tuple(_offer_tool(registry.ALL_TOOLS[name]) for name in names) or OFFERED_TOOLS
 
 
 def _open_http_client(sdk: str, *urls: str) -> httpx.Client:

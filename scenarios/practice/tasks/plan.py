@@ -89,6 +89,8 @@ class PracticeTask:
     sites: tuple[InjectableCall, ...]
     decisive_fields: tuple[str | None, ...]
     """For each site the field of its result that the end state depends on, or None."""
+    tools: tuple[str, ...] = ()
+    """The tools that the agent offers; empty for all of the shop."""
 
 
 def find_first_row(rows: Sequence[JsonRow], key: str, value: Json) -> JsonRow:

@@ -9,6 +9,7 @@ from scenarios.practice.tasks.plan import PracticeTask
 from scenarios.practice.tasks.prices import build_price_tasks
 from scenarios.practice.tasks.refunds import build_refund_tasks
 from scenarios.practice.tasks.reorders import build_reorder_tasks
+from scenarios.practice.tasks.short import SHORT_TASKS
 
 ORDER_TASKS: Mapping[str, PracticeTask] = {
     task.id: task
@@ -21,5 +22,6 @@ ORDER_TASKS: Mapping[str, PracticeTask] = {
 ALL_TASKS: Mapping[str, PracticeTask] = {
     **ORDER_TASKS,
     **{task.id: task for task in build_audit_tasks()},
+    **SHORT_TASKS,
 }
-"""The order tasks and a long audit."""
+"""The order tasks, a long audit, and the short tasks."""

@@ -1,5 +1,6 @@
 """JSON schemas of the practice tools, made from annotations and checked without a library."""
 
+import re
 from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints, is_typeddict
@@ -22,7 +23,8 @@ def build_json_schema(kind: object) -> JsonSchema:
         )
     arguments = get_args(kind)
     if get_origin(kind) is Annotated:
-        return build_json_schema(arguments[0]) | {"description": arguments[1]}
+        pattern = {"pattern": arguments[2]} if arguments[2:] else {}
+        return build_json_schema(arguments[0]) | {"description": arguments[1]} | pattern
     if get_origin(kind) is Literal:
         return {"type": "string", "enum": list(arguments)}
     if get_origin(kind) is list:
@@ -82,6 +84,8 @@ def find_schema_problem(wanted: JsonSchema, value: Json, name: str = "") -> str 
         return f"{name or 'the value'} is no {kind}"
     if "enum" in wanted and value not in _require_list(wanted["enum"]):
         return f"{name} is none of {', '.join(map(str, _require_list(wanted['enum'])))}"
+    if "pattern" in wanted and not re.search(str(wanted["pattern"]), str(value)):
+        return f"{name} is not {wanted['description']}"
     if isinstance(value, list):
         inner = _require_dict(wanted["items"])
         problems = (

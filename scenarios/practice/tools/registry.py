@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast, get_type_hints
 
-from scenarios.practice.tools import calculator, orders
+from scenarios.practice.tools import calculator, orders, short
 from scenarios.practice.tools.json_schema import (
     Json,
     JsonSchema,
@@ -66,18 +66,39 @@ SHOP_TOOLS: Mapping[str, ShopTool] = {
     )
 }
 
+SHORT_TOOLS: Mapping[str, ShopTool] = {
+    tool.name: tool
+    for tool in (
+        *(
+            _define_shop_tool(run, writes=False)
+            for run in (
+                short.get_stock,
+                short.get_price,
+                short.get_weight,
+                short.get_amount,
+                short.get_refunded,
+                short.get_item,
+                short.convert,
+            )
+        ),
+        *(_define_shop_tool(run, writes=True) for run in (short.write_note, short.set_price)),
+    )
+}
+"""Tools of the short tasks, which no other task offers."""
+ALL_TOOLS: Mapping[str, ShopTool] = {**SHOP_TOOLS, **SHORT_TOOLS}
+
 type ResultBody = dict[str, Json]
 
 
 def call_shop_tool(book: sqlite3.Connection, name: str, arguments: Json) -> tuple[int, ResultBody]:
     """Return HTTP status and JSON body of a call: 400 bad arguments, 404 unknown, 409 conflict."""
-    if name not in SHOP_TOOLS:
+    if name not in ALL_TOOLS:
         return 404, _make_shop_error("unknown_tool", f"no tool {name}")
-    problem = find_schema_problem(SHOP_TOOLS[name].parameters, arguments, "arguments")
+    problem = find_schema_problem(ALL_TOOLS[name].parameters, arguments, "arguments")
     if problem is not None or not isinstance(arguments, dict):
         return 400, _make_shop_error("bad_arguments", problem or "arguments are no object")
     try:
-        return 200, cast(ResultBody, SHOP_TOOLS[name].run(book, **arguments))
+        return 200, cast(ResultBody, ALL_TOOLS[name].run(book, **arguments))
     except sqlite3.IntegrityError as error:
         return 409, _make_shop_error("conflict", str(error))
     except LookupError as error:

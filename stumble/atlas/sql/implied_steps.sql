@@ -11,7 +11,7 @@ WITH per_task AS (
         agent,
         model,
         task,
-        count(died) AS k_runs,
+        count(died)::DOUBLE AS k_runs,
         count(*) FILTER (NOT died) AS k_passed,
         max(n_steps) AS longest,
         count(*) FILTER (died)::DOUBLE AS k_deaths,
@@ -30,8 +30,8 @@ fitted AS (
         max(longest) AS longest,
         sum(k_steps) / sum(k_runs) AS mean_steps,
         sum(k_passed) / sum(k_runs) AS pass_rate,
-        clustered(list(k_deaths), list(k_steps)) AS late,
-        clustered(list(k_deaths), list(k_sure_steps)) AS early
+        hazard_over(list(k_deaths), list(k_steps), list(k_runs), max(longest)) AS late,
+        hazard_over(list(k_deaths), list(k_sure_steps), list(k_runs), max(longest)) AS early
     FROM per_task
     GROUP BY agent, model
 )
@@ -44,7 +44,7 @@ SELECT
     longest,
     $n::BIGINT AS n,
     pow(1 - late.rate, $n) AS implied,
-    pow(1 - hazard_hi(early), $n) AS lo,
+    pow(1 - early.hi, $n) AS lo,
     pow(1 - late.lo, $n) AS hi,
     pow(pass_rate, $n / mean_steps) AS naive,
     $n > longest AS beyond,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog="Exit codes: 0 done, 2 invalid configuration, 3 all runs diverged, 4 no fault fired, "
-    "5 too few traces for an interval, 6 stumble failed, 124 stopped by --max-cost.",
+    "5 too few traces for an interval, 6 stumble failed, 124 stopped by --max-cost or --max-time.",
 )
 @click.argument("file", required=False)
 @click.argument("parts", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="")
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     "--traces",
     multiple=True,
     metavar="TAPE|SCENARIO",
-    help="Recording (or its pack), or scenario to record first; repeatable.",
+    help="Recording (or its pack), a pattern of recordings, or scenario to record first; "
+    "repeatable.",
 )
 @click.option(
     "--fault",
@@ -56,6 +57,14 @@ if TYPE_CHECKING:
     "--at",
     type=click.Choice(["http", "mcp", "model-boundary", "model"]),
     help="Injection place.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME",
+    help="Go on with another model after the injection, as in stumble fork; each run is made with "
+    "each. Repeat it, or separate names by commas; `stumble compare` pairs them.",
 )
 @click.option(
     "--seeds", metavar="A..B", help="Range of seeds; each seed samples other calls and values."
@@ -96,6 +105,12 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, min_open=True),
     metavar="USD",
     help="Cost limit in US dollars; a run that could exceed it is not started.",
+)
+@click.option(
+    "--max-time",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Limit of the time of all runs, added up; after it no run is started.",
 )
 @click.option(
     "--budget",
@@ -167,8 +182,9 @@ def campaign(
     FILE is a TOML file, a pack of one, or the name of a campaign; options override its values.
     The same command, or the campaign's name, resumes a campaign that was stopped or killed.
 
-    With --shard, each machine makes its part in a store of its own, with its share of --max-cost;
-    `stumble campaign merge FOLDER|PACK...` joins their stores, or packs of them, into this one.
+    With --shard, each machine makes its part in a store of its own, with its share of --max-cost
+    and --max-time; `stumble campaign merge FOLDER|PACK...` joins their stores, or packs of them,
+    into this one.
 
     \b
     stumble campaign --traces refund.tape --traces order.tape --fault http_status:code=503 \\
@@ -234,10 +250,12 @@ def _merge_parts(store: "TraceStore", parts: tuple[Path, ...], as_json: bool) ->
     from stumble.cli.terminal_progress import show_terminal_progress
 
     with show_terminal_progress("merging runs") as tell:
-        merged = merge_shards(store, parts, tell)
+        merged, refused = merge_shards(store, parts, tell)
+    for why in refused:
+        options.print_warning(f"not merged: {why}")
     for each in merged:
         click.echo(json.dumps(each.to_dict()) if as_json else "\n".join(each.to_lines()))
-    if not all(each.is_whole for each in merged):
+    if refused or not all(each.is_whole for each in merged):
         raise SystemExit(ExitCode.FINDING)
 
 
@@ -299,7 +317,7 @@ def _load_campaign_table(
 
 def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
     """Return the given options as a campaign table."""
-    plain = ("name", "seeds", "reps", "twins", "max_cost", "budget", "command")
+    plain = ("name", "seeds", "reps", "twins", "max_cost", "max_time", "budget", "command")
     table = {key: given[key] for key in plain if given[key] is not None}
     if given["in_place"]:
         table["in_place"] = True
@@ -307,6 +325,8 @@ def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -
         texts = given[key]
         if isinstance(texts, tuple) and texts:
             table[key] = list(texts)
+    if isinstance(models := given["models"], tuple) and models:
+        table["models"] = [name.strip() for text in models for name in text.split(",")]
     world = {key: given[key] for key in ("reset", "verify", "state") if given[key] is not None}
     if world:
         table["world"] = world

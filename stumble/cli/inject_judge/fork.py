@@ -1,8 +1,8 @@
 """`stumble fork`: replay up to one call, inject a fault there, continue live, and judge."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -74,10 +74,21 @@ PIN_HINT = "if a local tool prints something else in each run, --pin sends the r
 )
 @click.option(
     "--model",
-    "other_model",
+    "model_texts",
     metavar="NAME",
-    help="Continue with another model of the same provider, written into the live requests in "
-    "place of the recorded one.",
+    multiple=True,
+    help="Continue with another model: NAME of the same provider, or PROVIDER:NAME of another one "
+    "(litellm translates; its key is read from the environment). Repeat it, or separate names by "
+    "commas, to fork with each.",
+)
+@click.option(
+    "--edit-prompt",
+    "edit_texts",
+    type=(str, str),
+    multiple=True,
+    metavar="OLD NEW",
+    help="Continue with an edited prompt: the text OLD of the system and user messages is NEW in "
+    "the live requests. May be repeated.",
 )
 @options.match_option
 @options.world_options
@@ -95,7 +106,8 @@ def fork(
     confirm: bool,
     jobs: int | None,
     pin: bool,
-    other_model: str | None,
+    model_texts: tuple[str, ...],
+    edit_texts: tuple[tuple[str, str], ...],
     rule_texts: tuple[str, ...],
     world_commands: "WorldCommands",
     workspace_choice: "WorkspaceChoice",
@@ -119,13 +131,16 @@ def fork(
     \b
     stumble fork refund.tape --fault http_status:code=503 --where tool=issue_refund \\
         --reset "python reset_shop.py" --verify "python check_shop.py" -- python my_agent.py
-    stumble fork refund.tape --fault digit --where tool=get_order --model gpt-5-mini \\
-        --reset ./reset.sh --verify ./verify.sh
+    stumble fork refund.tape --fault digit --where tool=get_order --reset ./reset.sh \\
+        --verify ./verify.sh --model gpt-5-mini,anthropic:claude-sonnet-4-5
+    stumble fork refund.tape --fault digit --where tool=get_order --reset ./reset.sh \\
+        --edit-prompt "You are helpful." "You are helpful. Read each amount twice."
     """
     from replay.matching.rules import parse_match_rule
+    from replay.prompt_edit import PromptEdit
     from stumble.campaigns.run_matrix import place_in_stage
     from stumble.pipeline.replay_check import Pipeline, find_passed_stages
-    from stumble.runs.fork import ForkPlan, ForkResult, find_fork_point
+    from stumble.runs.fork import ForkPlan, find_fork_point
     from stumble.runs.isolation import max_parallel_runs, plan_isolation
     from stumble.runs.launcher import ColdLauncher
     from stumble.store.tape_files import load_tape
@@ -159,42 +174,109 @@ def fork(
             place_in_stage(recording, told, fault, seed=seed, world=world is not None)
             for fault in faults
         ]
-        design = ForkPlan(
-            fork_point=find_fork_point(recording, placed, told, seed=seed),
-            twins=twins,
-            times=times,
-            confirm=confirm,
-            world=world,
-            seed=seed,
-            pin=pin,
-            rules=tuple(map(parse_match_rule, rules)),
-            workspace=isolation_plan.workspace,
-            other_model=other_model,
+        fork_point = find_fork_point(recording, placed, told, seed=seed)
+        designs = tuple(
+            ForkPlan(
+                fork_point=fork_point,
+                twins=twins,
+                times=times,
+                confirm=confirm,
+                world=world,
+                seed=seed,
+                pin=pin,
+                rules=tuple(map(parse_match_rule, rules)),
+                workspace=isolation_plan.workspace,
+                other_model=other_model,
+                prompt_edits=tuple(PromptEdit(old=old, new=new) for old, new in edit_texts),
+            )
+            for other_model in options.parse_model_choices(model_texts) or (None,)
         )
-    forked = ForkResult(wanted=design.list_runs())
     jobs = min(
         max_parallel_runs(isolation_plan, jobs, world=world is not None and not marked),
-        len(forked.wanted),
+        len(designs[0].list_runs()),
     )
-    _describe_plan(design, isolation_plan)
     launch = ColdLauncher(command=command, budget=budget, patience=FORK_STOP_SECONDS)
     shows_agent = jobs == times == 1 and not confirm and not as_json
-    starts = _AgentStarts(launch, store, tape.stem, shows_agent)
-    hosts = options.parse_host_options(host_texts)
-    failure = _run_to_end(design, forked, starts, hosts, jobs)
-    idle = match_options.find_unplaced_rules(rule_texts, recording.exchanges)
-    code = _report_fork(
-        design,
-        forked,
-        isolation_plan,
-        idle=idle,
+    forks = _Forks(
+        launch=launch,
+        store=store,
+        name=tape.stem,
+        shows_agent=shows_agent,
+        hosts=options.parse_host_options(host_texts),
+        jobs=jobs,
+        isolation_plan=isolation_plan,
+        idle=match_options.find_unplaced_rules(rule_texts, recording.exchanges),
         as_json=as_json,
         resets=world_commands.reset is not None,
     )
-    if failure is not None:
-        raise failure
-    signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
-    raise SystemExit(code if signal is None else signal_to_exit_code(signal))
+    raise SystemExit(forks.run_all(designs))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Forks:
+    """Forks of one recording with each of several models, one after another."""
+
+    launch: "ColdLauncher"
+    store: "TraceStore"
+    name: str
+    shows_agent: bool
+    hosts: "Hosts"
+    jobs: int
+    isolation_plan: "IsolationPlan"
+    idle: "tuple[MatchRule, ...]"
+    as_json: bool
+    resets: bool
+    reports: list[dict[str, object]] = field(default_factory=list)
+
+    def run_all(self, designs: "Sequence[ForkPlan]") -> int:
+        """Run and report each fork; return the highest of their exit codes."""
+        code, failure = 0, None
+        for number, design in enumerate(designs):
+            name = f"{self.name}-model{number}" if len(designs) > 1 else self.name
+            own_code, failure = self._run_one(design, name)
+            code = max(code, own_code)
+            if failure is not None:
+                break
+        if self.as_json:
+            alone = len(designs) == 1
+            click.echo(json.dumps(self.reports[0] if alone else {"models": self.reports}))
+        if failure is not None:
+            raise failure
+        return code
+
+    def _run_one(self, design: "ForkPlan", name: str) -> tuple[int, BaseException | None]:
+        """Return the exit code of a fork, and what ended it early."""
+        from stumble.runs.fork import ForkResult
+
+        forked = ForkResult(wanted=design.list_runs())
+        _describe_plan(design, self.isolation_plan)
+        starts = _AgentStarts(self.launch, self.store, name, self.shows_agent)
+        failure = _run_to_end(design, forked, starts, self.hosts, self.jobs)
+        code = self._report(design, forked)
+        signal = next((ran.exit.signal for ran in forked.runs if ran.exit.signal), None)
+        return code if signal is None else signal_to_exit_code(signal), failure
+
+    def _report(self, design: "ForkPlan", forked: "ForkResult") -> int:
+        """Print warnings and the judged fork, or keep it as data; return the exit code."""
+        from stumble.runs.fork_report import judge_fork
+        from stumble.runs.summary import collect_run_warnings
+
+        for why in (
+            *collect_run_warnings(forked.runs),
+            *match_options.describe_unused_rules(self.idle, forked.runs),
+        ):
+            options.print_warning(why)
+        report = judge_fork(design.fork_point, forked)
+        data, lines = _format_fork(report, design, self.isolation_plan)
+        if data["diverged"]:
+            in_copy = bool(self.isolation_plan.workspace and self.resets)
+            lines += _list_divergence_hints(design, in_copy=in_copy)
+        if design.other_model is not None:
+            data["model"] = str(design.other_model)
+        self.reports.append(data)
+        if not self.as_json:
+            click.echo("\n".join(lines))
+        return report.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +302,14 @@ def _describe_plan(design: "ForkPlan", isolation_plan: "IsolationPlan") -> None:
         f"injecting into {design.fork_point.describe()}",
         isolation_plan.describe_workspace(),
         *_describe_other_model(design),
+        *(f"prompt: {_shorten(each.old)} -> {_shorten(each.new)}" for each in design.prompt_edits),
         *(() if design.twins else (NO_TWINS_NOTE,)),
     ):
         click.echo(line, err=True)
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
 def _describe_other_model(design: "ForkPlan") -> Iterator[str]:
@@ -231,10 +318,13 @@ def _describe_other_model(design: "ForkPlan") -> Iterator[str]:
         return
     recorded = design.fork_point.recording.trajectory.model or "the recorded model"
     yield f"model: {recorded} from the recording, then {design.other_model}"
-    if keys := design.list_model_bound_keys():
+    keys = ", ".join(design.list_model_bound_keys())
+    if keys and design.other_model.provider:
+        yield f"{design.other_model.provider} does not get what it cannot use: {keys}"
+    elif keys:
         yield (
-            f"the conversation has values that only the model that wrote them accepts "
-            f"({', '.join(keys)}): the provider may refuse them"
+            f"the conversation has values that only the model that wrote them accepts ({keys}): "
+            "the provider may refuse them"
         )
 
 
@@ -242,43 +332,17 @@ def _run_to_end(
     design: "ForkPlan", forked: "ForkResult", starts: _AgentStarts, hosts: "Hosts", jobs: int
 ) -> BaseException | None:
     """Run all forks and index them; return what ended them early, to be raised after the report."""
-    from recorder import event_loop
+    from recorder import ending_signals, event_loop
     from stumble.store import index
 
     failure: BaseException | None = None
     try:
         with options.report_launch_failure(starts.launch.command):
             event_loop.run_event_loop(_run_planned_forks(design, forked, starts, hosts, jobs))
-    except (event_loop.SignalInterrupt, ChildProcessError) as error:
+    except (ending_signals.SignalInterrupt, ChildProcessError) as error:
         failure = error
     index.refresh_index(starts.store)
     return failure
-
-
-def _report_fork(
-    design: "ForkPlan",
-    forked: "ForkResult",
-    isolation_plan: "IsolationPlan",
-    *,
-    idle: "tuple[MatchRule, ...]",
-    as_json: bool,
-    resets: bool,
-) -> int:
-    """Print warnings and the judged fork; return the exit code."""
-    from stumble.runs.fork_report import judge_fork
-    from stumble.runs.summary import collect_run_warnings
-
-    for why in (
-        *collect_run_warnings(forked.runs),
-        *match_options.describe_unused_rules(idle, forked.runs),
-    ):
-        options.print_warning(why)
-    report = judge_fork(design.fork_point, forked)
-    data, lines = _format_fork(report, design, isolation_plan)
-    if data["diverged"]:
-        lines += _list_divergence_hints(design, in_copy=bool(isolation_plan.workspace and resets))
-    click.echo(json.dumps(data) if as_json else "\n".join(lines))
-    return report.code
 
 
 async def _run_planned_forks(

@@ -92,7 +92,7 @@ def run(
     """
     from recorder import event_loop
     from stumble.runs.environment.worlds import WorldCommands
-    from stumble.runs.scenario_runner import load_checked_scenario
+    from stumble.runs.scenario_runner import fill_practice_command, load_checked_scenario
     from stumble.store import index
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
@@ -117,6 +117,9 @@ def run(
             "--reset, --verify, --state, --ledger and --host need --command: they are for your own "
             "agent"
         )
+    practises = bool(scenario.practice and scenario.command) and not (text or has_own_world)
+    if practises and scenario.practice is not None:
+        command = fill_practice_command(command, scenario.practice)
     if scenario.benchmark is not None and has_own_world:
         raise UsageError(f"{name} has its own world: omit --reset, --verify, --state and --ledger")
     own = WorldCommands(
@@ -130,6 +133,7 @@ def run(
     plan = _ScenarioPlan(
         checked=checked,
         command=command,
+        practises=practises,
         store=store,
         seed=scenario.seed if seed is None else seed,
         twins=twins,
@@ -179,6 +183,8 @@ class _ScenarioPlan:
     checked: "CheckedScenario"
     command: tuple[str, ...]
     """The command of the user's agent; () for the practice agent."""
+    practises: bool
+    """Whether the user's agent works in the practice world."""
     store: "TraceStore"
     seed: int
     twins: int
@@ -271,11 +277,15 @@ async def _open_environment(plan: _ScenarioPlan, folder: Path) -> AsyncIterator[
         configure_benchmark_launcher,
         set_up_benchmark,
     )
-    from stumble.runs.scenario_runner import open_practice_scenario
+    from stumble.runs.scenario_runner import open_practice_scenario, open_practice_world
     from stumble.runs.types import RunEnvironment
 
     scenario, benchmark = plan.scenario, plan.scenario.benchmark
-    if not plan.command and scenario.practice is not None:
+    if plan.practises and scenario.practice is not None:
+        launch, labels = plan.make_launcher, plan.labels
+        async with open_practice_world(scenario.practice, folder, launch, labels) as environment:
+            yield environment
+    elif not plan.command and scenario.practice is not None:
         os.environ.setdefault("OPENAI_API_KEY", PRACTICE_KEY)
         async with open_practice_scenario(scenario, scenario.practice, folder) as environment:
             yield environment

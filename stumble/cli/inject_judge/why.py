@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why(injection: str, as_json: bool) -> None:
     """Show the evidence for the verdict on one injection: the change, where it was consumed,
-    signs that the agent noticed, where the wrong value went, the clean twins, and the verdict.
+    signs that the agent noticed, where the wrong value went, the clean twins, the files that the
+    run changed in its copy of the workspace, and the verdict.
     The tapes are judged again, with the judge of this version.
 
     INJECTION is an id or a unique prefix of one, or a pack of a run that has one: its tapes are
@@ -30,9 +31,11 @@ def why(injection: str, as_json: bool) -> None:
     stumble why refund.stumble
     """
     from stumble.packs.read_pack import is_pack
+    from stumble.runs.environment.workspaces import open_store_blobs
     from stumble.store import index
     from stumble.store.open_store import open_indexed_store
     from stumble.verdicts.explain import explain_verdict, explanation_to_json
+    from stumble.verdicts.file_changes import read_run_files
 
     if is_pack(path := Path(injection)):
         injection = _unpack_injection(path)
@@ -43,7 +46,9 @@ def why(injection: str, as_json: bool) -> None:
     except (OSError, ValueError) as error:
         raise UsageError(f"{id}: its tape cannot be read: {error}") from None
     faulted_injection = next(each for each in faulted.tape.injections if each.id == id)
-    explanation = explain_verdict(faulted_injection, faulted, twins, peers)
+    blobs = open_store_blobs(store)
+    files = tuple(read_run_files(blobs, each.tape.trajectory) for each in (faulted, *twins[:1]))
+    explanation = explain_verdict(faulted_injection, faulted, twins, peers, files)
     click.echo(explanation_to_json(explanation) if as_json else "\n".join(explanation.to_lines()))
 
 

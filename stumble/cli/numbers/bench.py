@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -47,6 +48,12 @@ from stumble.cli.exit_codes import ExitCode, UsageError
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Another bench file in the same format; its figures do not compare with stumble-bench 1.",
 )
+@click.option(
+    "--weights",
+    metavar="atlas:SOURCE",
+    help="Weigh the faults by how often errors of their class occur in a source of the atlas; the "
+    "figures do not compare with those of other weights.",
+)
 @options.in_place_option
 @click.option("--explain", is_flag=True, help="Print the pre-specified analysis and run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -58,6 +65,7 @@ def bench(
     store: Path | None,
     jobs: int | None,
     file: Path | None,
+    weights: str | None,
     in_place: bool,
     explain: bool,
     as_json: bool,
@@ -71,7 +79,9 @@ def bench(
     OPENAI_BASE_URL=https://api.openai.com/v1 stumble bench --model gpt-5-mini
     stumble bench --command "python my_agent.py {prompt}" --agent mine --model gpt-5
     stumble bench --from their-store
+    stumble bench --from their-store --weights atlas:tau-airline
     """  # fmt: skip
+    from stumble.atlas.weights import weigh_faults
     from stumble.campaigns.bench import (
         BENCH_FILE,
         bench_progress_to_dict,
@@ -89,6 +99,10 @@ def bench(
 
     with options.usage_errors():
         definition = read(file or BENCH_FILE)
+        wild = (
+            weigh_faults(definition.weights, weights, store_root() / "atlas") if weights else None
+        )
+        definition = replace(definition, weights=wild.weights) if wild else definition
     if explain:
         click.echo(definition.analysis)
         return
@@ -128,12 +142,15 @@ def bench(
     rows = query_bench_rows(definition, bench_store)
     if not rows and incomplete is None:
         raise UsageError(f"{bench_store.root} has no run of {definition.name}")
-    data = {
+    data: dict[str, object] = {
         "bench": definition.title,
         "file": definition.digest,
         "rows": [dict(row) for row in rows],
     }
     table = [*([incomplete] if incomplete else ()), *format_bench_table(definition, rows)]
+    if wild is not None:
+        data["weights"] = asdict(wild)
+        table.append(wild.describe())
     click.echo(json.dumps(data | progress) if as_json else "\n".join(table))
     missing = any(row["handled_rate_lo"] is None for row in rows)
     raise SystemExit(code if code not in (ExitCode.OK, ExitCode.NOT_ENOUGH) else

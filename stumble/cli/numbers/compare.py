@@ -1,7 +1,9 @@
 """`stumble compare`: compare two campaigns, models or agents on the same traces, faults, seeds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import click
@@ -19,62 +21,138 @@ COMPARED_KINDS = ("campaign", "model", "agent")
 @click.command(
     epilog="Exit codes: 0 compared, 5 too few pairs for an interval.",
 )
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", required=False)
+@click.argument("b", required=False)
 @click.option(
     "--by",
     type=click.Choice(COMPARED_KINDS),
     help="Kind of thing that A and B name; default: looked up in the store.",
 )
 @click.option(
+    "--models",
+    is_flag=True,
+    help="Compare models: A and B, or without them every pair of models of the campaign.",
+)
+@click.option(
     "--campaign", help="Only pairs within this campaign, if A and B are models or agents."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def compare(a: str, b: str, by: str | None, campaign: str | None, as_json: bool) -> None:
+def compare(
+    a: str | None, b: str | None, by: str | None, models: bool, campaign: str | None, as_json: bool
+) -> None:
     """Pair each injection of A with that of B at the same call of the same trace, with the same
     fault and seed; print the mean difference with its interval, and the injections whose outcome
     changed.
 
     Two campaigns of the same plan compare two versions of a prompt or an agent; two models
-    compare within one campaign.
+    compare within one campaign. With --models alone, p-values are adjusted within a pair of
+    models, not over the pairs.
 
     \b
     stumble compare before after
     stumble compare practice/naive practice/verifies --campaign nightly
+    stumble compare --models --campaign nightly
     """
     from stumble.store.open_store import open_indexed_store
 
+    if models and by not in (None, "model"):
+        raise UsageError(f"--models and --by {by} exclude each other")
+    if (a is None) != (b is None) or (a is None and not models):
+        raise UsageError("give two names, A and B, or --models for all models of a campaign")
     store = open_indexed_store()
     with store.open_locked() as connection:
-        kind = by or _find_shared_kind(connection, a, b)
-        parameters = {"a": a, "b": b, "by": kind, "campaign": campaign}
-        rates, flips = (
-            _query_comparison_rows(connection, "compare", parameters),
-            _query_comparison_rows(connection, "flips", parameters),
-        )
-    pooled = [row for row in rates if row["part"] == "all"]
+        if a is None or b is None:
+            kind, pairs = "model", _list_model_pairs(connection, campaign)
+        else:
+            asked = "model" if models else by
+            kind = _find_shared_kind(connection, a, b, (asked,) if asked else COMPARED_KINDS)
+            pairs = [(a, b)]
+        found = [_query_comparison(connection, pair, kind, campaign) for pair in pairs]
     if as_json:
-        data = {"a": a, "b": b, "by": kind, "rates": rates, "flips": flips}
-        click.echo(json.dumps(data, default=str))
-    elif pooled:
-        _print_comparison_tables(a, b, rates, flips)
+        data = [each.to_dict() for each in found]
+        click.echo(json.dumps(data[0] if a is not None else data, default=str))
     else:
-        click.echo(f"{a} and {b} have no pair in common: run the same campaign file for both")
-    raise SystemExit(ExitCode.OK if _is_enough(pooled) else ExitCode.NOT_ENOUGH)
+        for each in found:
+            each.print()
+    enough = all(each.is_enough for each in found)
+    raise SystemExit(ExitCode.OK if enough else ExitCode.NOT_ENOUGH)
 
 
-def _is_enough(pooled: list[ComparisonRow]) -> bool:
-    """Return True if there are pairs, and each measure with pairs has an interval."""
-    paired = [row for row in pooled if row["pairs"]]
-    return bool(paired) and all(row["lo"] is not None for row in paired)
+@dataclass(frozen=True, slots=True)
+class NamedComparison:
+    """Two names of one kind, with the rows of their comparison."""
+
+    a: str
+    b: str
+    kind: str
+    rates: list[ComparisonRow]
+    flips: list[ComparisonRow]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are pairs, and each measure with pairs has an interval."""
+        paired = [row for row in self.rates if row["part"] == "all" and row["pairs"]]
+        return bool(paired) and all(row["lo"] is not None for row in paired)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the comparison as plain data."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "by": self.kind,
+            "rates": self.rates,
+            "flips": self.flips,
+        }
+
+    def print(self) -> None:
+        """Print its tables, or that nothing is paired."""
+        if any(row["part"] == "all" for row in self.rates):
+            _print_comparison_tables(self.a, self.b, self.rates, self.flips)
+        else:
+            click.echo(
+                f"{self.a} and {self.b} have no pair in common: run the same campaign file for both"
+            )
 
 
-def _find_shared_kind(connection: "duckdb.DuckDBPyConnection", a: str, b: str) -> str:
-    """Return the kind (campaign, model or agent) of both names. Raises UsageError if none fits."""
+def _query_comparison(
+    connection: "duckdb.DuckDBPyConnection", names: tuple[str, str], kind: str, campaign: str | None
+) -> NamedComparison:
+    a, b = names
+    parameters = {"a": a, "b": b, "by": kind, "campaign": campaign}
+    rates, flips = (
+        _query_comparison_rows(connection, question, parameters)
+        for question in ("compare", "flips")
+    )
+    return NamedComparison(a, b, kind, rates, flips)
+
+
+def _list_model_pairs(
+    connection: "duckdb.DuckDBPyConnection", campaign: str | None
+) -> list[tuple[str, str]]:
+    """Return every pair of models with injections. Raises UsageError for fewer than two models."""
+    rows = connection.execute(
+        "SELECT DISTINCT model FROM campaign_injections "
+        "WHERE model IS NOT NULL AND ($1 IS NULL OR campaign = $1) ORDER BY model",
+        [campaign],
+    ).fetchall()
+    models = [str(model) for (model,) in rows]
+    if len(models) < 2:
+        where = "this store" if campaign is None else f"campaign {campaign!r}"
+        raise UsageError(
+            f"{where} has injections with {' and '.join(models) or 'no model'}: nothing to compare;"
+            " run a campaign with --model A,B"
+        )
+    return list(combinations(models, 2))
+
+
+def _find_shared_kind(
+    connection: "duckdb.DuckDBPyConnection", a: str, b: str, kinds: Sequence[str]
+) -> str:
+    """Return the one of these kinds that both names are of. Raises UsageError if none is."""
     from traces.did_you_mean import suggest_nearest_name
 
     known: set[str] = set()
-    for kind in COMPARED_KINDS:
+    for kind in kinds:
         rows = connection.execute(f"SELECT DISTINCT {kind} FROM campaign_injections").fetchall()
         names = {name for (name,) in rows if name is not None}
         if {a, b} <= names:
@@ -88,7 +166,7 @@ def _find_shared_kind(connection: "duckdb.DuckDBPyConnection", a: str, b: str) -
         if known
         else "; no campaign was run in this store yet"
     )
-    raise UsageError(f"no campaign, model or agent {unknown!r}{why}")
+    raise UsageError(f"no {' or '.join(kinds)} {unknown!r}{why}")
 
 
 def _query_comparison_rows(

@@ -87,6 +87,19 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
     "--junit", type=OUTPUT_FILE, metavar="FILE", help="Also write the checks as JUnit XML."
 )
 @click.option(
+    "--sarif",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Also write the checks that do not pass as SARIF 2.1.0, for code scanning.",
+)
+@click.option(
+    "--source",
+    metavar="FILE",
+    default="stumble.toml",
+    show_default=True,
+    help="File of the repository at which --sarif shows the checks: the campaign file, say.",
+)
+@click.option(
     "--summary",
     type=OUTPUT_FILE,
     metavar="FILE",
@@ -109,6 +122,8 @@ def gate(
     require_seal: bool,
     confidence: float,
     junit: Path | None,
+    sarif: Path | None,
+    source: str,
     summary: Path | None,
     as_json: bool,
     **which: str | None,
@@ -130,6 +145,7 @@ def gate(
     \b
     stumble gate --min-recovery 0.9 --max-silent 0.02
     stumble gate --max-silent 0.05 --by op --model openai/gpt-5 --junit gate.xml
+    stumble gate --max-silent 0.05 --sarif gate.sarif --source campaign.toml
     stumble gate --max-double 0 --campaign nightly
     stumble gate --against before --campaign after --margin 0.1
     stumble gate --against main/.stumble --margin 0.1 --measure handled --require-seal
@@ -137,15 +153,18 @@ def gate(
     from stumble.experiments.gate_answer import answer_comparison, parse_comparison_options
     from stumble.gate.effect_limits import EffectMeasure, check_effect_limits
     from stumble.gate.limits import GateLimit, check_gate_limits, join_gate_verdicts
+    from stumble.gate.output_files import GateFiles
     from stumble.gate.report import (
+        NO_CHECK,
         LimitCheck,
         format_check_line,
         gate_check_to_dict,
+        list_gate_cases,
         render_gate_markdown,
     )
-    from stumble.gate.report import render_gate_junit as as_junit
     from stumble.store.open_store import open_indexed_store
 
+    files = GateFiles(junit=junit, sarif=sarif, summary=summary, source=source)
     limits = [
         GateLimit(measure=measure, value=value, least=measure != "silent", confidence=confidence)
         for measure, value in _list_wanted_limits(
@@ -165,7 +184,7 @@ def gate(
         raise UsageError("limits and --against exclude each other: give one of them")
     if compared or (not limits and not counts and which["campaign"]):
         comparison = parse_comparison_options(against, margin, measure, alpha, require_seal, which)
-        answer_comparison(open_indexed_store(), comparison, junit, summary, as_json)
+        answer_comparison(open_indexed_store(), comparison, files, as_json)
     if not limits and not counts:
         raise UsageError(
             "no limit; give --min-ends-right, --min-handled, --min-recovery, --max-silent, "
@@ -176,11 +195,7 @@ def gate(
         checks += check_gate_limits(_query_gate_rates(confidence, which), limits)
     if counts:
         checks += check_effect_limits(_query_effects(which), counts)
-    if junit:
-        junit.write_text(as_junit(checks), encoding="utf-8")
-    if summary:
-        with summary.open("a", encoding="utf-8") as file:
-            file.write(render_gate_markdown(checks))
+    files.write(list_gate_cases(checks), NO_CHECK, render_gate_markdown(checks))
     verdict = join_gate_verdicts(checks)
     if as_json:
         click.echo(
@@ -191,11 +206,26 @@ def gate(
     else:
         click.echo(
             "\n".join(map(format_check_line, checks))
-            or "no fault was injected; see stumble fork --help"
+            or NO_CHECK + _explain_nothing(which["campaign"])
         )
     raise SystemExit(
         {"pass": ExitCode.OK, "fail": ExitCode.FINDING}.get(verdict, ExitCode.NOT_ENOUGH)
     )
+
+
+def _explain_nothing(campaign: str | None) -> str:
+    """Return the campaign that was perhaps meant, or where to begin."""
+    from stumble.store.open_store import open_indexed_store
+    from traces.did_you_mean import suggest_nearest_name
+
+    with open_indexed_store().open_locked() as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT campaign FROM trajectories WHERE campaign IS NOT NULL"
+        ).fetchall()
+    known = sorted(str(name) for (name,) in rows)
+    if campaign is None or campaign in known or not known:
+        return "; see stumble fork --help"
+    return f": no campaign is called {campaign!r}{suggest_nearest_name(campaign, known)}"
 
 
 def _list_wanted_limits(

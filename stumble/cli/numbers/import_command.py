@@ -39,9 +39,10 @@ def import_command(
 
     Formats are detected by content; a folder means all files in it. Traffic (vcrpy cassettes,
     HAR, mitmproxy flow files) becomes tapes, which show, replay and fork accept. Trajectories
-    (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, OpenTelemetry spans, also as
-    OTLP), RAMP cohorts and tables of pipeline scores (CSV) become rows, with a copy of their
-    source in the store. Secrets are redacted everywhere. A run is known by its content: a copy, an
+    (tau-bench, mini-swe-agent, SWE-agent, OpenHands, Inspect logs, traces of Langfuse, LangSmith
+    and MLflow, OpenTelemetry spans, also as OTLP, and more: docs/formats.md), RAMP cohorts and
+    tables of pipeline scores (CSV) become rows, with a copy of their source in the store. Secrets
+    are redacted everywhere. A run is known by its content: a copy, an
     excerpt or another layout of a file adds nothing, and a file that grew replaces what grew. A
     file or run that cannot be read is refused with a reason, the others are imported, and the exit
     code is 1 if a file was refused. `stumble forget` removes imported runs.

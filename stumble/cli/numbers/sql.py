@@ -6,6 +6,8 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from stumble.store.query import QueryLimits
+    from traces.store.sql import SqlValue
     from traces.store.trace_store import TraceStore
 
 SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
@@ -42,7 +46,14 @@ SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
     "--store",
     "address",
     metavar="s3://BUCKET/PREFIX",
-    help="Ask the tables that `stumble export --to parquet` has written to a bucket (extra s3).",
+    help="Ask the tables that `stumble export --to parquet` has written to a bucket (extra s3); "
+    "with --on also to a folder.",
+)
+@click.option(
+    "--on",
+    "cluster",
+    metavar="spark://HOST:PORT",
+    help="Run the query on Apache Spark (extra spark); `spark` starts one on this machine.",
 )
 @click.option(
     "--memory", type=click.FloatRange(min=0.1), default=2.0, show_default=True, metavar="GB",
@@ -60,6 +71,7 @@ def sql(
     as_json: bool,
     rebuild: bool,
     address: str | None,
+    cluster: str | None,
     memory: float,
     timeout: float,
 ) -> None:
@@ -70,11 +82,13 @@ def sql(
     stumble sql "select op, consumed, recovery_rate, lo, hi from recovery"
     stumble sql survival_table e=0.02
     stumble sql survival_table e=atlas:tau-airline
+    stumble sql survival_weighted weights=atlas:tau-airline
     stumble sql recovery --format parquet > recovery.parquet
     stumble sql recovery --store s3://our-bucket/tables
+    stumble sql recovery --on spark://head.example:7077 --store /shared/tables
 
     A rate may be one that was measured: `atlas:SOURCE` is the share of steps with a failed tool
-    call in that source of `stumble atlas`.
+    call in that source of `stumble atlas`, and `weights=atlas:SOURCE` its errors by class too.
 
     Queries are read-only and see the index alone: no statement can write a file or a table, or
     read another file. For more, open .stumble/store.duckdb with a DuckDB client.
@@ -101,11 +115,15 @@ def sql(
             index.list_relations(),
         )
         return
-    store = _open_shared_tables(address) if address else open_indexed_store(rebuild=rebuild)
+    is_exported = cluster is not None and address is not None
+    if address and not is_exported:
+        store = _open_shared_tables(address)
+    elif not is_exported:
+        store = open_indexed_store(rebuild=rebuild)
     if not query:
         return
     given = parse_option_pairs(parameters)
-    named = {question.name for question in list_questions()}
+    named = {question.name: question for question in list_questions()}
     known = (*named, *describe_views(), *index.list_relations())
     if " " not in query and query not in known:
         raise UsageError(
@@ -118,10 +136,16 @@ def sql(
     limits = QueryLimits(memory=memory, seconds=timeout)
     try:
         if query in named:
-            text, values = bind_question(query, **resolve_rates(given, store_root() / "atlas"))
+            given = resolve_rates(given, store_root() / "atlas", named[query].defaults)
+            text, values = bind_question(query, **given)
         else:
             text = query if " " in query else f'from "{query}"'
             values = {**given} or None
+        if cluster is not None:
+            if form == "parquet":
+                raise UsageError("--format parquet is for DuckDB; with --on give csv or json")
+            print_sql_rows(*_ask_spark(cluster, address or store, text, values, limits), form)
+            return
         restrict_process(limits)
         if form == "parquet":
             _write_parquet(run_query(store, text, values, limits, _fetch_result_arrow))
@@ -134,6 +158,27 @@ def sql(
         ) from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _ask_spark(
+    cluster: str,
+    tables: "str | TraceStore",
+    text: str,
+    values: "dict[str, SqlValue] | None",
+    limits: "QueryLimits",
+) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Run a query on Spark over exported tables; those of a store are exported for it."""
+    from stumble.spark.session import ask_spark
+    from traces.exporters.parquet import write_relations
+
+    if isinstance(tables, str):
+        return ask_spark(cluster, tables, text, values, limits)
+    with (
+        TemporaryDirectory(prefix=".spark-", dir=tables.root) as name,
+        tables.open_locked() as connection,
+    ):
+        write_relations(connection, Path(name))
+        return ask_spark(cluster, name, text, values, limits)
 
 
 def _open_shared_tables(address: str) -> "TraceStore":

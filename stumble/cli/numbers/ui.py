@@ -58,7 +58,7 @@ def ui(
     stumble ui --allow-runs --port 8800
     stumble ui --export 20261121T101500-3f2a -o run.html
     """
-    from stumble.ui.server import serve_ui
+    from stumble.ui.serving.server import serve_ui
 
     if output is not None and exported is None:
         raise UsageError("-o is the file of --export ID")
@@ -114,7 +114,7 @@ def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore,
     """Return the store to show, indexed, and the path of the first page."""
     from recorder.scratch_folder import make_scratch_folder
     from stumble.store.index import link_tape
-    from stumble.ui.tape_access import read_tape_head
+    from stumble.ui.reading.tape_access import read_tape_head
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore
 
@@ -154,7 +154,7 @@ def _index_store(store: "TraceStore") -> None:
     """Index the store in a child: it reads whole tapes, and its memory is gone with it."""
     import subprocess
 
-    from stumble.ui.children import store_environment, stumble_command
+    from stumble.ui.serving.children import store_environment, stumble_command
 
     command = stumble_command("sql", "select 1")
     done = subprocess.run(command, env=store_environment(store.root), stdout=subprocess.DEVNULL)

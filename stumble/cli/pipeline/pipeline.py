@@ -77,6 +77,14 @@ def pipeline() -> None:
     flag_value="from-golden",
     help="Give every stage golden artifacts, which grades each stage alone.",
 )
+@click.option(
+    "--attempts",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How often the agent may try a stage: while its score does not pass, it is told the score "
+    "and what is left, and started again. The last attempt counts.",
+)
 @click.option("--calls", type=click.IntRange(1), help="Maximum number of model calls.")
 @click.option(
     "--seconds",
@@ -157,6 +165,7 @@ def run(
     mode: "Mode",
     language: str,
     arm: "Arm | None",
+    attempts: int,
     calls: int | None,
     seconds: float,
     dollars: float | None,
@@ -230,6 +239,7 @@ def run(
             stages=parse_stage_names(stages),
             mode=mode,
             arm=arm or "resurrect",
+            attempts=attempts,
             limits={kind: value for kind, value in limits.items() if value is not None},
             language=language,
             sandbox=sandbox,  # type: ignore[arg-type]
@@ -427,7 +437,11 @@ def _load_pipeline_tape(run: str) -> "Tape":
 
 
 def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
-    from stumble.pipeline.stage_report import format_stage_table, read_stage_rows
+    from stumble.pipeline.stage_report import (
+        describe_unwritten_programs,
+        format_stage_table,
+        read_stage_rows,
+    )
     from traces.pipeline.stages import derive_stage_cases
 
     rows = read_stage_rows(tape)
@@ -443,7 +457,7 @@ def _format_pipeline_run(tape: "Tape", *, as_json: bool) -> str:
                 "cases": [asdict(case) for case in derive_stage_cases(tape.marks)],
             }
         )
-    return "\n".join(format_stage_table(rows))
+    return "\n".join((*format_stage_table(rows), *describe_unwritten_programs(rows)))
 
 
 def end_pipeline_run(played: "RunResult", *, armed: bool, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`stumble accept`: learn match rules for volatile values from a replay that diverged."""
+"""`stumble accept`: learn match rules from a replay that diverged, or record the agent again."""
 
 from pathlib import Path
 
@@ -11,12 +11,22 @@ from stumble.cli.tape_path import TapePath
 
 @click.command(
     epilog="Exit codes: 0 every difference is accepted, 1 a difference is not a volatile value, "
-    "2 no replay to learn from.",
+    "or with --record the agent failed, 2 no replay to learn from.",
 )
 @options.changed_tape_argument
 @click.argument("run", required=False, type=TapePath())
 @click.option("--dry-run", is_flag=True, help="Print the rules without writing them.")
-def accept(tape: Path, run: Path | None, dry_run: bool) -> None:
+@click.option(
+    "--record",
+    "anew",
+    is_flag=True,
+    help="Accept any change: record the agent again, live, in the current folder, with the "
+    "command of TAPE, and replace TAPE. If the agent fails, TAPE stays.",
+)
+@options.host_option
+def accept(
+    tape: Path, run: Path | None, dry_run: bool, anew: bool, host_texts: tuple[str, ...]
+) -> None:
     """Learn from a diverged replay which values change from run to run.
 
     Compares the recording with its last replay, or with RUN: a replay or a second recording of
@@ -24,11 +34,16 @@ def accept(tape: Path, run: Path | None, dry_run: bool) -> None:
     port) or paths, and no answer gave the agent that value, adds a rule for that type at that
     place to the tape. Any other change still diverges. `stumble show` lists the rules of a tape.
 
+    After an edit of the agent, --record makes a new recording instead. It has the labels and rules
+    of the old one, which stays in the store under its id.
+
     \b
     stumble replay refund.tape; stumble accept refund.tape; stumble replay refund.tape
     stumble accept refund.tape --dry-run
     stumble accept refund.tape second.tape
+    stumble accept refund.tape --record
     """
+    from stumble.cli.record_again import record_again
     from stumble.drift.volatile_rules import find_latest_replay, learn_volatile_rules
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import store_root
@@ -36,6 +51,12 @@ def accept(tape: Path, run: Path | None, dry_run: bool) -> None:
 
     recording = load_tape(tape)
     match_options.check_recorded_rules(recording.trajectory.rules, tape)
+    if anew:
+        if run is not None or dry_run:
+            raise UsageError("--record makes its own run: omit RUN and --dry-run")
+        raise SystemExit(record_again(recording, tape, options.parse_host_options(host_texts)))
+    if host_texts:
+        raise UsageError("--host is for --record")
     other = load_tape(run) if run else find_latest_replay(store_root() / "tapes", recording)
     if other is None:
         raise UsageError(
@@ -51,4 +72,6 @@ def accept(tape: Path, run: Path | None, dry_run: bool) -> None:
             add_rules(tape, map(str, lesson.rules))
         except BlockingIOError:
             raise UsageError(f"{tape} is being written") from None
+    if lesson.left:
+        click.echo(f"a change that is meant: stumble accept {tape} --record", err=True)
     raise SystemExit(ExitCode.FINDING if lesson.left else ExitCode.OK)

@@ -32,7 +32,8 @@ def doctor(budget: float, as_json: bool, command: tuple[str, ...]) -> None:
     refused. No provider is contacted and nothing is billed. The agent works in the current folder.
 
     With a pack in place of a command, nothing is started: lists what the packed agent needs of a
-    machine beside the pack (program, packages, variables by name), and what of it is here.
+    machine beside the pack (program, packages, variables by name), and what of it is here. Then
+    which folders of the recording machine the pack names, for who is about to hand it on.
 
     \b
     stumble doctor -- claude -p "say hello"
@@ -70,13 +71,15 @@ def _find_pack(command: tuple[str, ...]) -> Path | None:
 
 
 def _examine_pack(path: Path, as_json: bool) -> NoReturn:
+    from stumble.packs.machine_paths import find_machine_paths
     from stumble.packs.pack_cache import open_packed_files
     from stumble.packs.pack_needs import check_needs
-    from traces.tape import read_tape_lazily
+    from traces.tape import read_tape, read_tape_lazily
 
     opened = open_packed_files(path)
     tape = next((read_tape_lazily(each).trajectory for each in opened.tapes), None)
     findings = tuple(check_needs(opened.manifest.needs, tape.workspace if tape else None))
+    revealed = find_machine_paths(map(read_tape, opened.tapes), opened.texts)
     if as_json:
         needs = [
             {"what": each.what, "name": each.name, "here": each.here, "detail": each.detail}
@@ -84,12 +87,25 @@ def _examine_pack(path: Path, as_json: bool) -> NoReturn:
         ]
         root = opened.manifest.root_hash
         click.echo(
-            json.dumps({"root_hash": root, "made_by": opened.manifest.made_by, "needs": needs})
+            json.dumps(
+                {
+                    "root_hash": root,
+                    "made_by": opened.manifest.made_by,
+                    "needs": needs,
+                    "names": [
+                        {"path": each.path, "kind": each.kind, "places": each.places}
+                        for each in revealed
+                    ],
+                }
+            )
         )
     else:
         for each in findings:
             detail = f" ({each.detail})" if each.detail else ""
             click.echo(f"{HERE_LABELS[each.here]:8}{each.what:12}{each.name}{detail}")
+        for path_named in revealed:
+            places = path_named.describe_places()
+            click.echo(f"{'names':8}{path_named.kind:12}{path_named.path} ({places})")
         click.echo(f"{path}: sound, made by {opened.manifest.made_by}")
     missing = any(each.here is False for each in findings)
     raise SystemExit(ExitCode.FINDING if missing else ExitCode.OK)

@@ -186,12 +186,12 @@ def record(
         websocket=websocket,
         upstreams=upstreams,
         workspace=None if benchmark else Path.cwd(),
-        snapshot=_snapshot_workspace(store, limits) if limits else None,
+        snapshot=snapshot_workspace(store, limits) if limits else None,
         store=store,
         armed=armed,
         seed=seed,
     )
-    played = _record_to_store(
+    played = record_to_store(
         plan, ColdLauncher(command=command, budget=budget), benchmark, store, output
     )
     if played.exit.signal is not None:
@@ -201,13 +201,13 @@ def record(
         raise SystemExit(ExitCode.BUDGET)
     follows = played.exit.code == 0 and not armed and world is None and benchmark is None
     if times is not None or follows:
-        for line in _run_controls(played.path, times):
+        for line in run_controls(played.path, times):
             click.echo(line, err=True)
     missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK
     raise SystemExit(played.exit.code or missed)
 
 
-def _record_to_store(
+def record_to_store(
     plan: "RecordPlan",
     launch: "ColdLauncher",
     benchmark: "BenchmarkTask | None",
@@ -273,7 +273,7 @@ async def _open_benchmark(
         yield own_plan, configure_benchmark_launcher(launch, stage, benchmark)
 
 
-def _run_controls(tape: Path, times: int | None) -> Iterator[str]:
+def run_controls(tape: Path, times: int | None) -> Iterator[str]:
     """Replay a new recording to learn from it; yield lines about that."""
     if times == 1:
         return
@@ -298,7 +298,7 @@ def _describe_recording(tape: "Tape", played: "RunResult", *, redact: bool) -> l
     return [headline, *describe_injections(tape, played), *(f"warning: {why}" for why in warnings)]
 
 
-def _snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:
+def snapshot_workspace(store: "StoreDirectory", limits: "SnapshotLimits") -> str | None:
     """Take a snapshot of the current folder; return its name.
 
     Prints the reason and returns None if the folder exceeds the limits.

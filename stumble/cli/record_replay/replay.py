@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
-from stumble.cli.exit_codes import signal_to_exit_code
+from stumble.cli.exit_codes import ExitCode, signal_to_exit_code
 
 if TYPE_CHECKING:
-    from replay.matching.rules import MatchRule
     from replay.player import OnMiss
     from stumble.runs.injection import InjectionPlan
     from stumble.runs.isolation import IsolationMode, WorkspaceChoice
@@ -34,7 +33,8 @@ LIVE_KINDS: Mapping[str, tuple["ExchangeKind", ...]] = {
 
 @click.command(
     epilog="Exit codes: 0 the agent followed the recording, 1 it tried to bypass the proxy (with "
-    "--isolation require), 3 it diverged, 4 no fault fired.",
+    "--isolation require), 2 a rule of --match never applied, or usage, 3 it diverged, 4 no fault "
+    "fired.",
 )
 @options.tape_argument
 @click.option(
@@ -188,21 +188,25 @@ def replay(
             times,
         )
     idle = match_options.find_unplaced_rules(rule_texts, recording.exchanges)
-    _print_replays(runs, times, idle, as_json=as_json)
+    played = [each.played for each in runs]
+    unused = [*match_options.describe_unused_rules(idle, played)]
+    _print_replays(runs, times, unused, as_json=as_json)
     if not as_json and any(each.played.exit.out_of_budget for each in runs):
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
     signal = runs[-1].played.exit.signal
-    raise SystemExit(find_worst_exit_code(runs) if signal is None else signal_to_exit_code(signal))
+    code = find_worst_exit_code(runs)
+    if unused and code == ExitCode.OK:
+        code = ExitCode.USAGE
+    raise SystemExit(code if signal is None else signal_to_exit_code(signal))
 
 
 def _print_replays(
-    runs: list["ReplayReport"], times: int, idle: tuple["MatchRule", ...], *, as_json: bool
+    runs: list["ReplayReport"], times: int, unused: list[str], *, as_json: bool
 ) -> None:
     from stumble.runs.replay_report import replays_to_dict, replays_to_lines
     from stumble.runs.summary import collect_run_warnings
 
-    played = [each.played for each in runs]
-    for why in (*collect_run_warnings(played), *match_options.describe_unused_rules(idle, played)):
+    for why in (*collect_run_warnings([each.played for each in runs]), *unused):
         options.print_warning(why)
     if as_json:
         click.echo(json.dumps(replays_to_dict(runs, times)))

@@ -1,4 +1,4 @@
-"""`stumble show`: print the steps or exchanges of a tape."""
+"""`stumble show`: print the steps or exchanges of a tape, or the steps of a run of the store."""
 
 import json
 from collections.abc import Iterator
@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli import options
 from stumble.cli.exit_codes import UsageError
-from stumble.cli.tape_path import TapePath
+from stumble.cli.record_replay.show_stored_run import indent_step_text, show_stored_run
+from stumble.cli.tape_path import RunPath, TapePath
 
 if TYPE_CHECKING:
     from traces.conversation.derived_steps import DerivedSteps, ToolUse, TrajectoryStep
     from traces.model import Exchange
     from traces.tape import Tape
 
-LINE_WIDTH = 100
-
 
 @click.command()
-@options.tape_argument
+@click.argument("tape", type=RunPath(), metavar="TAPE|RUN")
 @click.argument("other", type=TapePath(), required=False)
 @click.option(
     "--tools",
@@ -32,7 +30,7 @@ LINE_WIDTH = 100
 @click.option("--step", "number", type=int, metavar="N", help="Print step N in full.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(
-    tape: Path,
+    tape: Path | str,
     other: Path | None,
     tools: bool,
     exchanges: bool,
@@ -41,13 +39,22 @@ def show(
 ) -> None:
     """List the steps of a recording: the agent's messages, tool calls and their results.
 
+    RUN is the id (`trajectory_id`) of a run of the store, recorded or imported. An imported
+    conversation has no exchanges and no offered tools.
+
     \b
     stumble show refund.tape
     stumble show refund.tape --step 7
+    stumble show tau-1f0c2d3e4a5b6c7d
     stumble show refund.tape --exchanges
     stumble show --tools refund.tape
     stumble show --tools monday.tape tuesday.tape
     """
+    if isinstance(tape, str):
+        if tools or exchanges or other is not None:
+            raise UsageError(f"{tape} is an imported conversation, which has only steps")
+        show_stored_run(tape, number, as_json=as_json)
+        return
     if tools:
         from stumble.cli.tool_diff import show_tools
 
@@ -55,6 +62,7 @@ def show(
         return
     if other is not None:
         raise UsageError("two tapes are only compared with --tools")
+    from stumble.control_characters import escape_controls
     from stumble.runs.summary import describe_unread_models, summarize_tape
     from stumble.store.tape_files import load_tape
     from traces.conversation.derived_steps import derive_tape_steps
@@ -73,17 +81,17 @@ def show(
         return
     if exchanges:
         for row in _list_exchange_rows(recording, derived):
-            click.echo(_format_exchange_line(row))
+            click.echo(escape_controls(_format_exchange_line(row)))
     else:
         for line in _format_steps(recording, derived, number):
-            click.echo(line)
+            click.echo(escape_controls(line))
     if number is None:
         click.echo(
             f"{recording.trajectory.id}: {summarize_tape(recording, derived).to_line()}; "
             f"{_describe_ending(recording)}"
         )
         for line in describe_unread_models(x.request for x in recording.exchanges):
-            click.echo(f"note: {line}")
+            click.echo(escape_controls(f"note: {line}"))
 
 
 def _describe_ending(tape: "Tape") -> str:
@@ -119,7 +127,7 @@ def _format_steps(tape: "Tape", told: "DerivedSteps", number: int | None) -> Ite
             if step.missing:
                 yield f"       (goes on from {step.missing}, which is not on this tape)"
             if step.message:
-                yield _indent_step_text(step.message, full)
+                yield indent_step_text(step.message, full)
             for use in told.tool_uses:
                 if use.step == step.number:
                     yield from _format_tool_use(use, full, labels, use.call_id in pinned)
@@ -139,21 +147,14 @@ def _format_tool_use(
 ) -> Iterator[str]:
     seqs = ",".join(map(str, use.seqs))
     where = f"{use.place}, joined by {use.join}, exchange {seqs}" if use.seqs else use.place
-    yield _indent_step_text(f"-> {use.tool}({use.arguments})", full)
+    yield indent_step_text(f"-> {use.tool}({use.arguments})", full)
     mark = "!! " if use.is_error else "<- "
     result = "no result was ever sent" if use.result is None else use.result
     by = [labels[use.seqs[-1]]] if use.seqs and labels else []
     by += ["the model was told the recorded result"] if pinned else []
-    yield _indent_step_text(f"{mark}{result}", full) + (f"  ({', '.join(by)})" if by else "")
+    yield indent_step_text(f"{mark}{result}", full) + (f"  ({', '.join(by)})" if by else "")
     if full:
         yield f"       {where}"
-
-
-def _indent_step_text(text: str, full: bool) -> str:
-    if not full:
-        text = " ".join(text.split())
-        text = text if len(text) <= LINE_WIDTH else text[: LINE_WIDTH - 1] + "…"
-    return "\n".join(f"       {line}" for line in text.splitlines())
 
 
 def _list_step_rows(
@@ -194,6 +195,8 @@ def _list_step_rows(
 
 
 def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str, object]]:
+    from traces.dialects.rpc_method import read_mcp_method, read_rpc_method
+
     operators = {injection.seq: injection.op for injection in tape.injections}
     for exchange in tape.exchanges:
         placed, answer = told.contexts[exchange.seq], exchange.response
@@ -203,7 +206,8 @@ def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str
             "lane": placed.lane,
             "method": exchange.request.method,
             "url": exchange.request.url,
-            "mcp": _describe_mcp_message(exchange),
+            "mcp": read_mcp_method(exchange.request),
+            "rpc": read_rpc_method(exchange.request),
             "status": answer.status if answer else None,
             "error": exchange.error,
             "started": round(exchange.started, 6),
@@ -219,18 +223,6 @@ def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str
             "redacted": exchange.redacted,
             "fault": operators.get(exchange.seq),
         }
-
-
-def _describe_mcp_message(exchange: "Exchange") -> str | None:
-    """Return the MCP method of a request, such as `tools/list` or `tools/call get_order`."""
-    from traces.dialects import mcp
-
-    message = mcp.read_client_message(exchange.request)
-    if message is None:
-        return None
-    if message.call is not None:
-        return f"{message.method} {message.call.name}"
-    return {"GET": "listens", "DELETE": "ends the session"}.get(message.method, message.method)
 
 
 def _exchange_duration(exchange: "Exchange") -> float | None:
@@ -251,7 +243,7 @@ def _format_exchange_line(row: dict[str, object]) -> str:
     took, size = row["duration"], row["response_bytes"]
     ms = f"{took * 1000:8.1f} ms" if isinstance(took, float) else "           "
     status = row["status"] or "---"
-    notes = [str(row["mcp"])] if row["mcp"] else []
+    notes = [str(row["rpc"])] if row["rpc"] else []
     notes += [str(row["error"])] if row["error"] else []
     notes += [f"{_H2}, replayed over HTTP/1.1"] if row["version"] == _H2 else []
     notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []

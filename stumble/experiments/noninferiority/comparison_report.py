@@ -9,8 +9,9 @@ from stumble.experiments.noninferiority.comparison import ArmComparison, combine
 from stumble.experiments.noninferiority.decision import ComparisonAnswer
 from stumble.experiments.noninferiority.sample_counts import describe_movement
 from stumble.experiments.seals.seal_file import SHOWN_DIGEST_LENGTH
+from stumble.gate.check_case import CheckCase
 from stumble.gate.limits import GateVerdict
-from stumble.gate.report import JunitCase, escape_table_cell, render_junit_suite
+from stumble.gate.report import escape_table_cell
 
 ANSWER_LABELS: dict[ComparisonAnswer, str] = {
     "pass": "PASS",
@@ -166,10 +167,10 @@ def _arm_to_dict(found: ArmComparison, role: str) -> dict[str, object]:
     }
 
 
-def comparisons_to_junit(found: Sequence[ArmComparison], error: str | None = None) -> str:
-    """Render a test suite with a case per comparison; only PASS passes."""
-    cases = [
-        JunitCase(
+def list_comparison_cases(found: Sequence[ArmComparison]) -> list[CheckCase]:
+    """Return a case per comparison for the files of CI services; only PASS passes."""
+    return [
+        CheckCase(
             name=_format_comparison_title(each),
             verdict=_GATE_VERDICTS.get(each.answer, "unknown"),
             message="; ".join(
@@ -182,7 +183,6 @@ def comparisons_to_junit(found: Sequence[ArmComparison], error: str | None = Non
         )
         for each in found
     ]
-    return render_junit_suite(cases, error or "nothing was compared")
 
 
 def comparisons_to_markdown(found: Sequence[ArmComparison], error: str | None = None) -> str:

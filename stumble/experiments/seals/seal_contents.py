@@ -30,6 +30,7 @@ def collect_seal_contents(
     tapes = {source.name: read_tape(source.tape) for source in campaign.sources if source.tape}
     left_out = {str(Path(name)) for name in terms.left_out}
     runs = [_agent_to_dict(source, tapes.get(source.name)) for source in campaign.sources]
+    options = {"options": list(campaign.agent_options)} if campaign.agent_options else {}
     commands = [tuple(map(str, run["command"])) for run in runs]  # type: ignore[call-overload]
     named_files = dict(_hash_named_files(terms.files, beside))
     world_commands = [
@@ -53,9 +54,11 @@ def collect_seal_contents(
             "pin": campaign.pin,
             "in_place": campaign.in_place,
             "hosts": {name: list(address) for name, address in campaign.hosts.items()},
+            **({"models": list(map(str, campaign.models))} if campaign.models else {}),
         },
         "agent": {
             "name": campaign.agent,
+            **options,
             "runs": runs,
             **_hash_command_files(commands, left_out, named_files),
         },

@@ -14,7 +14,7 @@ from pathlib import Path
 from scenarios.workspace.blobs import BlobStore, HashOnlyStore, RecordingSnapshots
 from scenarios.workspace.edits import RecordedFolder, apply_edits, find_edits, name_edits
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
-from scenarios.workspace.snapshot import SnapshotLimits
+from scenarios.workspace.snapshot import FolderSnapshot, SnapshotLimits
 from stumble.runs.environment.workspaces import open_store_blobs, take_folder_snapshot
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
@@ -36,11 +36,14 @@ class UserEdits:
     unknown: str | None = None
 
 
-def save_end_snapshot(store: StoreDirectory, folder: Path, id: str, before: str) -> None:
-    """Keep what a recording left in its folder; ValueError if the folder cannot be read."""
+def save_end_snapshot(
+    store: StoreDirectory, folder: Path, id: str, before: str
+) -> SnapshotManifest:
+    """Keep the digests of a recording's folder; ValueError if the folder cannot be read."""
     taken = _snapshot_digests(store, folder.resolve())
-    end = RecordingSnapshots(id=id, at=time.time_ns(), before=before, after=taken)
+    end = RecordingSnapshots(id=id, at=time.time_ns(), before=before, after=taken.name)
     open_store_blobs(store).save_recording(folder.resolve(), end)
+    return taken.manifest
 
 
 def find_user_edits(
@@ -52,7 +55,7 @@ def find_user_edits(
     if not is_reachable_folder(folder):
         return UserEdits(manifest=recorded)
     try:
-        now = _load_manifest(here, _snapshot_digests(store, folder))
+        now = _snapshot_digests(store, folder).manifest
     except ValueError as error:
         return UserEdits(manifest=recorded, unknown=f"the folder cannot be compared: {error}")
     ended = _find_later_recordings(trajectory, here.load_recordings(folder))
@@ -129,9 +132,7 @@ def _load_manifest(here: BlobStore, name: str) -> SnapshotManifest:
     return found
 
 
-def _snapshot_digests(store: StoreDirectory, folder: Path) -> str:
-    """The name of what is in a folder now; no content of it is kept."""
+def _snapshot_digests(store: StoreDirectory, folder: Path) -> FolderSnapshot:
+    """What is in a folder now; no content of it is kept."""
     into = HashOnlyStore(open_store_blobs(store).root)
-    return take_folder_snapshot(
-        folder, store, COMPARE_LIMITS, lambda done, of: None, into=into
-    ).name
+    return take_folder_snapshot(folder, store, COMPARE_LIMITS, lambda done, of: None, into=into)

@@ -9,6 +9,7 @@ of it even where we are killed.
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,9 @@ from recorder.agent.isolation import (
     explain_unmountable,
     find_missing_capabilities,
 )
+from recorder.agent.outside_files import OutsideFiles, plan_outside_files
 from scenarios.workspace.blobs import BlobStore
+from scenarios.workspace.left_files import FolderAtStart
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.restore import restore_snapshot
 from scenarios.workspace.stand_ins import (
@@ -70,6 +73,10 @@ class RunLocation:
     env: Mapping[str, str] = field(default_factory=dict)
     kept: Path | None = None
     """The copy, where it is to stay."""
+    copied: Path | None = None
+    """The real folder of the copy."""
+    at_start: FolderAtStart | None = None
+    """What is in the copy before the run."""
 
     @property
     def start(self) -> Path | None:
@@ -110,30 +117,57 @@ class RecordedWorkspace:
     """What the agent saw of the store and of the tape in its folder: names without contents."""
     differing: tuple[str, ...] = ()
     """What is otherwise in the folder now, as nobody knows whose edit; not in the copies."""
+    unprotected: str | None = None
+    """Why files outside of the copies are not protected; None if they are."""
+    writable: tuple[Path, ...] = ()
+    """Paths outside of the copies in which commands take effect."""
 
     @contextmanager
     def copy(self) -> Iterator[RunLocation]:
         """Yield a fresh copy for the block. Raises HarnessError if it cannot be made."""
         folder = Path(tempfile.mkdtemp(prefix="stumble-copy-")).resolve()
-        with remove_afterwards(folder, keep=self.keep):
+        with remove_afterwards(folder, keep=self.keep), self._plan_outside(folder) as outside:
             copy = folder / self.path.name if self.mapped else folder / "copy"
             copy.mkdir()
             linked = self.mapped is not None
             placed = self._restore(copy, linked)
-            kept = copy if self.keep else None
+            kept, at_start = copy if self.keep else None, self._describe_start(copy)
             if linked:
                 env = {WORKSPACE_VARIABLE: str(copy), COPY_VARIABLE: str(copy), "PWD": str(copy)}
-                yield RunLocation(cwd=copy, env=env, kept=kept)
+                yield RunLocation(cwd=copy, env=env, kept=kept, copied=copy, at_start=at_start)
                 self._tidy_kept_copy(copy)
                 return
             through = tuple(
                 (entry.path, folder / f"layer-{n}" if entry.folder else None)
                 for n, entry in enumerate(placed)
             )
-            room = MountedCopy(path=self.path, copy=copy, through=through)
+            room = MountedCopy(path=self.path, copy=copy, through=through, outside=outside)
             env = {COPY_VARIABLE: str(copy), "PWD": str(self.path)}
-            yield RunLocation(room=room, cwd=self.path, env=env, kept=kept)
+            yield RunLocation(
+                room=room, cwd=self.path, env=env, kept=kept, copied=copy, at_start=at_start
+            )
             self._tidy_kept_copy(copy)
+
+    @contextmanager
+    def _plan_outside(self, folder: Path) -> Iterator[OutsideFiles | None]:
+        """Yield how files outside of a copy in `folder` are protected; None if they are not."""
+        layers = find_missing_capabilities().layers
+        if self.unprotected is not None or self.mapped is not None or layers is None:
+            yield None
+        elif layers == folder.parent:
+            yield plan_outside_files(folder / "outside", self.writable)
+        else:
+            elsewhere = Path(tempfile.mkdtemp(prefix="stumble-copy-", dir=layers))
+            with remove_afterwards(elsewhere, keep=False):
+                yield plan_outside_files(elsewhere, self.writable)
+
+    def _describe_start(self, copy: Path) -> FolderAtStart:
+        return FolderAtStart(
+            snapshot=self.snapshot,
+            manifest=self.manifest,
+            since=time.time_ns(),
+            hidden=frozenset(copy / entry.path for entry in self.stand_ins),
+        )
 
     def _tidy_kept_copy(self, copy: Path) -> None:
         """Take the names of the store out of a copy that a person looks into."""

@@ -1,19 +1,21 @@
 """Worlds from the command line, and whose turn it is to use one.
 
-A world behind commands serves one run at a time, also across processes and stores: a lock named
-after the command that sets it back, and the folder in which that runs, is held from the reset to
-the verdict. A world that lies in the run's own copy of the folder needs none.
+A world behind commands serves one run at a time, also across processes, folders and stores. Locks
+are held from the reset to the verdict: one for each address in the command that sets the world
+back, else one for that command. A world that lies in the run's own copy of the folder needs none.
 """
 
 import asyncio
 import fcntl
 import os
+import re
 import shlex
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +30,7 @@ WORKSPACE_SLOT = "{workspace}"
 """In a command of the world: the folder in which this run works."""
 LOCK_POLL_SECONDS = 0.05
 """Seconds between two tries to get a world."""
+_LOCK_BASE = Path("/tmp")
 WAIT_NOTICE_SECONDS = 5.0
 """Seconds after which it is said that a run waits."""
 
@@ -106,10 +109,31 @@ def is_world_in_workspace(world: World | None) -> bool:
     return isinstance(world, CommandWorld) and any(WORKSPACE_SLOT in w for w in world.reset_command)
 
 
-def name_world(world: CommandWorld, folder: Path) -> str:
-    """A name that all runs on one world share, however it is judged."""
-    said = "\0".join((str(folder), *world.reset_command))
-    return blake2b(said.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+def name_world(world: CommandWorld, folder: Path) -> list[str]:
+    """Return names that all runs on one world share, however it is judged, in a fixed order.
+
+    Each address is a name. Without any the command is one, together with the folder in which it
+    runs, unless it names a file by its absolute path: `make reset` is another world elsewhere.
+    """
+    words = world.reset_command
+    addresses = {_normalize_address(each) for word in words for each in _ADDRESS.findall(word)}
+    if addresses:
+        return sorted(map(_hash_name, addresses))
+    fixed = any(Path(word).is_absolute() for word in words[1:])
+    return [_hash_name("\0".join(words if fixed else (str(folder), *words)))]
+
+
+_ADDRESS = re.compile(r"\b\w[\w+.-]*://(?:[^/?#\s'\"@]*@)?(\[[^\]]*\]:\d+|[^/?#\s'\"]+:\d+)")
+"""Host and port in a URL."""
+_LOOPBACK = re.compile(r"\A(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\]):")
+
+
+def _normalize_address(address: str) -> str:
+    return _LOOPBACK.sub("localhost:", address.lower())
+
+
+def _hash_name(name: str) -> str:
+    return blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 @asynccontextmanager
@@ -127,13 +151,16 @@ async def lock_world(
     if not isinstance(world, CommandWorld):
         yield
         return
-    with (_make_lock_folder() / name_world(world, folder or Path.cwd())).open("a") as file:
-        began, told = time.monotonic(), False
-        while not _try_lock(file.fileno()):
-            if not told and time.monotonic() - began >= after:
-                say(f"waiting: another run uses this world ({shlex.join(world.reset_command)})")
-                told = True
-            await asyncio.sleep(LOCK_POLL_SECONDS)
+    place = _make_lock_folder()
+    with ExitStack() as held:
+        for name in name_world(world, folder or Path.cwd()):
+            file = held.enter_context((place / name).open("a"))
+            began, told = time.monotonic(), False
+            while not _try_lock(file.fileno()):
+                if not told and time.monotonic() - began >= after:
+                    say(f"waiting: another run uses this world ({shlex.join(world.reset_command)})")
+                    told = True
+                await asyncio.sleep(LOCK_POLL_SECONDS)
         yield
 
 
@@ -146,8 +173,15 @@ def _try_lock(number: int) -> bool:
 
 
 def _make_lock_folder() -> Path:
-    """A folder of this user's, the same for all stores and processes."""
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    folder = Path(base) / f"stumble-worlds-{os.geteuid()}"
+    """A folder of this user's, the same for all stores, processes and logins.
+
+    Neither `TMPDIR` nor `XDG_RUNTIME_DIR` decides: a job of cron has others than a shell. Raises
+    UsageError if another user made it, who could place links in it.
+    """
+    base = _LOCK_BASE if os.access(_LOCK_BASE, os.W_OK) else Path(tempfile.gettempdir())
+    folder = base / f"stumble-worlds-{os.geteuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"{folder} is another user's, and locks of worlds lie there: remove it")
     return folder

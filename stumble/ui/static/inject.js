@@ -1,8 +1,15 @@
 // The command and the example follow the form.
 const form = document.getElementById("inject-form");
 let turn = 0;
+// Texts of the prompt that are as recorded would only make the address long.
+function asked() {
+  const data = new FormData(form);
+  for (const field of form.querySelectorAll("[data-was]"))
+    if (field.value === field.dataset.was) data.delete(field.name);
+  return data;
+}
 async function update() {
-  const own = ++turn, address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+  const own = ++turn, address = `${form.action}?${new URLSearchParams(asked())}`;
   const answer = await fetch(address);
   if (!answer.ok || own !== turn) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");

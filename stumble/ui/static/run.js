@@ -94,6 +94,10 @@ function find(event) {
   found.textContent = ranges.length ? `${ranges.length} found` : "none";
   ranges[0]?.startContainer.parentElement.scrollIntoView({ block: "nearest" });
 }
+// Rows are drawn first where they are seen; with all of them laid out, scrolling needs no layout.
+const LAID_OUT = 3000;
+if (document.querySelectorAll(".step").length <= LAID_OUT)
+  requestIdleCallback(() => document.documentElement.classList.add("laid-out"));
 prepare();
 const current = document.querySelector(".step[aria-current]");
 if (current) reveal(current);

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stumble.campaigns.progress_file import WrittenProgress
 from stumble.report.outcomes import OUTCOME_LABELS, format_fault_label
+from stumble.ui.sql import read_page_sql
 from stumble.ui.values.formats import format_count, format_dollars, format_seconds, format_when
 from traces.model import Trajectory
 from traces.store.sql import run_question
@@ -75,20 +76,15 @@ class CampaignView:
     rates: tuple[CampaignRate, ...]
     running: int
     is_running: bool
+    is_finished: bool
+    """Whether all planned runs are done; False if the plan is unknown."""
 
 
 def list_campaigns(connection: "duckdb.DuckDBPyConnection") -> tuple[CampaignRow, ...]:
     """Return the campaigns, the newest first."""
-    rows = connection.execute(
-        "select campaign, min(recorded_at), count(*), count(*) filter (ended is null),"
-        " sum(cost_usd) from trajectories where campaign is not null group by 1 order by 2 desc"
-    ).fetchall()
+    rows = connection.execute(read_page_sql("campaigns")).fetchall()
     counts: dict[str, dict[str, int]] = {}
-    for campaign, outcome, n in connection.execute(
-        "select campaign, case state when 'absorbed' then 'absorbed' else"
-        " coalesce(class, 'unsettled') end, count(*) from judged_injections"
-        " where campaign is not null and not sham group by 1, 2"
-    ).fetchall():
+    for campaign, outcome, n in connection.execute(read_page_sql("campaign_outcomes")).fetchall():
         counts.setdefault(campaign, {})[outcome] = n
     return tuple(
         CampaignRow(
@@ -122,9 +118,7 @@ def read_campaign(
     """
     is_running, running = running is not None, running or ()
     [(runs, unended, cost, tokens, begun)] = connection.execute(
-        "select count(*), count(*) filter (ended is null), sum(cost_usd), sum(tokens),"
-        " min(recorded_at) from trajectories where campaign = $name",
-        {"name": name},
+        read_page_sql("campaign_totals"), {"name": name}
     ).fetchall()
     if not runs and not is_running:
         return None
@@ -144,6 +138,7 @@ def read_campaign(
         rates=tuple(_list_rates(connection, name)),
         running=len(running),
         is_running=is_running,
+        is_finished=progress is not None and 0 < progress.wanted <= progress.done,
     )
 
 
@@ -171,11 +166,7 @@ def _build_grid(
     connection: "duckdb.DuckDBPyConnection", name: str, running: tuple[Trajectory, ...]
 ) -> tuple[tuple[str, ...], tuple[GridRow, ...]]:
     answer = connection.execute(
-        "select s.injection_id, s.op, s.persist, s.place, s.class, s.state, s.excluded, s.model,"
-        " coalesce(t.task, s.trace) as trace from judged_injections as s"
-        " join trajectories as t using (trajectory_id)"
-        f" where s.campaign = $name and not s.sham order by 1 limit {MOST_CELLS}",
-        {"name": name},
+        read_page_sql("campaign_cells"), {"name": name, "cells": MOST_CELLS}
     )
     columns = [column[0] for column in answer.description or ()]
     cells: dict[tuple[str, str], list[GridCell]] = {}

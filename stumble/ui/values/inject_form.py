@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from faults.operator import Operator
@@ -13,9 +13,12 @@ from faults.response_body import NoInjectionSite, decode_response_text
 from faults.seeded_random import make_rng
 from faults.specs.spec_syntax import write_spec_text
 from faults.targeting.observations import CleanObservations, observe_recording
+from replay.model_substitution import find_model_name
 from stumble.report.text_diff import TextPiece, mark_differences
+from stumble.ui.reading.tape_access import TapeAccess
 from stumble.ui.values.exchange_view import pretty_json
 from stumble.ui.values.formats import format_count, format_dollars
+from stumble.ui.values.prompt_fields import PromptField, list_prompt_edits, list_prompt_fields
 from stumble.ui.values.run_rows import RunRows
 from stumble.ui.values.run_view import RunItem
 from stumble.verdicts.exclusions import check_twins
@@ -37,6 +40,7 @@ FAMILIES: Mapping[str, str] = {
     "sham": "Control",
 }
 DEFAULT_OPERATOR = "digit"
+NO_MODEL = "Requests of this run name no model in their body, so that none can be put in its place."
 EDITED_BY_HAND = ("replace", "value")
 """The fault and its parameter that begin with the result as it is."""
 TWINS = 3
@@ -76,6 +80,10 @@ class InjectRequest:
     twins: str = str(TWINS)
     more: str = ""
     """Further options of `stumble fork`, as typed."""
+    model: str = ""
+    """The model that goes on; empty for the recorded one."""
+    prompt: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the prompt by their fields."""
 
     @classmethod
     def from_form(cls, given: Mapping[str, str]) -> "InjectRequest":
@@ -91,6 +99,8 @@ class InjectRequest:
             times=_read_whole(given.get("times"), "1"),
             twins=_read_whole(given.get("twins"), str(TWINS)),
             more=given.get("more", "").strip(),
+            model=given.get("model", "").strip(),
+            prompt={name: text for name, text in given.items() if name.startswith("prompt.")},
         )  # fmt: skip
 
 
@@ -114,6 +124,11 @@ class InjectForm:
     arguments: tuple[str, ...]
     """The arguments of stumble, as a child gets them."""
     cost: str
+    model: str
+    """The recorded model."""
+    prompts: tuple[PromptField, ...] = ()
+    no_model: str | None = None
+    """Why no other model can go on."""
     problem: str | None = None
     """Why the command cannot be run."""
 
@@ -132,7 +147,11 @@ def build_inject_form(
     asked = replace(asked, params={k: v for k, v in asked.params.items() if k in known})
     if operator.name == EDITED_BY_HAND[0] and not asked.params:
         asked = replace(asked, params={EDITED_BY_HAND[1]: _read_editable(tape, item)})
-    arguments, problem = _build_arguments(tape, item, items, operator, asked)
+    request = _find_model_request(tape, item, items)
+    prompts = tuple(list_prompt_fields(request, asked.prompt))
+    names_model = request is not None and find_model_name(request.request) is not None
+    asked = asked if names_model else replace(asked, model="")
+    arguments, problem = _build_arguments(tape, item, items, operator, asked, prompts)
     example = _try_example(tape, item, operator, asked)
     return InjectForm(
         run=source.id,
@@ -150,6 +169,9 @@ def build_inject_form(
         command=shlex.join(("stumble", *arguments)),
         arguments=arguments,
         cost=_estimate_cost(source, item, asked),
+        model=str(source.run["model"] or ""),
+        prompts=prompts,
+        no_model=None if names_model else NO_MODEL,
         problem=problem,
     )
 
@@ -173,7 +195,12 @@ def _list_fields(operator: Operator, asked: InjectRequest) -> Iterator[Parameter
 
 
 def _build_arguments(
-    tape: Path, item: RunItem, items: Sequence[RunItem], operator: Operator, asked: InjectRequest
+    tape: Path,
+    item: RunItem,
+    items: Sequence[RunItem],
+    operator: Operator,
+    asked: InjectRequest,
+    prompts: Sequence[PromptField],
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the arguments of stumble, and why they cannot be run."""
     fault = write_spec_text(operator.name, asked.params)
@@ -187,6 +214,9 @@ def _build_arguments(
         words += ["--where", f"tool={item.title}", "--nth", str(nth)]
         words += ["--at", asked.place] if asked.place in operator.places else []
     words += ["--persist", asked.persist] if asked.persist not in ("", "once") else []
+    words += ["--model", asked.model] if asked.model else []
+    for edit in list_prompt_edits(prompts):
+        words += ["--edit-prompt", edit.old, edit.new]
     words += ["--seed", asked.seed, "--times", asked.times, "--twins", asked.twins]
     try:
         words += shlex.split(asked.more)
@@ -206,6 +236,17 @@ class TriedFault:
     before: tuple[TextPiece, ...] = ()
     after: tuple[TextPiece, ...] = ()
     missing: str | None = None
+
+
+def _find_model_request(tape: Path, item: RunItem, items: Sequence[RunItem]) -> Exchange | None:
+    """Return the model request of an item's step, whose prompt can be edited."""
+    step = next((each for each in items if each.kind == "agent" and each.step == item.step), None)
+    if step is None or step.seq is None:
+        return None
+    try:
+        return TapeAccess(tape).read_exchange(step.seq)
+    except KeyError:
+        return None
 
 
 def _try_example(tape: Path, item: RunItem, operator: Operator, asked: InjectRequest) -> TriedFault:
@@ -301,6 +342,8 @@ def _estimate_cost(source: RunRows, item: RunItem, asked: InjectRequest) -> str:
         if after and len(costs) == len(after)
         else "cost unknown: the price list has no price for this model"
     )
+    if asked.model:
+        price = "cost unknown: another model goes on"
     calls = len(after) * runs
     return (
         f"{runs} runs, {format_count(calls)} model calls and {format_count(tokens * runs)} tokens "

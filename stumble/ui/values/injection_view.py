@@ -7,12 +7,15 @@ from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import classify_outcome
 from stumble.report.outcomes import DETECTABILITY_LABELS, NOT_RATED, OUTCOME_LABELS
 from stumble.report.side_by_side import StepPair, align_whole_runs, is_same_step
-from stumble.report.text_diff import TextPiece, mark_differences
+from stumble.report.text_diff import TextPiece, find_replaced_words, mark_differences
+from stumble.runs.environment.workspaces import open_store_blobs
 from stumble.runs.fork_report import describe_outcome
 from stumble.store.index import load_run_with_twins
+from stumble.ui.values.file_view import FilesView, build_files_view
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.explain import VerdictExplanation, explain_verdict
-from traces.model import Outcome, OutcomeClass
+from stumble.verdicts.file_changes import read_run_files
+from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.store.trace_store import TraceStore
 
 LARGEST_RUNS = 1 << 27
@@ -29,6 +32,7 @@ SIGNS: Mapping[str, str] = {
     "N9": "found the value under another name",
 }
 """The signs of notice, in words: see `faults/judging/notice/notice_signals.py`."""
+NO_SIGN = (f"none of the {len(SIGNS)} signs was found",)
 PLACES: Mapping[str, str] = {
     "says": "its text",
     "calls": "a call",
@@ -62,7 +66,7 @@ class LaterUse:
     """A place after the injection that shows the wrong value; `number` names it on the page."""
 
     number: int
-    step: int
+    step: int | None
     words: str
 
 
@@ -97,6 +101,7 @@ class InjectionView:
     uses: tuple[LaterUse, ...]
     marks: int
     """Number of marks of the faulted run that are linked."""
+    files: FilesView
     ends: tuple[EndStateView, ...]
     unknown: tuple[tuple[str, str], ...]
     judge: int
@@ -112,7 +117,9 @@ def read_injection_view(store: TraceStore, id: str, run: str) -> InjectionView:
     injection = next((each for each in faulted.tape.injections if each.id == id), None)
     if injection is None:
         raise ValueError(f"the tape of {run} holds no injection {id}")
-    return build_injection_view(explain_verdict(injection, faulted, twins, peers))
+    blobs = open_store_blobs(store)
+    files = tuple(read_run_files(blobs, each.tape.trajectory) for each in (faulted, *twins[:1]))
+    return build_injection_view(explain_verdict(injection, faulted, twins, peers, files))
 
 
 def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
@@ -127,6 +134,9 @@ def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
         faulted.story, twin.story if twin else None, injection, faulted.tape.injections, texts
     )
     outcome = _key_of(verdict)
+    own, *others = explanation.files or (None,)
+    files = build_files_view(others[0] if others else None, own, find_replaced_words(*texts))
+    uses, marks = tuple(_list_uses(rows)), _count_marks(rows)
     return InjectionView(
         id=injection.id,
         run=faulted.tape.trajectory.id,
@@ -144,8 +154,9 @@ def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
         original=original,
         mutated=mutated,
         blocks=tuple(_group_steps(rows)),
-        uses=tuple(_list_uses(rows)),
-        marks=_count_marks(rows),
+        uses=(*uses, *_list_file_uses(files, marks)),
+        marks=marks + sum(count for _, count in _count_file_marks(files)),
+        files=files,
         ends=tuple(_list_ends(explanation)),
         unknown=tuple(verdict.reasons.items()),
         judge=verdict.judge_version,
@@ -183,10 +194,11 @@ def _list_facts(explanation: VerdictExplanation) -> Iterator[FactRow]:
         f"{'' if sign.hard else ' (may mean something else)'}: \u201c{sign.quote}\u201d"
         for sign in verdict.signals
     )
+    none = NO_SIGN if verdict.noticed is False else ()
     yield FactRow(name="The agent noticed", value=_yes(verdict.noticed),
-                  words=signs or _because(reasons, "noticed"))  # fmt: skip
+                  words=signs or _because(reasons, "noticed") or none)  # fmt: skip
     end = explanation.faulted.tape.ending
-    detail = (end.detail,) if end and end.detail else ()
+    detail = (f"{_name_verifier(end)}: {end.detail}",) if end and end.detail else ()
     yield FactRow(name="The end state is right", value=_yes(verdict.passed),
                   words=detail or _because(reasons, "passed"))  # fmt: skip
     claim = (f"\u201c{verdict.claim_evidence}\u201d",) if verdict.claim_evidence else ()
@@ -195,6 +207,11 @@ def _list_facts(explanation: VerdictExplanation) -> Iterator[FactRow]:
     yield _describe_use(verdict)
     yield FactRow(name="The clean twins end right", value=_yes(verdict.baseline_valid),
                   words=_because(reasons, "baseline_valid"))  # fmt: skip
+
+
+def _name_verifier(ending: RunEnding) -> str:
+    known = {"CommandWorld": "the --verify command", None: "the verifier"}
+    return known.get(ending.verifier) or str(ending.verifier)
 
 
 def _describe_use(verdict: Outcome) -> FactRow:
@@ -288,6 +305,21 @@ def _count_marks(rows: tuple[StepPair, ...]) -> int:
     return sum(piece.mark in COUNTED_MARKS for line in lines for piece in line.pieces)
 
 
+def _count_file_marks(files: FilesView) -> Iterator[tuple[str, int]]:
+    """Yield the number of linked marks of each file of the faulted run, in the page's order."""
+    for row in files.rows:
+        pieces = (piece for line in row.faulted.lines for piece in line.pieces)
+        yield row.path, sum(piece.mark in COUNTED_MARKS for piece in pieces)
+
+
+def _list_file_uses(files: FilesView, marks: int) -> Iterator[LaterUse]:
+    """Yield the first mark of each file, numbered after the `marks` of the steps."""
+    for path, count in _count_file_marks(files):
+        if count:
+            yield LaterUse(number=marks + 1, step=None, words=path)
+        marks += count
+
+
 def _list_ends(explanation: VerdictExplanation) -> Iterator[EndStateView]:
     """Yield the end of the first twin and of the faulted run, differences marked; other twins."""
     runs = [*explanation.twins[:1], explanation.faulted]
@@ -299,7 +331,7 @@ def _list_ends(explanation: VerdictExplanation) -> Iterator[EndStateView]:
     for each, ending, some in zip(runs, endings, pieces[-len(runs) :], strict=True):
         words = "no end" if ending is None else f"ended {ending.ended}, exit {ending.exit_code}"
         if ending is not None and ending.passed is not None:
-            words += f", {'right' if ending.passed else 'wrong'} by {ending.verifier or 'verifier'}"
+            words += f", {'right' if ending.passed else 'wrong'} by {_name_verifier(ending)}"
         yield EndStateView(run=each.tape.trajectory.id, words=words, pieces=some)
     for each in explanation.twins[1:]:
         passed = each.tape.ending.passed if each.tape.ending else None

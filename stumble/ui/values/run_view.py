@@ -25,6 +25,14 @@ CHART_WIDTH = 1000.0
 LEAST_BAR = 1.5
 """Units of the narrowest bar, so that it can be seen."""
 MOST_LANES = 24
+LEGEND: Mapping[str, str] = {
+    "live": "live",
+    "recorded": "recorded",
+    "simulated": "simulated",
+    "local": "local tool",
+    "fault": "fault",
+    "refused": "refused",
+}
 OTHER_LANE = "other traffic"
 
 
@@ -131,6 +139,12 @@ def build_run_view(source: RunRows) -> RunView:
         others=sum(x["seq"] not in shown and x["kind"] == "other" for x in rows["exchanges"]),
         keys={item.key: item for item in items},
     )
+
+
+def list_legend(lanes: Sequence[ChartLane]) -> tuple[tuple[str, str], ...]:
+    """Return the colours that the bars have, with their meanings."""
+    used = {bar.by for lane in lanes for bar in lane.bars}
+    return tuple((by, words) for by, words in LEGEND.items() if by in used)
 
 
 def filter_items(items: Sequence[RunItem], text: str) -> tuple[RunItem, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from stumble.report.outcomes import OUTCOME_LABELS
+from stumble.ui.sql import read_page_sql
 from stumble.ui.values.formats import (
     UNKNOWN,
     format_count,
@@ -242,13 +243,7 @@ def _read_verdicts(
     connection: "duckdb.DuckDBPyConnection", ids: list[str]
 ) -> dict[str, list[RunVerdict]]:
     found: dict[str, list[RunVerdict]] = {}
-    rows = connection.execute(
-        f"select i.trajectory_id, i.injection_id, {_CLASS}, i.op, i.sham from injections as i"
-        " left join verdicts as o using (injection_id)"
-        " where i.repeat_of is null and i.trajectory_id in (select unnest($ids))"
-        " order by i.seq, i.injection_id",
-        {"ids": ids},
-    ).fetchall()
+    rows = connection.execute(read_page_sql("run_verdicts"), {"ids": ids}).fetchall()
     for run, injection, outcome, op, sham in rows:
         words = "sham, no change" if sham else OUTCOMES.get(outcome, outcome)
         key = "unsettled" if sham else outcome
@@ -267,11 +262,7 @@ def _read_facet(connection: "duckdb.DuckDBPyConnection", name: str) -> Iterator[
 
 
 def _count_outcomes(connection: "duckdb.DuckDBPyConnection") -> Iterator[tuple[str, str, int]]:
-    rows = connection.execute(
-        f"select {_CLASS}, count(*) from injections as i left join verdicts as o"
-        " using (injection_id) where i.repeat_of is null and not coalesce(i.sham, false) group by 1"
-    ).fetchall()
-    counts = dict(rows)
+    counts = dict(connection.execute(read_page_sql("store_outcomes")).fetchall())
     for key, words in OUTCOME_LABELS:
         if counts.get(key):
             yield key, words, counts[key]

@@ -1,5 +1,6 @@
 """`stumble gate`: the bound of an interval decides, and what is not known is no pass."""
 
+import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
+from stumble.gate.junit import render_junit_suite
 from stumble.gate.limits import (
     GateCheck,
     GateLimit,
@@ -19,7 +21,7 @@ from stumble.gate.limits import (
     check_gate_limits,
     join_gate_verdicts,
 )
-from stumble.gate.report import render_gate_junit, render_gate_markdown
+from stumble.gate.report import NO_CHECK, render_gate_markdown
 from tests.support.practice_shop import (
     Said,
     Shop,
@@ -109,6 +111,7 @@ def here(folder: Path, strikes: Iterable[dict[str, object]]) -> Shop:
         "trajectories": lambda k, s: {
             "trajectory_id": f"t{k}", "parent_id": s["trace"], "model": s["model"],
             "agent": "practice", "world": "fresh", "ended": "final", "source": "fork",
+            "campaign": s.get("campaign"),
         },
         "injections": lambda k, s: {
             "injection_id": f"i{k}", "trajectory_id": f"t{k}", "op": s["op"], "family": "V",
@@ -174,6 +177,13 @@ def test_nothing_or_too_few_traces_is_not_enough(
     assert ("few_traces" if strikes else "no fault was injected") in said.out
 
 
+def test_a_campaign_of_another_name_is_suggested(tmp_path: Path) -> None:
+    shop = here(tmp_path, traces(5, campaign="nightly"))
+    said = gate(shop, "--min-recovery", "0.1", "--campaign", "nigthly")
+    assert said.code == 5
+    assert "no campaign is called 'nigthly'; did you mean nightly?" in said.out
+
+
 def test_the_bounds_are_those_of_a_wider_interval_where_more_confidence_is_asked(
     tmp_path: Path,
 ) -> None:
@@ -211,7 +221,7 @@ def test_operators_are_held_against_a_limit_all_at_once(tmp_path: Path) -> None:
     said = gate(here(tmp_path, strikes), "--min-recovery", "0.5", "--by", "op", "--json")
     for check in said.json["checks"]:
         assert (check["parts"], check["confidence"]) == (2, pytest.approx(0.975))
-        assert check["lo"] == pytest.approx(0.025 ** (1 / 30))
+        assert check["lo"] == pytest.approx(0.0125 ** (1 / 30))
 
 
 def test_what_ends_right_without_being_noticed_is_no_recovery(tmp_path: Path) -> None:
@@ -224,9 +234,15 @@ def test_test_results_and_a_step_summary(tmp_path: Path) -> None:
     shop = here(tmp_path, traces(10) + traces(30, model="<b|", **{"class": "silent_wrong"}))
     summary = tmp_path / "summary.md"
     said = gate(
-        shop, "--min-recovery", "0.9", "--junit", "gate.xml", GITHUB_STEP_SUMMARY=str(summary)
+        shop,
+        *("--min-recovery", "0.9", "--junit", "gate.xml"),
+        *("--sarif", "gate.sarif", "--source", "ci/faults.toml"),
+        GITHUB_STEP_SUMMARY=str(summary),
     )
     assert said.code == 1
+    [run] = json.loads((tmp_path / "gate.sarif").read_text())["runs"]
+    assert [each["kind"] for each in run["results"]] == ["fail", "open"]
+    assert "ci/faults.toml" in json.dumps(run["results"][0]["locations"])
     suite = ElementTree.parse(tmp_path / "gate.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "1")
     text = summary.read_text()
@@ -235,7 +251,7 @@ def test_test_results_and_a_step_summary(tmp_path: Path) -> None:
 
 
 def test_no_fault_at_all_is_an_error_in_test_results() -> None:
-    [case] = ElementTree.fromstring(render_gate_junit([]))[0]
+    [case] = ElementTree.fromstring(render_junit_suite([], NO_CHECK))[0]
     assert case[0].tag == "error"
     assert "not enough evidence" in render_gate_markdown([])
 

@@ -241,8 +241,7 @@ def stopped(place: Room, number: int, *options: str, until: int) -> tuple[Said, 
     finally:
         running.kill()
         running.wait()
-    # The locks of worlds stay: their folder is that of all runs of a user.
-    assert eventually(lambda: all("stumble-worlds-" in x.name for x in temporary.iterdir()))
+    assert eventually(lambda: not list(temporary.iterdir()))
     left = [each for each in Path("/proc").glob("[0-9]*") if str(up) in _environment(each)]
     return Said(code=running.returncode, out=out, err=err), [each.name for each in left], took
 

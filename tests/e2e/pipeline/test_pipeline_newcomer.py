@@ -31,6 +31,7 @@ def test_the_demo_records_and_grades_without_a_key(tmp_path: Path) -> None:
     shown = json.loads(stumble(tmp_path, "demo", "--stages", "T2", "--json"))
     (parser,) = shown["stages"]
     assert (parser["calls"], parser["passed"], parser["resurrected"]) == (10, False, True)
+    assert 0 <= parser["unwritten_bytes"] < parser["program_bytes"] / 20, "the model wrote it"
     assert Path(shown["tape"]).is_relative_to(tmp_path / ".stumble")
     tape = read_tape(Path(shown["tape"]))
     told = derive_tape_steps(tape)
@@ -52,6 +53,7 @@ def test_what_the_demo_prints_runs_as_printed(tmp_path: Path) -> None:
         cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "T0: 100.0 (pass)" in done.stderr, "its build is mended in the sandbox"
     lines = done.stderr.split("Go on with:\n")[1].split("\n\n")[0].splitlines()
     assert len(lines) == 4
     for line in lines:

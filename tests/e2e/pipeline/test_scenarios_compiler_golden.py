@@ -91,7 +91,8 @@ def test_another_compiler_for_another_machine_comes_to_the_same(tmp_path: Path) 
         pytest.skip("no gcc here")
     runtime = tmp_path / "host.c"
     runtime.write_text(HOST)
-    watched = ("-fwrapv", "-fsanitize=undefined,bounds-strict", "-fno-sanitize=shift-base")
+    checks = ("-fsanitize=undefined,bounds-strict,address", "-fno-sanitize=shift-base")
+    watched = ("-fwrapv", *checks, "-ftrivial-auto-var-init=pattern")  # of what has no value yet
     how = (gcc, "-std=c11", "-O1", "-w", *watched, "-fno-sanitize-recover=all")
     subprocess.run([*how, "-c", runtime, "-o", tmp_path / "host.o"], check=True, timeout=60)
     for case in load_program_cases():
@@ -102,7 +103,18 @@ def test_another_compiler_for_another_machine_comes_to_the_same(tmp_path: Path) 
         did = subprocess.run(
             [tmp_path / "program"], input=case.stdin, capture_output=True, timeout=60
         )
-        assert (did.stdout, did.returncode, did.stderr) == (case.stdout, case.exit, b""), case.name
+        right = (case.stdout, case.exit, b"")
+        assert (did.stdout, did.returncode, did.stderr) == right, case.name
+        assert case.sample or _run_without_input(tmp_path / "program") != right, case.name
+
+
+def _run_without_input(program: Path) -> tuple[bytes, int, bytes] | None:
+    """What a program does that is not told its input; a stage that runs it could print that."""
+    try:
+        did = subprocess.run([program], input=b"", capture_output=True, timeout=5)
+    except subprocess.TimeoutExpired:
+        return None
+    return did.stdout, did.returncode, did.stderr
 
 
 def test_slots_hold_one_artifact_for_each_program_and_samples_are_apart() -> None:

@@ -190,8 +190,10 @@ def version(*words):
     return re.search(r"\\d+\\.\\d+(\\.\\d+)?", said(*words, "--version").stdout)[0]
 with tempfile.TemporaryDirectory() as made:
     target = ["--target=riscv64-unknown-elf", "-march=rv64im", "-mabi=lp64", "-O1"]
-    said(zig, "clang", *target, "-c", hello, "-o", f"{made}/hello.o")
-    said(zig, "ld.lld", "-static", f"{made}/hello.o", "-o", f"{made}/hello")
+    runtime = ["-ffreestanding", "-fno-builtin", "../tools/runtime.c"]
+    said(zig, "clang", *target, *runtime, "-c", "-o", f"{made}/runtime.o")
+    said(zig, "clang", *target, "-I../tools", "-c", hello, "-o", f"{made}/hello.o")
+    said(zig, "ld.lld", "-static", f"{made}/hello.o", f"{made}/runtime.o", "-o", f"{made}/hello")
     ended = said("../check", "machine", f"{made}/hello").returncode
 json.dump({
     "language": {"command": "python3", "version": platform.python_version()},
@@ -202,6 +204,7 @@ json.dump({
 
 
 def test_an_environment_that_was_found_out_is_worth_100(workspace: Path) -> None:
+    (workspace / "t0" / "build").unlink()
     script(workspace, "T0", FULL)
     done = grade_stage("T0", workspace, golden.make_source_slot(), jobs=1)
     assert [(each.case, each.score, each.why) for each in done.cases] == [("environment", 100, "")]
@@ -223,6 +226,7 @@ def test_an_environment_that_is_not_so_is_worth_nothing(
     workspace: Path, said: str, instead: str, reason: str
 ) -> None:
     assert FULL.count(said) == 1
+    (workspace / "t0" / "build").unlink()
     script(workspace, "T0", FULL.replace(said, instead))
     [one] = grade_stage("T0", workspace, golden.make_source_slot(), jobs=1).cases
     assert one.score == 0

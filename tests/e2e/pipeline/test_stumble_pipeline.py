@@ -18,11 +18,17 @@ from stumble.pipeline.reference_workspaces import lay_out_golden
 from traces.tape import read_tape
 
 AGENT = """#!/bin/sh
-# Puts the prepared program of its stage in place, unless that stage is named in `fails`.
+# Puts the prepared program of its stage in place, unless that stage is named in `fails`; with
+# `learns` it is named there once.
 mark() { echo "$STUMBLE_STAGE" >> "$HERE/started"; }
 mark
+cat >> "$HERE/told"
+if [ "$(grep -c . "$HERE/started")" -gt 1 ] && [ -e "$HERE/hangs-later" ]; then sleep 300; fi
 if grep -q "$STUMBLE_STAGE" "$HERE/hangs" 2>/dev/null; then sleep 300; fi
-if grep -q "$STUMBLE_STAGE" "$HERE/fails" 2>/dev/null; then exit 3; fi
+if grep -q "$STUMBLE_STAGE" "$HERE/fails" 2>/dev/null; then
+    if [ -e "$HERE/learns" ]; then sed -i "s/$STUMBLE_STAGE//" "$HERE/fails"; fi
+    exit 3
+fi
 folder=$(echo "$STUMBLE_STAGE" | tr T t)
 cp -r "$HERE/prepared/workspace/$folder/." "$folder/"
 """
@@ -75,7 +81,10 @@ def tapes() -> list[Path]:
 
 def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     (here / "fails").write_text("T1")
-    pipeline(here)
+    shown = pipeline(here)
+    assert "T2: 100% of its program (" in shown
+    assert "bytes) is in no answer of the model: t2/" in shown, "the agent has no model"
+    assert rows("unwritten_bytes = program_bytes and program_bytes > 10000")[1] == [True]
     one, two = rows("score, passed, outcome, resurrected, provenance, agent_exit, cases - solved")
     assert one[0] < 60
     assert one[1:6] == [False, "fail", True, "golden", 3]
@@ -83,14 +92,53 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     (resurrection,) = [mark for mark in read_tape(*tapes()).marks if mark.name == "resurrection"]
     assert dict(resurrection.data) == {"stage": "T1", "reason": "fail", "score": one[0]}
     table, _, cases = stumble("pipeline", "show", *tapes(), "--cases").partition("\nT1: ")
-    assert len(table.splitlines()) == 3
+    assert len(table.splitlines()) == 4
     first, *wrong, last = cases.splitlines()
-    assert first == "0 of 63 cases right"
+    assert first == "0 of 63 cases right (easy 0 of 21, middle 0 of 21, hard 0 of 21)"
     assert len(wrong) == 63
     assert all("token" in line for line in wrong)
-    assert last == "T2: 63 of 63 cases right"
+    assert last.startswith("T2: 63 of 63 cases right (easy 21 of 21, ")
     shown = json.loads(stumble("pipeline", "show", *tapes(), "--json"))["cases"]
     assert [case["why"] for case in shown if case["stage"] == "T2"] == [None] * 63
+
+
+def test_a_stage_may_be_tried_as_often_as_was_allowed(here):
+    (here / "fails").write_text("T1")
+    (here / "learns").touch()
+    shown = pipeline(here, "--attempts", "3", stages="T1", sandbox="none")
+    assert started(here) == ["T1", "T1"]
+    assert "pipeline: T1: 0.0 in attempt 1 of 3" in shown
+    assert rows("attempts, attempts_allowed, attempt_scores, passed, agent_exit") == [
+        [2, 3, "[0.0, 100.0]", True, 0]
+    ]
+    query = "select zero_shot_pass, resurrections, mr_told from pipeline_runs"
+    (told,) = json.loads(stumble("sql", "--json", query))
+    assert list(told.values()) == [False, 0, pytest.approx(100 * 2 / 15)]  # without the bonus
+    first, again, *_ = (here / "told").read_text().split("Now work at stage")[1:]
+    assert "This is attempt 1 of 3 at this stage. 2 more are left: while the score is" in first
+    assert "attempt 2 of 3 at this stage. The one before scored nothing. 1 more is left" in again
+    (tape,) = tapes()
+    assert "2 of 3" in stumble("pipeline", "show", tape)
+    (attempt,) = [mark.data for mark in read_tape(tape).marks if mark.name == "attempt"]
+    assert "cost_usd" not in attempt, "a replay that knows no price would differ"
+
+
+def test_no_more_attempts_are_made_than_allowed_also_after_a_kill(here):
+    (here / "fails").write_text("T0")
+    (here / "hangs-later").touch()
+    words = ["--agent", f"{here}/agent", "--env", "HERE", "--sandbox", "none", "--stages", "T0"]
+    command = [sys.executable, "-m", "stumble", "pipeline", "run", *words, "--attempts", "2"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+        until = time.monotonic() + LIMIT
+        while started(here) != ["T0", "T0"]:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        os.kill(running.pid, signal.SIGKILL)
+    (here / "hangs-later").unlink()
+    (folder,) = Path(".stumble/pipelines").iterdir()
+    stumble("pipeline", "run", "--resume", folder.name)
+    assert started(here) == ["T0", "T0", "T0"], "the second attempt is made once more, and no third"
+    assert rows("attempts, attempts_allowed, attempt_scores")[-1] == [2, 2, "[0.0, 0.0]"]
 
 
 def test_without_resurrection_what_a_stage_left_flows_on(here):

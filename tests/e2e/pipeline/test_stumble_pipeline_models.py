@@ -1,21 +1,21 @@
 """Agents that ask models go through the stages: budgets end them, and faults strike one stage."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from stumble.pipeline.config import PipelineConfig
 from stumble.pipeline.reference_workspaces import lay_out_golden
-from tests.support.servers.pipeline_model import (
-    AGENT,
-    model,
-)
+from tests.support.servers.pipeline_model import AGENT, call_shell, model, served
 from traces.tape import read_tape
 
 LIMIT = 240
@@ -98,4 +98,39 @@ def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passe
     by = [each.answered_by for each in run.exchanges if each.started < began["T4"]]
     assert set(by) == {"recorded"}
     none = stumble("fork", tape, "--fault", "tool_error", "--where", "stage=T3", code=2)
-    assert "stage=T3" in none
+    assert "but none with stage=T3; its stages are T2, T4" in none
+
+
+def test_a_resumed_stage_counts_what_it_had_spent_before(place, tmp_path):
+    """A failed attempt, one that is cut by a kill, and one more: three calls in all."""
+    replies = [
+        {"role": "assistant", "content": "I leave it."},
+        call_shell("touch ../../../slept; sleep 60", "sleep", None),
+        call_shell("ls t0", "look", None),
+    ]
+    agent = f"{sys.executable} {tmp_path}/agent.py {{task}}"
+    with served(lambda messages: (200, replies.pop(0))) as port:
+        words = ["pipeline", "run", "--agent", agent, "--stages", "T0", "--calls", "3"]
+        words += ["--attempts", "3", "--sandbox", "none", "--allow", "model.example"]
+        host = ["--host", f"model.example=127.0.0.1:{port}"]
+        command = [sys.executable, "-m", "stumble", *words, *host]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+            until = time.monotonic() + LIMIT
+            while not Path(".stumble/slept").exists():
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            time.sleep(0.3)
+            os.kill(running.pid, signal.SIGKILL)
+        (folder,) = Path(".stumble/pipelines").iterdir()
+        stumble("pipeline", "run", "--resume", folder.name, *host)
+        assert replies == []
+        tape = sorted(Path(".stumble/tapes").glob("*.tape"))[-1]
+        found = sql("select calls, tokens, budget, attempts from stages")
+        assert found == [[3, 300, "calls", 2]]
+        (asked,) = [each for each in read_tape(tape).exchanges if each.answered_by != "refused"]
+        assert b"3 model calls (1 left)" in asked.request.body
+        ((seconds,),) = sql("select seconds from stages")
+        (began,) = [mark.data for mark in read_tape(tape).marks if mark.name == "stage"]
+        earlier = cast("dict[str, float]", began["before"])
+        assert seconds > earlier["seconds"] > 0
+        assert "0 diverged" in stumble("replay", tape)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.campaigns.test_stumble_gate import here, traces
+from tests.support.practice_shop import shop
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -122,3 +123,33 @@ def test_a_missing_command_says_how_to_install_it(installed: Path, tmp_path: Pat
     code, said = run(installed, tmp_path, test, STUMBLE="", PATH="/nowhere")
     assert code == 1
     assert "uv tool install stumble" in said
+
+
+FORKING = """
+def test_it(stumble):
+    stumble.replay(TAPE)
+    forked = stumble.fork(
+        TAPE, fault="http_status:code=503", where={"tool": "get_order"},
+        reset=RESET, verify=VERIFY, host=HOSTS,
+    )
+    assert forked.json["outcome"] in ("recovered", "masked"), forked.out
+    with pytest.raises(AssertionError, match="exit 3"):
+        stumble.replay(TAPE, *OTHER)
+"""
+
+
+def test_a_recording_is_replayed_and_forked(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    with shop(tmp_path / "shop") as world:
+        assert world.record().code == 0
+        _, reset, _, verify = world.world()
+        test = (
+            FORKING.replace("TAPE", repr(str(world.folder / "a.tape")))
+            .replace("RESET", repr(reset))
+            .replace("VERIFY", repr(verify))
+            .replace("HOSTS", repr(list(world.hosts)))
+            .replace("OTHER", repr(world.agent("practice/naive")))
+        )
+        store = world.folder / ".stumble"
+        code, said = run(installed, tmp_path, test, PYTEST_ADDOPTS=f"--stumble {store}")
+    assert code == 0, said

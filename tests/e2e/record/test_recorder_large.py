@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from recorder.event_loop import run_event_loop
+from tests.support.peak_memory import read_peak_memory
 from tests.support.servers.raw_servers import (
     Notes,
     curl,
@@ -24,12 +25,8 @@ PIECE = Random(1).randbytes(MB)
 
 
 def peak() -> int:
-    """The most memory that this process ever had, in MB.
-
-    Not ru_maxrss, which begins at what the process had that started this one.
-    """
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+    """MB."""
+    return read_peak_memory() // MB
 
 
 def head(size: int, *, chunked: bool) -> bytes:

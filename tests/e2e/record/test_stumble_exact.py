@@ -264,7 +264,9 @@ def test_the_tape_has_all_of_it_and_the_replay_needed_nobody(runs: Runs) -> None
     assert "0 upstream, 0 diverged" in runs.said
 
 
-def test_what_was_said_over_http_2_is_said_over_http_1_and_show_says_so(tmp_path: Path) -> None:
+def test_what_was_said_over_http_2_is_said_over_http_1_and_show_says_so(
+    tmp_path: Path,
+) -> None:
     async def reply(
         machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter
     ) -> None:

@@ -184,6 +184,8 @@ def test_doctor_names_what_another_machine_lacks(users: TwoUsers, packed: Path) 
     }
     assert needs["variable", "REFUND_LIMIT"] is False
     assert needs["program", sys.executable] is True
+    named = {each["path"]: each["places"] for each in json.loads(said.stdout)["names"]}
+    assert named[str(users.first / "work")] == {"requests": 2, "tape heads": 1}
 
 
 def test_packs_of_one_tape_are_equal(users: TwoUsers, packed: Path) -> None:

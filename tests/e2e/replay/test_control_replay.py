@@ -151,3 +151,34 @@ def test_what_the_model_is_told_the_answer_of_is_compared(place: Shop) -> None:
     assert "background" not in done.err
     assert "control replay: diverged" in done.err
     assert place.stumble("replay", "a.tape").code == 3
+
+
+COUNTER = """
+import json, urllib.error, urllib.request, uuid
+failures = 0
+
+def send(tool, said):
+    global failures
+    asked = {"order_id": "ord-7100", "said": said}
+    url = "http://shop.practice/tools/" + tool
+    request = urllib.request.Request(url, json.dumps(asked).encode())
+    try:
+        urllib.request.urlopen(request, timeout=30).read()
+    except urllib.error.HTTPError as error:
+        failures += error.code in (422, 503)
+
+send("get_order", f"session {uuid.uuid4()} begins")
+send("refund", f"this session has {FAILURES} tries left")
+"""
+
+
+def test_a_count_of_refusals_is_compared(place: Shop) -> None:
+    """The control refuses the session's id, so its count is 946; that is no value of the run."""
+    (place.folder / "agent.py").write_text(COUNTER.replace("{FAILURES}", "{947 - failures}"))
+    agent = (sys.executable, "agent.py")
+    done = place.stumble("record", "-o", "a.tape", *place.host_options(), "--", *agent)
+    assert "control replay: followed the recording" in done.err, done.err
+    rules = read_tape(place.folder / "a.tape").trajectory.rules
+    assert [rule.partition(":")[0] for rule in rules] == ["uuid"]
+    (place.folder / "agent.py").write_text(COUNTER.replace("{FAILURES}", "{946 - failures}"))
+    assert place.stumble("replay", "a.tape").code == 3

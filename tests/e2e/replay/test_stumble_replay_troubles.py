@@ -114,7 +114,10 @@ def test_another_agent_is_told_where_it_parts_from_the_recorded_one(desk: Desk) 
     assert said.code == 3
     assert said.out.split() == ["422", "200"]
     assert "1 answered from the tape, 0 upstream, 1 diverged" in said.err
-    assert f"diverged: nothing recorded for POST {URL}; nearest is exchange 0:" in said.err
+    assert (
+        f"diverged: nothing recorded for POST {URL}; nearest is exchange 0 (- recorded, + now):"
+        in said.err
+    )
     assert "look_up" in said.err
 
 
@@ -123,7 +126,9 @@ def test_another_method_is_a_difference_like_any_other(desk: Desk) -> None:
     desk.tape(replace(asked, request=replace(asked.request, method="PUT")))
     said = desk.replay("a")
     assert said.code == 3
-    assert "nearest is exchange 0:\n  method\n    - PUT\n    + POST\n" in said.err
+    assert (
+        "nearest is exchange 0 (- recorded, + now):\n  method\n    - PUT\n    + POST\n" in said.err
+    )
 
 
 def test_an_agent_that_goes_on_behind_the_end_is_told_that_there_is_nothing(desk: Desk) -> None:
@@ -151,7 +156,7 @@ def test_an_answer_that_the_tape_lost_is_refused_and_named(desk: Desk) -> None:
     assert said.code == 3
     assert said.out.split() == ["422", "200"]
     assert "could not be read" in said.err
-    assert "nearest is exchange 0:" in said.err
+    assert "nearest is exchange 0 (- recorded, + now):" in said.err
     assert "its answer is not whole on the tape (damaged:" in said.err
 
 

@@ -204,21 +204,19 @@ def test_ten_thousand_exchanges_in_one_cassette(tmp_path: Path) -> None:
 
 
 MEASURE = """
-import resource, sys
+import sys
 from pathlib import Path
 import recorder.flow_files
 from stumble.imports import import_files
+from tests.support.peak_memory import read_peak_memory
 from traces.store.trace_store import TraceStore
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-
-store, before = TraceStore(Path("store")), peak()
+store, before = TraceStore(Path("store")), read_peak_memory()
 for path in sys.argv[1:]:
     for each in import_files.import_recordings(store, [Path(path)]):
         why = [x.why for x in each.remarks]
         print(path, each.state, each.counts.get("exchanges"), *why, each.why)
-print(peak() - before)
+print((read_peak_memory() - before) >> 20)
 """
 
 

@@ -279,15 +279,15 @@ def test_large_bodies_are_no_large_heads(performer: ProxyServer) -> None:
     assert script.asked[0].request.body == body
 
 
-def test_an_agent_that_speaks_only_http2_is_refused_by_alert(
+def test_an_agent_that_speaks_no_http_is_refused_by_alert(
     performer: ProxyServer, confdir: Path
 ) -> None:
     with on_stage(performer, Script()) as stage, dial(stage) as end:
         end.sendall(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
         heard(end, b"\r\n\r\n")
         with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
-            trusting(confdir, "h2").wrap_socket(end, server_hostname="a.example")
-    assert stage.untrusted == {"a.example:443": "the agent speaks only h2"}
+            trusting(confdir, "spdy/3").wrap_socket(end, server_hostname="a.example")
+    assert stage.untrusted == {"a.example:443": "the agent speaks only spdy/3"}
     with on_stage(performer, Script()) as stage, dial(stage) as end:
         end.sendall(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
         heard(end, b"\r\n\r\n")

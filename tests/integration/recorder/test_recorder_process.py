@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
-from recorder.event_loop import SignalInterrupt
+from recorder.ending_signals import SignalInterrupt
 from recorder.event_loop import run_event_loop as on_loop
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -343,3 +343,25 @@ def test_a_signal_where_no_agent_runs_closes_what_was_opened(
     assert closed.exists()
     assert [signal.getsignal(each) for each in (2, 15, 1)] == before
     signal.signal(sent, started_with)
+
+
+def test_a_signal_after_a_cancellation_is_no_error(tmp_path) -> None:
+    """As at Ctrl-C, which a campaign's worker has from its terminal and again from its parent."""
+    faults: list[dict[str, object]] = []
+
+    async def cancel_then_signal() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+        stubborn = ["sh", "-c", f"trap '' TERM INT; touch {tmp_path}/ready; sleep 30"]
+        running = asyncio.create_task(
+            run_agent_process(stubborn, env=ENV, budget=60, grace=0.5, patience=5)
+        )
+        while not (tmp_path / "ready").exists():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(cancel_then_signal())
+    assert faults == []

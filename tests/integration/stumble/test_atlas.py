@@ -21,7 +21,7 @@ from stumble.atlas.query import run_atlas_question as ask
 from stumble.atlas.rows import to_tables
 from stumble.atlas.source_files import SourceFile, compute_blob_id, compute_files_digest
 from stumble.atlas.sources import tau_airline, terminal_bench, who_and_when
-from stumble.atlas.weights import resolve_rates
+from stumble.atlas.weights import resolve_rates, weigh_faults
 from stumble.cli.app import cli
 from stumble.report.html import render_report_html
 
@@ -209,7 +209,7 @@ def test_the_page_names_the_question_of_each_table(atlas: Path) -> None:
     with connect_atlas(atlas) as connection:
         page = build_atlas_page(connection, ("tau-airline", "terminal-bench"))
     html = render_report_html(page)
-    for section in page.sections[1:-1]:
+    for section in page.sections[2:-1]:
         for table in section.tables:
             assert "(stumble atlas sql " in table.caption
     assert "gpt-4o on tau-bench airline, pass^4" in html
@@ -266,6 +266,36 @@ def test_a_rate_of_the_atlas_serves_as_an_assumption(atlas: Path) -> None:
         resolve_rates({"e": "atlas:terminal-bench"}, atlas)
     with pytest.raises(ValueError, match="stumble atlas build"):
         resolve_rates(given, atlas / "absent")
+    with pytest.raises(ValueError, match="no source of an atlas shows how often"):
+        resolve_rates({"e_quiet": "atlas:tau-airline"}, atlas)
+
+
+def test_errors_by_class_weigh_the_faults_of_a_store(atlas: Path) -> None:
+    calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").filter(pl.col("is_error"))
+    counted = dict(calls["error_class"].value_counts().iter_rows())
+    takes = ("weights", "e", "e_lo", "e_hi", "model")
+    resolved = resolve_rates({"weights": "atlas:tau-airline"}, atlas, takes)
+    assert json.loads(resolved["weights"]) == counted
+    assert float(resolved["e_lo"]) < float(resolved["e"]) < float(resolved["e_hi"])
+    given = {"weights": "atlas:tau-airline", "e": "0.5"}
+    assert resolve_rates(given, atlas, takes)["e"] == "0.5"
+    assert list(resolve_rates({"weights": "atlas:tau-airline"}, atlas)) == ["weights"]
+
+
+def test_errors_in_the_wild_weigh_the_faults_of_a_bench(atlas: Path) -> None:
+    declared = {"tool_error once": 3.0, "tool_error same_args": 1.0, "digit once": 5.0}
+    calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").filter(pl.col("is_error"))
+    failed = calls.filter(pl.col("error_class") == "tool_error").height
+    wild = weigh_faults(declared, "atlas:tau-airline", atlas)
+    assert wild.weights == {"tool_error once": failed * 0.75, "tool_error same_args": failed * 0.25}
+    assert (wild.errors, wild.covered) == (calls.height, failed)
+    assert wild.left_out == ("digit once",)
+    with pytest.raises(ValueError, match="no error of 'tau-airlin'; did you mean tau-airline"):
+        weigh_faults(declared, "atlas:tau-airlin", atlas)
+    with pytest.raises(ValueError, match="not atlas:SOURCE"):
+        weigh_faults(declared, "tau-airline", atlas)
+    with pytest.raises(ValueError, match="no fault makes an error of 'tau-airline'"):
+        weigh_faults({"digit once": 1.0}, "atlas:tau-airline", atlas)
 
 
 def test_a_refused_source_keeps_the_rows_of_before(

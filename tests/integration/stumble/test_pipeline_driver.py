@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from recorder.run_events import RunEventClient, RunEventData, serve_run_events
-from stumble.pipeline.checkpoint import PipelineCheckpoint
+from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import Arm, PipelineConfig
-from stumble.pipeline.driver import COSTS, PipelineDriver
+from stumble.pipeline.driver import PipelineDriver
 
 RUN = "run"
 
@@ -55,8 +55,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_failed_stage_is_resurrected_and_keeps_its_score(folder: Path) -> None:
     run = drive(folder)
     (graded,), (resurrection,) = run.data("graded"), run.data("resurrection")
-    assert (graded["score"], graded["result"]) == (0.0, "fail")
-    assert resurrection == {"stage": "T0", "reason": "fail", "score": 0.0}
+    assert (graded["score"], graded["result"]) == (0.0, "agent_error")
+    assert resurrection == {"stage": "T0", "reason": "agent_error", "score": 0.0}
     slot = PipelineCheckpoint.read(folder).load_slot("T0")
     assert slot is not None
     assert slot.provenance == "golden"

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from scenarios.workspace.left_files import LeftFiles, load_left_files, save_left_files
+from scenarios.workspace.manifest import ManifestEntry
 from scenarios.workspace.snapshot import take_snapshot
 from stumble.cli.app import cli
 from stumble.runs.environment.workspaces import find_recorded_workspace, open_store_blobs
 from stumble.store.index import refresh_index
 from stumble.store.prune import plan_pruning, prune_store
+from stumble.verdicts.file_changes import read_run_files
 from tests.support.stores.judged_fork import keep, told
 from tests.support.stores.scripted_runs import BENT, ORDER
 from traces.model import Trajectory
@@ -118,13 +121,21 @@ def test_contents_stay_as_long_as_a_tape_needs_them(store: TraceStore, tmp_path:
         (work / "same.txt").write_text("in both")
         taken = take_snapshot(work, open_store_blobs(store))
         add_run(store, id, day, workspace=str(work), snapshot=taken.name)
+        data = f"left by {id}".encode()
+        target = open_store_blobs(store).put_bytes(data)
+        entry = ManifestEntry(path="new.txt", kind="file", target=target, size=len(data))
+        left = LeftFiles(run=id, start=taken.name, changed=(entry,))
+        save_left_files(open_store_blobs(store), left)
     for path in (store.root / "snapshots").rglob("*"):
         os.utime(path, (DAY, DAY))
     blobs = list((store.root / "snapshots" / "blobs").glob("*/*"))
     assert prune(store, 30) == ["young"]
-    assert len(list((store.root / "snapshots" / "blobs").glob("*/*"))) == len(blobs) - 1
+    assert len(list((store.root / "snapshots" / "blobs").glob("*/*"))) == len(blobs) - 2
+    assert load_left_files(open_store_blobs(store), "old") is None
     tape = read_tape(store.tapes / "young.tape").trajectory
     assert not isinstance(find_recorded_workspace(tape, store, keep=False), str)
+    [change] = read_run_files(open_store_blobs(store), tape).changes
+    assert change.after == "left by young"
 
 
 def run(store: TraceStore, *words: str) -> Result:

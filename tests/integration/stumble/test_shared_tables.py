@@ -1,11 +1,14 @@
 """Tables in a team's bucket, on a real S3 server: exported by several, cut off, asked by others."""
 
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -164,6 +167,25 @@ def test_a_damaged_part_is_named_and_left_out(bucket: str, tmp_path: Path) -> No
     assert "steps/run_day=1970-01-02/run_source=record/part.parquet: it is damaged" in warnings[0]
     with pytest.raises(UsageError, match="cannot be added to: it is damaged"):
         export(make_store(tmp_path, b=1))
+
+
+def test_a_part_of_another_version_is_read_if_this_one_knows_its_columns(
+    bucket: str, tmp_path: Path
+) -> None:
+    export(make_store(tmp_path, a=1, b=2))
+    client = boto3.client("s3", endpoint_url=bucket)
+    for day in (2, 3):
+        key = f"of/us/steps/run_day=1970-01-0{day}/run_source=record/part.parquet"
+        part = client.get_object(Bucket="tables", Key=key)["Body"].read()
+        steps, written = pq.read_table(io.BytesIO(part)), io.BytesIO()
+        newer = steps.append_column("mood", pa.nulls(steps.num_rows, pa.string()))
+        pq.write_table(steps.drop_columns(["model"]) if day == 2 else newer, written)
+        client.put_object(Bucket="tables", Key=key, Body=written.getvalue())
+    warnings = list[str]()
+    with open_shared_store(ObjectStore(ADDRESS), warnings.append).connect() as connection:
+        runs = connection.execute("select distinct trajectory_id from steps").fetchall()
+    assert runs == [("a",)]
+    assert "it has mood, which this version does not know; its runs are left out" in warnings[0]
 
 
 def test_a_run_with_a_secret_is_not_exported(tmp_path: Path) -> None:

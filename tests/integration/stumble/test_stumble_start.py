@@ -1,5 +1,6 @@
 """The front door opens without what only single commands need."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -55,6 +56,31 @@ def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
     assert "stumble.report.collect" in imported
     assert "stumble.experiments.plan_completion" not in imported  # where nothing is sealed
     assert imported & DRAWING == set()
+
+
+RECORDING = """
+import atexit, sys
+from stumble.cli.app import run_cli
+atexit.register(lambda: print(*sys.modules))
+sys.argv = ["stumble", "record", "--", "true"]
+run_cli()
+"""
+
+
+def test_no_command_imports_pandas_because_it_is_installed(tmp_path: Path) -> None:
+    assert importlib.util.find_spec("pandas"), "the tests' environment has it"
+    said = subprocess.run(
+        [sys.executable, "-c", RECORDING],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"STUMBLE_STORE": str(tmp_path / "store")},
+        timeout=60,
+    )
+    imported = set(said.stdout.splitlines()[-1].split())
+    assert "pyarrow" in imported
+    assert "pandas" not in imported
 
 
 IGNORING = """

@@ -20,6 +20,7 @@ from stumble.team.sync_store import SyncResult, pull_store, push_store
 from traces.model import RunEnding, Trajectory
 from traces.store.store_dir import StoreDirectory
 from traces.tape import TapeWriter, read_tape
+from traces.tape.frames import MAGIC
 
 ADDRESS = "s3://team/stumble"
 
@@ -163,6 +164,37 @@ def test_another_tape_of_the_same_name_is_never_overwritten(bucket: str, tmp_pat
     pull(yours)
     mine_bytes = (mine.tapes / "a.tape").read_bytes()
     assert (yours.tapes / "a.tape").read_bytes() == mine_bytes
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_half_an_object_is_named_and_not_pulled(bucket: str, tmp_path: Path, share: float) -> None:
+    mine = make_store(tmp_path / "mine", "a", "b")
+    push(mine)
+    whole = (mine.tapes / "a.tape").read_bytes()
+    client = boto3.client("s3")
+    half = whole[: int(len(whole) * share)]
+    client.put_object(Bucket="team", Key="stumble/tapes/a.tape", Body=half)
+    yours = StoreDirectory(tmp_path / "yours")
+    [refused] = pull(yours).refused
+    assert refused.startswith("a: ")
+    assert names(yours) == ["b"]
+    client.put_object(Bucket="team", Key="stumble/tapes/a.tape", Body=whole)
+    assert pull(yours).tapes == 1
+
+
+def test_a_tape_of_a_newer_version_is_named_and_neither_pushed_nor_pulled(
+    bucket: str, tmp_path: Path
+) -> None:
+    mine, yours = make_store(tmp_path / "mine", "a", "b"), StoreDirectory(tmp_path / "yours")
+    newer = bytearray((mine.tapes / "a.tape").read_bytes())
+    newer[len(MAGIC)] = 99
+    (mine.tapes / "a.tape").write_bytes(newer)
+    [refused] = push(mine).refused
+    assert "tape format 99, this version reads up to" in refused
+    boto3.client("s3").put_object(Bucket="team", Key="stumble/tapes/a.tape", Body=bytes(newer))
+    [refused] = pull(yours).refused
+    assert "tape format 99, this version reads up to" in refused
+    assert names(yours) == ["b"]
 
 
 def test_a_content_under_the_name_of_another_is_not_pulled(

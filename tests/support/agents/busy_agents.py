@@ -5,6 +5,7 @@ three requests. Everything in a conversation carries its tag, so a mixed tape is
 """
 
 import asyncio
+import http.client
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -24,12 +25,18 @@ class Provider:
 
     port: int = 0
     delay: float = 0.0
+    held: asyncio.Event | None = None
+    """The model answers when it is set."""
+    asked: int = 0
     status: int = 200
     seen: Counter[str] = field(default_factory=Counter)
     numbers: int = 0
 
     async def chat(self, request: web.Request) -> web.Response:
+        self.asked += 1
         await asyncio.sleep(self.delay)
+        if self.held is not None:
+            await self.held.wait()
         messages = (await request.json())["messages"]
         self.numbers += 1
         results = [each["content"] for each in messages if each["role"] == "tool"]
@@ -103,6 +110,27 @@ async def run_agent(
     talk += [message, {"role": "tool", "tool_call_id": call["id"], "content": json.dumps(paid)}]
     last = await post(model, {"model": "m", "messages": talk, "tools": TOOLS})
     return 2 + (last is not None)
+
+
+class Asker:
+    """An agent with one connection, which it keeps until an answer announces its end."""
+
+    def __init__(self, port: int) -> None:
+        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def ask(self, tag: str) -> str | None:
+        """Ask the model once; return the answer's `Connection` field."""
+        talk = [{"role": "user", "content": f"Pay the account of {tag}"}]
+        body = json.dumps({"model": "m", "messages": talk, "tools": TOOLS})
+        url, headers = "http://model.lab/v1/chat/completions", {"content-type": "application/json"}
+        self._line.request("POST", url, body, headers)
+        answer = self._line.getresponse()
+        assert (answer.status, tag in answer.read().decode()) == (200, True)
+        return answer.getheader("connection")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._line.close()
 
 
 def open_session() -> ClientSession:

@@ -46,11 +46,12 @@ def answer(messages: list[dict[str, Any]], programs: str) -> dict[str, Any]:
         return {"role": "assistant", "content": f"{stage} is done."}
     if last["role"] == "user" or (failed and tries < 3):
         text = "That failed; once more." if failed else None
-        return _call(f"ls {own}", f"look_{stage}_{tries}", text)
-    return _call(f"cp -r {programs}/{own}/. {own}/ && ls {own}/run", f"put_{stage}", None)
+        return call_shell(f"ls {own}", f"look_{stage}_{tries}", text)
+    return call_shell(f"cp -r {programs}/{own}/. {own}/ && ls {own}/run", f"put_{stage}", None)
 
 
-def _call(command: str, id: str, text: str | None) -> dict[str, Any]:
+def call_shell(command: str, id: str, text: str | None) -> dict[str, Any]:
+    """Return a message that calls the shell."""
     function = {"name": "bash", "arguments": json.dumps({"command": command})}
     call = {"id": id, "type": "function", "function": function}
     return {"role": "assistant", "content": text, "tool_calls": [call]}

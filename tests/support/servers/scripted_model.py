@@ -25,7 +25,7 @@ class Script:
 
 
 @contextmanager
-def serving(script: Script) -> Iterator[str]:
+def serving(script: Script, host: str = "127.0.0.1") -> Iterator[str]:
     """Serve a model that follows this script; yield its base URL."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -56,11 +56,11 @@ def serving(script: Script) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((host, 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://{host}:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recorder.proxy.http1_response import Http1ResponseReader, encode_request
+from recorder.proxy.http1_response import Http1ResponseReader, announce_close, encode_request
 from recorder.proxy.route import Origin, split_origin
 from tests.support.servers.http_shapes import FRAMINGS
 from traces.model import Request, Response
@@ -87,3 +87,29 @@ def test_where_a_url_leads(url: str, origin: Origin) -> None:
 def test_what_cannot_be_dialled(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         split_origin(url)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"HTTP/1.1 200 OK\r\nA: 1\r\n\r\nbody", b"HTTP/1.1 200 OK\r\nA: 1\r\n{}\r\n\r\nbody"),
+        (
+            b"HTTP/1.1 200 OK\r\nCONNECTION : keep-alive\r\nKeep-Alive: timeout=5\r\nA: 1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nA: 1\r\n{}\r\n\r\n",
+        ),
+        (
+            b"HTTP/1.1 200\r\n\r\nConnection: x\r\n\r\n",
+            b"HTTP/1.1 200\r\n{}\r\n\r\nConnection: x\r\n\r\n",
+        ),
+        (b"HTTP/1.1 200 OK\r\nA: 1\r\n b\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nA: 1\r\n", None),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", None),
+        (b"1\r\n\r\n", None),
+    ],
+)
+def test_the_end_of_a_connection_is_announced_in_whole_heads_only(
+    before: bytes, after: bytes | None
+) -> None:
+    head = Response(status=200, headers=(), version="HTTP/1.1")
+    expected = after and after.replace(b"{}", b"Connection: close")
+    assert announce_close(before, head) == expected

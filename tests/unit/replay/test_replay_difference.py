@@ -1,6 +1,7 @@
 """The recorded request that a miss is explained by."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,29 @@ def test_a_header_that_differs_is_named_with_its_values() -> None:
 def test_numbers_are_told_apart_as_they_are_written() -> None:
     one, two = (Request(method="POST", url="/", body=b'{"n": %b}' % n) for n in (b"1.0", b"1e0"))
     assert "- 1.0\n    + 1e0" in explain_miss(two, [Exchange(seq=3, request=one)])
+
+
+def chat(*texts: str) -> Request:
+    messages = [{"role": "user", "content": text} for text in texts]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    return Request(method="POST", url="http://h/v1/chat/completions", body=body)
+
+
+def test_an_edited_prompt_has_a_legend_and_a_rule_for_that_message_alone() -> None:
+    was, now = chat("Be kind.", "Pay."), chat("Be brief.", "Pay.")
+    why = explain_miss(now, [Exchange(seq=3, request=was)])
+    assert "nearest is exchange 3 (- recorded, + now):" in why
+    [rule] = re.findall(r"or leave it out: --match '(.+)'$", why)
+    assert rule == "ignore:messages[0].content"
+    rules = MatchRules([parse_match_rule(rule)])
+    for other in (chat("Be brief.", "Pay twice."), chat("Be brief.")):
+        again = explain_miss(other, [Exchange(seq=3, request=was)], rules)
+        assert "messages[1]" in again
+
+
+def test_an_agent_that_goes_another_way_is_offered_no_rule() -> None:
+    was, now = chat("a", "b", "c", "d"), chat("e", "f", "g", "h")
+    assert "--match" not in explain_miss(now, [Exchange(seq=3, request=was)])
 
 
 def test_a_field_named_like_a_place_is_told_with_its_body() -> None:

@@ -180,7 +180,8 @@ def test_a_lane_that_feels_the_fork_goes_live_and_is_marked(tmp_path: Path) -> N
     found = build_tape_rows(tape)
     run = dict(zip(SCHEMAS["trajectories"].names, found["trajectories"][0], strict=True))
     assert (run["cascades"], run["drifted"]) == (1, 0), "one lane felt it, and no result was pinned"
-    assert [row[-1] for row in found["exchanges"]] == [cascade for _, _, cascade in said]
+    cascade_at = SCHEMAS["exchanges"].names.index("cascade")
+    assert [row[cascade_at] for row in found["exchanges"]] == [cascade for _, _, cascade in said]
 
 
 def test_a_lane_feels_what_another_one_was_told(tmp_path: Path) -> None:

@@ -119,9 +119,28 @@ def test_a_text_that_a_client_moves_has_the_day_there_too() -> None:
     assert index.find(moved(now, first=False, word="Due")) is None
 
 
-def test_a_day_in_a_later_text_alone_is_no_clock() -> None:
+def answered(number: int, request: Request) -> Exchange:
     answer = Response(status=200, chunks=(Chunk(at=0.0, data=b"ok"),), at=0.0, ended=0.0)
-    recorded = (
-        Exchange(seq=0, request=moved(MONTHS_AGO, first=False), response=answer, started=0),
-    )
+    return Exchange(seq=number, request=request, response=answer, started=float(number))
+
+
+def test_a_day_in_a_later_text_alone_is_no_clock() -> None:
+    recorded = (answered(0, asked("begin")), answered(1, moved(MONTHS_AGO, first=False)))
     assert find_clock_rules(recorded, Trajectory(id="r", recorded_at=MONTHS_AGO)) == ()
+
+
+def test_a_day_before_words_that_the_model_never_said_is_a_clock() -> None:
+    """As qwen-code 0.15 begins: its context, words of the model made up by it, then the task."""
+    day = FORMS[1](datetime.fromtimestamp(MONTHS_AGO, UTC))
+    run = Trajectory(id="r", recorded_at=MONTHS_AGO)
+
+    def begin(context: str, answer: str) -> Request:
+        said = [{"role": "user", "content": context}, {"role": "assistant", "content": answer}]
+        body = {"model": "m", "messages": [*said, {"role": "user", "content": "do it"}]}
+        return Request(
+            method="POST", url="http://m/v1/chat/completions", body=json.dumps(body).encode()
+        )
+
+    (rule,) = find_clock_rules((answered(0, begin(f"Today is {day}.", "Got it.")),), run)
+    assert (rule.kind, rule.where) == ("day", "messages.*.content")
+    assert find_clock_rules((answered(0, begin("Hello", f"Today is {day}.")),), run) == ()

@@ -201,6 +201,35 @@ def test_a_miss_names_the_rule_that_would_let_it_pass() -> None:
     assert recorded(was.request, rules=rules).find(post(run={"id": "b"}, list=[{"at": 2}], x=1))
 
 
+OFFERS = (
+    (post(a=[1, 2]), post(a=[1, 2, 3]), "ignore:body.a"),
+    (post(a=[{"b": 1}]), post(a=[{"b": 2}]), "ignore:body.a.*.b"),
+    (replace(post(), body=b"[1, 2]"), replace(post(), body=b"[1, 3]"), "ignore:body.*"),
+    (
+        replace(post("http://h/?a=1"), body=b""),
+        replace(post("http://h/?a=1&b=2"), body=b""),
+        "ignore:query.b",
+    ),
+    (
+        replace(post("http://h/?b=2"), body=b"x"),
+        replace(post("http://h/"), body=b"x"),
+        "ignore:query.b",
+    ),
+    (replace(post(), body=b'{"*": {"[0]": 1}}'), replace(post(), body=b'{"*": {"[0]": 2}}'), None),
+    (replace(post(), body=b'{"": 1}'), replace(post(), body=b'{"": 2}'), None),
+)
+
+
+@pytest.mark.parametrize(("was", "now", "rule"), OFFERS)
+def test_a_rule_is_offered_only_if_it_lets_the_request_pass(
+    was: Request, now: Request, rule: str | None
+) -> None:
+    why = explain_miss(now, [Exchange(seq=0, request=was)])
+    assert why.partition("to let it pass: ")[2] == (f"--match '{rule}'" if rule else "")
+    if rule:
+        assert recorded(was, rules=(rule,)).find(now) is not None
+
+
 def test_no_rule_is_offered_for_what_was_said() -> None:
     def chat(said: str) -> Request:
         messages = [{"role": "user", "content": said}]

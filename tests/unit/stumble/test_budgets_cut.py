@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from stumble.runs.budgets import BudgetTap
 from traces.conversation.tracker import ConversationTap
 from traces.model import Trajectory
@@ -25,3 +27,20 @@ def test_a_whole_recording_has_no_such_end(tmp_path: Path) -> None:
         budgets.reach_cut = lambda: 1 / 0
         for name in ("pipeline", "stage", "agent", "graded"):
             budgets.handle_run_event(name, {"stage": "T1", "cases": {}})
+
+
+@pytest.mark.parametrize("scope", ["stage", "run"])
+def test_the_attempts_at_a_stage_share_its_budget(tmp_path: Path, scope: str) -> None:
+    with TapeWriter(tmp_path / "a.tape", Trajectory(id="a", recorded_at=0.0)) as tape:
+        budgets = BudgetTap(ConversationTap({}), tape, began=0.0, run="a")
+        stage = {"stage": "T1", "limits": {"calls": 5}, "scope": scope}
+        told = [budgets.handle_run_event("stage", stage)]
+        for calls in (2, 2, 1):
+            budgets._stage.calls += calls
+            told.append(budgets.handle_run_event("agent", {"stage": "T1"}))
+            told.append(budgets.handle_run_event("attempt", {"stage": "T1"}))
+        assert [each["calls"] for each in told] == [0, 2, 2, 4, 4, 5, 5]
+        assert [each["over"] for each in told] == [None] * 5 + ["calls"] * 2
+        budgets.handle_run_event("agent", {"stage": "T1"})
+        following = budgets.handle_run_event("stage", {**stage, "stage": "T2"})
+        assert following["over"] == ("calls" if scope == "run" else None)

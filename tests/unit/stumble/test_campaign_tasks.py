@@ -126,6 +126,7 @@ class UnreliableRunner:
                     fired=1,
                     why=None,
                     cost_usd=0.5,
+                    seconds=2.0,
                 )
             case JudgeTask(ids=ids):
                 self.judged.update(ids)
@@ -181,6 +182,25 @@ def test_a_shard_has_its_share_of_the_cost_limit() -> None:
     assert campaign(max_cost=10.0, shard=shard).own_max_cost == 2.5
     assert campaign(max_cost=10.0).own_max_cost == 10.0
     assert campaign(shard=shard).own_max_cost is None
+    assert campaign(max_time=10.0, shard=shard).own_max_time == 2.5
+    assert campaign(max_time=10.0).own_max_time == 10.0
+    assert campaign(shard=shard).own_max_time is None
+
+
+@pytest.mark.parametrize(("before", "made"), [(0.0, 10), (16.0, 2), (20.0, 0)])
+def test_no_run_starts_after_the_time_of_all_runs_together(
+    tmp_path: Path, before: float, made: int
+) -> None:
+    (tmp_path / "tapes").mkdir()
+    standing = CampaignProgress()
+    done = replace(NONE_DONE, seconds=before)
+    scheduler = CampaignScheduler(campaign(max_time=20.0), done, standing, tmp_path / "tapes")
+    run_all_tasks(scheduler, UnreliableRunner(tmp_path, 0, 0, 0), lambda now: None)
+    # Those that run when the limit is reached are finished and kept.
+    assert made <= standing.done <= made + 3
+    assert (standing.capped, standing.timed_out) == (True, True)
+    assert standing.agent_seconds == before + 2.0 * standing.done
+    assert standing.runs_left == standing.wanted - standing.done > 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import stumble.cli
 from stumble.cli.app import cli
 from stumble.cli.command_table import COMMAND_GROUPS, COMMANDS, JOB_FOLDERS, load_command
 
-PARTS = {"golden", "newcomer", "import_command", "__init__"}
+PARTS = {"golden", "newcomer", "import_command", "show_stored_run", "__init__"}
 """Modules that are no command of that name."""
 
 

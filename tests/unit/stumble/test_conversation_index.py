@@ -83,6 +83,19 @@ def test_a_tool_that_two_conversations_may_have_called_is_nobodys() -> None:
     assert index.find_for_tool(named, 9) is one
 
 
+def test_the_only_open_call_is_not_that_of_another_agent_with_the_same_tool() -> None:
+    index = ConversationIndex()
+    state = begin(index)
+    index.note_answer(state, asks("a", "acct-7731"), failed=False)
+    body = b'{"account": "%b"}'
+    own, others = (
+        Request(method="POST", url="http://tools.lab/pay", body=body % account)
+        for account in (b"acct-7731", b"acct-9902")
+    )
+    assert index.find_for_tool(own, 9) is state
+    assert index.find_for_tool(others, 9) is None
+
+
 def test_what_is_over_is_forgotten() -> None:
     index = ConversationIndex()
     state = begin(index)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from stumble.gate.effect_limits import check_effect_limits
+from stumble.gate.junit import render_junit_suite
 from stumble.gate.limits import GateVerdict
-from stumble.gate.report import format_check_line, render_gate_junit, render_gate_markdown
+from stumble.gate.report import format_check_line, list_gate_cases, render_gate_markdown
 
 
 def row(runs: int, doubled: int, unknown: int, agent: str = "clerk") -> Mapping[str, object]:
@@ -36,7 +37,7 @@ def test_a_run_without_a_ledger_never_passes(rows: list[Mapping[str, object]]) -
     [check] = check_effect_limits(rows, {"double": 0})
     assert check.verdict == "unknown"
     assert "not enough evidence" in format_check_line(check)
-    assert "<error" in render_gate_junit([check])
+    assert "<error" in render_junit_suite(list_gate_cases([check]), "")
     assert "not enough evidence" in render_gate_markdown([check])
     [loose] = check_effect_limits(rows, {"double": 99})
     assert loose.verdict == ("pass" if rows == [row(9, 0, 1)] else "unknown")

@@ -143,9 +143,11 @@ def test_families_are_adjusted_together(sql: Sql) -> None:
 
 def test_what_is_unknown_on_one_side_is_left_out_and_counted(sql: Sql) -> None:
     before, after = [R, None, R, S, S, R], [R, R, None, R, R, R]
-    found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
-    assert (found["pairs"], found["left_out"], found["traces"]) == (4, 2, 4)
-    assert (found["delta"], found["lo"], found["reason"]) == (near(0.5), None, "few_traces")
+    told = compared(sql, runs("before", before) + runs("after", after))
+    for measure, delta in (("recovery", 0.5), ("silent", -0.5)):
+        found = told[(measure, "all")]
+        assert (found["pairs"], found["left_out"], found["traces"]) == (4, 2, 4)
+        assert (found["delta"], found["lo"], found["reason"]) == (near(delta), None, "few_traces")
 
 
 def test_traces_that_all_differ_alike_have_the_sign_test(sql: Sql) -> None:
@@ -259,6 +261,22 @@ def test_too_few_traces_are_not_enough(tmp_path: Path) -> None:
     said = shop.stumble("compare", "before", "after")
     assert said.code == 5
     assert "few_traces" in said.out
+
+
+def test_all_models_of_a_campaign_are_compared_with_each_other(tmp_path: Path) -> None:
+    def of(model: str, classes: list[str | None]) -> list[Told]:
+        return [each | {"model": model} for each in runs("nightly", classes)]
+
+    shop = here(tmp_path, of("x", [S] * 6) + of("y", [R] * 6) + of("z", [R, S] * 3))
+    said = shop.stumble("compare", "--models", "--campaign", "nightly", "--json")
+    assert said.code == 0, said.err
+    assert [(each["a"], each["b"]) for each in said.json] == [("x", "y"), ("x", "z"), ("y", "z")]
+    assert [len(each["flips"]) for each in said.json] == [6, 3, 3]
+    one = shop.stumble("compare", "--models", "y", "x")
+    assert (one.code, "-1.000" in one.out) == (0, True)
+    assert shop.stumble("compare", "--models", "--campaign", "gone").code == 2
+    assert shop.stumble("compare", "--models", "y").code == 2
+    assert "no model 'xx'" in shop.stumble("compare", "--models", "y", "xx").err
 
 
 def test_a_name_that_is_none_is_answered_by_the_nearest(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from stumble.experiments.noninferiority.comparison import (
 )
 from stumble.experiments.noninferiority.comparison_report import (
     comparison_to_dict,
-    comparisons_to_junit,
     comparisons_to_markdown,
     format_comparisons,
+    list_comparison_cases,
 )
 from stumble.experiments.noninferiority.decision import (
     ComparisonAnswer,
@@ -38,6 +38,7 @@ from stumble.experiments.seals.plan_progress import (
     describe_missing_runs,
     order_plan_roots,
 )
+from stumble.gate.junit import render_junit_suite
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -274,7 +275,7 @@ def test_what_reads_test_results_sees_only_a_pass_as_one(sql: Sql) -> None:
     store(sql, [SAME] * 20)
     passed, wrong = held(sql), replace(held(sql), answer="error", reasons=("a | <b>",))
     found = [passed, held(sql, AnalysisTerms(margin=0.1)), replace(passed, answer="fail"), wrong]
-    suite = ElementTree.fromstring(comparisons_to_junit(found))[0]
+    suite = ElementTree.fromstring(render_junit_suite(list_comparison_cases(found), ""))[0]
     assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
         "tests": "4",
         "failures": "1",
@@ -294,7 +295,7 @@ def test_what_reads_test_results_sees_only_a_pass_as_one(sql: Sql) -> None:
     assert (
         json.loads(json.dumps([comparison_to_dict(each) for each in found]))[0]["answer"] == "pass"
     )
-    [case] = ElementTree.fromstring(comparisons_to_junit([], "no such campaign"))[0]
+    [case] = ElementTree.fromstring(render_junit_suite([], "no such campaign"))[0]
     assert case[0].get("message") == "no such campaign"
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from stumble.ui.guard import CONTENT_POLICY, GuardMiddleware, UiAccess
+from stumble.ui.serving.guard import CONTENT_POLICY, GuardMiddleware, UiAccess
 
 ACCESS = UiAccess(port=8800, token="right-token")
 BASE = "http://127.0.0.1:8800"

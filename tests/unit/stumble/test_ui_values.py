@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stumble.campaigns.progress_file import read_progress, write_progress_to
 from stumble.campaigns.scheduler import CampaignProgress
-from stumble.ui.run_cache import RunCache, RunState
+from stumble.ui.reading.run_cache import RunCache, RunState
 from stumble.ui.values.campaign_view import (
     WANTED_HALF_WIDTH,
     count_more_traces,

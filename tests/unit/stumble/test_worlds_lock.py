@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from scenarios.world import CommandWorld
+from stumble.cli.exit_codes import UsageError
+from stumble.runs.environment import worlds
 from stumble.runs.environment.worlds import lock_world, name_world
 
 WORLD = CommandWorld(("true", "shop"))
@@ -15,7 +17,7 @@ WORLD = CommandWorld(("true", "shop"))
 
 @pytest.fixture(autouse=True)
 def own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(worlds, "_LOCK_BASE", tmp_path)
 
 
 def occupy(log: str, seconds: float) -> None:
@@ -71,3 +73,47 @@ def test_a_world_is_named_by_what_sets_it_back_and_where() -> None:
     judged = CommandWorld(("true", "shop"), ("false",), state_command=("cat", "x"))
     assert name_world(judged, Path("/w")) == name_world(WORLD, Path("/w"))
     assert name_world(WORLD, Path("/v")) != name_world(WORLD, Path("/w"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("curl", "-X", "POST", "http://127.0.0.1:8901/reset"),
+        ("sh", "-c", "curl -s -d '' http://localhost:8901/admin/reset?all=1 >/dev/null"),
+        ("psql", "postgresql://app:p%40ss@LOCALHOST:8901/shop", "-f", "reset.sql"),
+    ],
+)
+def test_one_server_is_one_world_from_every_folder_and_by_every_command(
+    command: tuple[str, ...],
+) -> None:
+    first = name_world(CommandWorld(("true", "http://localhost:8901/reset")), Path("/w"))
+    assert name_world(CommandWorld(command), Path("/v")) == first
+    other = tuple(word.replace("8901", "8902") for word in command)
+    assert name_world(CommandWorld(other), Path("/v")) != first
+
+
+def test_worlds_of_several_servers_share_each_of_them() -> None:
+    both = CommandWorld(("true", "redis://h:1", "http://h:2/x"))
+    one = CommandWorld(("true", "http://h:2/y"))
+    assert set(name_world(one, Path("/w"))) < set(name_world(both, Path("/v")))
+
+
+def test_a_command_with_an_absolute_path_is_one_world_from_every_folder() -> None:
+    world = CommandWorld(("sh", "/srv/shop/reset.sh"))
+    assert name_world(world, Path("/w")) == name_world(world, Path("/v"))
+
+
+def test_another_login_waits_for_the_same_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = worlds._make_lock_folder()
+    for name in ("TMPDIR", "XDG_RUNTIME_DIR", "HOME"):
+        monkeypatch.setenv(name, "/nonexistent")
+    assert worlds._make_lock_folder() == here
+
+
+def test_a_folder_of_locks_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    folder = worlds._make_lock_folder()
+    folder.rmdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(UsageError, match="another user's"):
+        worlds._make_lock_folder()

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from io import BufferedIOBase
 
 READ_SIZE = 1 << 20
+_LIST = ord("[")
+_MAX_DEPTH = 10_000
+"""No parser here reads as deep; scanning on would take seconds for each 20 MB of brackets."""
 _TOKEN = re.compile(rb'["{}\[\]]')
+_UNTIL_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[{}\[\]]', re.DOTALL)
+"""All before the next bracket; no match if that is in later data, or a string ends there."""
 _STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
 
@@ -29,6 +34,7 @@ class _JsonListScanner:
     def feed(self, data: bytes) -> Iterator[bytes | int]:
         """Scan more data; yield each completed element, or its size if it is too large."""
         at = begin = 0
+        has_bracket = True
         while at < len(data) and not self.over:
             if self.quoted:
                 start, at = at, _STRING.match(data, at).end()  # type: ignore[union-attr]
@@ -38,21 +44,26 @@ class _JsonListScanner:
                     at, self.quoted = at + 1, False
                     self.named = self.level == self.depth - 1 and self.text == self.key
                 continue
-            token = _TOKEN.search(data, at)
+            # The strings of an element are of no interest, so they are passed together.
+            token = _UNTIL_BRACKET.match(data, at) if self.inside and has_bracket else None
+            has_bracket = not self.inside or token is not None
+            token = token or _TOKEN.search(data, at)
             if token is None:
                 break
             at = token.end()
-            match token[0]:
+            match data[at - 1 : at]:
                 case b'"':
                     self.quoted = True
                     if not self.inside:
                         self.text.clear()
                 case b"{" | b"[":
                     self.level += 1
-                    if self.level == self.depth and self.named and token[0] == b"[":
+                    if self.level > _MAX_DEPTH:
+                        raise ValueError("its values are nested too deeply")
+                    if self.level == self.depth and self.named and data[at - 1] == _LIST:
                         self.inside = True
                     elif self.inside and self.level == self.depth + 1:
-                        begin = token.start()
+                        begin = at - 1
                         self.text.clear()
                         self.size = 0
                 case _:

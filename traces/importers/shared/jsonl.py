@@ -39,6 +39,11 @@ def iter_json_records(path: Path) -> Iterator[Record]:
         yield "", parse_json(read_unpacked_file(path))
 
 
+def iter_any_records(path: Path) -> Iterator[Record]:
+    """Yield the objects of a list, the document of a file, or each document of JSON lines."""
+    return iter_list_records(path, None) if is_json_list(path) else iter_json_records(path)
+
+
 def iter_list_records(path: Path, key: str | None, limit: int = MAX_RECORD) -> Iterator[Record]:
     """Yield the objects of the list `key` of a document, or of the list that it is."""
     name = key.rstrip("s") if key else "run"

@@ -45,6 +45,15 @@ class RawRun:
     read: Callable[[ImportNotes], ImportedConversation]
 
 
+def make_refused_run(where: str, why: str) -> RawRun:
+    """Make a run that is refused with a reason, in its place among the others."""
+
+    def refuse(notes: ImportNotes) -> ImportedConversation:
+        raise ValueError(why)
+
+    return RawRun(where=where, read=refuse)
+
+
 def read_conversations(runs: Iterable[RawRun], notes: ImportNotes) -> ConversationRows:
     """Read the rows of all runs. Raises ValueError, with the first reason, if none can be read."""
     rows, refused = ConversationRows(), list[str]()

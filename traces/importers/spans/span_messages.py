@@ -9,17 +9,20 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from traces.importers.shared.conversation import (
-    ConversationCall,
-    ConversationMessage,
-    iter_openai_calls,
-)
+from traces.importers.shared.conversation import ConversationCall, ConversationMessage
 from traces.importers.shared.json_values import (
     join_text_parts,
-    parse_json,
     to_json_text,
     to_object,
     to_objects,
+)
+from traces.importers.spans.message_values import read_message_value
+from traces.importers.spans.plain_messages import (
+    parse_json_text,
+    read_call_part,
+    read_genai_message,
+    read_plain_message,
+    to_role,
 )
 from traces.importers.spans.span_files import Span, Table
 
@@ -28,8 +31,6 @@ _OPEN_CALL = re.compile(r"(?:message\.)?tool_calls\.(\d+)\.tool_call\.(.+)")
 _OPEN_PART = re.compile(r"contents\.(\d+)\.message_content\.text")
 _LEGACY = re.compile(r"(?:gen_ai|llm)\.(prompt|completion)s?\.(\d+)\.(.+)")
 _LEGACY_CALL = re.compile(r"tool_calls\.(\d+)\.(.+)")
-_ROLES = ("system", "user", "assistant", "tool")
-_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system"}
 _EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 type Messages = list[ConversationMessage]
 
@@ -39,103 +40,18 @@ def read_span_messages(span: Span, side: str) -> Messages:
     return next((found for reader in _READERS if (found := reader(span, side))), [])
 
 
-def _parsed(value: object) -> object:
-    """Return what a text of JSON holds; None if it is none, as exporters may truncate it."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_json(value.encode("utf-8", "replace"))
-    except ValueError:
-        return None
-
-
 def _read_genai(span: Span, side: str) -> Messages:
     for known in (span.attributes, *(attributes for _, attributes in span.events)):
-        messages = _parsed(known.get(f"gen_ai.{side}.messages"))
+        messages = parse_json_text(known.get(f"gen_ai.{side}.messages"))
         if isinstance(messages, list) and messages:
-            found = [each for said in to_objects(messages) for each in _read_genai_message(said)]
-            rules = _parsed(known.get("gen_ai.system_instructions")) if side == "input" else None
+            found = [each for one in to_objects(messages) for each in read_genai_message(one)]
+            said = known.get("gen_ai.system_instructions") if side == "input" else None
+            rules = parse_json_text(said)
             texts = [to_json_text(each.get("content")) for each in to_objects(rules)]
             is_new = bool(texts) and not any(each.role == "system" for each in found)
             first = [ConversationMessage(role="system", text="\n".join(texts))] if is_new else []
             return [*first, *found]
     return []
-
-
-def _read_genai_message(message: Table) -> Iterator[ConversationMessage]:
-    """Yield the messages in one GenAI message: first its results, each separately."""
-    if "parts" not in message:
-        yield from read_plain_message(message)
-        return
-    parts = to_objects(message.get("parts"))
-    for each in parts:
-        if each.get("type") == "tool_call_response":
-            text = to_json_text(each.get("result", each.get("response")))
-            yield ConversationMessage(role="tool", text=text, call_id=str(each.get("id") or ""))
-    calls = tuple(
-        ConversationCall(
-            id=str(each.get("id") or ""),
-            tool=str(each.get("name") or ""),
-            arguments=to_json_text(each.get("arguments")),
-        )
-        for each in parts
-        if each.get("type") == "tool_call"
-    )
-    texts = [to_json_text(each.get("content")) for each in parts if each.get("type") == "text"]
-    if calls or texts:
-        role = _to_role(message.get("role"))
-        role = role if role != "tool" else "user"
-        yield ConversationMessage(role=role, text="\n".join(texts), calls=calls)
-
-
-def _to_role(role: object) -> str:
-    name = str(role or "user").lower()
-    name = _ALIASES.get(name, name)
-    return name if name in _ROLES else "user"
-
-
-def read_plain_message(message: Table) -> Iterator[ConversationMessage]:
-    """Yield the messages in one message as the OpenAI and Vercel SDKs write it."""
-    role, content = _to_role(message.get("role")), message.get("content")
-    given = message.get("tool_call_id") or message.get("id")
-    if role == "tool" and not _has_result_parts(content):
-        text = (
-            join_text_parts(content) if isinstance(content, str | list) else to_json_text(content)
-        )
-        yield ConversationMessage(role="tool", text=text, call_id=str(given or ""))
-        return
-    calls = list(iter_openai_calls(_parsed(message.get("tool_calls"))))
-    texts = [content] if isinstance(content, str) else []
-    for part in to_objects(content):
-        match part.get("type"):
-            case "tool-call" | "tool_call" | "tool_use":
-                calls.append(_read_call_part(part))
-            case "tool-result" | "tool_result":
-                result = part.get("output", part.get("result", part.get("content")))
-                result = to_object(result).get("value", result)
-                given = part.get("toolCallId") or part.get("tool_use_id") or part.get("id")
-                yield ConversationMessage(
-                    role="tool", text=to_json_text(result), call_id=str(given or "")
-                )
-            case _ if isinstance(part.get("text"), str):
-                texts.append(str(part["text"]))
-    if calls or texts or not isinstance(content, list):
-        yield ConversationMessage(
-            role=role if role != "tool" else "user", text="\n".join(texts), calls=tuple(calls)
-        )
-
-
-def _has_result_parts(content: object) -> bool:
-    return any(each.get("type") in ("tool-result", "tool_result") for each in to_objects(content))
-
-
-def _read_call_part(part: Table) -> ConversationCall:
-    arguments = part.get("input", part.get("args", part.get("arguments")))
-    return ConversationCall(
-        id=str(part.get("toolCallId") or part.get("id") or ""),
-        tool=str(part.get("toolName") or part.get("name") or ""),
-        arguments=to_json_text(arguments),
-    )
 
 
 def _read_openinference(span: Span, side: str) -> Messages:
@@ -157,7 +73,7 @@ def _read_openinference_message(message: Table) -> ConversationMessage:
             texts.append(to_json_text(value))
     if call_id := message.get("tool_call_id"):
         return ConversationMessage(role="tool", text="\n".join(texts), call_id=str(call_id))
-    role = _to_role(message.get("role"))
+    role = to_role(message.get("role"))
     return ConversationMessage(
         role=role, text="\n".join(texts), calls=_to_calls(calls, "function.name", "function.")
     )
@@ -196,7 +112,7 @@ def _read_legacy_message(message: Table, usual: str) -> Iterator[ConversationMes
         if match := _LEGACY_CALL.fullmatch(name):
             calls.setdefault(int(match[1]), {})[match[2]] = value
     content = message.get("content")
-    parts = _parsed(content) if isinstance(content, str) and content[:1] == "[" else content
+    parts = parse_json_text(content) if isinstance(content, str) and content[:1] == "[" else content
     said = {**message, "role": message.get("role") or usual}
     said["content"] = parts if to_objects(parts) else content
     for each in read_plain_message(said):
@@ -209,12 +125,12 @@ def _read_legacy_message(message: Table, usual: str) -> Iterator[ConversationMes
 def _read_vercel(span: Span, side: str) -> Messages:
     known = span.attributes
     if side == "input":
-        messages = _parsed(known.get("ai.prompt.messages"))
+        messages = parse_json_text(known.get("ai.prompt.messages"))
         return [each for said in to_objects(messages) for each in read_plain_message(said)]
-    text, asked = known.get("ai.response.text"), _parsed(known.get("ai.response.toolCalls"))
+    text, asked = known.get("ai.response.text"), parse_json_text(known.get("ai.response.toolCalls"))
     if text is None and not asked:
         return []
-    calls = tuple(_read_call_part(each) for each in to_objects(asked))
+    calls = tuple(read_call_part(each) for each in to_objects(asked))
     return [ConversationMessage(role="assistant", text=to_json_text(text), calls=calls)]
 
 
@@ -222,11 +138,11 @@ def _read_events(span: Span, side: str) -> Messages:
     """Read the events of older GenAI conventions, also those that are in an attribute."""
     listed = [
         (str(each.get("event.name") or each.get("name") or ""), each)
-        for each in to_objects(_parsed(span.attributes.get("events")))
+        for each in to_objects(parse_json_text(span.attributes.get("events")))
     ]
     found: Messages = []
     for name, said in (*span.events, *listed):
-        body = _parsed(said.get("gen_ai.event.content", said.get("body")))
+        body = parse_json_text(said.get("gen_ai.event.content", said.get("body")))
         known = {**said, **to_object(body)}
         match = _EVENT.fullmatch(name)
         if match and side == "input" and (known.keys() & {"content", "tool_calls"}):
@@ -234,14 +150,15 @@ def _read_events(span: Span, side: str) -> Messages:
             message["content"] = _unwrapped(known.get("content"))
             found.extend(read_plain_message(message))
         elif name == "gen_ai.choice" and side == "output":
-            choice = _parsed(known.get("message"))
+            choice = parse_json_text(known.get("message"))
             inner = to_object(choice) or {
                 "content": _unwrapped(known.get("message", known.get("content")))
             }
             inner = {"tool_calls": known.get("tool_calls"), **inner, "role": "assistant"}
             found.extend(read_plain_message(inner))
         elif name == ("gen_ai.content.prompt" if side == "input" else "gen_ai.content.completion"):
-            content = _parsed(said.get("gen_ai.prompt" if side == "input" else "gen_ai.completion"))
+            side_name = "gen_ai.prompt" if side == "input" else "gen_ai.completion"
+            content = parse_json_text(said.get(side_name))
             for each in to_objects(content):
                 found.extend(read_plain_message(each))
     return found
@@ -249,7 +166,7 @@ def _read_events(span: Span, side: str) -> Messages:
 
 def _unwrapped(content: object) -> object:
     """Return content parts that are a text of JSON, as some exporters must write them."""
-    parts = _parsed(content) if isinstance(content, str) and content[:1] in "[{" else None
+    parts = parse_json_text(content) if isinstance(content, str) and content[:1] in "[{" else None
     if not to_objects(parts):
         return content
     return [_to_typed_part(each) for each in to_objects(parts)]
@@ -268,10 +185,12 @@ def _to_typed_part(part: Table) -> Table:
 
 
 def _read_values(span: Span, side: str) -> Messages:
-    """Read the text of a model request that has nothing else."""
+    """Read what a model request was given or gave: messages in any form, or a text."""
     text = span.attributes.get(f"{side}.value")
     if text is None or span.attributes.get("openinference.span.kind") != "LLM":
         return []
+    if found := read_message_value(text, side):
+        return found
     role = "user" if side == "input" else "assistant"
     return [ConversationMessage(role=role, text=to_json_text(text))]
 

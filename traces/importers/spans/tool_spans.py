@@ -27,6 +27,9 @@ _RESULTS = (
     "traceloop.entity.output",
 )
 
+NAMED_HERE = "call-"
+"""How the ids begin that calls without an id get."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpan:
@@ -92,6 +95,7 @@ def match_tool_spans(
 
     Returns the spans by the id of their call, and those that are of no call.
     """
+    ids = {call.id for call in asked}
     by_id = {each.call.id: each for each in spans if each.call.id}
     matched = {call.id: by_id[call.id] for call in asked if call.id in by_id}
     taken = {id(each) for each in matched.values()}
@@ -100,7 +104,9 @@ def match_tool_spans(
             if call.id in matched:
                 continue
             for each in spans:
-                if id(each) not in taken and not each.call.id and same(call, each.call):
+                is_named = call.id.startswith(NAMED_HERE) and each.call.id not in ids
+                is_free = id(each) not in taken and (not each.call.id or is_named)
+                if is_free and same(call, each.call):
                     matched[call.id] = each
                     taken.add(id(each))
                     break

@@ -6,7 +6,7 @@ that it begins like. If one request contains another, as two instrumentations re
 one counts. Calls that only the spans of tools report belong to the response before them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -78,6 +78,10 @@ _COUNTS = {
 }
 
 
+Timed = list[tuple[float | None, ConversationMessage]]
+"""Messages with the time at which their request began."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Lane:
     """One conversation of a trace: its first message, and how many were seen."""
@@ -104,8 +108,18 @@ def has_agent_content(span: Span) -> bool:
     return is_model_request(span) or is_tool_span(span) or bool(read_span_messages(span, "output"))
 
 
-def read_trace(trace: str, spans: list[Span], notes: ImportNotes) -> ImportedConversation:
-    """Return a trace as a run. Raises ValueError if no span is of a model or a tool."""
+def read_trace(
+    trace: str,
+    spans: list[Span],
+    notes: ImportNotes,
+    *,
+    source: str = "otel",
+    known: Mapping[str, object] | None = None,
+) -> ImportedConversation:
+    """Return a trace as a run; `known` are facts that its file has beside the spans.
+
+    Raises ValueError if no span is of a model or a tool.
+    """
     spans = sorted(spans, key=lambda span: span.start or 0.0)
     if not any(has_agent_content(span) for span in spans):
         raise ValueError(f"none of its {len(spans)} spans is of a model request or a tool call")
@@ -119,10 +133,11 @@ def read_trace(trace: str, spans: list[Span], notes: ImportNotes) -> ImportedCon
         "recorded_at": min(starts, default=None),
         "seconds": max(ends) - min(starts) if starts and ends else None,
     }
+    facts |= {name: value for name, value in (known or {}).items() if value is not None}
     messages = tuple(_read_trace_messages(spans, notes))
     id = exported.get(RUN_ID)
     return ImportedConversation(
-        source="otel",
+        source=source,
         messages=messages,
         facts=facts,
         key=trace,
@@ -133,7 +148,7 @@ def read_trace(trace: str, spans: list[Span], notes: ImportNotes) -> ImportedCon
 
 def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[ConversationMessage]:
     requests = _find_requests(spans, notes)
-    timed, counter = list[tuple[float | None, ConversationMessage]](), count(1)
+    timed, counter = Timed(), count(1)
     lanes: list[_Lane] = []
     for span in requests:
         inputs = name_calls(read_span_messages(span, "input"), counter)
@@ -146,15 +161,43 @@ def _read_trace_messages(spans: list[Span], notes: ImportNotes) -> list[Conversa
         if not inputs and any(each.text or each.calls for each in outputs):
             notes.skip("model requests without what was sent, so results of tools may be missing")
         lane = _find_lane(lanes, inputs)
-        timed += [(span.start, each) for each in inputs[lane.seen :]]
+        new = _drop_known(inputs[lane.seen :], timed)
+        timed += [(span.start, each) for each in new]
         lane.seen = len(inputs) + len(outputs)
-        for place, each in enumerate(outputs):
-            usage = _read_usage(span.attributes) if place == len(outputs) - 1 else {}
-            timed.append(
-                (span.start, replace(each, model=_read_model(span.attributes), usage=usage))
-            )
+        if outputs:
+            known = span.attributes
+            said = replace(_join(outputs), model=_read_model(known), usage=_read_usage(known))
+            timed.append((span.start, said))
     tools = [read_tool_span(span) for span in spans if is_tool_span(span)]
-    return _add_tool_spans(timed, tools, counter, notes)
+    return _add_tool_spans(_link_results(timed), tools, counter, notes)
+
+
+def _drop_known(inputs: list[ConversationMessage], timed: Timed) -> list[ConversationMessage]:
+    """Return the messages without calls that a response made; some requests repeat only these."""
+    asked = {call.id for _, each in timed for call in each.calls}
+    return [
+        each for each in inputs if not (each.calls and asked.issuperset(c.id for c in each.calls))
+    ]
+
+
+def _join(outputs: list[ConversationMessage]) -> ConversationMessage:
+    """Return a response as one message; some exporters list its parts or chunks as messages."""
+    calls = tuple(call for each in outputs for call in each.calls)
+    text = "\n".join(each.text for each in outputs if each.text)
+    return replace(outputs[0], text=text, calls=calls)
+
+
+def _link_results(timed: Timed) -> Timed:
+    """Return the messages with the id of a call for each result that names none, in their order."""
+    open_calls, linked = list[str](), Timed()
+    for at, each in timed:
+        open_calls += [call.id for call in each.calls]
+        if each.role == "tool":
+            id = each.call_id or next(iter(open_calls), "")
+            open_calls = [other for other in open_calls if other != id]
+            each = replace(each, call_id=id)
+        linked.append((at, each))
+    return linked
 
 
 def _find_requests(spans: list[Span], notes: ImportNotes) -> list[Span]:

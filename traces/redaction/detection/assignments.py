@@ -7,7 +7,18 @@ pass finds every ending in any case, followed by a separator. The value must loo
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+
+from traces.redaction.detection.neighbour_values import (
+    REACH,
+    begins_neighbour,
+    find_neighbour_values,
+)
+from traces.redaction.detection.value_forms import (
+    NO_VALUE,
+    is_plausible_password,
+    is_plausible_secret,
+    is_random_token,
+)
 
 type AssignedSecretSpan = tuple[int, int, str]
 """Start, stop and class."""
@@ -15,7 +26,7 @@ type AssignedSecretSpan = tuple[int, int, str]
 
 def _build_symbol_table() -> bytes:
     table = bytearray(b"x" * 256)
-    for letters, symbol in ((b"okprews", b"0"), (b"dtny", b"2"), (b"\"':=\\- ", b"S")):
+    for letters, symbol in ((b"okprews", b"0"), (b"dtny", b"2"), (b"\"':=><\\- \r\n", b"S")):
         for byte in letters + letters.upper():
             table[byte] = symbol[0]
     return bytes(table)
@@ -67,7 +78,7 @@ _QUOTED = re.compile(
 )
 _BARE = re.compile(
     rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?:=\s{0,4}|:\s{1,4})"
-    rb"([^\s\"'`\\,;&<>(){}\[\]|$%*]{6,4096}+)(?![(\[{])"
+    rb"((?:[^\s\"'`\\,;&<>(){}\[\]|$%*]|(?<=\w)\|(?=\w)){6,4096}+)(?![(\[{])"
 )
 _RUN = re.compile(
     rb"[\"'\\]{0,16}\s{0,4}(?:=|:(?=[\s\"'\\]))\s{0,4}[\"'\\]{0,16}"
@@ -76,38 +87,27 @@ _RUN = re.compile(
 _WORD = re.compile(
     rb"[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4})[\"'\\]{0,16}([^\s\"'`\\,;&<>(){}\[\]|$%*]{6,4096}+)"
 )
+_ELEMENT = re.compile(rb">\s{0,4}([^\s<>\"'`\\]{6,4096}+)\s{0,4}<\\{0,15}/")
 _LINE = rb"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n)"
 _FIELD = re.compile(
     rb"\\{0,15}\"(?:;[^\r\n\\]{0,256})?(?:" + _LINE + rb"[\w-]{1,64}:[^\r\n\\]{0,256}){0,4}"
     + _LINE + _LINE + rb"([^\r\n\\]{4,4096})(?=" + _LINE + rb"--)"
 )  # fmt: skip
 _FIELD_NAME = re.compile(rb"name=\\{0,15}\"\Z")
-_NO_VALUE = re.compile(
-    rb"(?:REDACTED|RD)[a-z]\d+x*Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|0x[0-9A-Fa-f]{1,16}"
-)
-_RANDOM_PART = re.compile(
-    rb"\.(?=(?:[A-Za-z]{1,12}\d{1,4}){3})(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{16,24}\Z"
-)
-_PLAIN = re.compile(rb"[\w.~+/=:%@!#-]+")
+_DASH = re.compile(rb"(?:\A|[\s\"'`])-\Z")
+"""One dash before an option of PowerShell: `-Password V`."""
+_PLAIN = re.compile(rb"[\w.~+/=:%@!#|-]+")
 _REFERENCE = re.compile(rb"[\w./-]+")
 _VARIABLE = re.compile(rb"[a-z][\w./-]*[_./-](?:key|token|secret|password|passwd|pwd)")
-_ESCAPE = re.compile(rb"\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
-_PARTS = re.compile(rb"[A-Za-z]+|[0-9]+")
-_CODE = re.compile(
-    rb"[\[$<{%*(),;\]]|[~.]?/[A-Za-z]+(?:[/._-][A-Za-z]|\Z)|https?:"
-    rb"|(?s:.*(?:\{\w*\}|\{\{|\$\{|<\w|\.\.\.|REDACTED))"
-)
-"""The beginning or content of a template or a path."""
-
 _KEY_BLOCK = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?s:(.{16,16384}?))(?:-----END|\Z)"
 )
 _VALUE_BYTES = bytes(32 if byte in b" \t\r\n\"'`" else 97 for byte in range(256))
 _OPEN = re.compile(
-    rb"(?:(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=])\s{0,4}[bfru]?[\"'`\\]{0,16}"
+    rb"(?:(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=>])\s{0,4}[bfru]?[\"'`\\]{0,16}"
     rb"|[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4})[\"'\\]{0,16})\Z"
 )
-_JOINED = re.compile(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=]")
+_JOINED = re.compile(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=>]")
 _ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?P<value>[^/?#@\s\"'<>\\]{1,512})\Z")
 _USER = re.compile(
     rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:[^/?#@\s\"'<>:\\]{0,256}:)?([^/?#@\s\"'<>:\\]{6,512})\Z"
@@ -122,7 +122,7 @@ def find_assigned_secrets(data: bytes) -> list[AssignedSecretSpan]:
         if data[at : at + 3].lower() in _SYLLABLES:
             if data.startswith(b"PRIVATE KEY", at - 8):
                 blocks = True
-            elif span := _find_named_value(data, at + 3):
+            elif span := _find_named_value(data, at + 3) or _find_value_beside(data, at + 3):
                 out.append(span)
         at = marks.find(_ENDING, at + 3)
     if blocks:
@@ -152,8 +152,12 @@ def find_open_assignment(data: bytes) -> int:
     tail = data[-MAX_VALUE_LENGTH:]
     start = _find_last_word(tail)
     starts = [len(tail)]
-    if _ends_with_secret_name(tail[max(0, start - 80) : start]):
+    if _ends_with_secret_name(tail[max(0, start - 80 - REACH) : start]):
         starts.append(start)
+    elif (bracket := tail.rfind(b">", start) + 1) and _ends_with_secret_name(
+        tail[max(0, bracket - 80 - REACH) : bracket]
+    ):
+        starts.append(bracket)
     elif match := _JOINED.search(tail, start):
         starts.append(match.end())
     if tail.find(b"://", start) >= 0 and (match := _ADDRESS.search(tail, start)):
@@ -172,50 +176,16 @@ def _find_last_word(text: bytes) -> int:
 def _ends_with_secret_name(text: bytes) -> bool:
     """True if the text ends in the name of a secret and a separator."""
     marks = text.translate(_SYMBOLS)
-    at = marks.rfind(_ENDING, max(0, len(text) - 28))
+    at, nearest = marks.rfind(_ENDING, max(0, len(text) - REACH)), max(0, len(text) - 28)
     while at >= 0:
-        if text[at : at + 3].lower() in _SYLLABLES and _OPEN.match(text, at + 3):
+        if text[at : at + 3].lower() in _SYLLABLES and (
+            (at >= nearest and _OPEN.match(text, at + 3)) or begins_neighbour(text, at + 3)
+        ):
             return _match_secret_name(text, at + 3) is not None or _ends_in_variable_name(
                 text, at + 3
             )
-        at = marks.rfind(_ENDING, max(0, len(text) - 28), at)
+        at = marks.rfind(_ENDING, max(0, len(text) - REACH), at)
     return False
-
-
-def is_plausible_secret(value: bytes) -> bool:
-    """True for letters with digits that are not a template; escapes count as neither."""
-    plain = _ESCAPE.sub(b"", value) if b"%" in value or b"\\" in value else value
-    if len(plain) < 5 or len(set(plain)) < 5 or _is_code_or_identifier(plain):
-        return False
-    has_digit = any(48 <= byte < 58 for byte in plain)
-    return has_digit and (plain.lower() != plain or plain.upper() != plain)
-
-
-def is_plausible_password(value: bytes) -> bool:
-    """True also for mixed case with a sign that names do not contain."""
-    mixed = value.lower() != value != value.upper()
-    signs = any(byte in b"!@#$%^&*?~" for byte in value)
-    return is_plausible_secret(value) or (
-        mixed and signs and len(value) >= 8 and not _is_code_or_identifier(value)
-    )
-
-
-def is_random_token(value: bytes) -> bool:
-    """True for letters and digits that alternate at least three times."""
-    parts = _PARTS.findall(value)
-    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(parts))
-    return (
-        len(value) >= 8
-        and changes >= 3
-        and len(set(value)) >= 5
-        and not _is_code_or_identifier(value)
-    )
-
-
-def _is_code_or_identifier(value: bytes) -> bool:
-    if _CODE.match(value) is not None:
-        return True
-    return _NO_VALUE.fullmatch(value) is not None and _RANDOM_PART.search(value) is None
 
 
 def _match_secret_name(data: bytes, at: int) -> re.Match[bytes] | None:
@@ -230,14 +200,36 @@ def _find_named_value(data: bytes, at: int) -> AssignedSecretSpan | None:
     start = at - name.end()
     if data[start - 1 : start] == b"\\" and data[start : start + 1] in b"nrt":
         start += 1  # skip the letter of an escape
+    is_flag = (
+        name["flag"] is not None or _DASH.search(data, max(0, start - 1), start + 1) is not None
+    )
     is_field = _FIELD_NAME.search(data[max(0, start - 24) : start]) is not None
-    is_command = name["flag"] is not None or data[start:at].isupper()
-    for pattern, is_one in _iter_value_patterns(name, is_field=is_field, is_command=is_command):
+    is_command = is_flag or data[start:at].isupper()
+    for pattern, is_one in _iter_value_patterns(
+        name, is_field=is_field, is_flag=is_flag, is_command=is_command
+    ):
         match = pattern.match(data, at)
         if match and is_one(value := match[pattern.groups]) and b"REDACTED" not in value:
             if pattern is not _FIELD and _is_name_reference(value, name, data[start:at]):
                 return None
             return (*match.span(pattern.groups), "n")
+    return None
+
+
+def _find_value_beside(data: bytes, at: int) -> AssignedSecretSpan | None:
+    """Return the value in a field beside the name that ends at `at`, if it looks like a secret."""
+    name, start, is_one = _match_secret_name(data, at), at, is_random_token
+    if name is not None:
+        start -= name.end()
+        is_one = _is_beside_password if name["password"] else _is_quoted_secret
+    elif not _ends_in_variable_name(data, at):
+        return None
+    for low, high in find_neighbour_values(data, start, at):
+        value = data[low:high]
+        if b"REDACTED" in value or NO_VALUE.fullmatch(value) or not is_one(value):
+            continue
+        if name is None or not _is_name_reference(value, name, data[start:at]):
+            return low, high, "n"
     return None
 
 
@@ -269,14 +261,15 @@ def _is_name_reference(value: bytes, name: re.Match[bytes], said: bytes) -> bool
 
 
 def _iter_value_patterns(
-    name: re.Match[bytes], *, is_field: bool, is_command: bool
+    name: re.Match[bytes], *, is_field: bool, is_flag: bool, is_command: bool
 ) -> Iterator[tuple[re.Pattern[bytes], Callable[[bytes], bool]]]:
     """Yield patterns for the text after a name, each with a check of the value."""
     if is_field:
         yield _FIELD, bool
+    yield _ELEMENT, is_plausible_secret if name["password"] else is_random_token
     yield _QUOTED, is_plausible_password if name["password"] else _is_quoted_secret
     yield _BARE, is_plausible_secret if is_command else is_random_token
-    if name["flag"]:
+    if is_flag:
         yield _WORD, is_plausible_secret
     yield _RUN, _is_not_identifier
 
@@ -287,5 +280,10 @@ def _is_quoted_secret(value: bytes) -> bool:
     return is_random_token(value) or (len(value) >= 16 and is_plausible_secret(value))
 
 
+def _is_beside_password(value: bytes) -> bool:
+    is_name = b"passw" in value.lower()
+    return not is_name and _PLAIN.fullmatch(value) is not None and is_plausible_password(value)
+
+
 def _is_not_identifier(value: bytes) -> bool:
-    return _NO_VALUE.fullmatch(value) is None
+    return NO_VALUE.fullmatch(value) is None

@@ -3,11 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from traces.redaction.detection.assignments import (
-    MIN_VARIABLE_SECRET,
-    is_plausible_secret,
-    is_random_token,
-)
+from traces.redaction.detection.assignments import MIN_VARIABLE_SECRET
+from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
 _NAME = (
     r"(?:[\w.-]*[_.-])?(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|pat|dsn"

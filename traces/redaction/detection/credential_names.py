@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_to_bytes
 
 from traces.redaction.detection import patterns
-from traces.redaction.detection.assignments import is_plausible_secret, is_random_token
+from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
 MIN_SECRET_LENGTH = 8
 _KEY_NAME = re.compile(r"(?i)(key|token|secret|passw|credential)")
@@ -28,6 +28,8 @@ AUTH_SCHEME = re.compile(
 ONE_TIME_SCHEME = re.compile(r"(?i)(?:digest|aws4|negotiate)")
 """Schemes with a new value for each request, so searching it elsewhere is useless."""
 COOKIE_PAIR = re.compile(r"([^=;,\s]+\s*=\s*)([^;]*)")
+PROTOCOL_TOKEN = re.compile(r"[\w~+/=-]{16,}")
+"""A part of an offered protocol that may be a token: `bearer, V`, `base64url.bearer.V`."""
 _ATTRIBUTE = re.compile(r"(?i)(?:path|domain|expires|max-age|samesite|version)\s*=\s*\Z")
 URL_USERINFO = re.compile(
     rb"(?:\A|(?<=[\s\"'<(=]))([a-z][a-z0-9+.-]{1,15}://)([^/?#@\s\"'<>]{1,512})@"

@@ -9,8 +9,15 @@ an error internally.)
 
 import re
 
-from traces.redaction.detection import assignments
-from traces.redaction.detection.prefilter import ADDRESS, ASSIGNED, EVERYTHING, TOKENS
+from traces.redaction.detection import assignments, placed_values
+from traces.redaction.detection.prefilter import (
+    ADDRESS,
+    ASSIGNED,
+    EVERYTHING,
+    FIRST_PLACE,
+    PLACED,
+    TOKENS,
+)
 from traces.redaction.detection.token_formats import (
     BEGINNING,
     BY_BEGINNING,
@@ -34,6 +41,8 @@ _CONTEXT = 8
 _LONG_RUN = 8192
 _WORD = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])")
 _BEARER = re.compile(rb"(?i:bearer|ssws) ((?=[A-Za-z.~+/=_-]{0,64}\d)[\w.~+/=-]{20,4096})")
+_BASIC = re.compile(rb"(?i:basic) ([A-Za-z0-9+/]{20,4096}={0,2})(?![A-Za-z0-9+/=])")
+"""A login of RFC 7617 in a text."""
 _CHAT_BOT = re.compile(rb"(?<=\d{8}):(AA[\w-]{33})(?![\w-])")
 """Telegram: the number of a bot and its token."""
 _ENTRA_SECRET = re.compile(rb"(?<=[A-Za-z0-9_~.-]{3}\d)Q~([\w.~-]{31,40})(?![\w~-])")
@@ -41,7 +50,7 @@ _ENTRA_SECRET = re.compile(rb"(?<=[A-Za-z0-9_~.-]{3}\d)Q~([\w.~-]{31,40})(?![\w~
 _BRAINTREE = re.compile(rb"\$(?:production|sandbox)\$[a-z0-9]{16}\$([0-9a-f]{32})(?!\w)")
 _SPLIT_TOKENS = ((b":AA", _CHAT_BOT), (b"Q~", _ENTRA_SECRET))
 """Tokens whose beginning a character outside of tokens ends, so that it is in no suspect run."""
-_AFTER_WORD = re.compile(rb"(?:(?i:bearer |ssws )|\d{8}:|\dQ~|\$[a-z0-9]{16}\$)\Z")
+_AFTER_WORD = re.compile(rb"(?:(?i:bearer |ssws |basic )|\d{8}:|\dQ~|\$[a-z0-9]{16}\$)\Z")
 
 _PEM, _DASHES = b"PRIVATE KEY", b"-----"  # a repeated byte is found sooner
 _OPEN_BLOCK = re.compile(
@@ -76,6 +85,8 @@ def find_pattern_secrets(
         out += assignments.find_assigned_secrets(data)
     if possible & ADDRESS:
         out += assignments.find_url_passwords(data)
+    if possible & PLACED:
+        out += placed_values.find_placed_secrets(data, possible >> FIRST_PLACE)
     return out
 
 
@@ -97,6 +108,12 @@ def _find_tokens(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
     if _BEARER.search(hay):
         out += [
             (*match.span(1), "b") for match in _BEARER.finditer(data) if _is_not_redacted(match[1])
+        ]
+    if _BASIC.search(hay):
+        out += [
+            (*match.span(1), "b")
+            for match in _BASIC.finditer(data)
+            if placed_values.is_encoded_login(match[1])
         ]
     return out
 
@@ -135,12 +152,14 @@ def _is_not_redacted(value: bytes) -> bool:
     return b"REDACTED" not in value
 
 
-def find_open_secret(data: bytes) -> int:
+def find_open_secret(data: bytes, possible: int = EVERYTHING) -> int:
     """Return the offset of an end that may grow into a secret; len(data) if none does."""
     at = data.find(_PEM, -MAX_OPEN_SECRET)
     if at >= 0 and (block := _OPEN_BLOCK.search(data, max(0, len(data) - MAX_OPEN_SECRET))):
         return block.end()
     assignment_start = assignments.find_open_assignment(data)
+    if possible & PLACED:
+        assignment_start = min(assignment_start, placed_values.find_open_place(data))
     if not data or data[-1] not in _CHARACTERS:
         return assignment_start
     return min(

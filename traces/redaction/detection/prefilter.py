@@ -9,6 +9,7 @@ wheel for every system) nothing is proven, and all is searched.
 import hashlib
 import os
 import re
+import threading
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
+from traces.redaction.detection.neighbour_values import SIGN
+from traces.redaction.detection.placed_values import PLACE_COUNT, list_place_signs
 from traces.redaction.detection.token_formats import TOKEN_FORMATS
 
 if TYPE_CHECKING:  # loaded with the first matcher: nothing of it is needed before the agent runs
@@ -26,7 +29,10 @@ TOKENS, ASSIGNED, ADDRESS, NEEDLES = 1, 2, 4, 8
 value."""
 PERCENT, BACKSLASH, WIDE = 16, 32, 64
 """Escapes that a text may hold: of a byte of ASCII, in URLs and in JSON, and of any other byte."""
-SECRETS = TOKENS | ASSIGNED | ADDRESS | NEEDLES
+FIRST_PLACE = 7
+PLACED = ((1 << PLACE_COUNT) - 1) << FIRST_PLACE
+"""A value in a place of `placed_values`, a bit for each place."""
+SECRETS = TOKENS | ASSIGNED | ADDRESS | NEEDLES | PLACED
 EVERYTHING = SECRETS | PERCENT | BACKSLASH | WIDE
 
 _ALONE = rb"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
@@ -40,7 +46,7 @@ _TOKENS_WITHOUT_PREFIX = (
     rb":AA[\w-]{33}",
     rb"[0-9]Q~[\w.~-]{31}",
     rb"\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32}",
-    rb"(?i:bearer|ssws) [\w.~+/=-]{20}",
+    rb"(?i:bearer|ssws|basic) [\w.~+/=-]{20}",
 )
 _SEPARATOR = rb"[\\\"'`\]:=>,\s]+"
 _BOUNDS = re.compile(rb"\{(\d+),\d+\}")
@@ -88,10 +94,16 @@ def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
     return (
         *((TOKENS, pattern) for pattern in (*tokens, *_TOKENS_WITHOUT_PREFIX)),
         (ASSIGNED, b"(?i)" + name + _SEPARATOR + rb"\S*[0-9]"),
+        (ASSIGNED, b"(?i)" + name + SIGN),
+        (ASSIGNED, b"[A-Z0-9_]_(?:KEY|TOKEN)" + SIGN),
         (ASSIGNED, b"[A-Z0-9_]_(?:KEY|TOKEN)" + _SEPARATOR + rb"\S*[0-9]"),
         (ASSIGNED, b"(?i)(?:" + PASSWORD_NAMES + b")" + _SEPARATOR + rb"\S*[!@#$%^&*?~]"),
         (ASSIGNED, rb"(?i)name=\\*\"[\w.-]*(?:passwo|passw|pw|secr|tok|k)(?:rd|d|et|en|ey)\\*\""),
         (ASSIGNED, b"PRIVATE KEY"),
+        *(
+            (1 << FIRST_PLACE + number, widen_pattern(sign))
+            for number, sign in enumerate(list_place_signs())
+        ),
         (ADDRESS, rb"://[^/?#@\s\"'<>\\]{6,}@"),
         (PERCENT, rb"%[0-7][0-9a-fA-F]"),
         (BACKSLASH, rb"\\(?:u00|/)"),
@@ -105,6 +117,36 @@ def is_native() -> bool:
     return find_spec("hyperscan") is not None
 
 
+class _DatabaseScan:
+    """Scan by a compiled matcher, with the memory that it works in and its result."""
+
+    def __init__(self, database: "hyperscan.Database") -> None:
+        import hyperscan
+
+        self._database, self._scratch = database, hyperscan.Scratch(database)
+        self._seen = 0
+
+    def find_kinds(self, data: bytes) -> int:
+        """Return the kinds of the patterns that match."""
+        self._seen = 0
+        self._database.scan(data, self._note, scratch=self._scratch)
+        return self._seen
+
+    def _note(self, kind: int, start: int, stop: int, flags: int, context: object) -> None:
+        self._seen |= kind
+
+
+class _ThreadScan(threading.local):
+    """The scan of each thread.
+
+    A matcher is shared by every thread of the process, and a scan releases the interpreter's lock:
+    hyperscan refuses to scan in memory that another scan uses, and a shared result loses a match.
+    """
+
+    def __init__(self, database: "hyperscan.Database") -> None:
+        self.own = _DatabaseScan(database)
+
+
 class _NativeMatcher:
     """Patterns, each with what it is a sign of; compiled once they were asked often enough."""
 
@@ -114,26 +156,24 @@ class _NativeMatcher:
         self._all = 0
         for kind, _ in self._patterns:
             self._all |= kind
-        self._kept, self._searched, self._seen = kept, 0, 0
-        self._database = _load_kept_matcher(self._patterns) if kept else None
+        self._kept, self._searched = kept, 0
+        loaded = _load_kept_matcher(self._patterns) if kept else None
+        self._scan = None if loaded is None else _ThreadScan(loaded)
 
     def find_possible(self, data: bytes) -> int:
         """Return the kinds of the patterns that match, or all kinds before it is compiled."""
         if not self._patterns:
             return 0
-        if self._database is None:
+        scan = self._scan
+        if scan is None:
             self._searched += len(data) + _CALL
             if self._searched < _WORTH_COMPILING or not is_native():
                 return self._all
-            self._database = _compile(self._patterns)
+            database = _compile(self._patterns)
             if self._kept:
-                _keep_matcher(self._patterns, self._database)
-        self._seen = 0
-        self._database.scan(data, self._note)
-        return self._seen
-
-    def _note(self, kind: int, start: int, stop: int, flags: int, context: object) -> None:
-        self._seen |= kind
+                _keep_matcher(self._patterns, database)
+            scan = self._scan = _ThreadScan(database)
+        return scan.own.find_kinds(data)
 
 
 class SecretPrefilter:
@@ -195,7 +235,7 @@ def _load_kept_matcher(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Da
 
     try:
         database = hyperscan.loadb(kept, hyperscan.HS_MODE_BLOCK)
-        database.scratch = hyperscan.Scratch(database)
+        hyperscan.Scratch(database)  # fails on what this processor cannot run
     except hyperscan.error:  # of another version, or damaged
         return None
     return database
@@ -208,7 +248,7 @@ def _keep_matcher(patterns: tuple[tuple[int, bytes], ...], database: "hyperscan.
     try:
         kept = _find_kept_file(patterns)
         kept.parent.mkdir(parents=True, exist_ok=True)
-        aside = kept.with_name(f".{os.getpid()}-{kept.name}")
+        aside = kept.with_name(f".{os.getpid()}-{threading.get_ident()}-{kept.name}")
         aside.write_bytes(hyperscan.dumpb(database))
         aside.replace(kept)
     except (OSError, RuntimeError):  # no home, or a full or read-only one

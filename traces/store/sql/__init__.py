@@ -44,6 +44,8 @@ MACROS = (
     "implied",
     "half_life",
     "newcombe",
+    "hazard",
+    "gained_and_lost",
     "noninferiority",
     "mixed",
     "drift_test",
@@ -95,15 +97,26 @@ class SqlQuestion:
 @functools.cache
 def build_sql_definitions() -> str:
     """Return the statements that define all macros and views over the relations."""
-    views = [f'CREATE VIEW "{name}" AS\n{_read_sql_file("views", name)}' for name in VIEWS]
-    table_macros = [_read_sql_file("macros", name) for name in TABLE_MACROS]
-    return "\n".join([build_sql_macros(), *views, *table_macros])
+    views = [f'CREATE VIEW "{name}" AS\n{read_view(name)}' for name in VIEWS]
+    return "\n".join([build_sql_macros(), *views, build_table_macros()])
 
 
 @functools.cache
 def build_sql_macros() -> str:
     """Return the statements that define all macros that need no relation."""
     return "\n".join(_read_sql_file("macros", name) for name in MACROS)
+
+
+@functools.cache
+def build_table_macros() -> str:
+    """Return the statements that define the macros over relations and views."""
+    return "\n".join(_read_sql_file("macros", name) for name in TABLE_MACROS)
+
+
+@functools.cache
+def read_view(name: str) -> str:
+    """Return the query of a view."""
+    return _read_sql_file("views", name)
 
 
 @functools.cache

@@ -4,10 +4,10 @@ Each is one Python program for a stage's `run`. `good` is the best available; `f
 incomplete; `half` does a real part of the work and does not pass; `broken` fails on many programs,
 or leaves unreadable output; `none` leaves the starter unchanged. The lesser ones are the good one
 with a few lines replaced (`defects.py`). T0 is either right or wrong, so there `fair` is `good`,
-and `half` scores 0.
+and `half` scores 0; all of them mend its `build`.
 
-Scores on golden artifacts, of 64 programs (good, fair, half, broken): T1 100, 70, 58, 0; T2 100,
-95, 52, 9; T3 100, 92, 39, 31; T4 85, 75, 30, 3; T5 100, 97, 52, 0.
+Scores on golden artifacts, of 63 programs (good, fair, half, broken): T1 100, 70, 58, 14; T2 100,
+95, 52, 10; T3 100, 92, 40, 32; T4 85, 76, 30, 2; T5 100, 95, 51, 14. `none` scores 0 at all.
 """
 
 import re
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from scenarios.pipeline.compiler.solutions.build_mends import mend_whole_build
 from scenarios.pipeline.compiler.solutions.defects import DEFECTS
 from scenarios.pipeline.compiler.types import STAGES
 
@@ -59,6 +60,9 @@ def write_solution(workspace: Path, stage: str, quality: str) -> None:
     run.parent.mkdir(exist_ok=True)
     run.write_text(program)
     run.chmod(0o755)
+    build = run.with_name("build")
+    if stage == "T0" and build.exists():
+        build.write_text(mend_whole_build(build.read_text()))
 
 
 def _inline_shared_code(name: str) -> str:

@@ -19,7 +19,10 @@ _STARTS: Defect = (
     "            start, space = False, False",
 )
 _KEYWORDS: Defect = ("return text if text in KEYWORDS else", "return")
-_CHARACTERS: Defect = ("""    r"|(?P<character>'(?:\\\\.|[^'\\\\])')"\n""", "")
+_NO_BRACKETS: Defect = (
+    "re.escape(sign) for sign in LONGEST_FIRST",
+    "re.escape(sign) for sign in LONGEST_FIRST if sign != '['",
+)
 
 _UNTYPED: Defect = (
     'left = make_node("BinaryOperator", [left, right], value=sign, type="int")',
@@ -60,7 +63,7 @@ _REMAINS: Defect = ('"srem": "remw"', '"srem": "remuw"')
 _NO_ABS: Defect = ('elif name == "abs":', 'elif name == "none":')
 _NO_SELECT: Defect = ("def do_select(", "def undone_select(")
 _NO_COMPARISON: Defect = ("def do_icmp(", "def undone_icmp(")
-_NO_CALL: Defect = ("def do_call(", "def undone_call(")
+_NO_ADDRESS: Defect = ("def do_getelementptr(", "def undone_getelementptr(")
 
 DEFECTS: Mapping[tuple[str, str], tuple[Defect, ...]] = MappingProxyType(
     {
@@ -69,7 +72,7 @@ DEFECTS: Mapping[tuple[str, str], tuple[Defect, ...]] = MappingProxyType(
         ("T0", "broken"): (_NO_TOOLS,),
         ("T1", "fair"): (_COLUMNS,),
         ("T1", "half"): (_COLUMNS, _STARTS, _KEYWORDS, _SHORT_SIGNS),
-        ("T1", "broken"): (_CHARACTERS,),
+        ("T1", "broken"): (_COLUMNS, _NO_BRACKETS),
         ("T2", "fair"): (_UNTYPED,),
         ("T2", "half"): (_ALL_ALIKE, _MISNAMED),
         ("T2", "broken"): (_NO_FOR,),
@@ -81,6 +84,6 @@ DEFECTS: Mapping[tuple[str, str], tuple[Defect, ...]] = MappingProxyType(
         ("T4", "broken"): (_PHIS_TURNED,),
         ("T5", "fair"): (_REMAINS, _NO_ABS),
         ("T5", "half"): (_NO_SELECT,),
-        ("T5", "broken"): (_NO_CALL,),
+        ("T5", "broken"): (_NO_SELECT, _NO_ADDRESS),
     }
 )

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 TARGET = ("--target=riscv64-unknown-elf", "-march=rv64im", "-mabi=lp64", "-O1")
 CHECK = str(Path("..", "check").resolve())
+TOOLS = Path("..", "tools").resolve()
 
 
 def read_command_output(*command: str) -> str:
@@ -27,16 +28,17 @@ def find_command_version(*command: str) -> str:
 def run_hello_program(zig: str, program: str) -> int:
     """Compile, link and run a program; return its exit code."""
     with TemporaryDirectory() as made:
-        subprocess.run(
-            [zig, "clang", *TARGET, "-x", "c", "-c", program, "-o", "hello.o"],
-            cwd=made,
-            check=True,
-            timeout=60,
-        )
-        linked = [zig, "ld.lld", "-static", "hello.o", "-o", "hello"]
+        objects = ["runtime.o", "hello.o"]
+        for source, output in zip([TOOLS / "runtime.c", program], objects, strict=True):
+            options = [*TARGET, "-ffreestanding", "-fno-builtin", f"-I{TOOLS}", "-x", "c", "-c"]
+            compiled = [zig, "clang", *options, str(source), "-o", output]
+            subprocess.run(compiled, cwd=made, check=True, timeout=60)
+        linked = [zig, "ld.lld", "-static", *objects, "-o", "hello"]
         subprocess.run(linked, cwd=made, check=True, timeout=60)
         ran = [CHECK, "machine", str(Path(made) / "hello")]
-        return subprocess.run(ran, stdin=subprocess.DEVNULL, timeout=60).returncode
+        return subprocess.run(
+            ran, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60
+        ).returncode
 
 
 def main(given: str, to: str) -> None:

@@ -265,7 +265,10 @@ def test_nothing_is_struck_after_which_the_agent_did_nothing() -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (Fault(name="digit", where={"args": "@.id == 'x'"}), "has 3 of tool '\\*', but none with"),
+        (
+            Fault(name="digit", where={"args": "@.id == 'x'"}),
+            "has 3 calls of tool '\\*', but none",
+        ),
         (Fault(name="digit", when={"first_write": True}), "of get_order no name says that it"),
         (Fault(name="digit", when={"step_range": "90-91"}), "none for step_range=90-91"),
         (Fault(name="digit", when={"after_calls": 9}), "none for after_calls=9"),

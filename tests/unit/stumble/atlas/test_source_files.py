@@ -95,7 +95,7 @@ def test_another_commit_is_refused_with_the_command_that_gets_the_right_one(
     clone: Path, licensed: Recipe
 ) -> None:
     other = dataclasses.replace(licensed, commit="0" * 40)
-    with pytest.raises(SourceRefused, match="does not have commit 000000000000; fetch it: git -C"):
+    with pytest.raises(SourceRefused, match="example: .* commit 0{12}; fetch it: git -C"):
         list(read_source_files(other, clone))
 
 
@@ -107,6 +107,15 @@ def test_a_changed_or_added_file_is_refused(
     (unpacked / name).write_text("{}")
     with pytest.raises(SourceRefused, match="example: its . files are not those of the recipe"):
         list(read_source_files(licensed, unpacked))
+
+
+def test_a_clone_without_contents_is_refused(clone: Path, licensed: Recipe, tmp_path: Path) -> None:
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    partial = tmp_path / "partial"
+    words = ("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{clone}", str(partial))
+    git(tmp_path, *words)
+    with pytest.raises(SourceRefused, match="example: .* does not have the contents of LICENSE"):
+        list(read_source_files(licensed, partial))
 
 
 def test_a_licence_that_changed_or_is_missing_is_refused(
@@ -129,7 +138,7 @@ def test_a_licence_that_the_recipe_does_not_know_is_refused(recipe: Recipe, clon
 def test_an_object_that_a_clone_lacks_is_named(clone: Path, licensed: Recipe) -> None:
     lost = git(clone, "rev-parse", f"{licensed.commit}:runs/a.json")
     (clone / ".git/objects" / lost[:2] / lost[2:]).unlink()
-    with pytest.raises(SourceRefused, match=r"runs/a\.json: its object is not in"):
+    with pytest.raises(SourceRefused, match=r"example: .* the contents of runs/a\.json"):
         list(read_source_files(licensed, clone))
 
 

@@ -278,3 +278,41 @@ def test_the_causes_of_all_runs_are_those_of_their_ends(real: Sql) -> None:
         "provider": 5,
         "budget": 3,
     }
+
+
+LABELS = {
+    "claude-opus-4-7": "",
+    "deepseek-chat": "context",
+    "deepseek-reasoner": "context tooling",
+    "deepseek-v4-flash": "",
+    "deepseek-v4-pro": "",
+    "glm-4.6": "context",
+    "glm-4.7": "context tooling",
+    "glm-5.1": "context tooling",
+    "gpt-5.5": "provider",
+    "kimi-k2.5": "context",
+    "kimi-k2.6": "context",
+    "minimax-m2.5": "context tooling",
+    "qwen3-coder-flash": "",
+    "qwen3.5-plus": "tooling",
+    "qwen3.6-max-preview": "context",
+}
+"""RAMP's labels in our words, without planning and reasoning, which its logs do not tell apart."""
+
+
+def test_thirteen_of_fifteen_runs_have_the_published_causes(ours: Sql) -> None:
+    rows = answers(
+        ours,
+        """SELECT model, coalesce(string_agg(DISTINCT failure, ' ' ORDER BY failure), '') AS causes
+        FROM stages JOIN trajectories USING (trajectory_id) GROUP BY model""",
+    )
+    found = {str(each["model"]): each["causes"] for each in rows}
+    different = {model for model, causes in found.items() if causes != LABELS[model]}
+    assert different == {"glm-4.7", "kimi-k2.5"}
+    evidence = one(
+        ours,
+        """SELECT failure_evidence FROM stages JOIN trajectories USING (trajectory_id)
+        WHERE model = 'qwen3.5-plus' AND stage = 'T2'""",
+    )
+    text = json.loads(str(evidence["failure_evidence"]))["text"]
+    assert text == "0, where the untouched program has 20.55"

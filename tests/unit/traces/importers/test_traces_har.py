@@ -196,3 +196,11 @@ def test_a_list_is_read_element_by_element(
     ).encode()
     found = list(read_list_objects(Pieces(text, size), "entries", 3, 1 << 20))
     assert [json.loads(each) for each in found if isinstance(each, bytes)] == said
+
+
+def test_a_list_that_is_nested_too_deeply_is_refused_without_reading_on() -> None:
+    text = b'{"log": {"entries": [{"x":' + b"[" * 10_000
+    with pytest.raises(ValueError, match="nested too deeply"):
+        list(read_list_objects(Pieces(text + b"]" * 9_000, 100), "entries", 3, 1 << 20))
+    with pytest.raises(EOFError, match="ends in the middle"):
+        list(read_list_objects(Pieces(text[:-9_000], 100), "entries", 3, 1 << 20))

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.example_counts import examples
+from tests.support.secret_shapes import ENCODINGS, PLACES
 from traces.model import Chunk
-from traces.redaction.detection import assignments, patterns, prefilter
+from traces.redaction.detection import assignments, patterns, placed_values, prefilter
 from traces.redaction.detection.token_formats import TOKEN_FORMATS, UNPREFIXED
 from traces.redaction.redactor import Redactor
 from traces.redaction.scanner import SecretScanner
@@ -61,12 +63,31 @@ def exact(data: bytes) -> int:
         found |= prefilter.ASSIGNED
     if patterns.find_pattern_secrets(data, hay, prefilter.ADDRESS):
         found |= prefilter.ADDRESS
+    for number in range(placed_values.PLACE_COUNT):
+        place = 1 << prefilter.FIRST_PLACE + number
+        if patterns.find_pattern_secrets(data, hay, place):
+            found |= place
     return found
 
 
 def test_the_native_pass_is_there() -> None:
     assert possible_in(b"nothing to see here, 4 items in the cart") == 0
-    assert prefilter._match_formats()._database is not None
+    assert prefilter._match_formats()._scan is not None
+
+
+def test_threads_share_a_matcher_and_no_match_is_lost() -> None:
+    secret = b"hello " * 2000 + b"password=Tr0ub4dor3x1y2z3x1y2"
+    plain = b"nothing to see here, 4 items in the cart" * 300
+    expected = {data: possible_in(data) for data in (secret, plain)}
+    assert expected[secret] & prefilter.ASSIGNED
+
+    def search(data: bytes) -> set[int]:
+        return {possible_in(data) for _ in range(400)}
+
+    with ThreadPoolExecutor(4) as pool:
+        texts = [secret, plain] * 4
+        for data, found in zip(texts, pool.map(search, texts), strict=True):
+            assert found == {expected[data]}
 
 
 @pytest.mark.parametrize("format", TOKEN_FORMATS, ids=lambda each: each[0].decode())
@@ -110,6 +131,48 @@ def test_every_assignment_is_seen() -> None:
     assert seen > 500
 
 
+NEIGHBOURS = (
+    b'", "value": "%b"', b'",\n "type": "t", "val": "%b"', b'\\", \\"value\\": \\"%b\\"',
+    b"\n  value: %b\n", b"\\n  value: %b\\n", b'" value="%b"/>', b'" x="y">%b</a>',
+    b"</name>\n<value>%b</value>", b"</key><string>%b</string>", b': """%b"""', b": |\n  %b\n",
+    b"='''%b'''", b": >-\\n %b", b'": \\"\\"\\"%b', b"\", '%b')",
+)  # fmt: skip
+
+
+def test_every_value_beside_a_name_is_seen() -> None:
+    seen = 0
+    for name in [*NAMES, b"FAL_KEY", b"MY_TOKEN"]:
+        for after in NEIGHBOURS:
+            for value in (b"a8f5f167f44f4964e6c998dee827110c", b"Kx7-Rt92mQ"):
+                for data in (
+                    b'("' + name + after % value,
+                    b'{"value": "' + value + b'", "name": "' + name + b'"}',
+                ):
+                    found = exact(data)
+                    seen += bool(found)
+                    assert found & ~possible_in(data) == 0, data
+    assert seen > 2000
+
+
+@pytest.mark.parametrize("place", range(len(placed_values.PLACES)))
+def test_every_place_is_seen(place: int) -> None:
+    @settings(max_examples=examples(12))
+    @given(st.from_regex(prefilter.widen_pattern(placed_values.PLACES[place].pattern)))
+    def check(text: bytes) -> None:
+        data = b'see "' + text + b'" there'
+        assert exact(data) & ~possible_in(data) == 0
+
+    check()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", PLACES)
+def test_the_shapes_of_secrets_are_found_with_it(name: str, encoding: str) -> None:
+    text, shape = PLACES[name]
+    data = ENCODINGS[encoding](text % shape(random.Random(name))).encode()
+    assert finds(data, False, native=True) == finds(data, False, native=False)
+
+
 FORM = b'--b\r\nContent-Disposition: form-data; name="user-%b"\r\n\r\nnothing\r\n--b--'
 
 
@@ -130,6 +193,7 @@ PIECES = st.sampled_from(
         *(value.encode()[at : at + 9] for value in KNOWN for at in (0, 3, 9)),
         *NAMES[::5], *SEPARATORS, *VALUES, b"sk-", b"ghp_", b"AKIA", b"eyJ", b"\\n", b"\\u0065",
         b"%41", b"\\/", b'data: {"content":"', b'"}\n\n', b'{"text": "', b"@", b"://",
+        *NEIGHBOURS, b"curl -u joe:", b"PASSWORD '", b"?sig=", b"$6$salt$", b"db:5432:a:b:",
         b"PRIVATE KEY", b"Bearer ", b"=", b"\xff", b"abcdefgh12345678",
         b"-----BEGIN PRIVATE KEY-----",
     ]
@@ -222,10 +286,10 @@ def test_the_matcher_is_kept_for_the_next_process(tmp_path: Path) -> None:
     assert made.find_possible(b"AKIA0123456789ABCDEF") == prefilter.TOKENS
     [kept] = (tmp_path / "stumble").iterdir()
     again = prefilter._NativeMatcher(patterns_, kept=True)
-    assert again._database is not None
+    assert again._scan is not None
     assert again.find_possible(b"AKIA0123456789ABCDEF") == prefilter.TOKENS
     kept.write_bytes(kept.read_bytes()[:-100])
-    assert prefilter._NativeMatcher(patterns_, kept=True)._database is None
+    assert prefilter._NativeMatcher(patterns_, kept=True)._scan is None
 
 
 def test_without_the_library_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable, mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 
+from tests.support.stores.clustered_rates import rates_of_equal_traces, rates_over_clusters
 from tests.support.stores.faulted_runs import (
     Strike,
     absorbed,
@@ -106,16 +107,17 @@ def test_the_bootstrap_draws_traces(sql: Sql) -> None:
     )
     assert found["rate"] == near(y.mean())
     assert found["se"] == pytest.approx(fit.bse[0], rel=0.05)
-    assert found["lo"] == pytest.approx(y.mean() - 1.96 * fit.bse[0], abs=0.015)
-    assert found["hi"] == pytest.approx(y.mean() + 1.96 * fit.bse[0], abs=0.015)
+    rates = rates_over_clusters(y.reshape(1, 24, 10).sum(axis=2), np.full((1, 24), 10))
+    assert (found["lo"], found["hi"]) == (near(rates.lo[0]), near(rates.hi[0]))
     again = only(sql, "bootstrap", draws=4000)
     assert found == again | {name: near(again[name]) for name in ("rate", "se", "lo", "hi")}
 
 
-def test_the_bootstrap_of_traces_that_agree_is_nothing(sql: Sql) -> None:
+def test_draws_of_traces_that_agree_do_not_differ(sql: Sql) -> None:
     store(sql, [strike(trace=trace) for trace in "abcdef"])
     found = only(sql, "bootstrap")
-    assert (found["rate"], found["lo"], found["reason"]) == (0, None, "all_traces_agree")
+    assert (found["rate"], found["se"], found["reason"]) == (0, None, "conservative")
+    assert (found["lo"], found["hi"]) == (0, near(1 - 0.05 ** (1 / 6)))
     store(sql, [strike(trace="a"), strike(trace="b", **SILENT)])
     assert only(sql, "bootstrap")["reason"] == "few_traces"
 
@@ -171,13 +173,18 @@ def test_a_budget_is_a_failure_unless_it_is_censored(sql: Sql) -> None:
     failed, censored = only(sql, "half_life"), only(sql, "half_life", budget="censored")
     assert (failed["p"], failed["other_p"], failed["by_budget"]) == (near(0.95), 1, 20)
     assert (censored["p"], censored["other_p"]) == (1, near(0.95))
-    assert failed["p_lo"] == near(1 - undated_hazard(sql, 20, 200 + 20))
+    assert failed["p_lo"] == near(1 - undated_hazard(sql, 20, 10))
 
 
-def undated_hazard(sql: Sql, deaths: int, steps: int) -> float:
-    """The upper end of a hazard of so many runs that failed at the first of their steps."""
-    each = f"repeat([0.0, 1.0], {deaths})::DOUBLE[], repeat([{steps / deaths - 1}, 1.0], {deaths})"
-    [found] = answers(sql, f"SELECT unnest(clustered({each}::DOUBLE[]))")
+def undated_hazard(sql: Sql, runs: int, steps: int) -> float:
+    """The upper end if so many runs failed, maybe at their first step, and as many did not."""
+    dying = f"repeat([1.0, 0.0], {runs})::DOUBLE[], repeat([1.0, 1.0], {runs})::DOUBLE[]"
+    lasting = f"repeat([1, {steps}], {runs})::DOUBLE[], repeat([{steps}], {2 * runs})::DOUBLE[]"
+    [found] = answers(
+        sql,
+        f"SELECT clustered_at({dying}, 0.975).hi / (clustered_at({lasting}, 0.975).lo * {steps})"
+        " AS hi",
+    )
     return float(str(found["hi"]))
 
 
@@ -185,7 +192,8 @@ def test_no_death_has_no_half_life(sql: Sql) -> None:
     runs(sql, [{"n_steps": 50, "passed": True} for _ in range(10)])
     found = only(sql, "half_life")
     assert (found["p"], found["half_life"], found["reason"]) == (1, None, "no_deaths")
-    assert found["p_lo"] == near(0.05 ** (1 / 500))
+    tasks = 0.025 ** (1 / 10)
+    assert found["p_lo"] == near(1 - (1 - tasks) / (tasks * 50))
 
 
 def test_what_a_step_costs(sql: Sql) -> None:
@@ -255,21 +263,20 @@ def test_one_clean_against_one_faulted_run_is_mcnemars(sql: Sql) -> None:
     assert by_op["p"] == near(mcnemar([[5, 7], [2, 0]], exact=False, correction=True).pvalue)
 
 
-def test_the_difference_of_paired_rates_is_newcombes(sql: Sql) -> None:
+def test_the_difference_of_paired_rates_is_that_of_what_was_lost_and_gained(sql: Sql) -> None:
     told = [(1, 1)] * 24 + [(1, 0)] * 10 + [(0, 1)] * 2 + [(0, 0)] * 4
     pairs(sql, {"e1": told}, runs=1)
     found = asked(sql, "paired")[1]
     asking = "SELECT unnest(clustered($1::DOUBLE[], repeat([1.0], 40)::DOUBLE[]))"
-    names = ("rate", "lo", "hi")
-    (one, l1, u1), (two, l2, u2) = (
-        sql.execute(f"SELECT {', '.join(names)} FROM ({asking})", [list(each)]).fetchall()[0]
-        for each in zip(*told, strict=True)
+    (lost, l1, u1), (won, l2, u2) = (
+        sql.execute(f"SELECT rate, lo, hi FROM ({asking})", [[1] * n + [0] * (40 - n)]).fetchall()[
+            0
+        ]
+        for n in (10, 2)
     )
-    phi = np.corrcoef(np.array(told).T)[0, 1]
-    low = np.sqrt((one - l1) ** 2 + (u2 - two) ** 2 - 2 * phi * (one - l1) * (u2 - two))
-    high = np.sqrt((u1 - one) ** 2 + (two - l2) ** 2 - 2 * phi * (u1 - one) * (two - l2))
-    assert found["delta"] == near(one - two)
-    assert (found["lo"], found["hi"]) == (near(one - two - low), near(one - two + high))
+    assert found["delta"] == near(lost - won)
+    assert found["lo"] == near(lost - won - np.hypot(lost - l1, u2 - won))
+    assert found["hi"] == near(lost - won + np.hypot(u1 - lost, won - l2))
 
 
 def test_an_operator_is_tested_that_a_majority_of_all_hides(sql: Sql) -> None:
@@ -382,8 +389,8 @@ def test_reliability_over_the_grid(sql: Sql) -> None:
         r = [comb(n, k) / comb(4, k) for n in passes.values()]
         mine = found["plain", k]
         assert (mine["r"], mine["tasks"], mine["lam"]) == (near(np.mean(r)), 5, 0)
-        low, high = stats.t.interval(0.95, 4, np.mean(r), stats.sem(r))
-        assert (mine["lo"], mine["hi"]) == (near(max(0, low)), near(min(1, high)))
+        expected = rates_of_equal_traces(np.array([r]), np.full((1, 5), 4 / k))
+        assert (mine["lo"], mine["hi"]) == (near(expected.lo[0]), near(expected.hi[0]))
         assert found["reworded", k]["r"] < mine["r"]  # type: ignore[operator]
     assert (found["plain", 5]["r"], found["plain", 5]["reason"]) == (None, "fewer_trials_than_k")
 

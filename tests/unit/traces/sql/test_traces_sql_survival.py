@@ -293,8 +293,9 @@ def test_its_interval_takes_the_worst_and_the_best_of_all_three(sql: Sql) -> Non
     low = one(sql, "SELECT ends_right_rate_lo AS lo, ends_right_rate_hi AS hi FROM recovery")
     death = one(
         sql,
-        """SELECT unnest(clustered(list((died::INT)::DOUBLE), list(n_steps::DOUBLE)))
-        FROM unforced_runs""",
+        """SELECT unnest(hazard_over(
+            list((died::INT)::DOUBLE), list(n_steps::DOUBLE), list(1::DOUBLE), max(n_steps)
+        )) FROM unforced_runs""",
     )
     seen = one(sql, "FROM kaplan_meier WHERE curve = 'ends_right' AND step = 10")
     found = model(sql, n=10, e=0.02)
@@ -304,13 +305,13 @@ def test_its_interval_takes_the_worst_and_the_best_of_all_three(sql: Sql) -> Non
     assert found["hi"] == near(max(implied[1], seen["hi"] * best**10))
 
 
-def test_no_death_yet_is_bounded_by_the_steps_and_the_runs_seen(sql: Sql) -> None:
+def test_no_death_yet_is_bounded_by_the_tasks_seen(sql: Sql) -> None:
     runs(sql, [{"n_steps": 50} for _ in range(10)])
     struck(sql, {"e1": ["recovered"]})
     found = model(sql, n=10, e=0.01)
     assert (found["u"], found["survival"], found["hi"]) == (0, 1, 1)
-    assert found["u_hi"] == near(1 - 0.05 ** (1 / 500))
-    handled = 0.05 ** (1 / 6)
+    tasks, handled = 0.025 ** (1 / 10), 0.05 ** (1 / 6)
+    assert found["u_hi"] == near((1 - tasks) / (tasks * 50))
     assert found["lo"] == near(0.05 ** (1 / 10) * (1 - 0.01 * (1 - handled)) ** 10)
 
 
@@ -413,3 +414,55 @@ def test_an_error_rate_may_be_given(sql: Sql) -> None:
     for name in ("survival", "lo", "hi", "naive"):
         assert given[name] == near(known[name])
     assert given["bound"] == known["bound"] == "at_most"
+
+
+def weighted(sql: Sql, **params: object) -> Known:
+    """The row of `survival_weighted` for 10 steps and runs that end right."""
+    answer = run_question(sql, "survival_weighted", **params)  # type: ignore[arg-type]
+    names = [column[0] for column in answer.description or ()]
+    rows = [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
+    [found] = [each for each in rows if (each["curve"], each["n"]) == ("ends_right", 10)]
+    return found
+
+
+def test_equal_weights_of_all_loud_classes_are_the_view(sql: Sql) -> None:
+    runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
+    struck(sql, {"e1": ["recovered", "crashed"], "e2": ["silent_wrong"] * 3 + ["masked"]})
+    found = weighted(sql, weights='{"e1": 7, "e2": 7}', e=0.05)
+    known = model(sql, n=10, e=0.05)
+    assert (found["covered"], found["classes"]) == (near(1), ["e1", "e2"])
+    for name in ("h", "survival", "lo", "hi", "naive"):
+        assert found[name] == near(known[name]), name
+    assert found["at_least"] == near(found["at_most"]) == near(found["survival"])
+
+
+def test_each_class_counts_by_its_weight(sql: Sql) -> None:
+    runs(sql, [{} for _ in range(10)])
+    struck(sql, {"e1": ["recovered", "crashed"], "e2": ["silent_wrong"] * 3 + ["masked"]})
+    found = weighted(sql, weights='{"e1": 30, "e2": 10}', e=0.1)
+    assert found["h"] == near(0.75 * 0.5 + 0.25 * 0.25)
+    assert found["survival"] == near((1 - 0.1 * (1 - 0.4375)) ** 10)
+
+
+def test_a_class_without_faults_is_unknown_between_fatal_and_harmless(sql: Sql) -> None:
+    runs(sql, [{} for _ in range(10)])
+    struck(sql, {"e1": ["recovered", "crashed"]})
+    found = weighted(sql, weights='{"e1": 3, "hang": 1}', e=0.1)
+    assert (found["survival"], found["covered"]) == (None, near(0.75))
+    assert found["reason"] == "an_operator_has_no_injections"
+    assert found["at_least"] == near((1 - 0.1 * (1 - 0.75 * 0.5)) ** 10)
+    assert found["at_most"] == near((1 - 0.1 * 0.75 * 0.5) ** 10)
+    assert found["lo"] < found["at_least"] < found["at_most"] < found["hi"]  # type: ignore[operator]
+    none = weighted(sql, weights='{"hang": 1}', e=0.1)
+    assert (none["at_least"], none["at_most"], none["reason"]) == (near(0.9**10), 1, "no_faults")
+
+
+def test_the_interval_of_the_error_rate_widens_the_answer(sql: Sql) -> None:
+    runs(sql, [{} for _ in range(10)])
+    struck(sql, {"e1": ["recovered", "crashed"]})
+    exact = weighted(sql, weights='{"e1": 1}', e=0.1)
+    wide = weighted(sql, weights='{"e1": 1}', e=0.1, e_lo=0.05, e_hi=0.2)
+    assert exact["survival"] == wide["survival"]
+    assert wide["lo"] < exact["lo"]  # type: ignore[operator]
+    assert exact["hi"] < wide["hi"]  # type: ignore[operator]
+    assert weighted(sql, weights='{"e1": 1}')["reason"] == "no_error_rate"

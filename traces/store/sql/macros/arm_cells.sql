@@ -11,7 +11,7 @@ WITH facts AS (
         s.trace AS root,
         t.task,
         coalesce(
-            t.cell,
+            regexp_replace(t.cell, '/model .*$', ''),
             concat_ws('/', t.forked_at, s.place, s.persist, s.params, t.seed)
         ) || '/' || s.op AS cell,
         CASE measure

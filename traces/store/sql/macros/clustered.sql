@@ -11,7 +11,8 @@
 -- n_eff is cases^2 over the sum of the clusters' variances, n + n (n - 1) rho. Moments know nothing
 -- of clusters that were not drawn, so ln n_eff is drawn towards that of the effective clusters
 -- (Kish 1965: cases^2 / sum n^2), below which no correlation leads, with the weight of three
--- clusters; the data weigh as many as have a hit, or a miss, whichever are fewer. The interval is
+-- clusters; the data weigh as many as have a hit, or a miss, whichever are fewer, and if cases weigh
+-- unequally no more than these hits or misses do (Kish, over their weights). The interval is
 -- Wilson's (1927) on n_eff with the quantile of t at twice Satterthwaite's degrees of freedom; for
 -- continuity it takes half a case from one effective hit or miss, 1 / (2 x) of a case from x.
 -- Where all cases agree it is the exact one-sided bound on the effective clusters.
@@ -87,7 +88,15 @@ CREATE MACRO cluster_freedom(s, n_eff, rho) AS
 CREATE MACRO cluster_rate(s) AS {
     'rate': s.hits / nullif(s.cases, 0),
     'effective': pow(s.cases, 2) / nullif(s.cases2, 0),
-    'informing': least(s.with_hits, s.with_misses),
+    'informing': CASE
+        WHEN abs(s.squares - s.cases) <= 1e-9 * s.squares THEN least(s.with_hits, s.with_misses)
+        ELSE least(
+            s.with_hits,
+            s.with_misses,
+            coalesce(pow(s.hits, 2) / nullif(s.hits2, 0), 0),
+            coalesce(pow(s.cases - s.hits, 2) / nullif(s.cases2 - 2 * s.both + s.hits2, 0), 0)
+        )
+    END,
     'moments': cluster_size(s, cluster_rho(s, s.hits / nullif(s.cases, 0)))
 };
 

@@ -21,9 +21,9 @@ END;
 CREATE MACRO kappa(said, also_said) AS [
     (rate.agreed - rate.chance) / nullif(1 - rate.chance, 0) FOR rate IN [
         {
-            'agreed': list_sum([
-                (pair[1] = pair[2])::INT FOR pair IN list_zip(said, also_said)
-            ]) / nullif(len(said), 0),
+            'agreed': list_sum(
+                list_transform(said, lambda one, place: (one = also_said[place])::INT)
+            ) / nullif(len(said), 0),
             'chance': list_sum([
                 len(list_filter(said, lambda one: one = label))::DOUBLE
                 * len(list_filter(also_said, lambda one: one = label))

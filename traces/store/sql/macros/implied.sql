@@ -6,10 +6,6 @@ CASE WHEN 1 - e * (1 - h) - u < 0 THEN 0 ELSE pow(1 - e * (1 - h) - u, n) END;
 CREATE MACRO of_both(e, h, e_quiet, h_quiet) AS
 e::DOUBLE * (1 - h) + e_quiet::DOUBLE * (1 - h_quiet);
 
--- The upper end of a hazard per step: without a death the exact bound on the steps seen.
-CREATE MACRO hazard_hi(death) AS
-CASE WHEN death.hits = 0 AND death.hi IS NOT NULL THEN none_in(death.cases) ELSE death.hi END;
-
 -- What the figure of one hazard is at n steps if tasks differ, so that the hazard of all falls.
 --
 -- deaths / steps is the mean of the hazards seen, weighted with those at risk, whose number only

@@ -1,10 +1,12 @@
--- How wide is a rate when complete traces are resampled? Cluster bootstrap of one outcome class.
+-- How much does a rate move when complete traces are drawn again? Cluster bootstrap of one class.
 -- default: class = "silent_wrong", op = null, model = null, draws = 2000, seed = 7
 -- range: draws = 100..100000
 --
--- Percentile interval. A trace is drawn by the MD5 of seed, draw and place, so that the seed gives
--- the same answer with any version; DuckDB's hash() of several numbers is too even to draw by.
--- Where all traces agree every draw is the same, so there is no interval: see zero_events.
+-- se is the standard deviation of the rate over draws of as many traces, with replacement: a check
+-- of the clustered interval by another method. lo and hi are those of the clustered rate, since the
+-- percentiles of the draws are too narrow for few traces. A trace is drawn by the MD5 of seed, draw
+-- and place, so that the seed gives the same answer with any version; DuckDB's hash() of several
+-- numbers is too even to draw by. If all traces agree, every draw is the same and there is no se.
 -- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 WITH per_trace AS (
     SELECT
@@ -34,7 +36,7 @@ pooled AS (
         measured_by,
         count(*) AS traces,
         sum(n)::BIGINT AS judged,
-        sum(y) / sum(n) AS rate
+        clustered(list(y ORDER BY trace), list(n ORDER BY trace)) AS found
     FROM per_trace
     GROUP BY agent, model, world, measured_by
 ),
@@ -76,9 +78,7 @@ spread AS (
         model,
         world,
         measured_by,
-        stddev_samp(rate ORDER BY draw) AS se,
-        quantile_cont(rate, 0.025) AS lo,
-        quantile_cont(rate, 0.975) AS hi
+        stddev_samp(rate ORDER BY draw) AS se
     FROM again
     GROUP BY agent, model, world, measured_by
 )
@@ -91,14 +91,11 @@ SELECT
     $class AS class,
     pooled.judged,
     pooled.traces,
-    pooled.rate,
-    CASE WHEN pooled.traces >= 5 AND spread.se > 0 THEN spread.se END AS se,
-    CASE WHEN pooled.traces >= 5 AND spread.se > 0 THEN spread.lo END AS lo,
-    CASE WHEN pooled.traces >= 5 AND spread.se > 0 THEN spread.hi END AS hi,
-    CASE
-        WHEN pooled.traces < 5 THEN 'few_traces'
-        WHEN spread.se = 0 THEN 'all_traces_agree'
-    END AS reason
+    pooled.found.rate AS rate,
+    nullif(spread.se, 0) AS se,
+    pooled.found.lo AS lo,
+    pooled.found.hi AS hi,
+    pooled.found.reason AS reason
 FROM pooled
 JOIN spread
     ON

@@ -10,8 +10,8 @@
 -- What another judge version, or another verifier of the same recordings, says is apart (measured_by).
 -- Estimand: delta = rate_b - rate_a, each rate a mean over traces of the share of their pairs, so
 -- that a trace with many pairs weighs as one with a few (the question recovery_by_model pools).
--- Formula: each rate is a clustered one in which every trace weighs the same, the interval is
--- Newcombe's of paired rates; p is that of Student's t over the traces' differences, which repeats
+-- Formula: every trace weighs the same, the interval is that of what traces gained less what they
+-- lost (gained_and_lost); p is that of Student's t over the traces' differences, which repeats
 -- within a trace cannot narrow (if all traces differ alike, of the sign test); p_holm holds over
 -- the families of a measure. p_mcnemar (mid-p) is for one pair per trace, and NULL with more.
 -- Not for names that were struck by different faults: what has no pair is not in it.
@@ -110,15 +110,12 @@ rates AS (
         sum(k_pairs)::BIGINT AS pairs,
         sum(k_left)::BIGINT AS left_out,
         count(difference) AS traces,
-        over_equal_traces(
-            list(x ORDER BY paired_by) FILTER (k_pairs > 0),
+        avg(x ORDER BY paired_by) AS rate_a,
+        avg(y ORDER BY paired_by) AS rate_b,
+        gained_and_lost(
+            list(y - x ORDER BY paired_by) FILTER (k_pairs > 0),
             list(k_pairs ORDER BY paired_by) FILTER (k_pairs > 0)
-        ) AS a,
-        over_equal_traces(
-            list(y ORDER BY paired_by) FILTER (k_pairs > 0),
-            list(k_pairs ORDER BY paired_by) FILTER (k_pairs > 0)
-        ) AS b,
-        CASE WHEN var_pop(x) > 0 AND var_pop(y) > 0 THEN corr(x, y) END AS correlation,
+        ) AS gain,
         sum(k_gained)::BIGINT AS gained,
         sum(k_lost)::BIGINT AS lost,
         max(k_pairs) AS most,
@@ -160,11 +157,11 @@ SELECT
     pairs,
     left_out,
     traces,
-    a.rate AS rate_a,
-    b.rate AS rate_b,
-    b.rate - a.rate AS delta,
-    newcombe_paired_lo(b, a, correlation) AS lo,
-    newcombe_paired_hi(b, a, correlation) AS hi,
+    rate_a,
+    rate_b,
+    rate_b - rate_a AS delta,
+    gain.lo AS lo,
+    gain.hi AS hi,
     p,
     p_holm,
     CASE WHEN most = 1 THEN mcnemar_midp(lost, gained) END AS p_mcnemar,
@@ -172,7 +169,7 @@ SELECT
     lost,
     CASE
         WHEN pairs = 0 THEN coalesce(unlike, 'nothing_judged')
-        ELSE newcombe_reason(a, b)
+        ELSE gain.reason
     END AS reason
 FROM tested
 LEFT JOIN adjusted

@@ -7,7 +7,6 @@ WITH ranked AS (
         v.twins,
         v.noticed_step,
         v.first_use_step,
-        v.judge_version,
         t.task,
         coalesce(
             list_position(

@@ -5,7 +5,8 @@
 -- models and worlds are never pooled. lo and hi are the bounds of `clustered_at`. If operators or
 -- families are kept apart, they hold the limit all at once or not at all, so each has the
 -- confidence 1 - (1 - confidence) / parts (Bonferroni): all its intervals together hold with the
--- confidence that was asked for. t is how many standard errors the bounds are away. budget:
+-- confidence that was asked for; so far out Wilson's bound of a few cases is too near, so that each is
+-- at least Clopper and Pearson's of as many effective cases. t is how many standard errors the bounds are away. budget:
 -- `failed` counts runs that were still going when their budget was up as failures, `censored`
 -- leaves them out; by_budget is their number, other_rate the rate if they are counted the other way.
 -- reason: as clustered_at has it, or mixed_judges and mixed_verifiers, where what was counted was not
@@ -117,8 +118,18 @@ SELECT
     found.n_eff AS n_eff,
     found.t AS t,
     found.rate AS rate,
-    CASE WHEN not_alike IS NULL THEN found.lo END AS lo,
-    CASE WHEN not_alike IS NULL THEN found.hi END AS hi,
+    CASE
+        WHEN not_alike IS NOT NULL OR found.lo IS NULL THEN NULL
+        WHEN parts > 1
+            THEN least(found.lo, exact_lo(found.rate * found.n_eff, found.n_eff, confidence))
+        ELSE found.lo
+    END AS lo,
+    CASE
+        WHEN not_alike IS NOT NULL OR found.hi IS NULL THEN NULL
+        WHEN parts > 1
+            THEN greatest(found.hi, exact_hi(found.rate * found.n_eff, found.n_eff, confidence))
+        ELSE found.hi
+    END AS hi,
     coalesce(not_alike, found.reason) AS reason,
     fired,
     coalesce(len(left_out_list), 0) AS left_out,

@@ -24,7 +24,7 @@ per_task AS (
         model,
         task,
         count(*) FILTER (died IS NULL) AS k_ungraded,
-        count(died) AS k_runs,
+        count(died)::DOUBLE AS k_runs,
         count(*) FILTER (ending = 'budget') AS k_budget,
         max(n_steps) FILTER (died IS NOT NULL) AS longest,
         count(*) FILTER (dies AND ending != 'crashed') AS k_undated,
@@ -51,8 +51,8 @@ fitted AS (
         sum(k_steps) / nullif(sum(k_runs), 0) AS mean_steps,
         sum(k_undated)::BIGINT AS undated,
         1 - sum(k_other_deaths) / nullif(sum(k_steps), 0) AS other_p,
-        clustered(list(k_deaths), list(k_steps)) AS late,
-        clustered(list(k_deaths), list(k_sure_steps)) AS early
+        hazard_over(list(k_deaths), list(k_steps), list(k_runs), max(longest)) AS late,
+        hazard_over(list(k_deaths), list(k_sure_steps), list(k_runs), max(longest)) AS early
     FROM per_task
     GROUP BY agent, model
 ),
@@ -64,7 +64,7 @@ bounded AS (
         late.hits::BIGINT AS deaths,
         late.cases::BIGINT AS steps,
         1 - late.rate AS p,
-        1 - hazard_hi(early) AS p_lo,
+        1 - early.hi AS p_lo,
         1 - late.lo AS p_hi
     FROM fitted
 )

@@ -3,8 +3,8 @@
 --
 -- Estimand: delta, the mean over root recordings of the share of clean runs that passed less the
 -- share of faulted runs that passed; clean_rate and faulted_rate are the two means. op NULL: all
--- operators. Formula: each rate is a clustered one in which every root weighs the same, and the
--- interval of their difference is Newcombe's for paired rates. p tests that the fault changes
+-- operators. Formula: every root weighs the same, and the interval is that of what roots lost less
+-- what they gained (gained_and_lost). p tests that the fault changes
 -- nothing, at the level of recordings: within a stratum (a prefix, with the twins of its
 -- experiment) the runs are exchangeable, so that any number of twins against any number of faulted
 -- runs is a fair comparison (Cochran, Mantel and Haenszel); NULL below five traces. p_holm is p adjusted over the operators
@@ -129,9 +129,11 @@ fitted AS (
         count(*) AS traces,
         bool_or(has_several_verifiers) AS is_mixed,
         max(greatest(k_clean, k_faulted)) = 1 AS is_one_to_one,
-        over_equal_traces(list(x ORDER BY trace), list(x_runs ORDER BY trace)) AS clean,
-        over_equal_traces(list(y ORDER BY trace), list(y_runs ORDER BY trace)) AS faulted,
-        CASE WHEN var_pop(x) > 0 AND var_pop(y) > 0 THEN corr(x, y) END AS correlation,
+        avg(x ORDER BY trace) AS clean_rate,
+        avg(y ORDER BY trace) AS faulted_rate,
+        gained_and_lost(
+            list(x - y ORDER BY trace), list(least(x_runs, y_runs) ORDER BY trace)
+        ) AS difference,
         CASE WHEN count(*) >= 5 THEN mantel_haenszel(sum(excess), sum(variance)) END AS p,
         count(*) FILTER (x >= 0.5 AND y >= 0.5) AS both_passed,
         count(*) FILTER (x >= 0.5 AND y < 0.5) AS b,
@@ -142,8 +144,9 @@ fitted AS (
 
 told AS (
     SELECT * REPLACE (
-        CASE WHEN NOT is_mixed THEN clean END AS clean,
-        CASE WHEN NOT is_mixed THEN faulted END AS faulted,
+        CASE WHEN NOT is_mixed THEN clean_rate END AS clean_rate,
+        CASE WHEN NOT is_mixed THEN faulted_rate END AS faulted_rate,
+        CASE WHEN NOT is_mixed THEN difference END AS difference,
         CASE WHEN NOT is_mixed THEN p END AS p,
         CASE WHEN NOT is_mixed THEN both_passed END AS both_passed,
         CASE WHEN NOT is_mixed THEN b END AS b,
@@ -158,11 +161,11 @@ SELECT
     world,
     op,
     traces,
-    clean.rate AS clean_rate,
-    faulted.rate AS faulted_rate,
-    clean.rate - faulted.rate AS delta,
-    newcombe_paired_lo(clean, faulted, correlation) AS lo,
-    newcombe_paired_hi(clean, faulted, correlation) AS hi,
+    clean_rate,
+    faulted_rate,
+    clean_rate - faulted_rate AS delta,
+    difference.lo AS lo,
+    difference.hi AS hi,
     p,
     CASE WHEN op IS NOT NULL THEN
         (holm(list(p ORDER BY op) OVER family))[(row_number() OVER (family ORDER BY op))]
@@ -175,10 +178,9 @@ SELECT
     both_passed / nullif(both_passed + b, 0) AS retention,
     CASE
         WHEN is_mixed THEN 'mixed_verifiers'
-        WHEN newcombe_reason(clean, faulted) != 'conservative'
-            THEN newcombe_reason(clean, faulted)
+        WHEN difference.reason != 'conservative' THEN difference.reason
         WHEN p IS NULL THEN 'all_runs_agree'
-        ELSE newcombe_reason(clean, faulted)
+        ELSE difference.reason
     END AS reason
 FROM told
 WINDOW family AS (PARTITION BY agent, model, world, op IS NULL)

@@ -6,8 +6,9 @@
 -- pass_hat_k: continuations of one prefix are none of the task. eps: the scenario, where a task is
 -- told in other words as a scenario of its own. lam (lambda): the faults planned per run; realised is
 -- what struck, per run. A run that its budget ended has failed; runs that our harness broke are left
--- out; k beyond the trials of a task is NULL. The interval is t's over tasks, the default with few
--- trials of each. Not for agents that were given different tasks.
+-- out; k beyond the trials of a task is NULL. The interval is that of a clustered rate of
+-- tasks that weigh alike, each of as many cases as n trials have sets of k that share none (Hoeffding
+-- 1948 bounds the variance of a mean over all sets by it, so that k > 1 is conservative). Not for agents that were given different tasks.
 WITH planned AS (
     SELECT
         trajectory_id,
@@ -50,6 +51,7 @@ trials AS (
         world,
         eps,
         lam,
+        task,
         count(*) AS n,
         sum(runs) AS runs,
         sum(k_faulted) AS k_faulted,
@@ -77,7 +79,10 @@ grid AS (
         sum(k_faulted) FILTER (chance IS NOT NULL) / sum(runs) FILTER (chance IS NOT NULL)
             AS realised,
         avg(chance) AS r,
-        stddev_samp(chance) / sqrt(count(chance)) AS se
+        over_equal_traces(
+            list(chance ORDER BY task) FILTER (chance IS NOT NULL),
+            list(n / k ORDER BY task) FILTER (chance IS NOT NULL)
+        ) AS found
     FROM each_k
     GROUP BY agent, model, world, eps, lam, k
 )
@@ -93,12 +98,13 @@ SELECT
     tasks,
     runs,
     r,
-    CASE WHEN tasks >= 5 AND se > 0 THEN greatest(0, r - t975(tasks - 1) * se) END AS lo,
-    CASE WHEN tasks >= 5 AND se > 0 THEN least(1, r + t975(tasks - 1) * se) END AS hi,
+    found.lo AS lo,
+    found.hi AS hi,
     CASE
         WHEN tasks = 0 THEN 'fewer_trials_than_k'
         WHEN tasks < 5 THEN 'few_tasks'
-        WHEN se = 0 THEN 'all_tasks_agree'
+        WHEN k > 1 AND found.lo IS NOT NULL THEN 'conservative'
+        ELSE found.reason
     END AS reason
 FROM grid
 ORDER BY agent, model, world, eps, lam, k;

@@ -16,7 +16,7 @@ WITH weighted AS (
         FROM (SELECT DISTINCT op FROM judged_injections WHERE judged AND NOT sham)
         WHERE $weights IS NULL
         UNION ALL
-        SELECT key AS op, json_extract($weights::JSON, '$."' || key || '"')::DOUBLE AS weight
+        SELECT key AS op, ($weights::JSON ->> key)::DOUBLE AS weight
         FROM (SELECT unnest(json_keys($weights::JSON)) AS key)
     )
     WHERE weight > 0

@@ -2,7 +2,7 @@
 --
 -- Estimand: the mean over recordings of the share of runs that end wrong with the fault, less that
 -- share of their twins: what the fault brings beside what the agent does anyway. Its interval is
--- Student's t over recordings, with its reason where there is none. Runs whose end is not known, or
+-- that of gained_and_lost over recordings, with its reason where there is none. Runs whose end is not known, or
 -- that several faults struck, are left out; one that crashed or was ended by its budget ended wrong.
 -- wrong_rate and twins_wrong_rate are means over runs. A fault that changes nothing the model saw,
 -- as a short delay, is told from noise by this alone. Shams have a row: the noise itself.
@@ -29,14 +29,16 @@ controls AS (
 controlled AS (
     SELECT
         c.injection_id,
-        avg(CASE WHEN t.ended IN ('crash', 'budget') THEN 1 ELSE 1 - t.passed::INT END) AS wrong
+        avg(CASE WHEN t.ended IN ('crash', 'budget') THEN 1 ELSE 1 - t.passed::INT END) AS wrong,
+        list(c.trajectory_id) FILTER (t.ended IN ('crash', 'budget') OR t.passed IS NOT NULL)
+            AS some_twins
     FROM controls AS c
     JOIN trajectories AS t USING (trajectory_id)
     GROUP BY c.injection_id
 ),
 
 pairs AS (
-    SELECT e.*, c.wrong AS twins_wrong, e.wrong::INT - c.wrong AS difference
+    SELECT e.*, c.wrong AS twins_wrong, c.some_twins, e.wrong::INT - c.wrong AS difference
     FROM ends AS e
     JOIN controlled AS c USING (injection_id)
     WHERE e.wrong IS NOT NULL AND c.wrong IS NOT NULL
@@ -54,6 +56,7 @@ per_trace AS (
         count(*) AS k_runs,
         sum(wrong::INT) AS k_wrong,
         sum(twins_wrong) AS k_twins_wrong,
+        len(list_distinct(flatten(list(some_twins)))) AS k_twins,
         avg(difference) AS difference
     FROM pairs
     GROUP BY op, family, agent, model, world, measured_by, trace
@@ -70,7 +73,10 @@ pooled AS (
         sum(k_runs)::BIGINT AS runs,
         sum(k_wrong) / sum(k_runs) AS wrong_rate,
         sum(k_twins_wrong) / sum(k_runs) AS twins_wrong_rate,
-        over_traces(list(difference)) AS excess
+        count(*) AS traces,
+        gained_and_lost(
+            list(difference ORDER BY trace), list(least(k_runs, k_twins) ORDER BY trace)
+        ) AS excess
     FROM per_trace
     GROUP BY op, family, agent, model, world, measured_by
 )
@@ -83,10 +89,10 @@ SELECT
     world,
     measured_by,
     runs,
-    excess.traces AS traces,
+    traces,
     wrong_rate,
     twins_wrong_rate,
-    excess.mean AS excess,
+    excess.rate AS excess,
     excess.lo AS excess_lo,
     excess.hi AS excess_hi,
     excess.reason AS excess_reason

@@ -6,16 +6,18 @@
 -- mr: weights 1 2 2 3 3 4, times 1.2 unless an earlier stage scored under 100 (the paper's rule);
 -- mr_a: the same with the weights 1 4 4 3 6 2 of RAMP's code and site; mr_pro: these without the
 -- factor 1.2, as published on RAMP's Pro boards. stage_set: the stages that were run. mr_told and mr_a_told: the
--- bonus is lost as the run itself tells: at a stage that was done a second time (guided boards), or
+-- bonus is lost as the run itself tells: at a stage that was done a second time (guided boards, and
+-- our runs with --attempts), or
 -- from the first stage on that was given a golden artifact (our runs); NULL where nothing is told.
 -- pass_score: share of 9 points, 1.5 or 1 per passed stage; pass_score_told by the other flags.
 -- tier: the last stage of a row of 100s from T0 on, -1 if none. zero_shot_pass: all stages passed,
--- none resurrected. e2e_strict: T0 to T3 and T5 count 100 or 0, T4 as scored if passed, all 0 after
+-- none resurrected or attempted again. e2e_strict: T0 to T3 and T5 count 100 or 0, T4 as scored if passed, all 0 after
 -- the first that failed. tokens: prompt and completion; ramp_tokens adds cached and reasoning
 -- tokens once more, as RAMP does. idle_mr: mr of a run of the same workload that changed nothing
 -- (agent starter; for ramp as published). gated_aei: see the macro. seconds, cost and tokens are
 -- those of the stages where the run has none or went on from another. whole: neither a replay, nor a fork, nor
--- interrupted and gone on with in another run.
+-- interrupted and gone on with in another run. unwritten_bytes of program_bytes: text of its programs
+-- that no answer of its model holds.
 WITH marks AS (
     SELECT
         *,
@@ -39,7 +41,9 @@ rows_so_far AS (
         CASE
             WHEN provenance IS NULL THEN resurrected
             -- What T0 and T1 are given is the task itself.
-            ELSE bool_or(provenance = 'golden' AND stage > 'T1') OVER so_far
+            ELSE
+                bool_or(provenance = 'golden' AND stage > 'T1') OVER so_far
+                OR coalesce(attempts > 1, false)
         END AS aided,
         CASE WHEN aided THEN 1.0 ELSE 1.2 END AS bonus_told
     FROM marks
@@ -81,11 +85,14 @@ scored AS (
         100 * sum(CASE WHEN score < 60 THEN 0 WHEN bonus_told > 1 THEN 1.5 ELSE 1.0 END) / 9
             AS pass_score_told,
         count(*) FILTER (full_so_far) - 1 AS tier,
-        count(*) FILTER (score >= 60) = 6 AND NOT bool_or(coalesce(resurrected, false))
+        count(*) FILTER (score >= 60) = 6
+        AND NOT bool_or(coalesce(resurrected, false) OR coalesce(attempts > 1, false))
             AS zero_shot_pass,
         sum(CASE WHEN strict_so_far THEN score ELSE 0 END) / 6 AS e2e_strict,
         CASE WHEN count(resurrected) > 0 THEN count(*) FILTER (resurrected) END AS resurrections,
         count(*) FILTER (outcome = 'infrastructure_error') AS infrastructure_errors,
+        CASE WHEN count(unwritten_bytes) > 0 THEN sum(program_bytes)::BIGINT END AS program_bytes,
+        sum(unwritten_bytes)::BIGINT AS unwritten_bytes,
         sum(seconds) AS stage_seconds,
         CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS stage_cost,
         CASE WHEN count(tokens) = count(*) THEN sum(tokens)::BIGINT END AS stage_tokens
@@ -166,6 +173,8 @@ SELECT
     CASE WHEN NOT unknown THEN e2e_strict END AS e2e_strict,
     resurrections,
     infrastructure_errors,
+    program_bytes,
+    unwritten_bytes,
     all_seconds AS seconds,
     all_cost AS cost_usd,
     all_tokens AS tokens,

@@ -27,7 +27,7 @@ WITH per_task AS (
         curve,
         list(DISTINCT scenario) AS some_scenarios,
         count(*) FILTER (dies IS NULL) AS k_ungraded,
-        count(dies) AS k_runs,
+        count(dies)::DOUBLE AS k_runs,
         count(*) FILTER (dies AND ending = 'budget') AS k_budget,
         count(*) FILTER (dies AND ending != 'crashed') AS k_undated,
         max(n_steps) FILTER (dies IS NOT NULL) AS longest,
@@ -63,8 +63,8 @@ hazards AS MATERIALIZED (
         sum(k_undated)::BIGINT AS undated,
         max(longest) AS longest,
         sum(k_steps) / nullif(sum(k_runs), 0) AS mean_steps,
-        clustered(list(k_deaths), list(k_steps)) AS death,
-        clustered(list(k_deaths), list(k_sure_steps)) AS sure_death,
+        hazard_over(list(k_deaths), list(k_steps), list(k_runs), max(longest)) AS death,
+        hazard_over(list(k_deaths), list(k_sure_steps), list(k_runs), max(longest)) AS sure_death,
         clustered(list(k_error_steps), list(k_known_steps)) AS error
     FROM per_task
     GROUP BY agent, model, curve
@@ -177,8 +177,8 @@ rates AS (
         h.reason AS h_reason,
         death.rate AS u,
         death.lo AS u_lo,
-        hazard_hi(sure_death) AS u_hi,
-        hazard_hi(death) AS u_late_hi,
+        sure_death.hi AS u_hi,
+        death.hi AS u_late_hi,
         death.reason AS u_reason,
         undated,
         ungraded,
@@ -187,7 +187,7 @@ rates AS (
         longest,
         error.rate AS seen,
         error.lo AS seen_lo,
-        hazard_hi(error) AS seen_hi
+        error.hi AS seen_hi
     FROM places
     CROSS JOIN (SELECT unnest(['ends_right', 'not_silently_wrong']) AS curve) AS curves
     LEFT JOIN handling
@@ -320,13 +320,13 @@ SELECT
     NULL AS bound,
     pow(1 - hazards.error.rate, kaplan_meier.step) AS naive,
     hazards.error.lo AS e_lo,
-    hazard_hi(hazards.error) AS e_hi,
+    hazards.error.hi AS e_hi,
     NULL AS h,
     NULL AS h_lo,
     NULL AS h_hi,
     hazards.death.rate AS u,
     hazards.death.lo AS u_lo,
-    hazard_hi(hazards.sure_death) AS u_hi,
+    hazards.sure_death.hi AS u_hi,
     kaplan_meier.lo AS kaplan_meier_lo,
     kaplan_meier.hi AS kaplan_meier_hi,
     NULL AS ops,

@@ -9,7 +9,7 @@ int steps(int a, int b) {
 
 int main(void) {
   const int none = 100000000;
-  int seed = 7;
+  int seed = get_int();
   for (int a = 0; a < 36; a += 1)
     for (int b = 0; b < 36; b += 1) {
       via[a][b] = -1;

@@ -2,6 +2,7 @@
 int solutions;
 int tried;
 int first[8];
+int full;
 
 void place(int row, int columns, int rising, int falling, int where) {
   if (row == 8) {
@@ -13,7 +14,7 @@ void place(int row, int columns, int rising, int falling, int where) {
     first[where & 7] += 1;
     return;
   }
-  int free = 0xFF & ~(columns | rising | falling);
+  int free = full & ~(columns | rising | falling);
   for (int column = 0; column < 8; column += 1) {
     int bit = 1 << column;
     if (!(free & bit)) continue;
@@ -23,6 +24,7 @@ void place(int row, int columns, int rising, int falling, int where) {
 }
 
 int main(void) {
+  full = get_int();
   place(0, 0, 0, 0, 0);
   put_int(solutions); put_char('\n');
   put_int(tried); put_char('\n');

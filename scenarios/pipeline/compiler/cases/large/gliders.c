@@ -2,7 +2,7 @@
 int now[34][34], then[34][34];
 
 int main(void) {
-  int seed = 99;
+  int seed = get_int();
   for (int r = 1; r < 33; r += 1)
     for (int c = 1; c < 33; c += 1) {
       seed = seed * 69069 + 1;

@@ -25,9 +25,9 @@ int unaided(int n) {
 }
 
 int main(void) {
-  int most = 0, who = 0, sum = 0;
-  for (int n = 1; n < 3000; n += 1) {
-    int steps = length(n, 3000);
+  int most = 0, who = 0, sum = 0, limit = get_int();
+  for (int n = 1; n < limit; n += 1) {
+    int steps = length(n, limit);
     sum += steps;
     if (steps > most) {
       most = steps;

@@ -2,7 +2,7 @@
 int rest[430];
 
 int main(void) {
-  int digits = 120, length = 401;
+  int digits = get_int(), length = 401;
   for (int i = 0; i < length; i += 1) rest[i] = 2;
   int nines = 0, waiting = 0, printed = 0;
   for (int n = 0; n <= digits; n += 1) {

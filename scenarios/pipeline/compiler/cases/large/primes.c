@@ -2,7 +2,7 @@
 int composite[40000];
 
 int main(void) {
-  int limit = 40000;
+  int limit = get_int();
   for (int i = 2; i * i < limit; i += 1) {
     if (composite[i]) continue;
     for (int k = i * i; k < limit; k += i) composite[k] = 1;

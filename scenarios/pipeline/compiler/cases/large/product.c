@@ -28,7 +28,7 @@ void by_columns(int to[][32], const int x[][32], const int y[][32]) {
 
 int main(void) {
   fill(a, 1);
-  fill(b, 2);
+  fill(b, get_int());
   by_rows(c, a, b);
   by_columns(d, a, b);
   int different = 0, trace = 0, all = 0;

@@ -86,7 +86,7 @@ int finish(int n, int letter) {
 }
 
 int main(void) {
-  int n = 700, seed = 5;
+  int n = 700, seed = get_int();
   for (int i = 0; i < n; i += 1) {
     seed = seed * 1103515245 + 12345;
     given[i] = seed >> 16 & 0xffff;

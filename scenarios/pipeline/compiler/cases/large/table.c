@@ -40,7 +40,7 @@ void drop(int key) {
 }
 
 int main(void) {
-  int seed = 31337, checksum = 0, missing = 0;
+  int seed = get_int(), checksum = 0, missing = 0;
   for (int round = 0; round < 5000; round += 1) {
     seed = seed * 214013 + 2531011;
     int key = (seed >> 16 & 0x7fff) % 700;

@@ -10,7 +10,8 @@ int draw(int sides) {
 }
 
 int main(void) {
-  for (int i = 0; i < 1000; i += 1) boxes[draw(10)] += 1;
+  int throws = get_int();
+  for (int i = 0; i < throws; i += 1) boxes[draw(10)] += 1;
   int spread = 0;
   for (int i = 0; i < 10; i += 1) {
     put_int(boxes[i]);

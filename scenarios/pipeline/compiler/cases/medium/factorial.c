@@ -25,8 +25,9 @@ void show(void) {
 }
 
 int main(void) {
+  int last = get_int();
   number[0] = 1;
-  for (int n = 1; n <= 50; n += 1) {
+  for (int n = 1; n <= last; n += 1) {
     multiply(n);
     if (n % 10 == 0) show();
   }

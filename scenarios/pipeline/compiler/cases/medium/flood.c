@@ -27,7 +27,7 @@ int fill(int row, int column) {
 }
 
 int main(void) {
-  int seed = 4711;
+  int seed = get_int();
   for (int row = 0; row < 12; row += 1)
     for (int column = 0; column < 30; column += 1) {
       seed = seed * 1103515245 + 12345;

@@ -13,8 +13,9 @@ int back(int code) {
 }
 
 int main(void) {
+  int words = get_int();
   int changes[6] = {0}, before = 0;
-  for (int word = 0; word < 64; word += 1) {
+  for (int word = 0; word < words; word += 1) {
     int code = word ^ word >> 1;
     if (back(code) != word) return 1;
     if (word % 8 == 0) put_char('\n'); else put_char(' ');

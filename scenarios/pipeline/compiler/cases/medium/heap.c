@@ -30,8 +30,9 @@ int pop(void) {
 }
 
 int main(void) {
+  int rounds = get_int();
   int checksum = 0;
-  for (int round = 0; round < 12; round += 1) {
+  for (int round = 0; round < rounds; round += 1) {
     for (int i = 0; i < 10; i += 1) push((round * 37 + i * 53) % 101);
     for (int i = 0; i < 6; i += 1) {
       int value = pop();

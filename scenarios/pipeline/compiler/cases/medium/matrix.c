@@ -24,8 +24,9 @@ void row(const int v[]) {
 }
 
 int main(void) {
+  int last = get_int();
   for (int i = 0; i < 4; i += 1) power[i][i] = 1;
-  for (int n = 1; n <= 40; n += 1) {
+  for (int n = 1; n <= last; n += 1) {
     multiply(product, power, a);
     copy(power, product);
     if (n % 8) continue;

@@ -29,7 +29,7 @@ void sort(int v[], int low, int high) {
 }
 
 int main(void) {
-  int seed = 17;
+  int seed = get_int();
   for (int i = 0; i < 256; i += 1) {
     seed = (seed * 109 + 853) % 4096;
     data[i] = seed - 2048;

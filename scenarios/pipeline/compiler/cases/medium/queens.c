@@ -26,7 +26,8 @@ void place(int row, int n) {
 }
 
 int main(void) {
-  for (int n = 1; n <= 6; n += 1) {
+  int largest = get_int();
+  for (int n = 1; n <= largest; n += 1) {
     found = 0;
     place(0, n);
     put_int(found);

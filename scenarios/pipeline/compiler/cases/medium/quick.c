@@ -31,7 +31,8 @@ void sort(int low, int high, int depth) {
 }
 
 int main(void) {
-  for (int i = 0; i < 300; i += 1) v[i] = i * i * 31 % 997 - 400;
+  int factor = get_int();
+  for (int i = 0; i < 300; i += 1) v[i] = i * i * factor % 997 - 400;
   sort(0, 299, 0);
   int sum = 0, ordered = 1;
   for (int i = 0; i < 300; i += 1) {

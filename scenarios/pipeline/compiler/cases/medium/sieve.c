@@ -2,7 +2,7 @@
 int composite[2000];
 
 int main(void) {
-  const int limit = 2000;
+  const int limit = get_int();
   for (int i = 2; i * i < limit; i += 1) {
     if (composite[i]) continue;
     for (int k = i * i; k < limit; k += i) composite[k] = 1;

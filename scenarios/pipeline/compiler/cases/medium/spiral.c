@@ -2,7 +2,7 @@
 int square[9][9];
 
 int main(void) {
-  int n = 9, row = 0, column = -1, value = 0;
+  int n = get_int(), row = 0, column = -1, value = 0;
   int across = 0, down = 1;
   for (int length = n; length > 0; length -= 1) {
     for (int turn = 0; turn < 2; turn += 1) {

@@ -9,7 +9,8 @@ int ackermann(int m, int n) {
 }
 
 int main(void) {
-  for (int m = 0; m <= 2; m += 1) {
+  int rows = get_int();
+  for (int m = 0; m <= rows; m += 1) {
     for (int n = 0; n <= 3; n += 1) {
       put_int(ackermann(m, n));
       put_char(' ');

@@ -7,8 +7,9 @@ void show(int number, int base) {
 }
 
 int main(void) {
+  int limit = get_int();
   const int bases[5] = {2, 3, 8, 16, 36};
-  for (int number = 0; number < 3000; number = number * 3 + 5) {
+  for (int number = 0; number < limit; number = number * 3 + 5) {
     for (int i = 0; i < 5; i += 1) {
       show(number, bases[i]);
       if (i < 4) put_char(' ');

@@ -23,7 +23,7 @@ int turned(int word) {
 }
 
 int main(void) {
-  int words[5] = {0, 1, 0x55, -1, 0x12345678};
+  int words[5] = {0, 1, 0x55, -1, get_int()};
   for (int i = 0; i < 5; i += 1) {
     int word = words[i];
     put_int(set(word)); put_char(' ');

@@ -17,7 +17,7 @@ int sort(int v[], int n) {
 }
 
 int main(void) {
-  int numbers[12] = {9, -3, 14, 0, 0, 7, 22, -18, 5, 3, 3, 1};
+  int numbers[12] = {9, -3, 14, 0, 0, 7, 22, get_int(), 5, 3, 3, 1};
   int swaps = sort(numbers, 12);
   for (int i = 0; i < 12; i += 1) { put_int(numbers[i]); put_char(' '); }
   put_char('\n');

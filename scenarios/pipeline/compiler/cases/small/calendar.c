@@ -12,8 +12,8 @@ int weekday(int year, int month, int day) {
 }
 
 int main(void) {
-  int leaps = 0;
-  for (int year = 1896; year <= 2004; year += 4) {
+  int leaps = 0, newest = get_int();
+  for (int year = 1896; year <= newest; year += 4) {
     if (!leap(year)) continue;
     put_int(year % 100);
     put_char(',');

@@ -10,8 +10,8 @@ int steps(int n) {
 }
 
 int main(void) {
-  int most = 0, who = 0;
-  for (int n = 1; n <= 30; n += 1) {
+  int most = 0, who = 0, last = get_int();
+  for (int n = 1; n <= last; n += 1) {
     int taken = steps(n);
     put_int(taken);
     if (n % 10 == 0) put_char('\n'); else put_char(' ');

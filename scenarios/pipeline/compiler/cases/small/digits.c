@@ -19,7 +19,7 @@ int root(int n) {
 }
 
 int main(void) {
-  const int numbers[6] = {0, 7, 1200, 98765, 1000001, 999999999};
+  const int numbers[6] = {0, 7, 1200, 98765, 1000001, get_int()};
   for (int i = 0; i < 6; i += 1) {
     put_int(backwards(numbers[i])); put_char(' ');
     put_int(sum(numbers[i])); put_char(' ');

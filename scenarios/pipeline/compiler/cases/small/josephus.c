@@ -12,8 +12,9 @@ int last(int people, int k) {
 }
 
 int main(void) {
+  int people = get_int();
   for (int k = 1; k < 6; k += 1) {
-    put_int(last(41, k));
+    put_int(last(people, k));
     put_char(' ');
   }
   put_char('\n');

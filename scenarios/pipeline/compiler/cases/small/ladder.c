@@ -1,6 +1,6 @@
 // Operators of every kind side by side: the table decides what belongs together.
 int main(void) {
-  int a = 6, b = 3, c = -2, d = 0x10;
+  int a = get_int(), b = 3, c = -2, d = 0x10;
   put_int(a + b * c - d / b % 4); put_char(' ');
   put_int((a + b) * (c - d) / b % 4); put_char(' ');
   put_int(a << 1 + 1); put_char(' ');

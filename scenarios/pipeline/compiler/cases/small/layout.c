@@ -12,7 +12,7 @@ int x
 )
 {
 return x- -1;}
-int main(void){int i=0;for(;;){if(i>=3)break;else{put_char(c[i]);i+=1;}}
+int main(void){a=get_int();int i=0;for(;;){if(i>=3)break;else{put_char(c[i]);i+=1;}}
   /* // */ put_int(f(a)) ; // /* not open
 		put_int(- - -1);;;{;}
  if(a)if(b)put_char('x');else put_char('"');

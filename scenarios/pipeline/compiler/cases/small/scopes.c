@@ -14,7 +14,7 @@ int outer(void) { return x; }
 
 int main(void) {
   put_int(x);
-  int x = 2;
+  int x = get_int();
   put_int(x);
   {
     put_int(x);

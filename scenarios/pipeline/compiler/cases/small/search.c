@@ -14,7 +14,8 @@ int place(int from[], int low, int high, int wanted) {
 }
 
 int main(void) {
-  for (int wanted = 0; wanted < 60; wanted += 4) {
+  int limit = get_int();
+  for (int wanted = 0; wanted < limit; wanted += 4) {
     put_int(place(table, 0, 15, wanted));
     put_char(' ');
   }

@@ -5,8 +5,8 @@ int said(int letter, int truth) {
 }
 
 int main(void) {
-  int truths = 0;
-  for (int i = 0; i < 4; i += 1) {
+  int truths = 0, rounds = get_int();
+  for (int i = 0; i < rounds; i += 1) {
     int a = i & 1, b = i >> 1;
     if (said('a', a) && said('b', b)) truths += 1;
     if (said('c', a) || said('d', b)) truths += 10;

@@ -7,7 +7,8 @@ void show(int number) {
 }
 
 int main(void) {
-  for (int i = 0; i < 8; i += 1) {
+  int rows = get_int();
+  for (int i = 0; i < rows; i += 1) {
     int v = values[i];
     show(v / 2); show(v % 2); show(v / -3); show(v % -3);
     show(v >> 1); show(v << 3); show(v * v); show(v + v);

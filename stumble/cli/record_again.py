@@ -1,0 +1,77 @@
+"""Record the agent of a tape again, live, and put the new recording in its place."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stumble.cli import options
+from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
+from stumble.cli.record_replay.record import record_to_store, run_controls, snapshot_workspace
+
+if TYPE_CHECKING:
+    from stumble.runs.types import Hosts, RecordPlan, RunResult
+    from traces.store.store_dir import StoreDirectory
+    from traces.tape import Tape
+
+
+def record_again(recording: "Tape", tape: Path, hosts: "Hosts") -> int:
+    """Run the recorded command in the current folder, live, and replace `tape`; return the exit
+    code.
+
+    The new tape has the labels, tools, rules and base URLs of the old one. It replaces the old one
+    only if the agent ended with exit code 0; the store keeps the old one under its id. Raises
+    UsageError for a tape that no `stumble record` made.
+    """
+    from stumble.runs.launcher import ColdLauncher
+    from stumble.user_data.paths import store_root
+    from traces.store.store_dir import StoreDirectory
+
+    old = recording.trajectory
+    if old.source != "record" or not old.command:
+        raise UsageError(f"{tape} cannot be recorded again: it is no recording of a command")
+    command = options.choose_agent_command((), old)
+    store = StoreDirectory(store_root())
+    new = tape.with_name(f"{tape.stem}.new.tape")
+    options.check_new_tape_path(new)
+    plan = _plan_recording(recording, store, hosts)
+    played = record_to_store(plan, ColdLauncher(command=command, budget=None), None, store, new)
+    if played.exit.signal is not None or played.exit.code:
+        new.unlink(missing_ok=True)
+        click.echo(f"{tape} stays as it was: the agent failed (run {played.id})", err=True)
+        signal = played.exit.signal
+        return ExitCode.FINDING if signal is None else signal_to_exit_code(signal)
+    for line in run_controls(new, None):
+        click.echo(line, err=True)
+    _put_in_place(new, tape, store, played)
+    click.echo(f"{tape} is now run {played.id}; before, it was {old.id}")
+    return ExitCode.OK
+
+
+def _plan_recording(recording: "Tape", store: "StoreDirectory", hosts: "Hosts") -> "RecordPlan":
+    from scenarios.workspace.snapshot import SnapshotLimits
+    from stumble.runs.environment.base_urls import parse_base_urls
+    from stumble.runs.types import RecordPlan, RunLabels
+
+    old = recording.trajectory
+    names = [f"{name}={url}" for url, names in old.upstreams.items() for name in names]
+    return RecordPlan(
+        labels=RunLabels(agent=old.agent, model=old.model, scenario=old.scenario, task=old.task),
+        rules=old.rules,
+        tools=old.tools,
+        equivalent=old.equivalent,
+        hosts=hosts,
+        upstreams=parse_base_urls(old.upstreams, names),
+        workspace=Path.cwd(),
+        snapshot=snapshot_workspace(store, SnapshotLimits()) if old.snapshot else None,
+        store=store,
+    )
+
+
+def _put_in_place(new: Path, tape: Path, store: "StoreDirectory", played: "RunResult") -> None:
+    """Replace the tape; a symbolic link of the store to the new one's first name is set again."""
+    link = store.tapes / f"{played.id}.tape"
+    new.replace(tape)
+    if link.is_symlink():
+        link.unlink()
+        link.symlink_to(tape.resolve())

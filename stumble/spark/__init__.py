@@ -1,0 +1,1 @@
+"""The SQL of a store on Apache Spark (extra `spark`)."""

@@ -1,0 +1,1 @@
+"""The pages: one module each, which reads what an address asks for and renders it."""

@@ -1,0 +1,1 @@
+"""The server: its routes and guard, and the processes that it starts."""

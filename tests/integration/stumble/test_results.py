@@ -1,0 +1,80 @@
+"""The tables of published results come out of their recordings, to the digit.
+
+All packs take minutes: `make test-real` makes everything anew. Here the rows of one part come out
+of its pack, and tables and figure out of all rows.
+"""
+
+import csv
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from traces.tape import read_tape
+
+RESULTS = Path(__file__).resolve().parents[3] / "docs" / "results" / "real-model"
+LOCAL_PATH = re.compile(r"(?<![\w/.])/(?:work|root|tmp|var|mnt|Users)/[\w.-]+|/home/(?!demo/)\w+")
+PART = "t0.8-read-back"
+PARTS = sorted(path.stem for path in RESULTS.glob("*.stumble"))
+
+
+def make(folder: Path, *words: str) -> None:
+    command = [sys.executable, str(RESULTS / "make.py"), str(folder), *words]
+    assert subprocess.run(command, timeout=300, check=False).returncode == 0
+
+
+def test_tables_and_figure_come_out_of_the_rows(tmp_path: Path) -> None:
+    make(tmp_path, "--rows", str(RESULTS / "rows.csv"))
+    for name in ("rates.csv", "differences.csv", "rates.svg"):
+        assert (tmp_path / name).read_bytes() == (RESULTS / name).read_bytes(), name
+
+
+def test_rows_come_out_of_the_recordings(tmp_path: Path) -> None:
+    make(tmp_path, "--part", PART)
+    with (RESULTS / "rows.csv").open(newline="") as file:
+        shipped = list(csv.DictReader(file))
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        made = list(csv.DictReader(file))
+    temperature, policy = PART.removeprefix("t").split("-", 1)
+    known = [row for row in shipped if (row["temperature"], row["policy"]) == (temperature, policy)]
+    assert len(made) == 84
+    assert made == known
+
+
+def test_the_rows_are_those_of_the_packs() -> None:
+    """As many as there are tapes, and by their names: no run is left out, and none is added."""
+    with (RESULTS / "rows.csv").open(newline="") as file:
+        rows = sorted(row["run"] for row in csv.DictReader(file))
+    tapes = []
+    for part in PARTS:
+        with zipfile.ZipFile(RESULTS / f"{part}.stumble") as pack:
+            tapes += [Path(name).stem for name in pack.namelist() if name.endswith(".tape")]
+    assert rows == sorted(tapes)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_recordings_are_of_the_sealed_plan_and_name_no_machine(part: str, tmp_path: Path) -> None:
+    seal = json.loads((RESULTS / f"{part}.seal.json").read_text())["seal"]
+    with zipfile.ZipFile(RESULTS / f"{part}.stumble") as file:
+        tapes = [name for name in file.namelist() if name.endswith(".tape")]
+        file.extractall(tmp_path)
+    assert tapes
+    for name in tapes:
+        tape = read_tape(tmp_path / name)
+        assert tape.trajectory.seal == seal, name
+        found = LOCAL_PATH.findall(repr(tape).replace(str(tmp_path), ""))
+        assert not found, (name, found[:3])
+
+
+def test_every_plan_was_sealed_and_run() -> None:
+    plans = sorted(path.stem for path in RESULTS.glob("*.toml"))
+    seals = {path.name.removesuffix(".seal.json") for path in RESULTS.glob("*.seal.json")}
+    assert len(plans) == 9
+    assert set(plans) == seals == set(PARTS)
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in RESULTS.glob("*.json")}
+    assert len(digests) == len(plans)

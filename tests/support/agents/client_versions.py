@@ -1,0 +1,66 @@
+"""The installed version of each client of the tables, from the files of its environment."""
+
+import json
+import re
+from collections.abc import Mapping
+
+from tests.agents import environment, npm_agent
+
+PIP: Mapping[str, tuple[str, str]] = {
+    "openai3": ("sdks", "openai"),
+    "openai3-responses": ("sdks", "openai"),
+    "openai2": ("sdks-httpx", "openai"),
+    "anthropic2": ("sdks", "anthropic"),
+    "anthropic1": ("sdks-httpx", "anthropic"),
+    "litellm": ("sdks-httpx", "litellm"),
+    "pydantic-ai": ("sdks", "pydantic-ai-slim"),
+    "openai-agents": ("sdks", "openai-agents"),
+    "langgraph": ("sdks", "langgraph"),
+    "smolagents": ("sdks-httpx", "smolagents"),
+    "mini-swe-agent": ("sdks-httpx", "mini-swe-agent"),
+    "openhands": ("openhands", "openhands"),
+    "aider": ("aider", "aider-chat"),
+    "ollama": ("providers", "ollama"),
+    "cohere": ("providers", "cohere"),
+    "bedrock": ("providers", "boto3"),
+    "bedrock-bearer": ("providers", "boto3"),
+    "anthropic-bedrock": ("providers", "anthropic"),
+    "anthropic-vertex": ("providers", "anthropic"),
+    "gemini-vertex": ("providers", "google-genai"),
+    "azure": ("providers", "openai"),
+    "azure-v1": ("providers", "openai"),
+    "mistral": ("providers", "mistralai"),
+}
+"""The environment of tests/agents and the distribution in it."""
+NPM: Mapping[str, tuple[str, str]] = {
+    "node-openai": ("node-sdks", "openai"),
+    "node-anthropic": ("node-sdks", "@anthropic-ai/sdk"),
+    "node-ai": ("node-sdks", "ai"),
+    "qwen-code": ("qwen-code", "@qwen-code/qwen-code"),
+    "opencode": ("opencode", "opencode-linux-x64"),
+    "gemini-cli": ("gemini-cli", "@google/gemini-cli"),
+    "claude-code": ("claude-code", "@anthropic-ai/claude-code-linux-x64"),
+    "codex": ("codex", "@openai/codex"),
+    "codex-http": ("codex", "@openai/codex"),
+}
+"""The environment of tests/agents and the package in it."""
+
+
+def installed_version(client: str) -> str:
+    """Package and version, such as `openai 3.57.0`."""
+    if client in PIP:
+        return _pip_version(*PIP[client])
+    home, package = NPM[client]
+    program = npm_agent(home)
+    modules = next(p / "node_modules" for p in program.parents if (p / "node_modules").is_dir())
+    version = json.loads((modules / package / "package.json").read_text())["version"]
+    return f"{package} {version}"
+
+
+def _pip_version(home: str, package: str) -> str:
+    """Names in dist-info have any case, and `_` for `-`."""
+    for path in environment(home).parents[1].glob("lib/python*/site-packages/*.dist-info"):
+        name, _, version = path.stem.rpartition("-")
+        if re.sub(r"[-_.]+", "-", name).lower() == package:
+            return f"{package} {version}"
+    raise LookupError(f"{package} is not in the environment {home}")

@@ -1,0 +1,56 @@
+"""Whether a value looks like a secret, or like a template, a path or an identifier."""
+
+import re
+from itertools import pairwise
+
+NO_VALUE = re.compile(
+    rb"(?:REDACTED|RD)[a-z]\d+x*Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|0x[0-9A-Fa-f]{1,16}"
+)
+_MIXED_CASE = rb"(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])"
+_RANDOM_PART = re.compile(
+    rb"\.(?:(?=(?:[A-Za-z]{1,12}\d{1,4}){3})%b[A-Za-z0-9]{16,24}"
+    rb"|(?=(?:[A-Za-z]{1,32}\d{1,8}){3})%b[A-Za-z0-9]{25,64})\Z" % (_MIXED_CASE, _MIXED_CASE)
+)
+_ESCAPE = re.compile(rb"\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
+_PARTS = re.compile(rb"[A-Za-z]+|[0-9]+")
+_CODE = re.compile(
+    rb"[\[$<{%*(),;\]]|[~.]?/[A-Za-z]+(?:[/._-][A-Za-z]|\Z)|https?:"
+    rb"|(?s:.*(?:\{\w*\}|\{\{|\$\{|<\w|\.\.\.|REDACTED))"
+)
+"""The beginning or content of a template or a path."""
+
+
+def is_plausible_secret(value: bytes) -> bool:
+    """True for letters with digits that are not a template; escapes count as neither."""
+    plain = _ESCAPE.sub(b"", value) if b"%" in value or b"\\" in value else value
+    if len(plain) < 5 or len(set(plain)) < 5 or _is_code_or_identifier(plain):
+        return False
+    has_digit = any(48 <= byte < 58 for byte in plain)
+    return has_digit and (plain.lower() != plain or plain.upper() != plain)
+
+
+def is_plausible_password(value: bytes) -> bool:
+    """True also for mixed case with a sign that names do not contain."""
+    mixed = value.lower() != value != value.upper()
+    signs = any(byte in b"!@#$%^&*?~" for byte in value)
+    return is_plausible_secret(value) or (
+        mixed and signs and len(value) >= 8 and not _is_code_or_identifier(value)
+    )
+
+
+def is_random_token(value: bytes) -> bool:
+    """True for letters and digits that alternate at least three times."""
+    parts = _PARTS.findall(value)
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(parts))
+    return (
+        len(value) >= 8
+        and changes >= 3
+        and len(set(value)) >= 5
+        and not _is_code_or_identifier(value)
+    )
+
+
+def _is_code_or_identifier(value: bytes) -> bool:
+    if _CODE.match(value) is not None:
+        return True
+    return NO_VALUE.fullmatch(value) is not None and _RANDOM_PART.search(value) is None
