@@ -159,6 +159,17 @@ def test_secrets_of_other_variables_of_a_program_are_kept_apart() -> None:
         '<input type="password" name="pw" placeholder="Password2">',
         "npm run test -- --bypass=1, pass: 'ok', compass=\"north2\"",
         "primary_key=order_0123456789, sort_key=2024-01-01T00:00:00",
+        "the password is sha256-hashed, the API key is base64url, a token is 128k",
+        "Set the password to at_least_8_letters1 or use SHA512.",
+        '"auth",\n"api_key",\n"oauth2_client",\n"s3_region_name2",\n',
+        'x = ["api_key", "access_token"]\ny = ["sha256_a", "md5_b2"]\n',
+        "name,secret\nsome text without a column 2\n",
+        '{"api_key_id": "0a1b2c3d4e5f6a7b8c9d0e1f", "secret_name": "a1b2c3d4e5f6a7b8c9d0"}',
+        "alias/aws/secretsmanager: fee5173a-3972-428e-ae73-cd4c2a371222",
+        "key: Mapping[str, Base64Bytes2] = Factory2(x1)",
+        "passwordResetRequired:d?.password_reset_required===!0",
+        "Cookie: theme=dark; lang=en-GB-oxendict",
+        "echo sha256sum1 | tee a.txt; zip -r a1.zip b2c3d4",
     ],
 )
 def test_what_only_resembles_a_secret_stays(text: str) -> None:

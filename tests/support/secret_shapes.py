@@ -158,6 +158,17 @@ def password(chance: Random) -> str:
     return f"{letters.capitalize()}-{chance.randrange(10**4, 10**6)}"
 
 
+def phrase(chance: Random) -> str:
+    """Return a word, a number, a sign and a word, as in passwords that people choose."""
+    words = ("".join(chance.choices(LOWER, k=5)) for _ in range(2))
+    return f"{next(words).capitalize()}{chance.randrange(10, 999)}!{next(words)}"
+
+
+def word_sentence(chance: Random) -> str:
+    """Return the twelve words behind a wallet."""
+    return " ".join("".join(chance.choices(LOWER, k=6)) for _ in range(12))
+
+
 def login(chance: Random) -> str:
     """Return a user's name and password as in RFC 7617."""
     return b64encode(f"joe:{key(chance)}".encode()).decode()
@@ -309,6 +320,48 @@ PLACES: Mapping[str, tuple[str, Shape]] = {
     "json passphrase": ('{"passphrase": "%s"}', password),
     "env pass": ("MYSQL_PASS=%s\n", password),
     "redis": ("requirepass %s\n", password),
+    "wi-fi": ('network={ psk="%s" }', password),
+    "ldap bind": ("bindpw %s\n", password),
+    "properties": ("spring.datasource.password=%s\n", phrase),
+    "form": ("grant_type=password&username=u&password=%s&x=1", phrase),
+    "line of a password": ("user=joe\npassword=%s\n", lambda chance: "hunter2" + "abc"),
+    "yaml phrase": ("db_password: %s\n", phrase),
+    "yaml pass": ("a: 1\nansible_ssh_pass: %s\n", phrase),
+    "dsn with a sign": ("Server=db;User Id=sa;Password=%s;", lambda c: "N3t$" + key(c)),
+    "terraform": ('variable "db_password" {\n  default = "%s"\n}', password),
+    "json nested": ('{"password": {"value": "%s"}}', password),
+    "typescript": ("private readonly jwtSecret: string = '%s';", key),
+    "rust": ('let secret_key: &str = "%s";', key),
+    "python annotation": ('password: str | None = "%s"', password),
+    "php": ("$dbpass = '%s';", password),
+    "rails": ("config.secret_key_base = '%s'", signature),
+    "numbered": ("API_KEY_2=%s\n", key),
+    "option token": ("tool --token %s -v", key),
+    "option token list": ('["tool","--token","%s"]', key),
+    "option passphrase": ("gpg --batch --passphrase %s -d a.gpg", password),
+    "openssl": ("openssl enc -d -aes-256-cbc -pass pass:%s -in a", password),
+    "sshpass": ("sshpass -p '%s' ssh joe@h", password),
+    "docker login option": ("docker login -u joe -p %s r.test", password),
+    "docker login piped": ("echo %s | docker login -u joe --password-stdin r.test", password),
+    "chpasswd": ('echo "joe:%s" | chpasswd', password),
+    "sudo": ("echo '%s' | sudo -S ls", password),
+    "redis login": ("redis-cli -h c -a %s ping", password),
+    "ldap login": ("ldapsearch -x -D cn=a -w %s", password),
+    "zip": ("zip -r -P %s a.zip b", password),
+    "git name": ("https://%s:x-oauth-basic@github.test/a", signature),
+    "wallet": ('mnemonic: "%s"', word_sentence),
+    "set-cookie": ("Set-Cookie: sessionid=%s; HttpOnly", key),
+    "cookies": ("Cookie: a=b; auth=%s", key),
+    "csv": ("\nusername,password,note\nann,Qx7-Rt92mQ,x\njoe,%s,y\n", password),
+    "markdown table": ("\n| user | password |\n|---|---|\n| joe | %s |\n", password),
+    "markdown row": ("| Password | `%s` |", password),
+    "markdown label": ("- **API key:** `%s`", key),
+    "sentence": ("The admin password is %s and the port is 22.", phrase),
+    "sentence to": ("I changed the password of the router to %s, as you asked.", phrase),
+    "sentence de": ("Das Passwort lautet %s.", phrase),
+    "sentence es": ("La contraseña es %s", phrase),
+    "sentence zh": ("密码是 %s", phrase),
+    "sentence key": ("Your API key is %s.", key),
 }
 
 

@@ -18,6 +18,7 @@ from traces.redaction.detection.value_forms import (
     is_plausible_password,
     is_plausible_secret,
     is_random_token,
+    is_spoken_password,
 )
 
 type AssignedSecretSpan = tuple[int, int, str]
@@ -54,7 +55,7 @@ def _reverse_words(words: bytes) -> bytes:
 
 
 _NAME = re.compile(
-    rb"(?:(?P<password>%b)|nekot(?:[_-]?(?:%b)|(?![a-z0-9_-]))|yek(?:[_-]?ssecca)?[_-]?(?:%b))"
+    rb"(?:(?P<password>%b)|nekot(?:[_-]?(?:%b)|(?![a-z0-9_-])|(?=--(?![\w-])))|yek(?:[_-]?ssecca)?[_-]?(?:%b))"
     rb"(?:[a-z0-9_.]|-(?!-))*+(?P<flag>--)?"
     % (_reverse_words(PASSWORD_NAMES), _reverse_words(TOKEN_NAMES), _reverse_words(KEY_NAMES))
 )
@@ -78,7 +79,7 @@ _QUOTED = re.compile(
 )
 _BARE = re.compile(
     rb"(?:\\{0,15}[\"'])?\]?\s{0,4}(?:=\s{0,4}|:\s{1,4})"
-    rb"((?:[^\s\"'`\\,;&<>(){}\[\]|$%*]|(?<=\w)\|(?=\w)){6,4096}+)(?![(\[{])"
+    rb"((?:[^\s\"'`\\,;&<>(){}\[\]|$%*]|(?<=\w)[|$](?=\w)){6,4096}+)(?![(\[{])"
 )
 _RUN = re.compile(
     rb"[\"'\\]{0,16}\s{0,4}(?:=|:(?=[\s\"'\\]))\s{0,4}[\"'\\]{0,16}"
@@ -110,7 +111,7 @@ _OPEN = re.compile(
 _JOINED = re.compile(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=>]")
 _ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?P<value>[^/?#@\s\"'<>\\]{1,512})\Z")
 _USER = re.compile(
-    rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:[^/?#@\s\"'<>:\\]{0,256}:)?([^/?#@\s\"'<>:\\]{6,512})\Z"
+    rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:([^/?#@\s\"'<>:\\]{0,256}):)?([^/?#@\s\"'<>:\\]{0,512})\Z"
 )
 
 
@@ -136,15 +137,22 @@ def find_url_passwords(data: bytes) -> list[AssignedSecretSpan]:
     while at >= 0:
         scheme = data.rfind(b"://", max(0, at - 800), at)
         if scheme >= 0 and (user := _USER.search(data[max(0, scheme - 16) : at])):
-            value, has_user_name = user[1], b":" in user[0].partition(b"://")[2]
-            if (
-                is_plausible_secret(value)
-                if has_user_name
-                else is_random_token(value) and len(value) >= 20
-            ):
+            name, value = user[1], user[2]
+            if _is_lone_token(value) if name is None else _is_url_password(value):
                 out.append((at - len(value), at, "k"))
+            elif name is not None and _is_lone_token(name):
+                stop = at - len(value) - 1
+                out.append((stop - len(name), stop, "k"))
         at = data.find(b"@", at + 1)
     return out
+
+
+def _is_url_password(value: bytes) -> bool:
+    return len(value) >= 6 and is_plausible_secret(value)
+
+
+def _is_lone_token(value: bytes) -> bool:
+    return len(value) >= 20 and is_random_token(value)
 
 
 def find_open_assignment(data: bytes) -> int:
@@ -268,10 +276,14 @@ def _iter_value_patterns(
         yield _FIELD, bool
     yield _ELEMENT, is_plausible_secret if name["password"] else is_random_token
     yield _QUOTED, is_plausible_password if name["password"] else _is_quoted_secret
-    yield _BARE, is_plausible_secret if is_command else is_random_token
+    yield _BARE, is_plausible_secret if is_command else _is_bare_secret
     if is_flag:
         yield _WORD, is_plausible_secret
     yield _RUN, _is_not_identifier
+
+
+def _is_bare_secret(value: bytes) -> bool:
+    return is_random_token(value) or is_spoken_password(value)
 
 
 def _is_quoted_secret(value: bytes) -> bool:

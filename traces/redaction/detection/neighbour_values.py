@@ -15,7 +15,7 @@ REACH = 160
 _QUOTE = rb"\\{0,15}[\"'`]"
 _SPACE = rb"(?:\s|\\{1,15}[nrt])"
 _VALUE = rb"([^\s\"'`\\<>]{6,4096}+)"
-_FIELD = rb"(?i:[\w.-]{0,24}(?:value|val|content|plaintext|data|string|secret|text))"
+_FIELD = rb"(?i:[\w.-]{0,24}(?:value|val|content|plaintext|data|string|secret|text|default))"
 _CALL = re.compile(rb"[(\[]" + _SPACE + rb"{0,16}" + _QUOTE + rb"\Z")
 _IS = rb"(?:" + _QUOTE + rb")?" + _SPACE + rb"{0,4}[:=]" + _SPACE + rb"{0,4}"
 _NAMED = rb"(?i:name|key|id|field|label|header|variable|type)"
@@ -26,8 +26,8 @@ _BEFORE = re.compile(
 _NAMED_AS = re.compile(rb"(?i:[:=][ \t\r\n]{0,4}\\{0,15}[\"'`])[\w.-]{0,40}\Z")
 _ARGUMENT = _QUOTE + rb"," + _SPACE + rb"{0,16}" + _QUOTE
 _NEXT_FIELD = (
-    rb"(?:" + _QUOTE + rb"(?:,|" + _SPACE + rb")|\\{0,15}(?:\r?\n|\\n))[^{}<>]{0,96}?(?<![\w.-])"
-    + _FIELD
+    rb"(?:" + _QUOTE + rb"(?:,|:?" + _SPACE + rb"{0,4}\{|" + _SPACE + rb")"
+    rb"|\\{0,15}(?:\r?\n|\\n))[^{}<>]{0,96}?(?<![\w.-])" + _FIELD
     + rb"(?:" + _QUOTE + rb")?" + _SPACE + rb"{0,4}[:=]" + _SPACE + rb"{0,4}(?:" + _QUOTE + rb")?"
 )  # fmt: skip
 _ELEMENT = rb"(?:" + _QUOTE + rb"[^<>]{0,80})?>" + _SPACE + rb"{0,16}"
@@ -36,7 +36,9 @@ _BLOCK = (
     rb"(?:" + _QUOTE + rb")?" + _SPACE + rb"{0,4}[:=]" + _SPACE + rb"{0,4}(?:[|>][+-]?" + _SPACE
     + rb"{1,16}|(?:\\{0,15}\"){3}" + _SPACE + rb"{0,4}|(?:\\{0,15}'){3}" + _SPACE + rb"{0,4})"
 )  # fmt: skip
-_WORD = re.compile(rb"(?:[vV]al|VAL|[cC]ontent|[pP]laintext|[dD]ata|[sS]tring|[sS]ecret|[tT]ext)")
+_WORD = re.compile(
+    rb"(?:[vV]al|VAL|[cC]ontent|[pP]laintext|[dD]ata|[sS]tring|[sS]ecret|[tT]ext|default)"
+)
 _AFTER = tuple(
     re.compile(beginning + _VALUE + rest)
     for beginning, rest in (
@@ -55,7 +57,7 @@ _OPEN = re.compile(
 _NEXT_ITEM = re.compile(rb"(?:\n|\\n)\s*-\s")
 
 SIGN = (
-    rb"(?:[\\\"'`]+(?:[,\s}nr]|[^<>{}]{0,80}>)|\s*[\r\n]|\\+[rn]|</"
+    rb"(?:[\\\"'`]+(?:[,\s{:}nr]|[^<>{}]{0,80}>)|\s*[\r\n]|\\+[rn]|</"
     rb"|[\\\"'`]*\s*[:=]\s*(?:[|>]|\\*\"\\*\"|''))"
 )
 """What follows a name that has a neighbour, as the prefilter searches it."""

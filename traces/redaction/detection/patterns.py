@@ -10,6 +10,7 @@ an error internally.)
 import re
 
 from traces.redaction.detection import assignments, placed_values
+from traces.redaction.detection.file_places import is_encoded_login
 from traces.redaction.detection.prefilter import (
     ADDRESS,
     ASSIGNED,
@@ -111,9 +112,7 @@ def _find_tokens(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
         ]
     if _BASIC.search(hay):
         out += [
-            (*match.span(1), "b")
-            for match in _BASIC.finditer(data)
-            if placed_values.is_encoded_login(match[1])
+            (*match.span(1), "b") for match in _BASIC.finditer(data) if is_encoded_login(match[1])
         ]
     return out
 

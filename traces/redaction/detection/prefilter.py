@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
 from traces.redaction.detection.neighbour_values import SIGN
 from traces.redaction.detection.placed_values import PLACE_COUNT, list_place_signs
+from traces.redaction.detection.secret_place import widen_pattern
 from traces.redaction.detection.token_formats import TOKEN_FORMATS
 
 if TYPE_CHECKING:  # loaded with the first matcher: nothing of it is needed before the agent runs
@@ -49,36 +50,9 @@ _TOKENS_WITHOUT_PREFIX = (
     rb"(?i:bearer|ssws|basic) [\w.~+/=-]{20}",
 )
 _SEPARATOR = rb"[\\\"'`\]:=>,\s]+"
-_BOUNDS = re.compile(rb"\{(\d+),\d+\}")
 _WORTH_COMPILING = 1 << 22
 """Bytes searched otherwise before a matcher is worth making, with CALL for each search."""
 _CALL = 1 << 14
-
-
-def widen_pattern(pattern: bytes) -> bytes:
-    """Return a pattern without lookarounds and upper bounds: it matches whenever `pattern` does."""
-    out, at = bytearray(), 0
-    while at < len(pattern):
-        if pattern.startswith((b"(?=", b"(?!", b"(?<=", b"(?<!"), at):
-            at = _find_group_end(pattern, at)
-            continue
-        size = 2 if pattern[at] == ord("\\") else 1
-        out += pattern[at : at + size]
-        at += size
-    return _BOUNDS.sub(rb"{\1,}", bytes(out))
-
-
-def _find_group_end(pattern: bytes, at: int) -> int:
-    """Return the offset after the group that begins at `at`; no class holds a parenthesis."""
-    depth = 0
-    while True:
-        if pattern[at] == ord("\\"):
-            at += 2
-            continue
-        depth += {ord("("): 1, ord(")"): -1}.get(pattern[at], 0)
-        at += 1
-        if not depth:
-            return at
 
 
 def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
@@ -88,7 +62,7 @@ def list_prefilter_patterns() -> tuple[tuple[int, bytes], ...]:
         for _, _, pattern in TOKEN_FORMATS
     ]
     name = (
-        b"(?:" + PASSWORD_NAMES + b"|(?:^|[^A-Za-z0-9_-]|(?:" + TOKEN_NAMES + b")[_-]?)token|(?:"
+        b"(?:" + PASSWORD_NAMES + b"|(?:^|[^A-Za-z0-9_-]|--|(?:" + TOKEN_NAMES + b")[_-]?)token|(?:"
         + KEY_NAMES + b")[_-]?(?:access[_-]?)?key)"
     )  # fmt: skip
     return (

@@ -38,6 +38,14 @@ def is_plausible_password(value: bytes) -> bool:
     )
 
 
+def is_spoken_password(value: bytes) -> bool:
+    """True for what no word of a sentence is: letters, digits and a sign, or a random token."""
+    signs = any(byte in b"!@#$%^&*?~+" for byte in value[:-1])
+    return (signs and len(value) >= 8 and is_plausible_secret(value)) or (
+        len(value) >= 12 and is_random_token(value)
+    )
+
+
 def is_random_token(value: bytes) -> bool:
     """True for letters and digits that alternate at least three times."""
     parts = _PARTS.findall(value)

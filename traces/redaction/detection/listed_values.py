@@ -1,0 +1,146 @@
+"""Secrets in lists of values: variables of a program, cookies, columns of a table."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from traces.redaction.detection.secret_place import QUOTE, SPACE
+from traces.redaction.detection.value_forms import is_plausible_password, is_random_token
+
+type Span = tuple[int, int]
+
+_ENVIRONMENT = rb"\"env(?:ironment|_vars|Vars)?\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
+_ENVIRONMENT_BLOCK = re.compile(_ENVIRONMENT + rb"{0,4}\{([^{}]{1,16384})")
+"""The variables of a program, as in the settings of MCP servers."""
+_VALUE = re.compile(rb"\"([\w.~+/=-]{16,4096}+)\\{0,15}\"")
+_VARIABLE_NAME = re.compile(
+    rb"\"(?![\w-]*(?i:sha|id|hash|digest|version|commit|path|url|uri|host|ref|rev|name|dir|home)"
+    rb"\\{0,15}\")[A-Za-z_]\w{0,64}\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
+    + rb"{0,4}\\{0,15}\Z"
+)  # fmt: skip
+_LONGEST_NAME = 180
+_OPEN_VARIABLE = re.compile(
+    rb"[{,]" + SPACE + rb"{0,16}\\{0,15}\"[A-Za-z_]\w{0,64}\\{0,15}\"" + SPACE + rb"{0,4}:"
+    + SPACE + rb"{0,4}\\{0,15}\"([\w.~+/=-]{0,4096}+)\Z"
+)  # fmt: skip
+
+_COOKIES = (
+    rb"(?i:(?:^|[^\w-])(?:set-)?cookie)" + rb"(?:" + QUOTE + rb")?[:,]" + SPACE + rb"{0,4}(?:"
+    + QUOTE + rb")?"
+)  # fmt: skip
+_COOKIE_LINE = re.compile(_COOKIES + rb"((?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+;? {0,2}){1,64})")
+_COOKIE = re.compile(rb"([\w.-]{1,64})=([^\s\"'`\\;,]{16,4096}+)")
+_OPEN_COOKIE = re.compile(
+    _COOKIES + rb"(?:[\w.-]{1,64}=[^\s\"'`\\;,]{0,4096}+; {0,2}){0,64}[\w.-]{1,64}="
+    rb"([^\s\"'`\\;,]{0,4096}+)\Z"
+)
+
+_SECRET_COLUMN = rb"(?:password|passwd|secret|api_?key|access_?token|auth_?token)"
+_COLUMN_NAME = re.compile(rb"(?i)[ \"*`]{0,4}[\w.-]{0,24}" + _SECRET_COLUMN + rb"[ \"*`]{0,4}")
+_COLUMN = re.compile(
+    rb"[PpSsAa](?i:(?<=p)assw(?:or)?d|(?<=s)ecret|(?<=a)(?:pi_?key|(?:cces|ut)[sh]_?token))"
+    rb"(?=[ \"*`]{0,4}(?:[,;\t|\r\n\\]|\Z))"
+)
+_LINE_END = re.compile(rb"\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n|\\{0,15}\"\Z|\Z")
+_HEADER_CELL = re.compile(rb"[ \"*`]{0,4}[A-Za-z_][\w ./@-]{0,40}[ \"*`]{0,4}")
+_MOST_ROWS, _LONGEST_HEADER = 10_000, 2_000
+_SEPARATORS = (b",", b";", b"\t", b"|")
+_CELL_VALUE = re.compile(rb"[ \"*`]*([^\s\"*`]{6,4096})[ \"*`]*\Z")
+
+LIST_SIGNS = (
+    _ENVIRONMENT + rb"*\{",
+    rb"(?i)cookie[\\\"'`]*[:,][\\\"'`\srnt]*[\w.-]+=",
+    rb"(?i)(?:[,;\t|][ \"*`]*[\w.-]*"
+    + _SECRET_COLUMN
+    + rb"[ \"*`]*[,;\t|\r\n\\]|"
+    + _SECRET_COLUMN
+    + rb"[ \"*`]*[,;\t|][ \"*`]*[A-Za-z_])",
+)
+"""What the prefilter searches for each kind of list."""
+
+
+def find_variables(data: bytes) -> Iterator[Span]:
+    """Yield the values of a program's variables that look random."""
+    for block in _ENVIRONMENT_BLOCK.finditer(data):
+        begin, stop = block.span(1)
+        for match in _VALUE.finditer(data, begin, stop):
+            name = data[max(begin, match.start() - _LONGEST_NAME) : match.start()]
+            if is_random_token(match[1]) and _VARIABLE_NAME.search(name):
+                yield match.span(1)
+
+
+def find_cookies(data: bytes) -> Iterator[Span]:
+    """Yield the values of cookies that look random."""
+    for line in _COOKIE_LINE.finditer(data):
+        for match in _COOKIE.finditer(data, *line.span(1)):
+            if is_random_token(match[2]):
+                yield match.span(2)
+
+
+def find_table_secrets(data: bytes) -> Iterator[Span]:
+    """Yield the plausible values of columns named like secrets, in CSV and Markdown."""
+    done = 0
+    for name in _COLUMN.finditer(data):
+        if name.start() < done or (head := _read_header(data, name.start())) is None:
+            continue
+        at, separator, size, columns = head
+        for start, row in _iter_rows(data, at):
+            if row.count(separator) != size - 1:
+                break
+            yield from _find_row_secrets(row, start, separator, columns)
+            done = start + len(row)
+
+
+def _read_header(data: bytes, inside: int) -> tuple[int, bytes, int, list[int]] | None:
+    """Return the end of the header row around `inside`, its separator, and its number of columns
+    with the indexes of those named like secrets; None if the line is no header."""
+    end = _LINE_END.search(data, inside)
+    begin = max(data.rfind(b"\n", 0, inside), data.rfind(b"\\n", 0, inside) + 1) + 1
+    if end is None or end.start() - begin > _LONGEST_HEADER:
+        return None
+    line = data[begin : end.start()]
+    line = line[line.rfind(b': "') + 3 :] if b': "' in line else line
+    separator = max(_SEPARATORS, key=line.count)
+    cells = line.split(separator)
+    named = [cell for cell in cells if cell.strip()]
+    is_framed = separator == b"|" and line.strip().startswith(b"|")
+    if len(named) < 2 or (len(named) < len(cells) and not is_framed):
+        return None
+    if not all(map(_HEADER_CELL.fullmatch, named)):
+        return None
+    columns = [number for number, cell in enumerate(cells) if _COLUMN_NAME.fullmatch(cell)]
+    return end.end(), separator, len(cells), columns
+
+
+def _iter_rows(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines after `at` with their offsets."""
+    for _ in range(_MOST_ROWS):
+        end = _LINE_END.search(data, at)
+        if end is None or end.start() == at:
+            return
+        yield at, data[at : end.start()]
+        at = end.end()
+
+
+def _find_row_secrets(row: bytes, at: int, separator: bytes, columns: list[int]) -> Iterator[Span]:
+    cells = row.split(separator)
+    for column in columns:
+        start = at + sum(len(cell) + 1 for cell in cells[:column])
+        match = _CELL_VALUE.match(cells[column])
+        if match and is_plausible_password(match[1]):
+            yield start + match.start(1), start + match.end(1)
+
+
+LISTS: tuple[Callable[[bytes], Iterator[Span]], ...] = (
+    find_variables,
+    find_cookies,
+    find_table_secrets,
+)
+
+
+def find_open_list(tail: bytes) -> int:
+    """Return the offset of an incomplete value at the end of a list; len(tail) if there is none."""
+    if _ENVIRONMENT_BLOCK.search(tail) and (match := _OPEN_VARIABLE.search(tail)):
+        return match.start(1)
+    if match := _OPEN_COOKIE.search(tail):
+        return match.start(1)
+    return len(tail)

@@ -1,0 +1,108 @@
+"""Secrets after names that assignments do not know: other endings, types, sentences, tables."""
+
+from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
+from traces.redaction.detection.secret_place import (
+    QUOTE,
+    SPACE,
+    TEXT,
+    SecretPlace,
+    widen_pattern,
+)
+from traces.redaction.detection.value_forms import (
+    is_plausible_password,
+    is_random_token,
+    is_spoken_password,
+)
+
+
+def _end_with(word: bytes, befores: bytes) -> bytes:
+    """Return a pattern that is true after the word, if one of the others is before it."""
+    return b"|".join(
+        rb"(?<=%b%b%b)" % (before, separator, word)
+        for before in befores.split(b"|")
+        for separator in (b"", b"[_-]")
+    )
+
+
+_NAME = (  # one set of first characters, so that the search can skip to them
+    rb"[PpSsTtKk](?i:(?<=p)assw(?:or)?d|(?<=p)wd|(?<=s)ecret|(?<=t)oken(?:(?<![a-z0-9_-]token)|"
+    + _end_with(b"token", TOKEN_NAMES) + rb")|(?<=k)ey(?:" + _end_with(b"key", KEY_NAMES) + rb"))"
+)  # fmt: skip
+_ANY_NAME = (
+    rb"(?i:" + PASSWORD_NAMES + rb"|(?:(?:" + TOKEN_NAMES + rb")[_-]?|[^a-z0-9_-]|^)token|(?:"
+    + KEY_NAMES + rb")[_-]?key)"
+)  # fmt: skip
+"""The same without lookarounds."""
+_IS = rb"(?:" + QUOTE + rb")?" + SPACE + rb"{0,4}(?:=>|[:=])" + SPACE + rb"{0,4}"
+_TYPE = rb":[ ]?[&\w'.]{1,32}(?:[<\[][\w&' ,.|]{1,32}[>\]])?\??(?: ?\| ?\w{1,16})?[ ]?="
+_NO_SECRETS = (
+    b"id name type kind path url uri host hash sha digest version file dir ref arn date time ttl"
+    b" size length count len limit policy expiry expires format prefix alias algorithm status index"
+)
+_NOT_AFTER = b"".join(
+    rb"(?<!%b%b)(?<!%b)" % (b"[_-]" if len(word) < 3 else b"", word, word.capitalize())
+    for word in _NO_SECRETS.split()
+)
+_SUFFIX = rb"(?:[_-][A-Za-z0-9]{1,16}|[A-Z0-9][A-Za-z0-9]{0,15}){1,3}?" + _NOT_AFTER
+_WORDS = (
+    "passwor[dt]|passwd|passcode|passphrase|contrase(?:ñ|n)a|mot de passe|senha|wachtwoord"
+    "|has(?:ł|l)o|parola|пароль|密码|密碼|パスワード|비밀번호|(?:api|access|secret)[ -]key"
+    "|(?:access|api|auth) token"
+).encode()
+"""What people call a password, a key or a token in a sentence."""
+_COPULA = (
+    " ?(?:[:=]|：)|(?:是|为|為|は)| (?:is|was|to|ist|lautet|auf|es|est|à|a|é|jest|wynosi|är):?(?= )"
+).encode()
+_MARK = rb"[*_`\"'\\(\[]"
+_SENTENCE = (
+    rb"(?i:" + _WORDS + rb")(?:[ *_][^\r\n.,;:|{}<>\"'=\\]{0,40}?)??[*_]{0,3}(?:" + _COPULA
+    + rb")[*_]{0,3} {0,2}" + _MARK + rb"{0,6}"
+)  # fmt: skip
+_SUFFIXED = _SUFFIX + _IS + rb"(?:" + QUOTE + rb")?"
+_TYPED = _TYPE + SPACE + rb"{0,4}[bfru]?" + QUOTE
+
+NAME_PLACES = (
+    # `"pass": "V"`, `$dbpass = 'V'`
+    SecretPlace(
+        rb"(?<![\w.-])(?i:[\w.-]{0,40}?(?<!by)(?<!com)(?<!sur)(?<!tres)(?:pass|passphrase|passcode))"
+        rb"(?:" + QUOTE + rb")?" + SPACE + rb"{0,4}(?:=>|[:=])" + SPACE + rb"{0,4}" + QUOTE,
+        TEXT, 6, is_plausible_password, QUOTE,
+        sign=rb"(?i)pass(?:phrase|code)?[\\\"'`\snrt]*(?:=>|[:=])[\\\"'`\snrt]*"
+        rb"\S*[0-9!@#$%^&*?~]",
+    ),
+    # `MYSQL_PASS=V`
+    SecretPlace(
+        rb"(?<![A-Za-z0-9_-])[A-Z0-9_]{0,40}(?:_PASS|PASSPHRASE|_CREDENTIALS?|_PAT|_DSN)=(?:"
+        + QUOTE + rb")?",
+        TEXT, 8, is_plausible_password,
+        sign=rb"(?:_PASS|PASSPHRASE|_CREDENTIALS?|_PAT|_DSN)=[\\\"'`]*\S{6}",
+    ),
+    # `secret_key_base: "V"`, `API_KEY_2=V`
+    SecretPlace(
+        _NAME + _SUFFIXED, rb"[\w+/.~-]", 20, is_random_token, rb"(?![\w(\[{*])",
+        sign=widen_pattern(_ANY_NAME + _SUFFIXED) + rb"[\w+/.~-]*[0-9]",
+    ),
+    # `apiSecret: string = "V"`, `let secret_key: &str = "V"`
+    SecretPlace(
+        _NAME + _TYPED, TEXT, 6, is_plausible_password, QUOTE,
+        sign=widen_pattern(_ANY_NAME + _TYPED) + rb"\S*[0-9!@#$%^&*?~]",
+    ),
+    # `password=V` on a line of its own (a program would have spaces there); `x_pass: V` with signs.
+    SecretPlace(
+        rb"(?:^|[\r\n]|\\n)[ \t]{0,16}(?:export )?(?i:[\w.-]{0,40}(?:password|passwd|pwd|pass))"
+        rb"(?:=|: {1,2}(?=[^\s\"']{0,64}[!@#$%^&*?~+]))",
+        rb"[^\s\"'`\\,;()<>]", 6, is_plausible_password, rb"(?=\Z|[\r\n]|\\{1,15}[nr])",
+        sign=rb"(?i)(?:password|passwd|pwd|pass)(?:=|: +)\S{6}",
+    ),
+    # `| password | V |`, `**API key:** V`
+    SecretPlace(
+        rb"(?:\|[ *_`]{0,8}(?i:[\w -]{0,24}(?:" + _WORDS + rb"|secret))[ *_`]{0,8}\|[ *_`]{0,8}"
+        rb"|\*\*(?i:[\w -]{0,24}(?:" + _WORDS + rb"|secret|token))(?::\*\*|\*\*:)[ *_`]{0,8})",
+        rb"[^\s\"'`\\|*]", 6, is_plausible_password,
+    ),
+    # `The password of the router is V`
+    SecretPlace(
+        _SENTENCE, rb"(?:[^\s\"'`\\,;<>|().]|\.(?=\w))", 8, is_spoken_password,
+        sign=widen_pattern(_SENTENCE) + rb"\S*[0-9]",
+    ),
+)  # fmt: skip
