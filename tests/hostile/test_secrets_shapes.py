@@ -160,7 +160,7 @@ def test_secrets_of_other_variables_of_a_program_are_kept_apart() -> None:
         "npm run test -- --bypass=1, pass: 'ok', compass=\"north2\"",
         "primary_key=order_0123456789, sort_key=2024-01-01T00:00:00",
         "the password is sha256-hashed, the API key is base64url, a token is 128k",
-        "Set the password to at_least_8_letters1 or use SHA512.",
+        "Set the password to at least 8 letters, or use SHA512.",
         '"auth",\n"api_key",\n"oauth2_client",\n"s3_region_name2",\n',
         'x = ["api_key", "access_token"]\ny = ["sha256_a", "md5_b2"]\n',
         "name,secret\nsome text without a column 2\n",

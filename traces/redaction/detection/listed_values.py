@@ -143,4 +143,14 @@ def find_open_list(tail: bytes) -> int:
         return match.start(1)
     if match := _OPEN_COOKIE.search(tail):
         return match.start(1)
+    return _find_open_row(tail)
+
+
+def _find_open_row(tail: bytes) -> int:
+    """Return the offset of an incomplete row at the end of a table with secrets."""
+    for name in _COLUMN.finditer(tail):
+        if head := _read_header(tail, name.start()):
+            for start, row in _iter_rows(tail, head[0]):
+                if start + len(row) == len(tail):
+                    return start
     return len(tail)

@@ -15,6 +15,21 @@ from traces.redaction.detection.value_forms import (
 )
 
 
+def _match_in_any_escape(word: str) -> bytes:
+    """Return a pattern of the word in UTF-8, with escapes of JSON, and with those of URLs."""
+    escapes = (
+        word.encode(),
+        b"".join(
+            letter.encode() if letter.isascii() else rb"\\{1,15}u%04x" % ord(letter)
+            for letter in word
+        ),
+        b"".join(
+            bytes((byte,)) if byte < 128 else rb"%%(?:25)*%02x" % byte for byte in word.encode()
+        ),
+    )
+    return b"|".join(escapes)
+
+
 def _end_with(word: bytes, befores: bytes) -> bytes:
     """Return a pattern that is true after the word, if one of the others is before it."""
     return b"|".join(
@@ -44,18 +59,22 @@ _NOT_AFTER = b"".join(
     for word in _NO_SECRETS.split()
 )
 _SUFFIX = rb"(?:[_-][A-Za-z0-9]{1,16}|[A-Z0-9][A-Za-z0-9]{0,15}){1,3}?" + _NOT_AFTER
+_FOREIGN = ("contraseña", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호")
 _WORDS = (
-    "passwor[dt]|passwd|passcode|passphrase|contrase(?:ñ|n)a|mot de passe|senha|wachtwoord"
-    "|has(?:ł|l)o|parola|пароль|密码|密碼|パスワード|비밀번호|(?:api|access|secret)[ -]key"
-    "|(?:access|api|auth) token"
-).encode()
+    rb"passwor[dt]|passwd|passcode|passphrase|contrasena|mot de passe|senha|wachtwoord|haslo|parola"
+    rb"|(?:api|access|secret)[ -]key|(?:access|api|auth) token|"
+    + b"|".join(map(_match_in_any_escape, _FOREIGN))
+)
 """What people call a password, a key or a token in a sentence."""
 _COPULA = (
-    " ?(?:[:=]|：)|(?:是|为|為|は)| (?:is|was|to|ist|lautet|auf|es|est|à|a|é|jest|wynosi|är):?(?= )"
-).encode()
+    rb" ?(?:[:=]|" + _match_in_any_escape("：") + rb")|(?:"
+    + b"|".join(map(_match_in_any_escape, "是为為は"))
+    + rb")| (?:is|was|to|ist|lautet|auf|es|est|a|jest|wynosi|"
+    + b"|".join(map(_match_in_any_escape, ("à", "é", "är"))) + rb"):?(?= )"
+)  # fmt: skip
 _MARK = rb"[*_`\"'\\(\[]"
 _SENTENCE = (
-    rb"(?i:" + _WORDS + rb")(?:[ *_][^\r\n.,;:|{}<>\"'=\\]{0,40}?)??[*_]{0,3}(?:" + _COPULA
+    rb"(?i:" + _WORDS + rb")(?:[ *_][^\r\n.,;:|{}<>\"'=\\]{0,40}?)??[*_]{0,3}(?i:" + _COPULA
     + rb")[*_]{0,3} {0,2}" + _MARK + rb"{0,6}"
 )  # fmt: skip
 _SUFFIXED = _SUFFIX + _IS + rb"(?:" + QUOTE + rb")?"
