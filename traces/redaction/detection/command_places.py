@@ -1,4 +1,4 @@
-"""Secrets in commands: logins, options for a passphrase, and what is piped to a login.
+"""Secrets in commands: logins and options for a passphrase.
 
 In the text of a shell and in lists of words (`["curl", "-u", "joe:V"]`).
 """
@@ -22,8 +22,6 @@ _LOGIN = rb"|".join(
     + rb"[ \"']" + option
     for name, word, option in _LOGINS
 )  # fmt: skip
-_PIPE = SPACE + rb"{0,4}\|" + SPACE + rb"{0,4}"
-_READERS = rb"(?:sudo\b[^\r\n|]{0,40}? -\w{0,4}S|chpasswd|[^\r\n|]{1,120}?--(?:password-)?stdin)"
 
 COMMAND_PLACES = (
     SecretPlace(
@@ -45,13 +43,5 @@ COMMAND_PLACES = (
         rb"(?:--(?:[\w-]{0,24}-)?(?:pass|passphrase|passcode)" + _APART
         + rb"|-pass(?:in|out)?" + _APART + rb"(?:" + QUOTE + rb")?pass:)(?:" + QUOTE + rb")?",
         TEXT, 6, is_plausible_secret, kind="k",
-    ),
-    # `echo V | docker login --password-stdin`
-    SecretPlace(
-        rb"\b(?:echo|printf)(?: -\w{1,4})?" + SPACE + rb"{1,2}(?:" + QUOTE + rb")?"
-        rb"(?:[\w.-]{1,64}:)?",
-        rb"[^\s\"'`\\|]", 6, is_plausible_secret,
-        rb"(?:" + QUOTE + rb")?" + _PIPE + _READERS, "k",
-        sign=rb"\|[ \t\r\n\\nt]*(?:sudo\b[^\r\n|]* -\w*S|chpasswd|[^\r\n|]+--(?:password-)?stdin)",
     ),
 )  # fmt: skip

@@ -66,7 +66,7 @@ FILE_PLACES = (
         rb"(?:(?<![\w.*:/-])|(?<=\\n))[\w*][\w.*-]{0,64}:(?:\d{2,5}|\*):[\w*-]{1,64}"
         rb":[\w.*@-]{1,64}:",
         rb"[^\s\"'`\\:]", 6, is_plausible_password, rb"(?![^\s\"'`\\])",
-        sign=rb"[\w*]:(?:\d{2,5}|\*):[\w*-]+:[\w.*@-]+:[^\s:]{6}",
+        sign=rb"[\w.*-]:(?:\d{2,5}|\*):[\w*-]+:[\w.*@-]+:[^\s:]{6}",
     ),
     # Hashes of passwords: crypt(5), Django, LDAP, PostgreSQL.
     SecretPlace(

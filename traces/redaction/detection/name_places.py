@@ -98,7 +98,7 @@ NAME_PLACES = (
     ),
     # `secret_key_base: "V"`, `API_KEY_2=V`
     SecretPlace(
-        _NAME + _SUFFIXED, rb"[\w+/.~-]", 20, is_random_token, rb"(?![\w(\[{*])",
+        _NAME + _SUFFIXED, rb"[\w+/.~-]", 20, is_random_token, rb"(?![\w\(\[{*])",
         sign=widen_pattern(_ANY_NAME + _SUFFIXED) + rb"[\w+/.~-]*[0-9]",
     ),
     # `apiSecret: string = "V"`, `let secret_key: &str = "V"`
