@@ -35,3 +35,19 @@ def handle_ending_signals(handler: Callable[[int, FrameType | None], object]) ->
     finally:
         for number, old in previous.items():
             signal.signal(number, old)
+
+
+@contextmanager
+def defer_ending_signals() -> Iterator[Callable[[], None]]:
+    """Only note the ending signals, and yield a function that raises SignalInterrupt after one.
+
+    For libraries that call handlers from their own code and do not survive an exception there.
+    """
+    received: list[int] = []
+
+    def check() -> None:
+        if received:
+            raise SignalInterrupt(received.pop(0))
+
+    with handle_ending_signals(lambda number, _: received.append(number)):
+        yield check

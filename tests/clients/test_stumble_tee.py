@@ -187,6 +187,7 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
         text = (
             f"openai_base_url = {json.dumps(url + '/v1')}\n"
             f"[mcp_servers.small]\ncommand = {json.dumps(program)}\nargs = {json.dumps(args)}\n"
+            "startup_timeout_sec = 60\n"  # 10 are too few beside other tests
         )
         (home / "config.toml").write_text(text)
         options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")

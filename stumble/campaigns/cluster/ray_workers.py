@@ -11,12 +11,13 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from recorder.ending_signals import defer_ending_signals
 from stumble.campaigns.cluster.node_worker import (
     NodeFacts,
     NodeJob,
@@ -81,9 +82,11 @@ class RayWorkers:
         jobs: int,
         local: LocalWorkers,
         ray: Any,
+        check_signals: Callable[[], None],
     ) -> None:
         self._campaign, self._store, self._folder = campaign, store, folder
         self._local, self._ray, self._jobs = local, ray, jobs
+        self._check_signals = check_signals
         self._queue: deque[WorkerTask] = deque()
         """Tasks of this machine that wait for one of its processes."""
         self._nodes: list[_Node] = []
@@ -177,10 +180,12 @@ class RayWorkers:
         self._check_workers()
 
     def _wait(self, timeout: float) -> Sequence[Any]:
+        self._check_signals()
         refs = [node.waiting for node in self._nodes if node.waiting is not None]
         if not refs:
             return ()
         done: Sequence[Any] = self._ray.wait(refs, num_returns=1, timeout=timeout)[0]
+        self._check_signals()
         return done
 
     def _handle_started(self, ref: Any) -> None:
@@ -272,13 +277,15 @@ def open_ray_workers(
         jobs = plan.jobs or int(ray.cluster_resources().get("CPU", 0))
         if jobs < 1:
             raise UsageError(f"--on {plan.ray}: no node of the cluster has a processor")
-        workers = RayWorkers(campaign, store, folder, jobs, local, ray)
-        try:
-            local.start()
-            workers.start()
-            yield workers
-        finally:
-            workers.close()
+        # A handler's exception in Ray's own code has ended the process by SIGSEGV.
+        with defer_ending_signals() as check:
+            workers = RayWorkers(campaign, store, folder, jobs, local, ray, check)
+            try:
+                local.start()
+                workers.start()
+                yield workers
+            finally:
+                workers.close()
 
 
 @contextmanager
