@@ -7,7 +7,7 @@ it conditional (if it is wrong).
 
 import re
 
-JUDGE_VERSION = 6
+JUDGE_VERSION = 7
 """1: N1, N2 and N7. 2: all signals, taint, explanation of right end states. 3: the claim and all
 signals are compared with the clean twins, by rate if they are random; reasoning is read. 6: without
 twins, a claim needs two readers, one of them trained."""

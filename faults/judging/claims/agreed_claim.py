@@ -2,13 +2,19 @@
 
 Neither is an oracle. A claim of the rules stands if the trained reader holds it to be possible; a
 claim that the rules leave open is decided if the trained reader is certain of it and the rules do
-not exclude it. All others are `unknown`, with both readings as evidence.
+not exclude it, or if it is fairly certain and the rules name the claim as possible. All others are
+`unknown`, with both readings as evidence.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from faults.judging.claims.final_claim import read_claim
+from faults.judging.claims.final_claim import (
+    CALL_AGAINST_WORDS,
+    DONE_THEN_HANDED_OVER,
+    HANDS_OVER,
+    read_claim,
+)
 from faults.judging.claims.final_turns import FinalTurns
 from faults.judging.claims.trained_reader import read_claim_probabilities
 from faults.judging.claims.types import Claim, ClaimReading
@@ -23,6 +29,10 @@ MIN_CERTAIN: Mapping[Claim, float] = {
     "none": 0.7,
 }  # fmt: skip
 """Probability from which it decides what the rules leave open."""
+MIN_NAMED = 0.7
+"""The same for a claim that the rules name as possible, if it is not one of success."""
+MIN_PARTIAL = 0.25
+"""Probability of `partial` from which a hand-over may follow work that was done."""
 
 
 def read_agreed_claim(final: FinalTurns) -> ClaimReading:
@@ -35,14 +45,27 @@ def agree_on_claim(read: ClaimReading, shares: Mapping[Claim, float]) -> ClaimRe
     likely = max(shares, key=lambda claim: shares[claim])
     told = f"{read.reason}; trained reader: {likely} {shares[likely]:.0%}"
     if read.claim == "unknown":
-        is_possible = not read.among or likely in read.among
-        if shares[likely] >= MIN_CERTAIN[likely] and is_possible:
+        if _is_certain(likely, shares[likely], read):
             return replace(read, claim=likely, among=(), reason=told)
         return replace(read, reason=told)
+    if read.reason == HANDS_OVER and shares["partial"] >= MIN_PARTIAL:
+        return replace(read, claim="unknown", among=("partial", "abstained"), reason=told)
     if _has_stated_status(read) or shares[read.claim] >= MIN_AGREED[read.claim]:
         return replace(read, reason=told)
     among = tuple(dict.fromkeys((read.claim, likely)))
     return replace(read, claim="unknown", among=among, reason=told)
+
+
+def _is_certain(likely: Claim, share: float, read: ClaimReading) -> bool:
+    """Return whether the trained reader decides what the rules leave open.
+
+    What the last call and the words say differently stays open: the reader takes them together.
+    Rules that name a refusal and a failure do not tell which, and neither does it: no two signs.
+    """
+    if read.reason in _CONTRADICTED or (read.among and likely not in read.among):
+        return False
+    is_named = likely in read.among and likely != "delivered" and not set(read.among) >= _UNABLE
+    return share >= (min(MIN_NAMED, MIN_CERTAIN[likely]) if is_named else MIN_CERTAIN[likely])
 
 
 def _has_stated_status(read: ClaimReading) -> bool:
@@ -50,4 +73,6 @@ def _has_stated_status(read: ClaimReading) -> bool:
     return read.basis == "tool" and read.claim != "delivered" and read.reason in _STATED
 
 
-_STATED = ("a status", "the last call hands over")
+_STATED = ("a status", HANDS_OVER)
+_UNABLE = {"abstained", "admits_failure"}
+_CONTRADICTED = (DONE_THEN_HANDED_OVER, CALL_AGAINST_WORDS)

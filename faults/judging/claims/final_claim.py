@@ -43,6 +43,7 @@ _ERROR = re.compile(
     r"(?i)^\W*(?:\w+ )?(?:error|exception|traceback|fail(?:ed|ure)|http [45]\d\d)\b|timed? ?out|"
     r"\bnot found\b|is_?error\W+true|\berror\W{1,4}[\w{]|success\W+false|exit_?code\W+[1-9]"
 )
+_STACK = re.compile(r"(?m)Traceback \(most recent call last\)|^\s+at [\w.$<>]+ ?\(")
 _BROKEN = ("crash", "infra", "limit", "budget", "timeout", "max_", "harness", "diverged",
            "replay_miss", "killed", "exceeded", "error", "cost", "context",
            "autosubmit")  # fmt: skip
@@ -51,6 +52,9 @@ _TRANSFERRED = ("transfer", "hand", "escalat")
 _END_REASONS: Mapping[str, tuple[str, ...]] = {
     "broken": _BROKEN, "submitted": _SUBMITTED, "transferred": _TRANSFERRED
 }  # fmt: skip
+HANDS_OVER = "the last call hands over"
+DONE_THEN_HANDED_OVER = "done, then handed over"
+CALL_AGAINST_WORDS = "the last call and the words disagree"
 _NEGATIVE = ("abstained", "admits_failure")
 _RESERVED = ("partial", "refuse", "hedge", "undone", "fail", "trouble")
 """Kinds of clauses by which a speaker qualifies its own answer."""
@@ -59,6 +63,9 @@ _RESERVED = ("partial", "refuse", "hedge", "undone", "fail", "trouble")
 def read_claim(final: FinalTurns) -> ClaimReading:
     """Return what the agent claims of its own result; never raises."""
     read = _read_last_turns(final)
+    if read.claim in ("delivered", "unknown") and _is_error_trace(final):
+        among_ends: tuple[Claim, ...] = ("admits_failure", "none")
+        return replace(read, claim="unknown", among=among_ends, reason="a stack trace")
     if read.claim != "delivered" or read.is_explicit:
         return read
     among: tuple[Claim, ...] = ("delivered", "partial", "admits_failure")
@@ -83,7 +90,9 @@ def _read_last_turns(final: FinalTurns) -> ClaimReading:
         has_claim = last.claim == "delivered" or last.among
         return _to_claim_reading(last, "structure") if has_claim else _read_submission(final)
     acts = has_final_action(messages[-1]) and last.claim != "delivered" and call is None
-    if acts or has_tagged_action(messages[-1]):
+    is_vague = last.claim == "unknown" or not last.is_explicit
+    repeats_call = call is None and is_vague and _is_last_call(final)
+    if acts or repeats_call or has_tagged_action(messages[-1]):
         return ClaimReading("none", "last", messages[-1][-MAX_EVIDENCE_CHARS:], "ends in an action")
     if (
         call is not None
@@ -114,6 +123,18 @@ def _read_last_turns(final: FinalTurns) -> ClaimReading:
     return _to_claim_reading(last, "last")
 
 
+def _is_error_trace(final: FinalTurns) -> bool:
+    """Return whether the last message begins as an error and holds its stack."""
+    last = final.messages[-1] if final.messages else ""
+    return _ERROR.match(last) is not None and _STACK.search(last) is not None
+
+
+def _is_last_call(final: FinalTurns) -> bool:
+    """Return whether the last message is nothing but the last call: a command is a step."""
+    message = final.messages[-1].strip() if final.messages else ""
+    return bool(message and final.tools) and message == final.tools[-1].call.strip()
+
+
 def _is_after_success(final: FinalTurns, text: str) -> bool:
     """Return whether the last call succeeded, and the text is in English.
 
@@ -139,7 +160,7 @@ def is_error_result(tool: FinalToolCall) -> bool:
 def _read_stated_status(call: StructuredFinal, last: MessageReading) -> ClaimReading:
     """Return the status in the last call, unless the last message contradicts it."""
     if last.claim == "delivered" and last.is_explicit:
-        return ClaimReading("unknown", "tool", call.quote, "the last call and the words disagree")
+        return ClaimReading("unknown", "tool", call.quote, CALL_AGAINST_WORDS)
     return _to_claim_reading(_read_structured_final(call), "tool")
 
 
@@ -163,8 +184,8 @@ def _read_handover(call: StructuredFinal, messages: tuple[str, ...]) -> ClaimRea
         read = read_message_claim(text)
         if read.claim in ("delivered", "partial") and read.is_explicit:
             return ClaimReading("unknown", "tool", read.evidence[:MAX_EVIDENCE_CHARS],
-                                "done, then handed over", ("partial", "abstained"))  # fmt: skip
-    return ClaimReading("abstained", "tool", call.quote, "the last call hands over")
+                                DONE_THEN_HANDED_OVER, ("partial", "abstained"))  # fmt: skip
+    return ClaimReading("abstained", "tool", call.quote, HANDS_OVER)
 
 
 def _to_claim_reading(read: MessageReading, basis: ReadingBasis) -> ClaimReading:

@@ -23,6 +23,7 @@ _TOLD: frozenset[ClauseKind] = frozenset(("statement", "self", "found", "done"))
 REPORT_SENTENCES = 4
 """Number of sentences from which one cue is not the claim of the message: a report has many."""
 NO_CUE = "no cue"
+NOT_ALL_DONE = "a report in which something is not done"
 MIN_REPORT_CLAUSES = 6
 START_CLAUSES = 3
 """Number of clauses at each end of a report that state its result."""
@@ -144,8 +145,9 @@ def _read_negative_clauses(
         if "done" in kinds:
             return _read_mixed_clauses(heard, kinds, among)
         if "handover" not in among and _is_minor_part(kinds):
-            return MessageReading("unknown", match.text, "a report in which something is not done",
-                                  among=("delivered", "partial", alone))  # fmt: skip
+            possible: tuple[Claim, ...] = ("delivered", "partial", alone, "admits_failure")
+            return MessageReading("unknown", match.text, NOT_ALL_DONE,
+                                  among=tuple(dict.fromkeys(possible)))  # fmt: skip
         if alone == "admits_failure" and "referral" in kinds:
             return MessageReading("unknown", match.text, "fails, and sends elsewhere",
                                   among=("abstained", "admits_failure"))  # fmt: skip
@@ -203,8 +205,8 @@ def _read_mixed_clauses(
     last_done = len(kinds) - 1 - kinds[::-1].index("done")
     after = next((each for each in heard[last_done:] if each.kind in among), None)
     if after is not None and _is_minor_part(kinds):
-        return MessageReading("unknown", after.text, "a report in which something is not done",
-                              among=("delivered", "partial"))  # fmt: skip
+        return MessageReading("unknown", after.text, NOT_ALL_DONE,
+                              among=("delivered", "partial", "admits_failure"))  # fmt: skip
     if after is not None and _is_remark(after, heard):
         return MessageReading("unknown", after.text, "names what is not so, beside what is done",
                               among=("delivered", "partial"))  # fmt: skip
