@@ -82,7 +82,11 @@ def find_own_workspace(
         recording.trajectory,
         store,
         # Edits of the user would separate runs from twins.
-        WorkspaceChoice(in_place=campaign.in_place, as_recorded=not campaign.in_place),
+        WorkspaceChoice(
+            in_place=campaign.in_place,
+            as_recorded=not campaign.in_place,
+            writable=campaign.writable,
+        ),
         live=live,
     ).workspace
 

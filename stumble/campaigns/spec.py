@@ -77,7 +77,7 @@ from traces.model import Fault
 
 CAMPAIGN_KEYS = (
     "title name agent models traces persist seeds reps twins shams budget max_cost max_time "
-    "command world effects hosts practice faults pin in_place seal"
+    "command world effects hosts practice faults pin in_place writable seal"
 )
 DEFAULT_OPERATOR_CODES = [
     "T2",
@@ -154,6 +154,8 @@ class Campaign:
     """Address by name of the hosts at the port of the run's world."""
     pin: bool = False
     in_place: bool = False
+    writable: tuple[Path, ...] = ()
+    """Paths outside of the copies in which commands take effect."""
     max_steps: int = MAX_AGENT_STEPS
     """Most steps of the practice agent."""
     agent_options: tuple[str, ...] = ()
@@ -268,6 +270,7 @@ def parse_campaign(said: Mapping[str, object], path: Path) -> Campaign:
         },
         pin=top.get_bool("pin"),
         in_place=top.get_bool("in_place"),
+        writable=tuple(_find_writable_path(top, path, text) for text in top.get_texts("writable")),
         max_steps=practice.get_int("max_steps", MAX_AGENT_STEPS, 1),
         agent_options=_read_agent_options(practice),
         log=_resolve_campaign_path(path, text) if (text := practice.get_text("log")) else None,
@@ -293,6 +296,7 @@ def fingerprint_surroundings(campaign: Campaign) -> str:
         *([campaign.ledger, *campaign.ledger_key] if campaign.ledger else []),
         *([sorted(campaign.ported.items())] if campaign.ported else []),
         *([campaign.agent_options] if campaign.agent_options else []),
+        *([sorted(map(str, campaign.writable))] if campaign.writable else []),
         sorted({source.practice.tools for source in campaign.sources if source.practice}),
     ]
     return hashlib.sha256(json.dumps(common).encode()).hexdigest()[:16]
@@ -334,6 +338,13 @@ def _read_world_commands(
 
 def _resolve_campaign_path(path: Path, text: str) -> Path:
     return (path.parent / text).absolute()
+
+
+def _find_writable_path(top: TypedTable, file: Path, text: str) -> Path:
+    path = _resolve_campaign_path(file, text)
+    if not path.exists():
+        raise top.make_error("writable", f"{path}: no such file or folder")
+    return path
 
 
 def _find_tapes(top: TypedTable, file: Path, text: str) -> Sequence[Path]:

@@ -50,6 +50,7 @@ def check_ray_campaign(campaign: Campaign) -> None:
     """Raise UsageError if a campaign can only run on this machine."""
     reasons = {
         "--in-place: the agent's folder is on this machine": campaign.in_place,
+        "--writable: its paths are on this machine": bool(campaign.writable),
         "practice.log: its folder is on this machine": campaign.log is not None,
     }
     for why, applies in reasons.items():

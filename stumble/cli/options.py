@@ -198,6 +198,18 @@ def in_place_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     )(function)
 
 
+def writable_option[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Add `--writable PATH`: paths outside of a copy in which commands take effect."""
+    return click.option(
+        "--writable",
+        type=click.Path(exists=True, path_type=Path),
+        multiple=True,
+        metavar="PATH",
+        help="Let commands change this file or folder outside the copy (repeatable); changes "
+        "elsewhere are thrown away.",
+    )(function)
+
+
 def workspace_options[R](function: Callable[..., R]) -> Callable[..., R]:
     """Add the options for the agent's workspace; the command gets `workspace_choice`."""
     keep = click.option(
@@ -207,15 +219,6 @@ def workspace_options[R](function: Callable[..., R]) -> Callable[..., R]:
         "--as-recorded",
         is_flag=True,
         help="Exclude edits made to the folder since the recording.",
-    )
-
-    writable_option = click.option(
-        "--writable",
-        type=click.Path(exists=True, path_type=Path),
-        multiple=True,
-        metavar="PATH",
-        help="Let commands change this file or folder outside the copy (repeatable); changes "
-        "elsewhere are thrown away.",
     )
 
     @functools.wraps(function)

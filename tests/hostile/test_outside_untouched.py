@@ -15,9 +15,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from recorder.agent.isolation import ENTER_NAMESPACES
+from stumble.campaigns.environment import find_own_workspace
+from stumble.campaigns.spec import parse_campaign
 from tests.hostile.test_isolation import AS_ROOT, NOBODY
 from tests.hostile.test_workspace_untouched import PYTHON, Model, Place, place
 from tests.support.practice_shop import Said
+from traces.store.trace_store import TraceStore
+from traces.tape import read_tape
 
 __all__ = ["place"]
 COMMANDS = """
@@ -97,6 +101,16 @@ def test_a_command_for_another_folder_changes_nothing_there(
     assert (said.code, said.out) == (0, recorded.out), said.err
     assert [path.name for path in (user / "deep").iterdir()] == ["moved"]
     assert (user / "notes.txt").exists()
+
+
+def test_a_campaigns_copies_open_the_paths_that_it_names(place: Place, user: Path) -> None:
+    record(place, user)
+    said = {"traces": ["a.tape"], "writable": [str(user / "deep")]}
+    asked = parse_campaign(said, place.above / "c.toml")
+    [source], store = asked.sources, TraceStore(place.recorded / ".stumble")
+    found = find_own_workspace(asked, source, read_tape(place.above / "a.tape"), store)
+    assert found is not None
+    assert found.writable == (user / "deep",)
 
 
 @pytest.mark.parametrize("who", WHO)

@@ -155,6 +155,7 @@ if TYPE_CHECKING:
 @add_seal_options
 @options.world_command_options
 @options.in_place_option
+@options.writable_option
 @options.host_option
 @click.option(
     "--command", "command", metavar="COMMAND", help="Agent command; default: the recorded one."
@@ -321,6 +322,8 @@ def _options_to_table(said: Mapping[str, object], given: Mapping[str, object]) -
     table = {key: given[key] for key in plain if given[key] is not None}
     if given["in_place"]:
         table["in_place"] = True
+    if isinstance(writable := given["writable"], tuple) and writable:
+        table["writable"] = [str(path.absolute()) for path in writable]
     for key in ("traces", "persist"):
         texts = given[key]
         if isinstance(texts, tuple) and texts:

@@ -55,6 +55,7 @@ def collect_seal_contents(
             "in_place": campaign.in_place,
             "hosts": {name: list(address) for name, address in campaign.hosts.items()},
             **({"models": list(map(str, campaign.models))} if campaign.models else {}),
+            **({"writable": list(map(str, campaign.writable))} if campaign.writable else {}),
         },
         "agent": {
             "name": campaign.agent,

@@ -6,7 +6,9 @@ import pytest
 
 from scenarios.world import CommandWorld
 from stumble.campaigns.environment import count_worlds
-from stumble.campaigns.spec import Campaign, parse_campaign
+from stumble.campaigns.spec import Campaign, fingerprint_surroundings, parse_campaign
+from stumble.campaigns.worker_plan import check_ray_campaign
+from stumble.cli.exit_codes import UsageError
 from stumble.runs.environment.worlds import WorldCommands, name_world
 from traces.store.trace_store import TraceStore
 
@@ -60,3 +62,14 @@ def test_what_cannot_be_told_apart_is_refused(
     with pytest.raises(ValueError, match="world|hosts") as error:
         asked(tmp_path, world, **more)
     assert why in str(error.value)
+
+
+def test_a_path_that_takes_changes_is_known_and_is_there(tmp_path: Path) -> None:
+    plain = asked(tmp_path, {})
+    found = asked(tmp_path, {}, writable=["a.tape"])
+    assert found.writable == (tmp_path / "a.tape",)
+    assert fingerprint_surroundings(found) != fingerprint_surroundings(plain)
+    with pytest.raises(ValueError, match=r"writable: .*/none: no such file or folder"):
+        asked(tmp_path, {}, writable=["none"])
+    with pytest.raises(UsageError, match="--writable: its paths are on this machine"):
+        check_ray_campaign(found)
