@@ -86,8 +86,9 @@ GROUPS: dict[str, Group] = {
     "real": pytest("tests/real", workers=0),
 }
 STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (("lint", "format"), ("collect",), ("types",), ("docs",), ("install",)),
-    (("fast",), ("once",)),
+    (("lint", "format"), ("collect",)),
+    # mypy uses one processor, and installations wait for the network: the tests use the rest.
+    (("types", "docs"), ("install",), ("fast",), ("once",)),
     # Runs of agents often wait; the statistical tests compute in what they leave.
     (("statistical",), ("e2e", "clients", "selftest")),
     (("docker",), ("thorough",), ("mutation",)),

@@ -3,16 +3,16 @@
 Without measurements (no answer, no gap or no request to check) a check fails.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from replay.player import REFUSED_STATUS
 from scenarios.practice import fixed_pace_server
+from scenarios.practice.agents.logging_agent import ExchangeNote
 from stumble.cli.exit_codes import ExitCode
 from stumble.runs.isolation import UNSEEN_TRAFFIC_NOTE
 from stumble.runs.replay_report import compute_replay_exit_code
-from stumble.selftest.fixture import SelftestRun
 from stumble.selftest.runner import LiveRuns, OfflineRuns, SelftestEvidence
 from traces.dialects import openai_chat
 
@@ -36,7 +36,7 @@ def run_selftest_checks(evidence: SelftestEvidence) -> Iterator[SelftestCheck]:
     live, still = evidence.live, evidence.still
     yield check_strict_replay(live, still)
     yield check_same_bytes(live, still)
-    yield check_same_pace(live, still)
+    yield check_same_pace(live.whisper.notes, still.whisper.notes)
     yield check_no_false_recovery(live, still, evidence.judged)
     yield check_no_guess(still)
     yield check_no_secret(evidence)
@@ -84,9 +84,9 @@ def _collect_agent_answers(runs: LiveRuns | OfflineRuns) -> list[tuple[int, byte
     return [(note.status, note.body) for note in notes]
 
 
-def check_same_pace(live: LiveRuns, still: OfflineRuns) -> SelftestCheck:
-    """Check that chunks have the recorded gaps with --speed 1."""
-    recorded, replayed = _measure_chunk_gaps(live.whisper), _measure_chunk_gaps(still.whisper)
+def check_same_pace(live: Sequence[ExchangeNote], still: Sequence[ExchangeNote]) -> SelftestCheck:
+    """Check that chunks of the first answer have the recorded gaps with --speed 1."""
+    recorded, replayed = _measure_chunk_gaps(live), _measure_chunk_gaps(still)
     largest_error = max(
         (abs(gap - other) for gap, other in zip(recorded, replayed, strict=False)), default=0.0
     )
@@ -100,8 +100,8 @@ def check_same_pace(live: LiveRuns, still: OfflineRuns) -> SelftestCheck:
     )
 
 
-def _measure_chunk_gaps(run: SelftestRun) -> list[float]:
-    pieces = run.notes[0].pieces if run.notes else ()
+def _measure_chunk_gaps(notes: Sequence[ExchangeNote]) -> list[float]:
+    pieces = notes[0].pieces if notes else ()
     return [after - before for (before, _), (after, _) in pairwise(pieces)]
 
 
