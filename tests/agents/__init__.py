@@ -1,12 +1,13 @@
 """Environments for real agents, apart from ours because they pin what we do not.
 
 From pip: `NAME.in` says what an agent needs, `NAME.txt` locks it; SDKs that can be installed
-together share an environment, `sdks` with those on httpx2, `sdks-httpx` with those on httpx. From
-npm: NAME/package.json and NAME/package-lock.json, which hold a hash of each package and no
-address of any registry, and the programs beside them. Where an agent has a native package, that
-for Linux on x64 is named (235 MB for Claude Code, 404 MB for Codex, so the cache is worth
-keeping). `make lock` renews all locks, `python -m tests.agents` installs all agents
-but those that a target of its own installs.
+together share an environment, `sdks` with those on httpx2, `sdks-httpx` with those on httpx,
+`frameworks` with those on openai 3, `frameworks-openai2` with those on openai 2. From npm:
+NAME/package.json and NAME/package-lock.json, which hold a hash of each package and no address of
+any registry, and the programs beside them. Where an agent has a native package, that for Linux on
+x64 is named (235 MB for Claude Code, 404 MB for Codex, so the cache is worth keeping). `make lock`
+renews all locks, `python -m tests.agents` installs all agents but those that are installed by the
+first test that needs them.
 
 If STUMBLE_CLIENTS is `latest` (`make test-clients-latest`), the newest release of each is installed
 instead, once a day.
@@ -34,8 +35,8 @@ LIMIT = 900
 LATEST = os.environ.get("STUMBLE_CLIENTS") == "latest"
 OLDER = {"aider": "3.12", "openhands": "3.12"}
 """The Python of an agent that does not run on ours."""
-SEPARATE = {"phoenix", "spark"}
-"""What `python -m tests.agents` leaves out: `make test-real` and `make test-spark` install it."""
+SEPARATE = {"crewai", "frameworks", "frameworks-openai2", "phoenix", "spark"}
+"""What `python -m tests.agents` leaves out: the first test that needs it installs it."""
 
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",

@@ -3,6 +3,7 @@
 The framework has the loop; here is only what its user must write. The last words are printed.
 """
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -57,8 +58,89 @@ def smolagents(model: str, prompt: str) -> str:
     return str(agent.run(prompt))
 
 
+def crewai(model: str, prompt: str) -> str:
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    worker = Agent(
+        role="worker",
+        goal="Do what is asked.",
+        backstory="A careful worker.",
+        llm=LLM(model=model),
+        tools=[tool(bash)],
+    )
+    task = Task(description=prompt, expected_output="What was found.", agent=worker)
+    return str(Crew(agents=[worker], tasks=[task]).kickoff())
+
+
+def llama_index(model: str, prompt: str) -> str:
+    from llama_index.core.agent.workflow import FunctionAgent
+    from llama_index.llms.openai import OpenAI
+
+    async def work() -> object:
+        return await FunctionAgent(tools=[bash], llm=OpenAI(model=model)).run(prompt)
+
+    return str(asyncio.run(work()))
+
+
+def google_adk(model: str, prompt: str) -> str:
+    from google.adk.agents import Agent
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    async def work() -> str:
+        runner = InMemoryRunner(agent=Agent(name="worker", model=model, tools=[bash]))
+        session = await runner.session_service.create_session(
+            app_name=runner.app_name, user_id="user"
+        )
+        said = ""
+        async for event in runner.run_async(
+            user_id="user", session_id=session.id, new_message=types.UserContent(prompt)
+        ):
+            if event.is_final_response() and event.content:
+                said = "".join(part.text or "" for part in event.content.parts)
+        return said
+
+    return asyncio.run(work())
+
+
+def strands(model: str, prompt: str) -> str:
+    from strands import Agent, tool
+    from strands.models.openai import OpenAIModel
+
+    agent = Agent(model=OpenAIModel(model_id=model), tools=[tool(bash)], callback_handler=None)
+    return str(agent(prompt))
+
+
+def ag2(model: str, prompt: str) -> str:
+    from ag2 import Agent, tool
+    from ag2.config import OpenAIConfig
+
+    worker = Agent("worker", config=OpenAIConfig(model=model), tools=[tool(bash)])
+    return str(asyncio.run(worker.ask(prompt)).body)
+
+
+def agno(model: str, prompt: str) -> str:
+    from agno.agent import Agent
+    from agno.models.openai import OpenAIChat
+
+    return str(Agent(model=OpenAIChat(id=model), tools=[bash]).run(prompt).content)
+
+
 FRAMEWORKS: Mapping[str, Callable[[str, str], str]] = {
-    made.__name__: made for made in (pydantic_ai, openai_agents, langgraph, smolagents)
+    made.__name__: made
+    for made in (
+        pydantic_ai,
+        openai_agents,
+        langgraph,
+        smolagents,
+        crewai,
+        llama_index,
+        google_adk,
+        strands,
+        ag2,
+        agno,
+    )
 }
 
 if __name__ == "__main__":

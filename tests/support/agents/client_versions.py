@@ -30,6 +30,12 @@ PIP: Mapping[str, tuple[str, str]] = {
     "azure": ("providers", "openai"),
     "azure-v1": ("providers", "openai"),
     "mistral": ("providers", "mistralai"),
+    "ag2": ("frameworks", "ag2"),
+    "agno": ("frameworks", "agno"),
+    "crewai": ("crewai", "crewai"),
+    "google-adk": ("frameworks-openai2", "google-adk"),
+    "llama-index": ("frameworks-openai2", "llama-index-core"),
+    "strands": ("frameworks-openai2", "strands-agents"),
 }
 """The environment of tests/agents and the distribution in it."""
 NPM: Mapping[str, tuple[str, str]] = {

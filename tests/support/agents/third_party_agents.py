@@ -27,6 +27,7 @@ from tests.support.agents.client_table import (
     MODEL,
     Client,
 )
+from tests.support.agents.framework_table import FRAMEWORKS
 from tests.support.agents.provider_table import BEDROCK_MODEL, PROVIDERS
 from tests.support.practice_shop import (
     Said,
@@ -57,6 +58,9 @@ HOSTS = (
     "bedrock-runtime.us-east-1.amazonaws.com",
     "us-east5-aiplatform.googleapis.com",
     "us-central1-aiplatform.googleapis.com",
+    "os-api.agno.com",
+    "app.crewai.com",
+    "telemetry.crewai.com",
     *(f"{registry}.org" for registry in ("pypi", "registry.npmjs")),
 )
 """The agents' built-in hosts: all are redirected to the provider, which serves only models."""
@@ -69,7 +73,7 @@ NAMES = (
     BEDROCK_MODEL,
 )
 """Model names that are built into agents."""
-AGENTS = {"aider": AIDER, **CLIENTS, **PROVIDERS}
+AGENTS = {"aider": AIDER, **CLIENTS, **PROVIDERS, **FRAMEWORKS}
 
 
 @cache

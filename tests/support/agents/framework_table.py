@@ -1,0 +1,47 @@
+"""Agent frameworks whose environments are large: rows for tests/agents/framework_bash.py.
+
+`make test-clients` alone installs and tries them.
+"""
+
+from collections.abc import Mapping
+
+from tests.agents import LOCKS, environment
+from tests.support.agents.client_table import MODEL, Client, Dialect
+
+_PROGRAM = str(LOCKS / "framework_bash.py")
+
+
+def _framework(
+    name: str,
+    home: str,
+    dialect: Dialect,
+    *,
+    model: str = MODEL,
+    streams: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> Client:
+    return Client(
+        command=lambda prompt: (str(environment(home)), _PROGRAM, name, model, prompt),
+        dialect=dialect,
+        streams=streams,
+        env=env or {},
+    )
+
+
+FRAMEWORKS: Mapping[str, Client] = {
+    "ag2": _framework("ag2", "frameworks", "openai_chat"),
+    "agno": _framework("agno", "frameworks", "openai_chat"),
+    "crewai": _framework("crewai", "crewai", "openai_chat", model="gpt-4o"),
+    "google-adk": _framework(
+        "google_adk",
+        "frameworks-openai2",
+        "gemini",
+        model="gemini-2.5-pro",
+        env={"GEMINI_API_KEY": "AIza-test-0123456789"},
+    ),
+    "llama-index": _framework(
+        "llama_index", "frameworks-openai2", "openai_chat", model="gpt-4o", streams=True
+    ),
+    "strands": _framework("strands", "frameworks-openai2", "openai_chat", streams=True),
+}
+"""By name; a framework that knows models by their names is given the name of one."""
