@@ -57,7 +57,7 @@ _OPEN = re.compile(
 _NEXT_ITEM = re.compile(rb"(?:\n|\\n)\s*-\s")
 
 SIGN = (
-    rb"(?:[\\\"'`]+(?:[,\s{:}nr]|[^<>{}]{0,80}>)|\s*[\r\n]|\\+[rn]|</"
+    rb"(?:[\\\"'`]+(?:[,\s}nr]|:?[\s\\nrt]*\{|[^<>{}]{0,80}>)|\s*[\r\n]|\\+[rn]|</"
     rb"|[\\\"'`]*\s*[:=]\s*(?:[|>]|\\*\"\\*\"|''))"
 )
 """What follows a name that has a neighbour, as the prefilter searches it."""
