@@ -191,13 +191,19 @@ def test_a_part_is_selected_by_model_and_operator(store: TraceStore) -> None:
 
 @pytest.mark.parametrize("chart", CHART_NAMES)
 def test_a_chart_is_a_picture_of_its_own(store: TraceStore, tmp_path: Path, chart: str) -> None:
-    drawn, painted = tmp_path / "a.svg", tmp_path / "a.png"
-    for path in (drawn, painted):
-        said = report(store.root, "--chart", chart, "-o", str(path))
-        assert said.code == 0, said.err
+    drawn = tmp_path / "a.svg"
+    said = report(store.root, "--chart", chart, "-o", str(drawn))
+    assert said.code == 0, said.err
     text = "".join(ElementTree.fromstring(drawn.read_text()).itertext())
     assert "practice/retries" in text
     assert "var(" not in drawn.read_text()
+
+
+def test_a_chart_is_painted_too(store: TraceStore, tmp_path: Path) -> None:
+    """One of them: the same program paints what it draws, whatever that is."""
+    painted = tmp_path / "a.png"
+    said = report(store.root, "--chart", CHART_NAMES[0], "-o", str(painted))
+    assert said.code == 0, said.err
     assert painted.read_bytes().startswith(b"\x89PNG")
 
 

@@ -131,21 +131,18 @@ def test_a_server_of_http_is_one_of_stdio_and_of_http_again(tmp_path: Path, vers
         assert ended[0][0] == 0, ended
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
+def test_what_makes_no_sense_is_one_line(desk: Desk) -> None:
+    assert desk.run(*STUMBLE, "record", "-o", "a.tape", "--", "true")[0] == 0
+    for words, says in (
         (("--http",), "give a server's command after --, or a tape with --replay"),
         (("--replay", "no.tape"), "does not exist"),
         (("--replay", "a.tape"), "has no MCP server on it"),
         (("--replay", "a.tape", "--", "cat"), "starts no server"),
-    ],
-)
-def test_what_makes_no_sense_is_one_line(desk: Desk, words: tuple[str, ...], says: str) -> None:
-    assert desk.run(*STUMBLE, "record", "-o", "a.tape", "--", "true")[0] == 0
-    code, _, err = desk.run(*STUMBLE, "mcp", *words)
-    assert code == 2
-    assert says in err
-    assert "Traceback" not in err
+    ):
+        code, _, err = desk.run(*STUMBLE, "mcp", *words)
+        assert code == 2, words
+        assert says in err
+        assert "Traceback" not in err
 
 
 def test_of_several_servers_one_is_named(desk: Desk) -> None:

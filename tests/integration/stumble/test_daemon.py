@@ -21,6 +21,7 @@ from tests.support.agents.busy_agents import (
     run_agent,
     serve_provider,
 )
+from tests.support.example_counts import examples
 from tests.support.recording_daemon import (
     Daemon,
     count_by_tag,
@@ -42,7 +43,10 @@ def hosts(provider: Provider) -> dict[str, int]:
     return dict.fromkeys(("model.lab", "tools.lab"), provider.port)
 
 
-@pytest.mark.parametrize(("tag", "count"), [("", 500), (EVERYBODY, 100)], ids=["tasks", "one task"])
+@pytest.mark.many
+@pytest.mark.parametrize(
+    ("tag", "count"), [("", examples(500)), (EVERYBODY, examples(100))], ids=["tasks", "one task"]
+)
 def test_all_conversations_at_once_are_as_many_tapes(tmp_path: Path, tag: str, count: int) -> None:
     async def run() -> tuple[list[int], Provider, Daemon]:
         async with serve_provider(delay=0.2) as provider, open_session() as session:

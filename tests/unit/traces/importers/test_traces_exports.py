@@ -230,7 +230,7 @@ def test_an_export_of_a_store_adds_nothing_to_it_and_each_run_once_to_another(
     store: TraceStore, tmp_path: Path
 ) -> None:
     with store.connect() as connection:
-        query = "select trajectory_id from trajectories where source = 'tau' order by 1 limit 20"
+        query = "select trajectory_id from trajectories where source = 'tau' order by 1 limit 6"
         ids = [id for (id,) in connection.execute(query).fetchall()]
         runs = run_model.read_exported_runs(connection, ids)
     files = []
@@ -246,7 +246,7 @@ def test_an_export_of_a_store_adds_nothing_to_it_and_each_run_once_to_another(
         copied = connection.execute(query).fetchall()
         known = [row for row in original.execute(query).fetchall() if row[0] in runs]
     assert copied == known
-    assert len(known) == 20
+    assert len(known) == 6
 
 
 def test_an_export_read_again_is_the_same_run_with_its_outcome(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.example_counts import examples
 from traces.model import (
     BodyEdit,
     Chunk,
@@ -280,9 +281,10 @@ for seq in range(1_000_000):
 """
 
 
-def test_killed_at_fifty_moments_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
+@pytest.mark.many
+def test_killed_at_any_moment_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
     chance = random.Random(3)
-    for round in range(50):
+    for round in range(examples(50)):
         path = tmp_path / f"{round}.tape"
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITE_UNTIL_KILLED, str(path)], stdout=subprocess.PIPE

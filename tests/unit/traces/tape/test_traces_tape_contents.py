@@ -104,14 +104,14 @@ def test_tapes_of_any_shape_can_be_browsed_sealed_or_not(path: Path, tmp_path: P
         assert same(read_tape_lazily(copy), read_tape(copy))
 
 
-@pytest.mark.parametrize("first", [299, 150, 65, 0])
-def test_the_end_of_a_conversation_is_read_without_its_middle(first: int, tmp_path: Path) -> None:
+def test_the_end_of_a_conversation_is_read_without_its_middle(tmp_path: Path) -> None:
     said = list(conversation(300))
     path = written(tmp_path / "a.tape", *said)
     seal_tape(path)
-    tape = read_tape_lazily(path)
-    assert tape.exchanges[first] == said[first]
-    assert list(tape.exchanges) == said
+    for first in (299, 150, 65, 0):
+        tape = read_tape_lazily(path)
+        assert tape.exchanges[first] == said[first]
+        assert list(tape.exchanges) == said
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.97, 0.995])
