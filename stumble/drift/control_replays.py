@@ -8,14 +8,20 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from recorder.agent.isolation import find_missing_capabilities
 from replay.matching.run_values import find_run_values
+from stumble.cli.exit_codes import ExitCode
 from stumble.drift.background_requests import ended_alike, find_background_candidates
-from stumble.drift.volatile_rules import LearnedRules, learn_volatile_rules, shorten_value
+from stumble.drift.volatile_rules import (
+    LearnedRules,
+    learn_beside_background,
+    learn_volatile_rules,
+    shorten_value,
+)
 from traces.tape import Tape, add_rules, read_tape
 
 MAX_CONTROL_ROUNDS = 8
@@ -81,35 +87,69 @@ def _run_control(tape: Path, options: Sequence[str] = ()) -> _Control:
     return control
 
 
+@dataclass(slots=True)
+class _Trial:
+    """Rules for whole endpoints that no replay has proven yet.
+
+    The order of an agent's parallel requests is not known: what it sends for itself may be refused
+    before its first request to the model, or after the last.
+    """
+
+    background: dict[str, None] = field(default_factory=dict)
+    refused: Tape | None = None
+    """The last replay without these rules."""
+    answered: Tape | None = None
+    """The first replay with them."""
+
+    def learn(self, recording: Tape, run: Tape) -> LearnedRules:
+        """Learn values of the run from a replay that did not follow."""
+        if not self.background or self.refused is None:
+            self.refused = run
+            return learn_volatile_rules(recording, run)
+        if self.answered is None:
+            return LearnedRules()
+        pair = self.answered, run
+        return learn_beside_background(recording, self.refused, pair, self.background)
+
+    def is_extended(self, found: Iterable[str], run: Tape) -> bool:
+        """Whether another replay shows more: it has further rules, or is the second with these."""
+        new = [rule for rule in found if rule not in self.background]
+        if not new and (not self.background or self.answered is not None):
+            return False
+        self.background |= dict.fromkeys(new)
+        self.answered = None if new else run
+        return True
+
+
 def _learn_until_it_follows(tape: Path, options: Sequence[str], runs: list[Path]) -> Iterator[str]:
     """Replay until nothing differs; rules for whole endpoints are kept only if that is reached."""
-    background = dict[str, None]()
+    trial = _Trial()
     for _ in range(MAX_CONTROL_ROUNDS):
-        matching = [word for rule in background for word in ("--match", rule)]
+        matching = [word for rule in trial.background for word in ("--match", rule)]
         code, path = _replay_strictly(tape, (*options, *matching))
         if path is None:
             yield f"the replay ended with {code}; `stumble replay {tape}` says why"
             return
         runs.append(path)
         recording, run = read_tape(tape), read_tape(path)
-        if code == 0 and (not background or ended_alike(recording, run)):
-            if background:
-                add_rules(tape, background)
-            yield from (f"accepted {rule}" for rule in background)
+        if code == 0 and (not trial.background or ended_alike(recording, run)):
+            if trial.background:
+                add_rules(tape, trial.background)
+            yield from (f"accepted {rule}" for rule in trial.background)
             yield "followed the recording"
             return
-        # With a rule on trial, what differs may come of the answer that it withheld.
-        lesson = LearnedRules() if background else learn_volatile_rules(recording, run)
+        if code == ExitCode.BUDGET and all(x.answered_by != "refused" for x in run.exchanges):
+            yield f"slower than the recording, and ended in the middle; {LEARN_HINT}"
+            return
+        lesson = trial.learn(recording, run)
         if lesson.rules:
             yield from (f"accepted {rule}" for rule in lesson.rules)
             add_rules(tape, map(str, lesson.rules))
-            continue
-        found = dict.fromkeys(find_background_candidates(recording, run))
-        if found.keys() <= background.keys():
+            trial = _Trial()
+        elif not trial.is_extended(find_background_candidates(recording, run), run):
             yield from lesson.to_lines()
             yield f"diverged; `stumble replay {tape}` says where"
             return
-        background |= found
     yield f"diverged again and again; `stumble replay {tape}` says where"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from replay.matching.diff import find_nearest_exchange
 from replay.matching.request_comparison import RequestComparison
 from replay.matching.rule_learning import (
+    DEFAULT_RULES,
     GivenCheck,
     RequestDifference,
     collect_learnt_rules,
@@ -49,8 +50,26 @@ def learn_volatile_rules(recording: Tape, run: Tape) -> LearnedRules:
     return LearnedRules(rules=rules)
 
 
-def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
-    """Compare the refused requests with the nearest recorded ones.
+def learn_beside_background(
+    recording: Tape, refused: Tape, answered: tuple[Tape, Tape], background: Iterable[str]
+) -> LearnedRules:
+    """Learn from a replay that refused the requests of `background` rules, and two that did not.
+
+    What differs may come of the answers to these requests. It does not if it differs in all of
+    them, and also between the two whose answers were the same.
+    """
+    rules = MatchRules(map(parse_match_rule, background))
+    one, two = answered
+    lessons = [_learn_from_replay(recording, run, rules) for run in (refused, one, two)]
+    own = _learn_from_replay(one, two, rules)
+    alike = lessons[0] == lessons[1] == lessons[2]
+    return lessons[0] if alike and set(lessons[0].rules) <= set(own.rules) else LearnedRules()
+
+
+def _learn_from_replay(
+    recording: Tape, run: Tape, background: MatchRules = DEFAULT_RULES
+) -> LearnedRules:
+    """Compare the refused requests with the nearest recorded ones, without `background` requests.
 
     Only the first, and those that were on their way before it was refused: what the agent sends
     later may come of the refusal, as a count of failures does. The next replay shows more.
@@ -60,7 +79,8 @@ def _learn_from_replay(recording: Tape, run: Tape) -> LearnedRules:
         _bind_recording_rules(recording),
     )
     learnt, unexplained = dict[MatchRule, None](), list[RequestDifference]()
-    for refused in _select_first_refusals(run.exchanges):
+    compared = (each for each in run.exchanges if not background.is_background(each.request))
+    for refused in _select_first_refusals(compared):
         now = MatchRules((*rules.all, *learnt), recording.trajectory.volatile)
         comparison = RequestComparison(recorded, now, find_tape_redactions(recording))
         nearest = find_nearest_exchange(refused.request, recorded, now, comparison)

@@ -114,18 +114,21 @@ session = f"session {uuid.uuid4()}"
 asked = [{"role": "user", "content": "task: refund-1 as {session}"}]
 words = [random.choice("abcdefgh") * 3 for _ in range(random.randrange(2, 9))]
 model = {"model": "practice/naive", "messages": asked}
-if not {USED}:
+if not {LAST}:
     send("http://model.practice/v1/chat/completions", model)
 told = send("http://shop.practice/tools/get_order", {"order_id": "ord-7100", "words": words})
 if {USED}:
     failures = sum(told == f"refused {status}".encode() for status in (422, 503))
     asked.append({"role": "user", "content": f"failures: {failures}"})
+if {LAST}:
     send("http://model.practice/v1/chat/completions", model)
 """
 
 
-def record_reporter(place: Shop, *, used: bool) -> Said:
-    source = REPORTER.replace("{USED}", str(used)).replace("as {session}", '" + session + "')
+def record_reporter(place: Shop, *, used: bool = False, last: bool = True) -> Said:
+    """Record an agent that reports, and asks the model before or, if `last`, after that."""
+    source = REPORTER.replace("{USED}", str(used)).replace("{LAST}", str(last))
+    source = source.replace("as {session}", '" + session + "')
     (place.folder / "agent.py").write_text(source)
     agent = (sys.executable, "agent.py")
     done = place.stumble("record", "-o", "a.tape", *place.host_options(), "--", *agent)
@@ -136,8 +139,13 @@ def record_reporter(place: Shop, *, used: bool) -> Said:
 REPORT = "POST http://shop.practice/tools/get_order"
 
 
-def test_what_an_agent_sends_without_consequence_is_not_compared(place: Shop) -> None:
-    done = record_reporter(place, used=False)
+@pytest.mark.parametrize("last", [False, True], ids=["after the model", "before the model"])
+def test_what_an_agent_sends_without_consequence_is_not_compared(place: Shop, last: bool) -> None:
+    """Before the model is asked too, as happens to a coding agent that a busy machine slows down.
+
+    Then the model's request, with an id of the run, is never the first that is refused.
+    """
+    done = record_reporter(place, last=last)
     assert f"control replay: accepted background:{REPORT}" in done.err
     assert "control replay: followed the recording" in done.err
     for _ in range(2):
