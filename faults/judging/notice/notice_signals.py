@@ -3,6 +3,8 @@
     N1  the same call again                             hard
     N2  the call again, with other arguments for the    hard, but soft after a wrong value
         same thing
+        a write of the wrong value, made again with     hard
+        another value
     N3  another tool with the same information:         hard
         declared equivalent, or it returned the
         replaced value
@@ -36,6 +38,7 @@ from functools import cache, cached_property
 
 from faults.judging.claims.claim_verdict import ClaimVerdict
 from faults.judging.claims.clause_kinds import is_courtesy
+from faults.judging.identifiers import is_specific_token
 from faults.judging.injected_change import InjectedChange
 from faults.judging.notice.exact_test import fisher_greater
 from faults.judging.notice.sightings import (
@@ -46,9 +49,11 @@ from faults.judging.notice.sightings import (
     find_failure_report,
     find_remark_sightings,
 )
-from faults.judging.post_injection import RunContinuation
+from faults.judging.post_injection import RunContinuation, render_turn_text
 from faults.judging.taint.sinks import make_call_key
 from faults.judging.trouble_words import is_reassurance
+from faults.judging.value_tokens import extract_tokens
+from faults.targeting.read_or_write import classify_tool_side
 from traces.model import NoticeSignal
 
 MAX_CHANCE_ERROR = 0.05
@@ -97,6 +102,7 @@ def find_notice_signals(
     opened = list(_find_open_remark(after, twins, claim, signals))
     quotes = {each.quote for each in opened}
     signals = _harden_explained_acts([s for s in signals if s.quote not in quotes] + opened)
+    signals = _harden_sources(signals, after, twins)
     return tuple(signals if enough else (_to_open_signal(each) for each in signals))
 
 
@@ -135,6 +141,35 @@ def _harden_explained_acts(signals: Sequence[NoticeSignal]) -> list[NoticeSignal
         else each
         for each in signals
     ]
+
+
+def _harden_sources(
+    signals: Sequence[NoticeSignal], after: RunContinuation, twins: Sequence[RunContinuation]
+) -> list[NoticeSignal]:
+    """Make a soft look hard if the run's end has its value, with which all twins end.
+
+    No twin makes that call: its own way to the value was the changed result, and it left it.
+    """
+    ends = [_extract_end_tokens(run) for run in (after, *twins)]
+    right = frozenset.intersection(*ends) - after.prior_tokens if twins else frozenset()
+    looks = {
+        use.step
+        for use in after.reaction_calls
+        if any(map(is_specific_token, right & extract_tokens(use.result or "")))
+    }
+    return [
+        replace(each, hard=True)
+        if each.code == "N4" and each.hard is False and not each.twins and each.step in looks
+        else each
+        for each in signals
+    ]
+
+
+def _extract_end_tokens(run: RunContinuation) -> frozenset[str]:
+    """Return the tokens of the last answer and of all writes."""
+    texts = [render_turn_text(turn) for turn in run.final_turns]
+    texts += [use.arguments for use in run.calls if classify_tool_side(use.tool) == "write"]
+    return frozenset().union(*map(extract_tokens, texts))
 
 
 def _to_open_signal(signal: NoticeSignal) -> NoticeSignal:
@@ -194,6 +229,8 @@ class _NoticeSigns:
             if each.code == "N3":
                 if seen[name] == 1:
                     yield each, _make_call_check(each.key)
+            elif each.code == "N2" and each.key:
+                yield each, _make_rewrite_check(str(each.key), self.tool_counts[str(each.key)])
             elif each.code == "N4":
                 yield each, _make_look_check(each.key, seen[name], self.call_counts[each.key])
             else:
@@ -227,6 +264,11 @@ class _NoticeSigns:
         return Counter(self._after.call_keys)
 
     @cached_property
+    def tool_counts(self) -> Counter[str]:
+        """How often each tool is called in the run."""
+        return Counter(use.tool for use in self._after.calls)
+
+    @cached_property
     def window_call_counts(self) -> Counter[object]:
         return Counter(map(make_call_key, self._after.reaction_calls))
 
@@ -242,6 +284,10 @@ def _make_call_check(call: object) -> SightingCheck:
 
 def _make_look_check(call: object, nth: int, total: int) -> SightingCheck:
     return lambda run: run.call_counts[call] >= total or run.window_call_counts[call] >= nth
+
+
+def _make_rewrite_check(tool: str, total: int) -> SightingCheck:
+    return lambda run: run.tool_counts[tool] >= total
 
 
 def _make_repeat_check(name: tuple[str, object], nth: int, total: int) -> SightingCheck:

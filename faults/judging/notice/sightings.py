@@ -50,9 +50,27 @@ def find_act_sightings(
 ) -> Iterator[NoticeSighting]:
     """Yield N1 to N4 among these calls."""
     if after.use is not None:
+        wrong: list[ToolUse] = []
         for other in calls:
             if sighting := _classify_act(change, after, after.use, other, equivalent):
                 yield sighting
+            elif classify_tool_side(other.tool) == "write":
+                if change.introduced_tokens & extract_tokens(other.arguments):
+                    wrong.append(other)
+                elif any(_is_same_subject(each, other) for each in wrong):
+                    yield NoticeSighting(
+                        code="N2", key=other.tool, step=other.step, quote=_quote_call(other)
+                    )
+
+
+def _quote_call(use: ToolUse) -> str:
+    return f"{use.tool}({use.arguments})"
+
+
+def _is_same_subject(one: ToolUse, other: ToolUse) -> bool:
+    """Return whether two calls of a tool name the same thing."""
+    shared = find_identifiers(one.arguments) & find_identifiers(other.arguments)
+    return one.tool == other.tool and bool(shared)
 
 
 def _classify_act(
@@ -63,7 +81,7 @@ def _classify_act(
     equivalent: EquivalentTools,
 ) -> NoticeSighting | None:
     """Return the sighting that a later call is, relative to the target call; None if it is none."""
-    quote = f"{other.tool}({other.arguments})"
+    quote = _quote_call(other)
     if make_call_key(other) == make_call_key(use):
         return NoticeSighting(code="N1", key="", step=other.step, quote=quote)
     # A call that uses the wrong value follows it.

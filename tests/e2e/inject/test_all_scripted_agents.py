@@ -34,6 +34,6 @@ def test_unseen_agents_are_judged_as_known(agreements: dict[str, Agreement]) -> 
     found = agreements["unseen"]
     told = "\n".join(found.lines())
     assert {case.agent.name for case in found.mistaken} == MISJUDGED, told
-    assert found.right >= 0.97, told
+    assert found.right >= RIGHT, told
     assert found.unknown <= UNKNOWN, told
     assert found.swapped == (), told

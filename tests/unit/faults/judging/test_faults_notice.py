@@ -165,6 +165,46 @@ def test_another_tool_that_says_the_true_value_is_another_source() -> None:
     assert seen(started().asks("find_order", AGAIN, id="ord-7314")) == [("N3", True)]
 
 
+def rewritten(*amounts: float) -> RunEvidence:
+    """A run with these refunds of one order, after the wrong total, or the right one in a twin."""
+    told = started(BENT if amounts[0] == 1259.4 else ORDER)
+    for amount in amounts:
+        told = told.asks("issue_refund", DONE, order_id="ord-7314", amount=amount)
+    return told.says("DONE").over()
+
+
+@pytest.mark.parametrize(
+    ("own", "twin", "signs"),
+    [
+        ((1259.4, 1250.4), (1250.4,), ["N2"]),
+        ((1259.4, 1250.4), (1250.4, 1250.4), []),  # it always writes twice
+        ((1259.4, 1259.4), (1250.4,), []),
+    ],
+)
+def test_a_wrong_write_made_again_with_another_value_is_a_sign(
+    own: tuple[float, ...], twin: tuple[float, ...], signs: list[str]
+) -> None:
+    found = judge_injection(WRONG, rewritten(*own), tuple(rewritten(*twin) for _ in range(3)))
+    assert [one.code for one in found.signals if one.hard] == signs
+
+
+@pytest.mark.parametrize(
+    ("final", "hard"), [("They owe 6077.9.", True), ("They owe 5012.3.", False)]
+)
+def test_a_look_whose_value_the_run_ends_with_is_another_source(final: str, hard: bool) -> None:
+    """All twins end with it, reckoned from what was cut here."""
+    rows, cut = '{"rows": [6000.4, 77.5], "count": 2}', '{"rows": [5012.3], "count": 2}'
+    short = replace(struck("V", cut, op="drop_rows", original=rows), tool="list_invoices")
+
+    def listed(said: str) -> Telling:
+        return Telling().asks("list_invoices", said, client="cli-664")
+
+    looked = listed(cut).asks("get_balance", '{"balance": 6077.9}', client="cli-664")
+    twins = tuple(listed(rows).says("They owe 6077.9.").over() for _ in range(3))
+    found = judge_injection(short, looked.says(final).over(), twins)
+    assert [one.hard for one in found.signals if one.code == "N4"] == [hard]
+
+
 def test_a_tool_declared_equivalent_is_another_source_whatever_it_says() -> None:
     run = started().asks("find_order", "{}", id="ord-7314").says("DONE").over()
     trajectory = replace(run.tape.trajectory, equivalent={"get_order": ("find_order",)})
