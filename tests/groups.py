@@ -26,7 +26,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMIT = 3000
+LIMIT = 4000
 """Seconds after which a group is ended."""
 LAST_WORDS = 60
 """Seconds that it then has to say what has failed so far."""

@@ -7,6 +7,7 @@ no text.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from traces.redaction.detection.command_places import COMMAND_PLACES
 from traces.redaction.detection.file_places import FILE_PLACES
@@ -22,8 +23,12 @@ type PlacedSecretSpan = tuple[int, int, str]
 
 PLACES = (*FILE_PLACES, *COMMAND_PLACES, *NAME_PLACES)
 PLACE_COUNT = len(PLACES) + len(LISTS)
-_PATTERNS = tuple((re.compile(place.pattern), place) for place in PLACES)
-_OPEN_PATTERNS = tuple(re.compile(place.open_pattern) for place in PLACES)
+
+
+@cache
+def _compile(pattern: bytes) -> re.Pattern[bytes]:
+    """Compile a pattern once it is needed: most texts have none of these places."""
+    return re.compile(pattern)
 
 
 def list_place_signs() -> Iterator[bytes]:
@@ -41,10 +46,10 @@ def find_placed_secrets(data: bytes, possible: int) -> list[PlacedSecretSpan]:
     searched.
     """
     out = list[PlacedSecretSpan]()
-    for number, (pattern, place) in enumerate(_PATTERNS):
+    for number, place in enumerate(PLACES):
         if not possible >> number & 1:
             continue
-        for match in pattern.finditer(data):
+        for match in _compile(place.pattern).finditer(data):
             value = match[1]
             if b"REDACTED" not in value and place.is_secret(value):
                 out.append((*match.span(1), place.kind))
@@ -57,5 +62,7 @@ def find_placed_secrets(data: bytes, possible: int) -> list[PlacedSecretSpan]:
 def find_open_place(data: bytes) -> int:
     """Return the offset of an incomplete value at the end; len(data) if there is none."""
     tail = data[-LONGEST_PLACED - _BEGINNING :]
-    starts = [match.start(1) for each in _OPEN_PATTERNS if (match := each.search(tail))]
+    starts = [
+        match.start(1) for place in PLACES if (match := _compile(place.open_pattern).search(tail))
+    ]
     return len(data) - len(tail) + min([*starts, find_open_list(tail)])
