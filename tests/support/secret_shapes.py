@@ -358,6 +358,14 @@ PLACES: Mapping[str, tuple[str, Shape]] = {
     "sentence de": ("Das Passwort lautet %s.\n", phrase),
     "sentence es": ("La contraseña es %s\n", phrase),
     "sentence zh": ("密码是 %s\n", phrase),
+    "sentence fr": ("Le mot de passe est %s.\n", phrase),
+    "sentence pt": ("A senha é %s\n", phrase),
+    "sentence nl": ("Het wachtwoord is %s.\n", phrase),
+    "sentence pl": ("Hasło: %s\n", phrase),
+    "sentence ru": ("Пароль - %s\n", phrase),
+    "sentence ja": ("パスワードは %s です\n", phrase),
+    "sentence ko": ("비밀번호는 %s 입니다\n", phrase),
+    "csv first": ("\npassword,user\n%s,joe\n", password),
     "sentence key": ("Your API key is %s.\n", key),
 }
 

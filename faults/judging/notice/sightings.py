@@ -45,22 +45,28 @@ class NoticeSighting:
 def find_act_sightings(
     change: InjectedChange,
     after: RunContinuation,
-    calls: Iterable[ToolUse],
+    calls: Sequence[ToolUse],
     equivalent: EquivalentTools,
 ) -> Iterator[NoticeSighting]:
     """Yield N1 to N4 among these calls."""
-    if after.use is not None:
-        wrong: list[ToolUse] = []
-        for other in calls:
-            if sighting := _classify_act(change, after, after.use, other, equivalent):
-                yield sighting
-            elif classify_tool_side(other.tool) == "write":
-                if change.introduced_tokens & extract_tokens(other.arguments):
-                    wrong.append(other)
-                elif any(_is_same_subject(each, other) for each in wrong):
-                    yield NoticeSighting(
-                        code="N2", key=other.tool, step=other.step, quote=_quote_call(other)
-                    )
+    if after.use is None:
+        return
+    for other in calls:
+        if sighting := _classify_act(change, after, after.use, other, equivalent):
+            yield sighting
+    yield from _find_rewrites(change, [use for use in calls if use.tool != after.use.tool])
+
+
+def _find_rewrites(change: InjectedChange, calls: Iterable[ToolUse]) -> Iterator[NoticeSighting]:
+    """Yield the writes that repeat one of the wrong value, on the same thing, with another."""
+    wrong: list[ToolUse] = []
+    for use in calls:
+        if classify_tool_side(use.tool) != "write":
+            continue
+        if change.introduced_tokens & extract_tokens(use.arguments):
+            wrong.append(use)
+        elif any(_is_same_subject(each, use) for each in wrong):
+            yield NoticeSighting(code="N2", key=use.tool, step=use.step, quote=_quote_call(use))
 
 
 def _quote_call(use: ToolUse) -> str:

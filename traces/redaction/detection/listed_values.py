@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from traces.redaction.detection.secret_place import QUOTE, SPACE
 from traces.redaction.detection.value_forms import is_plausible_password, is_random_token
@@ -37,7 +38,7 @@ _OPEN_COOKIE = re.compile(
 _SECRET_COLUMN = rb"(?:password|passwd|secret|api_?key|access_?token|auth_?token)"
 _COLUMN_NAME = re.compile(rb"(?i)[ \"*`]{0,4}[\w.-]{0,24}" + _SECRET_COLUMN + rb"[ \"*`]{0,4}")
 _COLUMN = re.compile(
-    rb"[PpSsAa](?i:(?<=p)assw(?:or)?d|(?<=s)ecret|(?<=a)(?:pi_?key|(?:cces|ut)[sh]_?token))"
+    rb"[PpSsAa](?i:(?<=p)assw(?:or)?d|(?<=s)ecret|(?<=a)(?:pi_?key|(?:ccess|uth)_?token))"
     rb"(?=[ \"*`]{0,4}(?:[,;\t|\r\n\\]|\Z))"
 )
 _LINE_END = re.compile(rb"\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n|\\{0,15}\"\Z|\Z")
@@ -45,6 +46,19 @@ _HEADER_CELL = re.compile(rb"[ \"*`]{0,4}[A-Za-z_][\w ./@-]{0,40}[ \"*`]{0,4}")
 _MOST_ROWS, _LONGEST_HEADER = 10_000, 2_000
 _SEPARATORS = (b",", b";", b"\t", b"|")
 _CELL_VALUE = re.compile(rb"[ \"*`]*([^\s\"*`]{6,4096})[ \"*`]*\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    """The first line of a table."""
+
+    end: int
+    """The offset of the first row."""
+    separator: bytes
+    columns: int
+    secret: tuple[int, ...]
+    """Indexes of the columns that are named like secrets."""
+
 
 LIST_SIGNS = (
     _ENVIRONMENT + rb"*\{",
@@ -82,19 +96,17 @@ def find_table_secrets(data: bytes) -> Iterator[Span]:
     for name in _COLUMN.finditer(data):
         if name.start() < done or (head := _read_header(data, name.start())) is None:
             continue
-        at, separator, size, columns = head
-        for start, row in _iter_rows(data, at):
-            if row.count(separator) != size - 1:
-                break
-            yield from _find_row_secrets(row, start, separator, columns)
+        for start, row in _iter_rows(data, head):
+            yield from _find_row_secrets(row, start, head)
             done = start + len(row)
 
 
-def _read_header(data: bytes, inside: int) -> tuple[int, bytes, int, list[int]] | None:
-    """Return the end of the header row around `inside`, its separator, and its number of columns
-    with the indexes of those named like secrets; None if the line is no header."""
+def _read_header(data: bytes, inside: int) -> _Header | None:
+    """Return the header of a table around `inside`; None if the line is none."""
     end = _LINE_END.search(data, inside)
-    begin = max(data.rfind(b"\n", 0, inside), data.rfind(b"\\n", 0, inside) + 1) + 1
+    low = max(0, inside - _LONGEST_HEADER)  # a line that begins before is no header
+    escaped = data.rfind(b"\\n", low, inside)
+    begin = max(data.rfind(b"\n", low, inside) + 1, escaped + 2 if escaped >= 0 else 0)
     if end is None or end.start() - begin > _LONGEST_HEADER:
         return None
     line = data[begin : end.start()]
@@ -107,23 +119,30 @@ def _read_header(data: bytes, inside: int) -> tuple[int, bytes, int, list[int]] 
         return None
     if not all(map(_HEADER_CELL.fullmatch, named)):
         return None
-    columns = [number for number, cell in enumerate(cells) if _COLUMN_NAME.fullmatch(cell)]
-    return end.end(), separator, len(cells), columns
+    secret = tuple(number for number, cell in enumerate(cells) if _COLUMN_NAME.fullmatch(cell))
+    return _Header(end=end.end(), separator=separator, columns=len(cells), secret=secret)
 
 
-def _iter_rows(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines after `at` with their offsets."""
+def _iter_rows(data: bytes, head: _Header) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows with their offsets; the last one may be cut by the end of the text."""
+    at = head.end
     for _ in range(_MOST_ROWS):
         end = _LINE_END.search(data, at)
         if end is None or end.start() == at:
             return
-        yield at, data[at : end.start()]
+        row = data[at : end.start()]
+        missing = head.columns - 1 - row.count(head.separator)
+        if missing < 0 or (missing and end.start() < len(data)):
+            return
+        yield at, row
         at = end.end()
 
 
-def _find_row_secrets(row: bytes, at: int, separator: bytes, columns: list[int]) -> Iterator[Span]:
-    cells = row.split(separator)
-    for column in columns:
+def _find_row_secrets(row: bytes, at: int, head: _Header) -> Iterator[Span]:
+    cells = row.split(head.separator)
+    for column in head.secret:
+        if column >= len(cells):
+            return
         start = at + sum(len(cell) + 1 for cell in cells[:column])
         match = _CELL_VALUE.match(cells[column])
         if match and is_plausible_password(match[1]):
@@ -148,9 +167,12 @@ def find_open_list(tail: bytes) -> int:
 
 def _find_open_row(tail: bytes) -> int:
     """Return the offset of an incomplete row at the end of a table with secrets."""
+    done = 0
     for name in _COLUMN.finditer(tail):
-        if head := _read_header(tail, name.start()):
-            for start, row in _iter_rows(tail, head[0]):
-                if start + len(row) == len(tail):
-                    return start
+        if name.start() < done or (head := _read_header(tail, name.start())) is None:
+            continue
+        for start, row in _iter_rows(tail, head):
+            done = start + len(row)
+            if done == len(tail):
+                return start
     return len(tail)

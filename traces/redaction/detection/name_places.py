@@ -63,14 +63,14 @@ _FOREIGN = ("contraseña", "hasło", "пароль", "密码", "密碼", "パス
 _WORDS = (
     rb"passwor[dt]|passwd|passcode|passphrase|contrasena|mot de passe|senha|wachtwoord|haslo|parola"
     rb"|(?:api|access|secret)[ -]key|(?:access|api|auth) token|"
-    + b"|".join(map(_match_in_any_escape, _FOREIGN))
+    + b"|".join(map(_match_in_any_escape, (*_FOREIGN, "Пароль")))
 )
 """What people call a password, a key or a token in a sentence."""
 _COPULA = (
     rb" ?(?:[:=]|" + _match_in_any_escape("：") + rb")|(?:"
-    + b"|".join(map(_match_in_any_escape, "是为為は"))
+    + b"|".join(map(_match_in_any_escape, "是为為は는은"))
     + rb")| (?:is|was|to|ist|lautet|auf|es|est|a|jest|wynosi|"
-    + b"|".join(map(_match_in_any_escape, ("à", "é", "är"))) + rb"):?(?= )"
+    + b"|".join(map(_match_in_any_escape, ("à", "é", "är", "-", "–", "—"))) + rb"):?(?= )"
 )  # fmt: skip
 _MARK = rb"[*_`\"'\\(\[]"
 _SENTENCE = (
