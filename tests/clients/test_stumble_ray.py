@@ -1,4 +1,4 @@
-"""A campaign on two Ray nodes: stopped, resumed, and one node killed hard in the middle."""
+"""A campaign on two Ray nodes: stopped, killed, resumed, and one node killed hard in the middle."""
 
 import json
 import os
@@ -90,6 +90,11 @@ def test_no_cell_is_lost_or_made_twice(nodes: RayNodes, tmp_path: Path) -> None:
         os.killpg(stopped.pid, signal.SIGINT)
         _, err = stopped.communicate(timeout=60)
         assert stopped.returncode == 130, err
+
+        killed = start(many, nodes, "nightly", "--on", "ray")
+        await_runs(many, killed, 8)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.communicate(timeout=60)
 
         resumed = start(many, nodes, "nightly", "--on", "ray", "--jobs", "2")
         await_runs(many, resumed, 12)
