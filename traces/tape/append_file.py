@@ -19,15 +19,31 @@ class AppendOnlyFile:
     A record that does not fit is truncated away, so the file always ends with a complete record.
     """
 
-    def __init__(self, path: Path, *, sync: bool = True) -> None:
-        """Create the file; without `sync` it is never synced to disk."""
+    def __init__(self, path: Path, first: tuple[bytes, ...] = (), *, sync: bool = True) -> None:
+        """Create the file with its first record; without `sync` it is never synced to disk.
+
+        The file has no name until the record is in it, if the file system permits that, so that
+        a process which is killed here leaves no empty file.
+        """
         self.path = path
         self.size = 0
         self.failed: OSError | None = None
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        os.fchmod(self._file, 0o600)  # regardless of the umask
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._dirty = self._told = False
+        unnamed = _open_unnamed_file(path.parent)
+        self._file = _open_new_file(path) if unnamed is None else unnamed
+        try:
+            os.fchmod(self._file, 0o600)  # regardless of the umask
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if first:
+                self.append(*first)
+            if unnamed is not None:
+                # Only linkat(2) follows the link in /proc, and os.link calls it for a descriptor.
+                os.link(_descriptor_path(unnamed), path, src_dir_fd=unnamed)
+        except (OSError, TapeWriteError):
+            os.close(self._file)
+            if unnamed is None:
+                path.unlink()
+            raise
         self._closing = threading.Event()
         self._syncer = threading.Thread(target=self._sync_loop, name="tape-sync", daemon=True)
         self._syncs = sync
@@ -85,6 +101,26 @@ class AppendOnlyFile:
         except OSError as error:
             # Raised by the next `append`, or by `close`.
             self.failed = error
+
+
+def _open_unnamed_file(folder: Path) -> int | None:
+    """Open a new file without a name (open(2), O_TMPFILE), if it could be given one later."""
+    try:
+        file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_APPEND, 0o600)
+    except (AttributeError, OSError):
+        return None
+    if Path(_descriptor_path(file)).exists():
+        return file
+    os.close(file)
+    return None
+
+
+def _open_new_file(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+
+
+def _descriptor_path(file: int) -> str:
+    return f"/proc/self/fd/{file}"
 
 
 def _skip_written_bytes(parts: tuple[bytes, ...], written: int) -> list[memoryview]:

@@ -87,6 +87,8 @@ def read_frames(
 
 def read_outer_frames(data: bytes | mmap) -> Iterator[TapeFrame | TapeDamage]:
     """Yield the frames of the file without opening its blocks."""
+    if not data:
+        raise ValueError("not a tape: it is empty, as its recorder ended before it wrote anything")
     if data[: len(MAGIC)] != MAGIC:
         raise ValueError("not a tape: it does not begin with STUMBLE")
     if len(data) > len(MAGIC) and data[len(MAGIC)] > FORMAT:

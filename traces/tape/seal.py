@@ -50,7 +50,10 @@ def seal_tape(path: Path) -> bool:
     with path.open("rb") as old:
         if not _lock_tape(old, path):
             return False
-        outer = list(frames.read_outer_frames(old.read()))
+        try:
+            outer = list(frames.read_outer_frames(old.read()))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
         tape_frames = tuple(each for each in outer if isinstance(each, TapeFrame))
         if (
             not tape_frames

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Self, cast
 
 from traces.bodies.body_delta import BodyDeltaEncoder
-from traces.errors import TapeWriteError
 from traces.model import (
     Chunk,
     Exchange,
@@ -72,17 +71,8 @@ class TapeWriter:
             )
         first = self._redact_value(to_sparse_dict(trajectory))
         first = first if redact else first | {"verbatim": True}
-        self._file = AppendOnlyFile(path, sync=sync)
-        try:
-            self._file.append(
-                frames.make_tape_preamble() + self._encode_frame(TRAJECTORY, first),
-                *self._encode_redactions(),
-            )
-        except TapeWriteError:
-            # Nothing was recorded: remove the file.
-            self._file.close()
-            path.unlink()
-            raise
+        preamble = frames.make_tape_preamble() + self._encode_frame(TRAJECTORY, first)
+        self._file = AppendOnlyFile(path, (preamble, *self._encode_redactions()), sync=sync)
 
     def request(self, exchange: Exchange) -> Exchange:
         """Write the request, and the edits with which it was forwarded; return the exchange

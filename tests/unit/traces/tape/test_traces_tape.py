@@ -1,10 +1,12 @@
 """A tape survives what happens to files, and says what it lost."""
 
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Buffer, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from traces.model import (
     RunEnding,
     Trajectory,
 )
-from traces.tape import TapeWriter, read_tape
+from traces.tape import TapeWriter, read_tape, seal_tape
 
 RUN = Trajectory(id="run-1", recorded_at=1.5, command=("python", "agent.py"), task="t", seed=7)
 
@@ -194,8 +196,9 @@ def test_flipped_bits_anywhere_never_crash_the_reader(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"STUMB", b"\x00" * 50])
 def test_what_is_no_tape_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.tape").write_bytes(data)
-    with pytest.raises(ValueError, match="not a tape"):
-        read_tape(tmp_path / "x.tape")
+    for read in (read_tape, seal_tape):
+        with pytest.raises(ValueError, match=r"x\.tape: not a tape"):
+            read(tmp_path / "x.tape")
 
 
 def test_a_newer_format_is_refused_with_the_next_step(tmp_path: Path) -> None:
@@ -214,6 +217,32 @@ def test_a_tape_is_never_written_over(tmp_path: Path) -> None:
 
 def test_a_tape_is_for_its_owner_only(tmp_path: Path) -> None:
     assert written(tmp_path / "a.tape").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_tape_appears_with_its_first_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[Path]] = []
+    write = os.writev
+
+    def watched(file: int, parts: Sequence[Buffer]) -> int:
+        seen.append(list(tmp_path.iterdir()))
+        return write(file, parts)
+
+    monkeypatch.setattr(os, "writev", watched)
+    with TapeWriter(tmp_path / "a.tape", RUN):
+        assert read_tape(tmp_path / "a.tape").trajectory.id == RUN.id
+    assert seen == [[]]
+
+
+def test_a_tape_needs_no_file_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_TMPFILE")
+    assert written(tmp_path / "a.tape").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        TapeWriter(tmp_path / "a.tape", RUN)
+    assert read_tape(tmp_path / "a.tape").trajectory.id == RUN.id
 
 
 FILL_UP = """
