@@ -6,8 +6,9 @@ excluded path is visible to an agent in a copy: its original is mounted or linke
 """
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pathspec import GitIgnoreSpec
 
@@ -79,32 +80,20 @@ class IgnoreRules:
     origins: tuple[ExclusionReason, ...]
     """The reason behind each line of the specification."""
 
-    @classmethod
-    def from_folder(cls, root: Path) -> Self:
+    @staticmethod
+    def from_folder(root: Path) -> "IgnoreRules":
         """Compile the built-in and the folder's own rules. Raises ValueError on an invalid line."""
         ignore_file = root / IGNORE_FILE
         lines = ignore_file.read_text().splitlines() if ignore_file.is_file() else []
         try:
-            return cls._compile(lines)
+            return _compile_rules(tuple(lines))
         except ValueError as error:
             raise ValueError(f"{ignore_file}: {error}") from None
 
-    @classmethod
-    def built_in(cls) -> Self:
+    @staticmethod
+    def built_in() -> "IgnoreRules":
         """Compile the built-in rules alone."""
-        return cls._compile([])
-
-    @classmethod
-    def _compile(cls, lines: list[str]) -> Self:
-        # The compiled backends take only names that are UTF-8, which a file's need not be.
-        patterns = [*CACHE_PATTERNS, *SECRET_PATTERNS, *lines]
-        spec = GitIgnoreSpec.from_lines(patterns, backend="simple")
-        counts: tuple[tuple[ExclusionReason, int], ...] = (
-            ("cache", len(CACHE_PATTERNS)),
-            ("secret", len(SECRET_PATTERNS)),
-            ("rule", len(lines)),
-        )
-        return cls(spec, tuple(why for why, count in counts for _ in range(count)))
+        return _compile_rules(())
 
     def find_exclusion(self, name: str, *, folder: bool) -> ExclusionReason | None:
         """Return why a relative path with slashes is excluded; None if it is included."""
@@ -112,3 +101,17 @@ class IgnoreRules:
         if not match.include or match.index is None:
             return None
         return self.origins[match.index]
+
+
+@cache
+def _compile_rules(lines: tuple[str, ...]) -> IgnoreRules:
+    """Compile the built-in rules and these lines; a run asks before and after its agent."""
+    # The compiled backends take only names that are UTF-8, which a file's need not be.
+    patterns = [*CACHE_PATTERNS, *SECRET_PATTERNS, *lines]
+    spec = GitIgnoreSpec.from_lines(patterns, backend="simple")
+    counts: tuple[tuple[ExclusionReason, int], ...] = (
+        ("cache", len(CACHE_PATTERNS)),
+        ("secret", len(SECRET_PATTERNS)),
+        ("rule", len(lines)),
+    )
+    return IgnoreRules(spec, tuple(why for why, count in counts for _ in range(count)))

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from stumble.llm.prices import compute_token_cost
 from traces.conversation.classify import classify_request
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.conversation.model_like import find_model_api
 from traces.dialects import find_dialect, mcp
 from traces.model import Exchange, Request
+from traces.store.usage_rows import iter_usage, sum_costs
 from traces.tape import Tape
 
 if TYPE_CHECKING:
@@ -60,12 +62,8 @@ def _plural_suffix(count: int) -> str:
 
 def summarize_tape(tape: Tape, told: DerivedSteps | None = None) -> TapeSummary:
     """The counts of a tape."""
-    from stumble.llm.prices import compute_token_cost
-    from traces.store.rows import build_tape_rows
-
     told = told or derive_tape_steps(tape)
     kinds = [placed.kind for placed in told.contexts.values()]
-    cost = build_tape_rows(tape, told, compute_token_cost)["trajectories"][0][17]
     return TapeSummary(
         exchanges=len(tape.exchanges),
         model=kinds.count("model"),
@@ -73,7 +71,7 @@ def summarize_tape(tape: Tape, told: DerivedSteps | None = None) -> TapeSummary:
         other=kinds.count("other"),
         steps=len(told.agent_steps),
         tool_calls=len(told.tool_uses),
-        cost_usd=cost if isinstance(cost, float) else None,
+        cost_usd=sum_costs(list(iter_usage(tape, told, compute_token_cost))),
         errors=sum(_is_broken_exchange(exchange) for exchange in tape.exchanges),
         dropped_bytes=tape.dropped,
     )

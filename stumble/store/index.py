@@ -21,9 +21,8 @@ from faults.judging.end_state import EndStateVerdict, judge_by_common_state
 from faults.judging.judge import ENDINGS_UNKNOWN, RunEvidence, judge_injection, to_run_evidence
 from faults.judging.post_injection import find_answer_turn
 from faults.judging.trouble_words import JUDGE_VERSION
-from stumble.cli.exit_codes import HarnessError
 from stumble.llm.prices import compute_token_cost
-from stumble.store.tape_files import seal_finished_tape
+from stumble.store.tape_files import seal_finished_tape, unwritable_store
 from traces.importers.run_merge import restore_imports
 from traces.model import (
     IMPORT_SOURCES,
@@ -48,33 +47,13 @@ TAPES_PER_BATCH = 64
 """Most tapes in memory at once."""
 
 
-def link_tape(store: TraceStore, tape: Path, id: str) -> None:
-    """Link a tape outside the store into it, under the run's id.
-
-    A hard link, so that the store keeps the tape if the file or the store is moved; on another file
-    system a symbolic link, and `refresh_index` reports it if its target is missing.
-    """
-    with _report_write_errors(store):
-        link = store.tapes / f"{id}.tape"
-        if tape.resolve() == link.resolve() or link.exists():
-            return
-        try:
-            link.hardlink_to(tape.resolve())
-        except OSError:
-            link.symlink_to(tape.resolve())
-
-
 @contextmanager
 def _report_write_errors(store: TraceStore) -> Iterator[None]:
     """Raise HarnessError, with a remedy, if the store cannot be written."""
     try:
         yield
     except (OSError, duckdb.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise HarnessError(
-            f"{store.root} could not be written: {why}. No tape is lost; make room there, and "
-            "the next command writes the rows that are missing"
-        ) from error
+        raise unwritable_store(store, error) from error
 
 
 def find_unindexed_tapes(store: TraceStore) -> tuple[Path, ...]:

@@ -1,11 +1,12 @@
-"""Loading and sealing of tape files, with warnings."""
+"""Loading, sealing and linking of tape files, with warnings."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import UsageError
+from stumble.cli.exit_codes import HarnessError, UsageError
+from traces.store.store_dir import StoreDirectory
 from traces.tape import Tape, read_tape, seal_tape
 
 MAX_SEALED_BYTES = 1 << 26
@@ -58,3 +59,31 @@ def seal_finished_tape(path: Path) -> None:
             "it could be",
             err=True,
         )
+
+
+def link_tape(store: StoreDirectory, tape: Path, id: str) -> None:
+    """Link a tape outside the store into it, under the run's id.
+
+    A hard link, so that the store keeps the tape if the file or the store is moved; on another file
+    system a symbolic link, and `refresh_index` reports it if its target is missing. Raises
+    HarnessError if the store cannot be written.
+    """
+    try:
+        link = store.tapes / f"{id}.tape"
+        if tape.resolve() == link.resolve() or link.exists():
+            return
+        try:
+            link.hardlink_to(tape.resolve())
+        except OSError:
+            link.symlink_to(tape.resolve())
+    except OSError as error:
+        raise unwritable_store(store, error) from error
+
+
+def unwritable_store(store: StoreDirectory, error: Exception) -> HarnessError:
+    """Return the error of a store that cannot be written, with a remedy."""
+    why = getattr(error, "strerror", None) or error
+    return HarnessError(
+        f"{store.root} could not be written: {why}. No tape is lost; make room there, and "
+        "the next command writes the rows that are missing"
+    )

@@ -4,8 +4,7 @@ Injections and outcomes are verdicts of another package and are not created here
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, TypedDict
+from collections.abc import Iterable, Iterator, Mapping
 
 from traces.conversation.derived_steps import (
     DerivedSteps,
@@ -14,7 +13,6 @@ from traces.conversation.derived_steps import (
     find_answer_end,
 )
 from traces.dialects.rpc_method import read_rpc_method
-from traces.dialects.types import TokenUsage
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.model_family import find_model_family
 from traces.pipeline.attempts import collect_stage_attempts
@@ -24,31 +22,18 @@ from traces.pipeline.stages import ModelCharge, derive_stage_cases, derive_stage
 from traces.pipeline.unwritten_text import find_unwritten_text
 from traces.store.control_groups import digest_control_group
 from traces.store.schema import clip_stored_text, make_relation_row
+from traces.store.usage_rows import (
+    TOKEN_COLUMNS,
+    PriceFunction,
+    UsageColumns,
+    iter_usage,
+    sum_costs,
+)
 from traces.tape import Tape
 
 type RelationRows = dict[str, list[tuple[object, ...]]]
-type PriceFunction = Callable[[str, TokenUsage], float | None]
-"""US dollars for this usage of this model; None if no price is known."""
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
-
-
-class UsageColumns(TypedDict):
-    """A row of the relation `usage`."""
-
-    trajectory_id: str
-    seq: int
-    model: str | None
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    completion_tokens: int | None
-    reasoning_tokens: int | None
-    cost_usd: float | None
-
-
-TOKEN_COLUMNS: tuple[
-    Literal["prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"], ...
-] = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
 def build_tape_rows(
@@ -56,7 +41,7 @@ def build_tape_rows(
 ) -> RelationRows:
     """Return the rows of one tape by relation, each a tuple in the order of its schema."""
     told = told or derive_tape_steps(tape)
-    usage = list(_iter_usage(tape, told, price))
+    usage = list(iter_usage(tape, told, price))
     return {
         "trajectories": [_build_trajectory_row(tape, told, usage)],
         "exchanges": list(_iter_exchange_rows(tape, told)),
@@ -73,7 +58,6 @@ def _build_trajectory_row(
     tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
 ) -> tuple[object, ...]:
     run, ending = tape.trajectory, tape.ending
-    costs = [cost for row in usage if (cost := row["cost_usd"]) is not None]
     model = run.model or next((turn.model for turn in told.agent_steps if turn.model), None)
     last = max((find_answer_end(x) for x in tape.exchanges), default=0.0)
     return make_relation_row(
@@ -93,7 +77,7 @@ def _build_trajectory_row(
             "recorded_at": run.recorded_at,
             "source": run.source,
             "n_steps": len(told.agent_steps),
-            "cost_usd": sum(costs) if usage and len(costs) == len(usage) else None,
+            "cost_usd": sum_costs(usage),
             "seconds": (ending.at if ending else last) if run.timed else None,
             "tokens": sum(map(_count_tokens, usage)) if usage else None,
             "campaign": run.campaign,
@@ -301,23 +285,6 @@ def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object,
         )
 
 
-def _iter_usage(tape: Tape, told: DerivedSteps, price: PriceFunction) -> Iterator[UsageColumns]:
-    for seq, answer in sorted(told.answers.items()):
-        usage = answer.usage
-        if usage is None:
-            continue
-        yield {
-            "trajectory_id": tape.trajectory.id,
-            "seq": seq,
-            "model": answer.model,
-            "prompt_tokens": usage.prompt_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "reasoning_tokens": usage.reasoning_tokens,
-            "cost_usd": price(answer.model, usage) if answer.model else None,
-        }
-
-
 def _iter_stage_rows(
     tape: Tape, told: DerivedSteps, usage: list[UsageColumns]
 ) -> Iterator[tuple[object, ...]]:
@@ -365,7 +332,7 @@ def measure_interrupted_tape(
 ) -> tuple[str, Mapping[str, object]] | None:
     """Return the stage that a pipeline run was interrupted in, and what it had spent at it."""
     told = derive_tape_steps(tape)
-    usage = list(_iter_usage(tape, told, price))
+    usage = list(iter_usage(tape, told, price))
     ends = (find_answer_end(exchange) for exchange in tape.exchanges)
     until = max([*ends, *(mark.at for mark in tape.marks)], default=0.0)
     return measure_interrupted_stage(tape.marks, _list_model_charges(tape, told, usage), until)

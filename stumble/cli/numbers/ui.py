@@ -113,7 +113,7 @@ def _export_run(store: "TraceStore", id: str, output: Path | None) -> None:
 def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore, str]":
     """Return the store to show, indexed, and the path of the first page."""
     from recorder.scratch_folder import make_scratch_folder
-    from stumble.store.index import link_tape
+    from stumble.store.tape_files import link_tape
     from stumble.ui.reading.tape_access import read_tape_head
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore

@@ -14,6 +14,7 @@ from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.terminal_progress import show_terminal_progress
 
 if TYPE_CHECKING:
+    from faults.targeting.bound_fault import BoundFault
     from scenarios.benchmarks.protocol import BenchmarkTask
     from scenarios.workspace.snapshot import SnapshotLimits
     from stumble.runs.environment.worlds import WorldCommands
@@ -143,9 +144,7 @@ def record(
     if output is not None:
         options.check_new_tape_path(output)
 
-    from faults.targeting.bound_fault import bind_without_recording
     from stumble.runs.environment.base_urls import parse_base_urls
-    from stumble.runs.environment.benchmark_setup import fill_agent_command
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import RecordPlan, RunLabels
     from stumble.user_data.paths import new_experiment_id, store_root
@@ -153,8 +152,7 @@ def record(
 
     scenario = match_options.load_match_scenario(scenario_name)
     rules = match_options.collect_match_rules(scenario, rule_texts)
-    with options.usage_errors():
-        armed = tuple(bind_without_recording(fault) for fault in faults)
+    armed = _bind_faults(faults)
     upstreams = parse_base_urls(upstream_texts, base_url_names)
     tools = options.parse_tool_options(tool_texts)
     world = world_commands.make_world()
@@ -165,6 +163,8 @@ def record(
             raise UsageError(
                 f"{scenario_name} has its own world: omit --reset, --verify and --state"
             )
+        from stumble.runs.environment.benchmark_setup import fill_agent_command
+
         command, limits = fill_agent_command(command, benchmark), None
         budget = budget or benchmark.budget
         for line in benchmark.limitations:
@@ -207,6 +207,16 @@ def record(
     raise SystemExit(played.exit.code or missed)
 
 
+def _bind_faults(faults: tuple["Fault", ...]) -> tuple["BoundFault", ...]:
+    """Bind the faults of a live run; a run without any does not load the operators."""
+    if not faults:
+        return ()
+    from faults.targeting.bound_fault import bind_without_recording
+
+    with options.usage_errors():
+        return tuple(bind_without_recording(fault) for fault in faults)
+
+
 def record_to_store(
     plan: "RecordPlan",
     launch: "ColdLauncher",
@@ -214,10 +224,14 @@ def record_to_store(
     store: "StoreDirectory",
     output: Path | None,
 ) -> "RunResult":
-    """Record one run onto a tape of the store or `output`, describe it, and index it."""
+    """Record one run onto a tape of the store or `output`, and describe it.
+
+    The first command that asks the store for rows writes those of the run.
+    """
     from recorder import event_loop
     from recorder.scratch_folder import make_scratch_folder
     from stumble.runs.record import record_run
+    from stumble.store.tape_files import link_tape
     from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
     from traces.tape import read_tape
 
@@ -241,18 +255,8 @@ def record_to_store(
     # The tape is held in memory only for this loop.
     for line in _describe_recording(read_tape(path), played, redact=plan.redact):
         click.echo(line, err=True)
-    _index_tape(store, path, id)
+    link_tape(store, path, id)
     return played
-
-
-def _index_tape(store: "StoreDirectory", path: Path, id: str) -> None:
-    """Put a finished tape into the store; what indexes it is loaded only now."""
-    from stumble.store import index
-    from traces.store.trace_store import TraceStore
-
-    indexed = TraceStore(store.root)
-    index.link_tape(indexed, path, id)
-    index.refresh_index(indexed)
 
 
 @asynccontextmanager
@@ -260,14 +264,14 @@ async def _open_benchmark(
     plan: "RecordPlan", launch: "ColdLauncher", benchmark: "BenchmarkTask | None"
 ) -> AsyncIterator[tuple["RecordPlan", "ColdLauncher"]]:
     """Set up the benchmark's world; yield plan and launcher with its hosts, world and files."""
+    if benchmark is None:
+        yield plan, launch
+        return
     from stumble.runs.environment.benchmark_setup import (
         configure_benchmark_launcher,
         set_up_benchmark,
     )
 
-    if benchmark is None:
-        yield plan, launch
-        return
     async with set_up_benchmark(benchmark) as stage:
         own_plan = replace(plan, hosts={**stage.hosts, **plan.hosts}, world=stage.world)
         yield own_plan, configure_benchmark_launcher(launch, stage, benchmark)

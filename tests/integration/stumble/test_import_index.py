@@ -11,7 +11,8 @@ import duckdb
 import pytest
 
 from stumble.imports.import_files import import_recordings
-from stumble.store.index import link_tape, refresh_index
+from stumble.store.index import refresh_index
+from stumble.store.tape_files import link_tape
 from traces.exporters.otel import to_otlp_document
 from traces.exporters.run_model import to_exported_run
 from traces.store.trace_store import TraceStore

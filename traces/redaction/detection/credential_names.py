@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_to_bytes
 
 from traces.redaction.detection import patterns
+from traces.redaction.detection.prefilter import find_possible_formats
 from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
 MIN_SECRET_LENGTH = 8
@@ -70,7 +71,7 @@ def _find_variable_secrets(name: str, value: str) -> list[str]:
     parts = (
         data[start:stop]
         for start, stop, _ in patterns.find_pattern_secrets(
-            data, patterns.extract_suspect_runs(data)
+            data, patterns.extract_suspect_runs(data), find_possible_formats(data)
         )
     )
     return [

@@ -20,16 +20,16 @@ from traces.redaction.detection.prefilter import (
     TOKENS,
 )
 from traces.redaction.detection.token_formats import (
-    BEGINNING,
     BY_BEGINNING,
     LONG_BEGINNING,
     LONGEST_BEGINNING,
     LONGEST_TOKEN,
     PARTIAL_BEGINNINGS,
     PARTIAL_ENDS,
-    SHORT_BEGINNING,
     SHORTEST_UNPREFIXED,
     UNPREFIXED,
+    compile_beginning,
+    compile_short_beginning,
     compile_token_format,
 )
 
@@ -94,7 +94,7 @@ def find_pattern_secrets(
 def _find_tokens(data: bytes, hay: bytes) -> list[PatternSecretSpan]:
     out = list[PatternSecretSpan]()
     hay = _drop_image_runs(hay)
-    prefixes = set(BEGINNING.findall(b"\n" + hay))
+    prefixes = set(compile_beginning().findall(b"\n" + hay))
     for short in sorted(prefixes):
         for begin, kind, pattern in BY_BEGINNING[short]:
             out += _find_prefixed_tokens(data, begin, compile_token_format(pattern), kind)
@@ -175,7 +175,7 @@ def _find_open_token(tail: bytes, base: int) -> int:
     context = tail[max(0, short - 2) :] if short else b"\n" + tail
     starts = [
         len(tail) - len(context) + match.start(1)
-        for match in (SHORT_BEGINNING.search(context),)
+        for match in (compile_short_beginning().search(context),)
         if match
     ]
     starts += [start + at for at in (run.find(LONG_BEGINNING),) if at >= 0]

@@ -211,12 +211,21 @@ def _compile_standalone_words(words: Iterable[bytes]) -> re.Pattern[bytes]:
     )
 
 
-BEGINNING = _compile_standalone_words(_FOLDED)
-"""A prefix of any format; the shortest one also covers those that extend it.
+@cache
+def compile_beginning() -> re.Pattern[bytes]:
+    """Compile the prefixes of all formats; the shortest one also covers those that extend it.
 
-A byte that is not a letter or digit precedes it, so that the search can skip to it.
-"""
-SHORT_BEGINNING = _compile_standalone_words(begin for begin in _FOLDED if begin != _LONG)
+    A byte that is not a letter or digit precedes them, so that the search can skip to it.
+    """
+    return _compile_standalone_words(_FOLDED)
+
+
+@cache
+def compile_short_beginning() -> re.Pattern[bytes]:
+    """Compile the prefixes but LONG_BEGINNING."""
+    return _compile_standalone_words(begin for begin in _FOLDED if begin != _LONG)
+
+
 LONG_BEGINNING = _LONG
 BY_BEGINNING: dict[bytes, tuple[TokenFormat, ...]] = {
     short: tuple(each for each in TOKEN_FORMATS if each[0].startswith(short)) for short in _FOLDED
