@@ -1,6 +1,7 @@
 """Thousands of simulated stores with a known truth: what the queries say of them, and how surely.
 
-The repetitions are the agents of one store, so that one query answers for all of them.
+The repetitions are the agents of one store. Where numpy computes what the queries compute, it
+answers for all of them, and the queries have to give the same for the first ones.
 """
 
 from collections.abc import Iterator
@@ -8,7 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
+from tests.support.stores.clustered_rates import rates_over_clusters
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -17,17 +20,20 @@ from tests.support.stores.in_memory_relations import (
 )
 from tests.support.stores.simulated_stores import (
     Numbers,
+    emptied,
     put,
     rates,
     struck,
 )
-from traces.store.schema import SCHEMAS
+from tests.support.stores.survival_of_runs import Runs, observe, survive
 from traces.store.sql import run_question
 
 REPETITIONS = 2000
 CHANCE = 0.0038
 """One standard error of a share of .97 of so many. By 60,000 repetitions the lowest coverage from
 20 traces on is .935 (30 traces, icc .2, rate .05), the highest .969 (20, icc 0, rate .05)."""
+ASKED = 25
+"""Repetitions that the queries answer for as well."""
 EACH = 10
 """Injections per trace."""
 SEED = 6
@@ -39,15 +45,16 @@ def sql() -> Iterator[Sql]:
         yield connection
 
 
-def shares(sql: Sql, question: str, truth: float) -> dict[str, float]:
-    """How many intervals of `lo` and `hi` hold the truth, miss it, or are not there."""
-    found = sql.execute(
-        f"SELECT avg((lo <= $t AND hi >= $t)::INT) AS covered, avg((lo > $t)::INT) AS above,"
-        f" avg((hi < $t)::INT) AS below, avg((lo IS NULL)::INT) AS without FROM ({question})",
-        {"t": truth},
-    )
-    names = [column[0] for column in found.description or ()]
-    return dict(zip(names, found.fetchall()[0], strict=True))
+def covered(lo: Numbers, hi: Numbers, truth: float) -> float:
+    """The share of intervals that hold the truth, of those that are there."""
+    is_there = ~np.isnan(lo)
+    return float(np.mean((lo <= truth)[is_there] & (hi >= truth)[is_there]))
+
+
+def check_equal(sql: Sql, query: str, *columns: Numbers) -> None:
+    """The rows of a query are the first ones of these columns."""
+    rows = np.array(sql.execute(query).fetchall(), float)
+    np.testing.assert_allclose(rows, np.column_stack(columns)[:ASKED], atol=1e-9)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.8])
@@ -58,61 +65,71 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
 ) -> None:
     rng = np.random.default_rng([SEED, traces, int(10 * icc), int(100 * rate)])
     chances = rates(rng, rate, icc, REPETITIONS, traces)
-    struck(sql, rng.random((*chances.shape, EACH)) < chances[:, :, None])
-    found = shares(sql, "SELECT silent_rate_lo AS lo, silent_rate_hi AS hi FROM recovery", rate)
-    print(f"{traces} traces, icc {icc}, rate {rate}: {found}")
-    assert found["without"] == 0
-    assert found["covered"] >= 0.93 - CHANCE  # what covers more says so: test_intervals.py
+    silent = rng.random((*chances.shape, EACH)) < chances[:, :, None]
+    found = rates_over_clusters(silent.sum(axis=2), np.full(chances.shape, EACH))
+    struck(sql, silent[:ASKED])
+    asking = "SELECT silent_rate_lo, silent_rate_hi FROM recovery ORDER BY agent::INT"
+    check_equal(sql, asking, found.lo, found.hi)
+    assert not np.isnan(found.lo).any()
+    share = covered(found.lo, found.hi, rate)
+    print(f"{traces} traces, icc {icc}, rate {rate}: {share}")
+    assert share >= 0.93 - CHANCE  # what covers more says so: test_intervals.py
 
 
 LIVES = 500
 STEPS = 20
 
 
-def lived(sql: Sql, hazard: Numbers, cap: Numbers) -> None:
-    """Clean runs: agents x runs, each crashing at its hazard per step, or done at its cap."""
-    rng = np.random.default_rng(SEED)
-    agents, runs = cap.shape
-    died = rng.geometric(np.broadcast_to(hazard, cap.shape))
-    for name in SCHEMAS:
-        sql.execute(f'DELETE FROM "{name}"')
+def lived(sql: Sql, died: Numbers, cap: Numbers | int) -> None:
+    """Clean runs: agents x tasks x runs, each crashing at its fatal step, or done at its cap."""
+    agents, tasks, runs = died.shape
+    emptied(sql)
     put(
         sql,
         "trajectories",
-        "SELECT i AS trajectory_id, agent, i AS task, 'clean' AS condition,"
+        "SELECT i AS trajectory_id, agent, task, 'clean' AS condition,"
         " least(died, cap) AS n_steps, died > cap AS passed,"
         " if(died > cap, 'final', 'crash') AS ended",
-        i=np.arange(cap.size),
-        agent=np.repeat(np.arange(agents), runs),
+        i=np.arange(died.size),
+        agent=np.repeat(np.arange(agents), tasks * runs),
+        task=np.tile(np.repeat(np.arange(tasks), runs), agents),
         died=died.ravel(),
-        cap=cap.ravel(),
+        cap=np.broadcast_to(cap, died.shape).ravel(),
     )
+
+
+def many(hazard: float) -> Numbers:
+    """The fatal steps of 30,000 runs of one agent, which all have this hazard per step."""
+    return np.random.default_rng(SEED).geometric(hazard, (1, 300, 100))
 
 
 @pytest.mark.parametrize("hazard", [0.02, 0.05, 0.1])
 def test_kaplan_and_meiers_interval_holds_the_truth_under_censoring(
     sql: Sql, hazard: float
 ) -> None:
-    caps = np.random.default_rng(SEED).integers(5, 19, (LIVES, 80))
-    lived(sql, np.array(hazard), caps)
-    right = "FROM kaplan_meier WHERE curve = 'ends_right' AND step = 12"
-    found = shares(sql, f"SELECT lo, hi {right}", (1 - hazard) ** 12)
-    print(f"Kaplan-Meier at 12 steps, hazard {hazard}: {found}")
-    assert found["covered"] / (1 - found["without"]) >= 0.92
-    error = one(
-        sql,
-        f"SELECT avg(survival - {(1 - hazard) ** 12}) AS e {right}",
-    )
-    assert error["e"] == pytest.approx(0, abs=0.006)
+    caps = np.random.default_rng(SEED).integers(5, 19, (LIVES, 80, 1))
+    died = np.random.default_rng(SEED).geometric(hazard, caps.shape)
+    runs = Runs(np.minimum(died, caps), died <= caps, np.ones(caps.shape, dtype=bool), True)
+    found, survival = observe(runs, 12), survive(runs, 12)
+    lived(sql, died[:ASKED], caps[:ASKED])
+    right = "FROM kaplan_meier WHERE curve = 'ends_right' AND step = 12 ORDER BY agent::INT"
+    check_equal(sql, f"SELECT lo, hi, survival {right}", found.lo, found.hi, survival)
+    truth = (1 - hazard) ** 12
+    share = covered(found.lo, found.hi, truth)
+    print(f"Kaplan-Meier at 12 steps, hazard {hazard}: {share}")
+    assert share >= 0.92
+    assert np.mean(survival) == pytest.approx(truth, abs=0.006)
 
 
 def test_tasks_that_differ_outlive_what_one_hazard_implies(sql: Sql) -> None:
-    rng = np.random.default_rng(SEED)
-    hazards = np.maximum(rng.beta(0.5, 9.5, (1, 20_000)), 1e-12)
-    lived(sql, hazards, np.full((1, 20_000), 60))
+    """A hundred runs of each task, whose hazards are spread over the quantiles of a beta."""
+    tasks = 300
+    hazards = stats.beta.ppf((np.arange(tasks) + 0.5) / tasks, 0.5, 9.5)[None, :, None]
+    died = np.random.default_rng(SEED).geometric(np.broadcast_to(hazards, (1, tasks, 100)))
+    lived(sql, died, 60)
     km = one(sql, "SELECT survival AS s FROM kaplan_meier WHERE curve = 'ends_right' AND step = 50")
     assert km["s"] == pytest.approx(0.395, abs=0.01)
-    lived(sql, hazards, np.full((1, 20_000), 10))
+    lived(sql, died, 10)
     [table] = [row for row in run_question(sql, "compounding").fetchall() if row[2] == 50]
     sound, observed = table[11], table[13]
     assert sound == pytest.approx(0.153, abs=0.01)
@@ -133,10 +150,10 @@ WORLDS = [
 def test_the_chance_of_twenty_steps_is_recovered_from_its_parts(
     sql: Sql, e: float, r: float, u: float, truth: float
 ) -> None:
-    runs = 30_000
-    lived(sql, np.array(max(u, 1e-12)), np.full((1, runs), STEPS))
+    died = many(max(u, 1e-12))
+    lived(sql, died, STEPS)
     rng = np.random.default_rng(SEED)
-    put_beside(sql, rng.random(runs) < r)
+    put_beside(sql, rng.random(died.size) < r)
     answer = run_question(sql, "p_eff", e=e)
     names = [column[0] for column in answer.description or ()]
     rows = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
@@ -148,12 +165,12 @@ def test_the_chance_of_twenty_steps_is_recovered_from_its_parts(
 
 
 def put_beside(sql: Sql, handled: Numbers) -> None:
-    """Faulted forks beside the clean runs of agent 0, one to a trace."""
+    """Faulted forks of clean runs of agent 0, a hundred to a trace."""
     shape = {"i": np.arange(len(handled)), "handled": handled}
     sql.register("drawn", pa.table(shape))
     for insert in (
-        "trajectories BY NAME SELECT 'f' || i AS trajectory_id, '0' AS agent, i AS parent_id,"
-        " 'fault' AS condition",
+        "trajectories BY NAME SELECT 'f' || i AS trajectory_id, '0' AS agent,"
+        " i // 100 AS parent_id, 'fault' AS condition",
         "injections BY NAME SELECT i AS injection_id, 'f' || i AS trajectory_id, 'e1' AS op,"
         " 'D0' AS detect, true AS consumed",
         "outcomes BY NAME SELECT i AS injection_id, 1 AS judge_version, true AS baseline_valid,"
@@ -167,7 +184,7 @@ def put_beside(sql: Sql, handled: Numbers) -> None:
 def test_the_same_chance_is_seen_in_runs_that_err_by_themselves(
     sql: Sql, e: float, r: float, u: float, truth: float
 ) -> None:
-    lived(sql, np.array(e * (1 - r) + u), np.full((1, 30_000), STEPS))
+    lived(sql, many(e * (1 - r) + u), STEPS)
     [found] = run_question(sql, "half_life").fetchall()
     assert found[6] ** STEPS == pytest.approx(truth, abs=0.012)
     assert found[7] <= 1 - e * (1 - r) - u <= found[8]

@@ -40,6 +40,12 @@ def observe(runs: Runs, step: int) -> Interval:
     return Interval(1 - late.hi, 1 - early.lo, is_wide)
 
 
+def survive(runs: Runs, step: int) -> Numbers:
+    """`at_least` of `kaplan_meier` at a step, which is the survival if all failures are dated."""
+    found: Numbers = 1 - _dead(runs, step, True).rate
+    return found
+
+
 def _dead(runs: Runs, step: int, is_late: bool) -> Rates:
     """The share that is dead by a step, of failures without a date as late or early as can be."""
     until = np.minimum(runs.steps, step)
