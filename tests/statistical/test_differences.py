@@ -1,6 +1,7 @@
 """False alarms of tests and gates where nothing differs, and coverage of differences.
 
-A store has as many agents as repetitions, so that one query answers for all of them.
+A store has as many agents as repetitions, so that one query answers for all of them. What numpy
+computes is held against the queries for the first ones.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from tests.statistical.grids.cells import Cell
 from tests.statistical.grids.differences import TWINS, compare_test, paired_test
 from tests.statistical.grids.rates import with_exact
-from tests.support.stores.clustered_rates import weighted_rates
+from tests.support.stores.clustered_rates import rates_over_clusters, weighted_rates
 from tests.support.stores.gained_and_lost import gained_and_lost
 from tests.support.stores.in_memory_relations import (
     Sql,
@@ -46,19 +47,6 @@ def asked(sql: Sql, question: str, where: str, *columns: str, **params: SqlValue
     text, values = bind_question(question, **params)
     asking = f"FROM ({text.rstrip().removesuffix(';')}) SELECT {', '.join(columns)} WHERE {where}"
     return np.array(sql.execute(asking, values).fetchall(), float)
-
-
-def figures(sql: Sql, question: str, expressions: str, **params: SqlValue) -> list[float]:
-    """Aggregates over all rows that a question answers."""
-    text, values = bind_question(question, **params)
-    asking = f"SELECT {expressions} FROM ({text.rstrip().removesuffix(';')})"
-    [found] = sql.execute(asking, values).fetchall()
-    return [float(each) for each in found]
-
-
-def figure(sql: Sql, question: str, expression: str, **params: SqlValue) -> float:
-    [found] = figures(sql, question, expression, **params)
-    return found
 
 
 def put_runs(sql: Sql, passed: Numbers) -> None:
@@ -107,10 +95,12 @@ def test_a_gate_at_its_limit_passes_and_fails_seldom(
 ) -> None:
     rng = np.random.default_rng([SEED, roots, int(10 * icc)])
     chances = rates(rng, rate, icc, STORES, roots)
-    struck(sql, rng.random((*chances.shape, 10)) < chances[:, :, None])
-    silent = "FILTER (measure = 'silent')"
-    passed = figure(sql, "gate", f"avg((coalesce(hi <= {rate}, false))::INT) {silent}")
-    failed = figure(sql, "gate", f"avg((coalesce(lo > {rate}, false))::INT) {silent}")
+    silent = rng.random((*chances.shape, 10)) < chances[:, :, None]
+    found = rates_over_clusters(silent.sum(axis=2), np.full(chances.shape, 10))
+    struck(sql, silent[:CHECKED])
+    bounds = asked(sql, "gate", "measure = 'silent' ORDER BY agent::INT", "lo", "hi")
+    np.testing.assert_allclose(bounds, np.column_stack((found.lo, found.hi))[:CHECKED], atol=1e-9)
+    passed, failed = np.mean(found.hi <= rate), np.mean(found.lo > rate)
     print(f"gate, {roots} roots, icc {icc}, rate {rate}: passes {passed}, fails {failed}")
     assert passed <= 0.05
     assert failed <= ALARMS
@@ -118,12 +108,12 @@ def test_a_gate_at_its_limit_passes_and_fails_seldom(
 
 def test_a_part_of_a_gate_has_the_bounds_that_the_grids_simulate(sql: Sql) -> None:
     """Fifteen operators, five injections in each of twenty recordings: a few cases of each."""
-    cell = Cell(20, "5", 0.2, 0.05, stores=6)
+    cell = Cell(20, "5", 0.2, 0.05, stores=3)
     rng, ops = cell.rng("gate"), 15
-    silent = rng.random((6, 20, 5)) < cell.chances(rng)[:, :, None]
+    silent = rng.random((3, 20, 5)) < cell.chances(rng)[:, :, None]
     struck(sql, silent, ops)
     where = "measure = 'silent' ORDER BY agent::INT, part[2:]::INT"
-    found = asked(sql, "gate", where, "lo", "hi", by="op").reshape(6, ops, 2)
+    found = asked(sql, "gate", where, "lo", "hi", by="op").reshape(3, ops, 2)
     which = np.arange(silent.size).reshape(silent.shape) % ops
     for op in range(ops):
         cases = (which == op).sum(axis=2).astype(float)

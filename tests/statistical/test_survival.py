@@ -1,7 +1,8 @@
 """How often intervals of survival hold the truth, if tasks differ and runs of a task are alike.
 
-A store has as many agents as repetitions. The hazard of each task is drawn from a beta with a mean
-of .05 and a spread that halves the chance of twenty steps between tasks.
+The hazard of each task is drawn from a beta with a mean of .05 and a spread that halves the chance
+of twenty steps between tasks. Numpy answers for all stores, and the views have to give the same for
+the first ones, which are the agents of one store.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from scipy.special import beta
 
 from tests.statistical.grids.cells import Cell
 from tests.statistical.grids.steps import clean_runs
+from tests.support.stores.clustered_rates import rates_over_clusters
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
@@ -22,12 +24,20 @@ from tests.support.stores.simulated_stores import (
     emptied,
     put,
 )
-from tests.support.stores.survival_of_runs import Interval, chance_per_step, observe
+from tests.support.stores.survival_of_runs import (
+    Interval,
+    Runs,
+    chance_per_step,
+    imply,
+    observe,
+)
 from traces.store.sql import run_question
 
 pytestmark = pytest.mark.timeout(900)
 
 STORES = 1000
+ASKED = 25
+"""Stores that the views answer for as well."""
 COVERED, MOST = 0.92, 0.985 + 0.0077
 """What every printed interval covers, and above what its row says that it is wide, with twice the
 standard error of that share."""
@@ -97,28 +107,37 @@ def lived(sql: Sql, died: Numbers, is_dated: bool, traces: int = 0) -> None:
     sql.unregister("drawn")
 
 
-def check(sql: Sql, intervals: str, value: float) -> tuple[int, float]:
+def simulated(died: Numbers, is_dated: bool) -> Runs:
+    """The same runs as numpy takes them."""
+    crashed = died <= CAP
+    steps = np.where(crashed & is_dated, died, CAP)
+    return Runs(steps, crashed, np.ones(died.shape, dtype=bool), is_dated)
+
+
+def check(found: Interval, value: float) -> tuple[int, float]:
     """How many intervals are printed, and the share of them that holds the value."""
-    [(printed, covered, reasons)] = sql.execute(
-        f"SELECT count(lo), avg((lo <= {value} AND hi >= {value})::INT) FILTER (lo IS NOT NULL),"
-        f" avg((reason IS NOT NULL)::INT) FILTER (lo IS NOT NULL) FROM ({intervals})"
-    ).fetchall()
-    if printed:
-        assert covered >= COVERED
-        assert covered <= MOST or reasons >= SAYING
-    return printed, covered
+    is_printed = ~np.isnan(found.lo)
+    if not is_printed.any():
+        return 0, np.nan
+    covered = ((found.lo <= value) & (found.hi >= value))[is_printed].mean()
+    assert covered >= COVERED
+    assert covered <= MOST or found.is_wide[is_printed].mean() >= SAYING
+    return int(is_printed.sum()), float(covered)
 
 
 @pytest.mark.parametrize("is_dated", [True, False])
 @pytest.mark.parametrize(("tasks", "runs"), SHAPES)
 def test_the_observed_curve_is_covered(sql: Sql, tasks: int, runs: int, is_dated: bool) -> None:
-    lived(sql, deaths(tasks, runs), is_dated)
+    died = deaths(tasks, runs)
+    lived(sql, died[:ASKED], is_dated)
     sql.execute(
         "CREATE OR REPLACE TEMP TABLE found AS FROM kaplan_meier WHERE curve = 'ends_right'"
     )
     for step in (3, 10, 12):
-        at = f"SELECT lo, hi, reason FROM found WHERE step = {step}"
-        printed, covered = check(sql, at, truth(step))
+        found = observe(simulated(died, is_dated), step)
+        at = f"SELECT lo, hi, reason IS NOT NULL FROM found WHERE step = {step} ORDER BY agent::INT"
+        check_equal(sql.execute(at).fetchall(), found)
+        printed, covered = check(found, truth(step))
         print(f"{tasks} tasks x {runs}, dated {is_dated}, {step} steps: {printed} {covered}")
     assert printed > 0.5 * STORES
 
@@ -128,17 +147,24 @@ def test_the_observed_curve_is_covered(sql: Sql, tasks: int, runs: int, is_dated
 def test_the_implied_chance_is_covered_and_its_bound_is_one(
     sql: Sql, tasks: int, runs: int, is_dated: bool
 ) -> None:
-    lived(sql, deaths(tasks, runs), is_dated, traces=10)
+    traces, errors, died = 10, 0.01, deaths(tasks, runs)
+    lived(sql, died[:ASKED], is_dated, traces)
     sql.execute(
-        "CREATE OR REPLACE TEMP TABLE found AS FROM survival WHERE basis = 'model' AND e = 0.01"
-        " AND curve = 'ends_right' AND class = 'loud' AND e_from = 'assumed'"
+        "CREATE OR REPLACE TEMP TABLE found AS FROM survival WHERE basis = 'model'"
+        f" AND e = {errors} AND curve = 'ends_right' AND class = 'loud' AND e_from = 'assumed'"
     )
+    lives, ones = simulated(died, is_dated), np.ones((STORES, traces))
+    handled = rates_over_clusters(ones, ones)
+    hazard = lives.died.sum(axis=(1, 2)) / lives.steps.sum(axis=(1, 2))
     for n in (10, 20, 50):
         model = f"FROM found WHERE n = {n}"
-        _, covered = check(sql, model, truth(n))
-        [(mean, least, most)] = sql.execute(
-            "SELECT avg(survival), avg((bound = 'at_least')::INT), avg((bound = 'at_most')::INT)"
-            f" {model}"
+        found, survival = imply(lives, handled, errors, n, reach=CAP), (1 - hazard) ** n
+        asking = f"SELECT lo, hi, reason IS NOT NULL, survival {model} ORDER BY agent::INT"
+        check_equal(sql.execute(asking).fetchall(), found, survival)
+        _, covered = check(found, truth(n))
+        mean = survival.mean()
+        [(least, most)] = sql.execute(
+            f"SELECT avg((bound = 'at_least')::INT), avg((bound = 'at_most')::INT) {model}"
         ).fetchall()
         print(f"{tasks} tasks x {runs}, dated {is_dated}, {n} steps: {covered}, mean {mean}")
         if least > 0.9:
@@ -149,7 +175,7 @@ def test_the_implied_chance_is_covered_and_its_bound_is_one(
 
 @pytest.mark.parametrize("is_dated", [True, False])
 def test_numpy_gives_what_sql_gives(sql: Sql, is_dated: bool) -> None:
-    runs = clean_runs(Cell(20, "uneven", 0.2, 0.5, 40), np.random.default_rng(SEED), is_dated)
+    runs = clean_runs(Cell(20, "uneven", 0.2, 0.5, ASKED), np.random.default_rng(SEED), is_dated)
     store, task, run = np.nonzero(runs.is_there)
     emptied(sql)
     put(
@@ -177,6 +203,9 @@ def test_numpy_gives_what_sql_gives(sql: Sql, is_dated: bool) -> None:
     check_equal([row[1:] for row in rows], chance_per_step(runs))
 
 
-def check_equal(rows: list[tuple[float, float]], interval: Interval) -> None:
-    expected = np.stack([interval.lo, interval.hi], axis=1)
-    np.testing.assert_allclose(np.array(rows, dtype=float), expected, atol=1e-9)
+def check_equal(rows: list[tuple[float, ...]], interval: Interval, *others: Numbers) -> None:
+    """The rows of the first stores; those of three columns or more have what numpy calls wide."""
+    columns = [interval.lo, interval.hi, interval.is_wide, *others]
+    found = np.array(rows, dtype=float)
+    expected = np.column_stack(columns)[:ASKED, : found.shape[1]]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
