@@ -164,6 +164,18 @@ def phrase(chance: Random) -> str:
     return f"{next(words).capitalize()}{chance.randrange(10, 999)}!{next(words)}"
 
 
+def generated(chance: Random) -> str:
+    """Return letters of both cases and a digit, as a password manager makes them."""
+    letters = chance.choices(LOWER + LOWER.upper(), k=4) + chance.choices(ALNUM, k=7)
+    return "".join(letters) + chance.choice(LOWER) + chance.choice(DIGITS) + "Kq"
+
+
+def settings_key(chance: Random) -> str:
+    """Return a key as Django makes it."""
+    signs = "!@#$^&*(-_=+)"
+    return "".join(chance.choices(LOWER + DIGITS + signs, k=44)) + "x9q2k7"
+
+
 def word_sentence(chance: Random) -> str:
     """Return the twelve words behind a wallet."""
     return " ".join("".join(chance.choices(LOWER, k=6)) for _ in range(12))
@@ -366,6 +378,29 @@ PLACES: Mapping[str, tuple[str, Shape]] = {
     "sentence ja": ("パスワードは %s です\n", phrase),
     "sentence ko": ("비밀번호는 %s 입니다\n", phrase),
     "csv first": ("\npassword,user\n%s,joe\n", password),
+    "login options": ("tool -H h -U admin -P %s run\n", generated),
+    "login options list": ('["tool","-l","joe","-p","%s"]', generated),
+    "login options of Windows": ("tool /u:joe /p:%s /v:h\n", generated),
+    "login option": ("tool --auth joe:%s GET h\n", generated),
+    "login option with percent": ("tool //h/x -U 'joe%%%s'\n", generated),
+    "login option with comma": ("tool -u joe,%s h\n", generated),
+    "login named": ("credentials: joe:%s\n", generated),
+    "archive": ("7z x -p%s a.7z\n", generated),
+    "key store": ("keytool -list -storepass %s\n", password),
+    "option pw": ("plink -pw %s joe@h\n", password),
+    "piped": ("echo %s | sudo -S ls\n", phrase),
+    "piped quoted": ("printf '%s' | sudo -u joe -S ls\n", phrase),
+    "piped newline": ('printf "%s\\n" | docker login -u joe --password-stdin h\n', generated),
+    "piped login": ("echo 'joe:%s' | chpasswd\n", phrase),
+    "piped word": ("echo correct%s | sudo -kS ls\n", build_shape("", LOWER, 12)),
+    "here string": ("sudo -S ls <<< '%s'\n", phrase),
+    "here string login": ("chpasswd <<< joe:%s\n", phrase),
+    "named in words": ("aws configure set aws_secret_access_key %s\n", key),
+    "named in words with a type": ("username admin secret 0 %s\n", generated),
+    "line pass": ("\nuser: joe\npass: %s\n", generated),
+    "few digits": ("host=db user=app password=%s dbname=x", generated),
+    "settings key": ("SECRET_KEY = 'django-insecure-%s'\n", settings_key),
+    "variable with a sign": ("PGPASSWORD=%s psql -h db\n", build_shape("Wq#Pi", LOWER, 8)),
     "sentence key": ("Your API key is %s.\n", key),
 }
 

@@ -88,6 +88,7 @@ _RUN = re.compile(
 _WORD = re.compile(
     rb"[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4})[\"'\\]{0,16}([^\s\"'`\\,;&<>(){}\[\]|$%*]{6,4096}+)"
 )
+_SPACED = re.compile(rb" {1,2}(?:\d )?([A-Za-z0-9+/=-]{12,4096}+)(?![\w(\[{.])")
 _ELEMENT = re.compile(rb">\s{0,4}([^\s<>\"'`\\]{6,4096}+)\s{0,4}<\\{0,15}/")
 _LINE = rb"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n)"
 _FIELD = re.compile(
@@ -97,7 +98,8 @@ _FIELD = re.compile(
 _FIELD_NAME = re.compile(rb"name=\\{0,15}\"\Z")
 _DASH = re.compile(rb"(?:\A|[\s\"'`])-\Z")
 """One dash before an option of PowerShell: `-Password V`."""
-_PLAIN = re.compile(rb"[\w.~+/=:%@!#|-]+")
+_PLAIN = re.compile(rb"[\w.~+/=:%@!#|-]+|[\w.~+/=:%@!#|$^&*()-]{32,}")
+"""A value of a key or a token: long ones may hold any sign, as those that Django makes."""
 _REFERENCE = re.compile(rb"[\w./-]+")
 _VARIABLE = re.compile(rb"[a-z][\w./-]*[_./-](?:key|token|secret|password|passwd|pwd)")
 _KEY_BLOCK = re.compile(
@@ -276,10 +278,11 @@ def _iter_value_patterns(
         yield _FIELD, bool
     yield _ELEMENT, is_plausible_secret if name["password"] else is_random_token
     yield _QUOTED, is_plausible_password if name["password"] else _is_quoted_secret
-    yield _BARE, is_plausible_secret if is_command else _is_bare_secret
+    yield _BARE, is_plausible_password if is_command else _is_bare_secret
     if is_flag:
         yield _WORD, is_plausible_secret
     yield _RUN, _is_not_identifier
+    yield _SPACED, is_random_token
 
 
 def _is_bare_secret(value: bytes) -> bool:

@@ -113,6 +113,13 @@ NAME_PLACES = (
         rb"[^\s\"'`\\,;()<>]", 6, is_plausible_password, rb"(?=\Z|[\r\n]|\\{1,15}[nr])",
         sign=rb"(?i)(?:password|passwd|pwd|pass)(?:=|: +)\S{6}",
     ),
+    # `pass: V`
+    SecretPlace(
+        rb"(?:^|[\r\n]|\\n)[ \t]{0,16}(?:- )?(?i:(?:[\w.-]{0,40}[_.-])?pass(?:phrase|code)?):"
+        rb" {1,2}",
+        rb"[^\s\"'`\\,;()<>]", 8, is_random_token, rb"(?=\Z|[\r\n]|\\{1,15}[nr])",
+        sign=rb"(?i)pass(?:phrase|code)?: +\S*[0-9]",
+    ),
     # `| password | V |`, `**API key:** V`
     SecretPlace(
         rb"(?:\|[ *_`]{0,8}(?i:[\w -]{0,24}(?:" + _WORDS + rb"|secret))[ *_`]{0,8}\|[ *_`]{0,8}"

@@ -10,6 +10,7 @@ an error internally.)
 import re
 
 from traces.redaction.detection import assignments, placed_values
+from traces.redaction.detection.command_places import find_open_pipe
 from traces.redaction.detection.file_places import is_encoded_login
 from traces.redaction.detection.prefilter import (
     ADDRESS,
@@ -156,7 +157,7 @@ def find_open_secret(data: bytes, possible: int = EVERYTHING) -> int:
     at = data.find(_PEM, -MAX_OPEN_SECRET)
     if at >= 0 and (block := _OPEN_BLOCK.search(data, max(0, len(data) - MAX_OPEN_SECRET))):
         return block.end()
-    assignment_start = assignments.find_open_assignment(data)
+    assignment_start = min(assignments.find_open_assignment(data), find_open_pipe(data))
     if possible & PLACED:
         assignment_start = min(assignment_start, placed_values.find_open_place(data))
     if not data or data[-1] not in _CHARACTERS:

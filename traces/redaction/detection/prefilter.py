@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,11 +96,11 @@ def is_native() -> bool:
 class _DatabaseScan:
     """Scan by a compiled matcher, with the memory that it works in and its result."""
 
-    def __init__(self, database: "hyperscan.Database") -> None:
+    def __init__(self, database: "hyperscan.Database", kinds: Sequence[int]) -> None:
         import hyperscan
 
         self._database, self._scratch = database, hyperscan.Scratch(database)
-        self._seen = 0
+        self._kinds, self._seen = kinds, 0
 
     def find_kinds(self, data: bytes) -> int:
         """Return the kinds of the patterns that match."""
@@ -108,8 +108,8 @@ class _DatabaseScan:
         self._database.scan(data, self._note, scratch=self._scratch)
         return self._seen
 
-    def _note(self, kind: int, start: int, stop: int, flags: int, context: object) -> None:
-        self._seen |= kind
+    def _note(self, number: int, start: int, stop: int, flags: int, context: object) -> None:
+        self._seen |= self._kinds[number]
 
 
 class _ThreadScan(threading.local):
@@ -119,8 +119,8 @@ class _ThreadScan(threading.local):
     hyperscan refuses to scan in memory that another scan uses, and a shared result loses a match.
     """
 
-    def __init__(self, database: "hyperscan.Database") -> None:
-        self.own = _DatabaseScan(database)
+    def __init__(self, database: "hyperscan.Database", kinds: Sequence[int]) -> None:
+        self.own = _DatabaseScan(database, kinds)
 
 
 class _NativeMatcher:
@@ -129,12 +129,13 @@ class _NativeMatcher:
     def __init__(self, patterns: Iterable[tuple[int, bytes]], *, kept: bool) -> None:
         """`kept`: they are the same in every run, so their matcher is kept in the user's cache."""
         self._patterns = tuple(dict.fromkeys(patterns))
+        self._kinds = _list_kinds(self._patterns)
         self._all = 0
-        for kind, _ in self._patterns:
+        for kind in self._kinds:
             self._all |= kind
         self._kept, self._searched = kept, 0
         loaded = _load_kept_matcher(self._patterns) if kept else None
-        self._scan = None if loaded is None else _ThreadScan(loaded)
+        self._scan = None if loaded is None else _ThreadScan(loaded, self._kinds)
 
     def find_possible(self, data: bytes) -> int:
         """Return the kinds of the patterns that match, or all kinds before it is compiled."""
@@ -148,7 +149,7 @@ class _NativeMatcher:
             database = _compile(self._patterns)
             if self._kept:
                 _keep_matcher(self._patterns, database)
-            scan = self._scan = _ThreadScan(database)
+            scan = self._scan = _ThreadScan(database, self._kinds)
         return scan.own.find_kinds(data)
 
 
@@ -190,13 +191,19 @@ def _match_formats() -> _NativeMatcher:
     return _NativeMatcher(list_prefilter_patterns(), kept=True)
 
 
+def _list_kinds(patterns: tuple[tuple[int, bytes], ...]) -> list[int]:
+    """List the kinds in order; the number of a pattern in the matcher is that of its kind."""
+    return list(dict.fromkeys(kind for kind, _ in patterns))
+
+
 def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
     import hyperscan
 
+    numbers = {kind: number for number, kind in enumerate(_list_kinds(patterns))}
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
         expressions=[pattern for _, pattern in patterns],
-        ids=[kind for kind, _ in patterns],
+        ids=[numbers[kind] for kind, _ in patterns],
         elements=len(patterns),
         flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
     )

@@ -13,6 +13,9 @@ _RANDOM_PART = re.compile(
 )
 _ESCAPE = re.compile(rb"\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
 _PARTS = re.compile(rb"[A-Za-z]+|[0-9]+")
+_WORD_PARTS = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_LONGEST_RANDOM_PART = 2.5
+"""Mean length of the parts of a random text; the words of an identifier are longer."""
 _CODE = re.compile(
     rb"[\[$<{%*(),;\]]|[~.]?/[A-Za-z]+(?:[/._-][A-Za-z]|\Z)|https?:"
     rb"|(?s:.*(?:\{\w*\}|\{\{|\$\{|<\w|\.\.\.|REDACTED))"
@@ -47,15 +50,23 @@ def is_spoken_password(value: bytes) -> bool:
 
 
 def is_random_token(value: bytes) -> bool:
-    """True for letters and digits that alternate at least three times."""
+    """True for letters and digits that alternate at least three times, or change case as often."""
     parts = _PARTS.findall(value)
     changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(parts))
     return (
         len(value) >= 8
-        and changes >= 3
+        and (changes >= 3 or _changes_case_at_random(value))
         and len(set(value)) >= 5
         and not _is_code_or_identifier(value)
     )
+
+
+def _changes_case_at_random(value: bytes) -> bool:
+    """True for both cases and a digit, in parts too short for words: `ay4cdFHAwKszIN`."""
+    if len(value) < 10 or not value.isalnum() or value.lower() == value or value.upper() == value:
+        return False
+    parts = _WORD_PARTS.findall(value)
+    return any(map(bytes.isdigit, parts)) and len(value) / len(parts) <= _LONGEST_RANDOM_PART
 
 
 def _is_code_or_identifier(value: bytes) -> bool:
