@@ -16,11 +16,22 @@ INSTALLED = tuple(
 
 
 class Outcomes:
-    """A plugin that keeps how each test ended, and how many seconds it took."""
+    """A plugin that keeps how each test ended, and how many seconds it took.
+
+    Properties stop at the first example that fails.
+    """
 
     def __init__(self) -> None:
         self.outcomes: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
+
+    def pytest_sessionstart(self) -> None:
+        """Once a test has failed all is known: a smaller example of its failure is not wanted."""
+        from hypothesis import Phase, settings
+
+        phases = [each for each in Phase if each not in (Phase.shrink, Phase.explain)]
+        settings.register_profile("unshrunk", settings(), phases=phases)
+        settings.load_profile("unshrunk")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed" or report.nodeid not in self.outcomes:
@@ -31,6 +42,7 @@ class Outcomes:
 def run_pytest(tree: Path, scratch: Path, arguments: tuple[str, ...]) -> int:
     """pytest's exit code; what else it came to is in `scratch`/result.json."""
     _enter(tree, scratch)
+    _share_constants(scratch)
     outcomes = Outcomes()
     # A native traceback is 0.2 s cheaper: the others look for its source in all modules.
     standard = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=native"]
@@ -61,6 +73,14 @@ def _enter(tree: Path, scratch: Path) -> None:
     # With the few examples of the quick tier some mistakes are not come upon.
     os.environ["STUMBLE_TESTS"] = "thorough"
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
+
+
+def _share_constants(scratch: Path) -> None:
+    """Have Hypothesis read the constants of each source once for all runs, by its checksum."""
+    shared, own = scratch.parent / "constants", scratch / "hypothesis"
+    shared.mkdir(exist_ok=True)
+    own.mkdir(exist_ok=True)
+    (own / "constants").symlink_to(shared)
 
 
 def _installed_modules() -> list[str]:
