@@ -35,15 +35,28 @@ LIMIT = 900
 LATEST = os.environ.get("STUMBLE_CLIENTS") == "latest"
 OLDER = {"aider": "3.12", "openhands": "3.12"}
 """The Python of an agent that does not run on ours."""
-SEPARATE = {"crewai", "frameworks", "frameworks-openai2", "phoenix", "spark"}
+SEPARATE = {
+    "bun",
+    "crewai",
+    "deno",
+    "frameworks",
+    "frameworks-openai2",
+    "go",
+    "node-frameworks",
+    "phoenix",
+    "spark",
+}
 """What `python -m tests.agents` leaves out: the first test that needs it installs it."""
 
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",
     "aimock": "@copilotkit/aimock/dist/cli.js",
     "axe": "axe-core/axe.min.js",
+    "bun": "@oven/bun-linux-x64/bin/bun",
     "codex": "@openai/codex/vendor/x86_64-unknown-linux-musl/bin/codex",
+    "deno": "@deno/linux-x64-glibc/deno",
     "gemini-cli": "@google/gemini-cli/bundle/gemini.js",
+    "node-frameworks": "../bash.mjs",
     "node-sdks": "../bash.mjs",
     "opencode": "opencode-linux-x64/bin/opencode",
     "qwen-code": "@qwen-code/qwen-code/cli.js",

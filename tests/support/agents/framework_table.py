@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 
-from tests.agents import LOCKS, environment
+from tests.agents import LOCKS, environment, npm_agent
 from tests.support.agents.client_table import MODEL, Client, Dialect
 
 _PROGRAM = str(LOCKS / "framework_bash.py")
@@ -28,6 +28,13 @@ def _framework(
     )
 
 
+def _node(name: str, dialect: Dialect) -> Client:
+    return Client(
+        command=lambda prompt: ("node", str(npm_agent("node-frameworks")), name, MODEL, prompt),
+        dialect=dialect,
+    )
+
+
 FRAMEWORKS: Mapping[str, Client] = {
     "ag2": _framework("ag2", "frameworks", "openai_chat"),
     "agno": _framework("agno", "frameworks", "openai_chat"),
@@ -39,9 +46,11 @@ FRAMEWORKS: Mapping[str, Client] = {
         model="gemini-2.5-pro",
         env={"GEMINI_API_KEY": "AIza-test-0123456789"},
     ),
+    "langchain-js": _node("langchain", "openai_chat"),
     "llama-index": _framework(
         "llama_index", "frameworks-openai2", "openai_chat", model="gpt-4o", streams=True
     ),
+    "mastra": _node("mastra", "openai_responses"),
     "strands": _framework("strands", "frameworks-openai2", "openai_chat", streams=True),
 }
 """By name; a framework that knows models by their names is given the name of one."""

@@ -28,6 +28,7 @@ from tests.support.agents.client_table import (
     Client,
 )
 from tests.support.agents.framework_table import FRAMEWORKS
+from tests.support.agents.language_table import LANGUAGES
 from tests.support.agents.provider_table import BEDROCK_MODEL, PROVIDERS
 from tests.support.practice_shop import (
     Said,
@@ -73,7 +74,7 @@ NAMES = (
     BEDROCK_MODEL,
 )
 """Model names that are built into agents."""
-AGENTS = {"aider": AIDER, **CLIENTS, **PROVIDERS, **FRAMEWORKS}
+AGENTS = {"aider": AIDER, **CLIENTS, **PROVIDERS, **FRAMEWORKS, **LANGUAGES}
 
 
 @cache
