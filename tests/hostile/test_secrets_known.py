@@ -6,14 +6,17 @@ from random import Random
 import pytest
 from stumble_attach import token_formats as attached
 
+from replay.player import TapePlayer
 from stumble.user_data.known_secrets import find_known_secrets
 from tests.support.leak_search import leaks
 from tests.support.secret_shapes import TOKENS, basic, key, password
-from traces.model import Chunk, Exchange, Request, Response, Trajectory
+from traces.conversation.tracker import ConversationTap
+from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
 from traces.redaction.detection import token_formats
 from traces.redaction.detection.credential_names import find_environment_secrets
 from traces.redaction.redactor import Redactor
-from traces.tape import TapeWriter, read_tape
+from traces.tape import TapeWriter, read_tape, seal_tape
+from traces.taps import TapChain
 
 CHANCE = Random(1)
 SECRET, KEY, TOKEN = password(CHANCE), key(CHANCE), TOKENS["gitlab"](CHANCE)
@@ -121,6 +124,36 @@ def test_what_a_command_was_given_is_known_from_then_on(tmp_path: Path) -> None:
     with TapeWriter(path, run) as tape:
         tape.write_exchange(Exchange(seq=0, request=asked, response=answer))
     assert leaks(SECRET, path) == 0
+
+
+def test_what_became_known_after_the_recording_is_not_on_the_tape_of_its_replay(
+    tmp_path: Path,
+) -> None:
+    old, new = tmp_path / "old.tape", tmp_path / "new.tape"
+    asked = Request(
+        method="POST", url=f"http://h/{SECRET}", headers=(("x-a", SECRET),), body=SECRET.encode()
+    )
+    answer = Response(
+        status=200,
+        headers=(("x-b", SECRET), ("x-c", "plain")),
+        chunks=(Chunk(at=0.0, data=SECRET.encode()),),
+        ended=0.0,
+    )
+    with TapeWriter(old, Trajectory(id="old", recorded_at=0.0)) as tape:
+        tape.write_exchange(Exchange(seq=0, request=asked, response=answer))
+        tape.write_ending(RunEnding(ended="final"))
+    assert leaks(SECRET, old) > 0
+    seal_tape(old)
+    watch, run = ConversationTap(), Trajectory(id="new", recorded_at=0.0)
+    with TapeWriter(new, run, secrets=[SECRET]) as tape:
+        player = TapePlayer(read_tape(old), watch, redact=tape.redactor.redact_request)
+        taps = TapChain([watch, player, tape])
+        played = taps.request(Exchange(seq=0, request=asked))
+        assert played.response is not None
+        assert (played.response.headers, played.response.body) == (answer.headers, answer.body)
+        taps.whole(played)
+    assert leaks(SECRET, new) == 0
+    assert [x.redacted for x in read_tape(new).exchanges] == [True]
 
 
 def test_plain_words_of_a_command_stay() -> None:

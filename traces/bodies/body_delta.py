@@ -18,8 +18,9 @@ from dataclasses import dataclass
 KEY_EVERY = 64
 _PARENTS = 8
 _KEYS = 4
-_SMALL = 2_000
-"""Bodies up to this many bytes are stored literally: sealing compresses their common parts."""
+_SMALL = 1 << 12
+"""Bodies up to this many bytes are stored literally, which costs less than to look for a delta:
+sealing compresses their common parts."""
 _LARGE = 1 << 24
 """No conversation is that long; the last few such bodies would fill the memory."""
 _FIRST, _STEP = 1 << 8, 1 << 16

@@ -5,6 +5,7 @@ changes.
 """
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 from traces.model import Headers
@@ -57,8 +58,9 @@ class LocationRedactor:
         redacted = [(name, self._redact_field(name.lower(), value)) for name, value in new]
         if generation != self._known.generation:
             return self._redact_linked_headers(headers)
+        are_clean = self._are_clean([value for _, value in redacted])
         for field, (name, value) in zip(new, redacted, strict=True):
-            fields[field] = name, self._redact_text(value)
+            fields[field] = name, value if are_clean else self._redact_text(value)
         if generation != self._known.generation:
             return self._redact_linked_headers(headers)
         return tuple([fields[field] for field in headers])
@@ -105,6 +107,13 @@ class LocationRedactor:
             url = SECRET_PARAMETER.sub(self._redact_parameter, url)
         spans = self._search.find_spans(url)
         return replace_spans(url, spans) if spans else url
+
+    def _are_clean(self, values: Iterable[str]) -> bool:
+        """True only if `_redact_text` changes none of the values."""
+        texts = [value.encode("latin-1") for value in values]
+        if any([b"@" in text or b"=" in text for text in texts]):
+            return False
+        return self._search.are_clean(texts)
 
     def _redact_text(self, value: str) -> str:
         return self.redact_urls(value.encode("latin-1")).decode("latin-1")

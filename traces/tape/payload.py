@@ -6,16 +6,13 @@ from functools import partial
 from typing import Any
 
 import msgpack
-import zstandard
 
 from traces.model import BodyEdit, Headers
 from traces.tape.field_types import is_count
 from traces.tape.inflation import InflationBudget, inflate
 
 PACKED = 1
-"""The msgpack extension type of bytes that are stored as one zstd frame."""
-_WORTH, _CHEAP = 1024, 1 << 14
-"""Sizes in bytes: packing saves nothing below, and costs more than writing above."""
+"""The msgpack extension type of bytes that are stored as one zstd frame, as older writers did."""
 UNCOPIED, LARGE = 1 << 14, 1 << 20
 """Sizes in bytes above which a chunk, and a request body, is written from where it is."""
 _VALUE = 64
@@ -23,10 +20,9 @@ _VALUE = 64
 
 
 class PayloadPacker:
-    """Packs values, in one thread; compresses long bytes if that is cheap."""
+    """Packs values, in one thread."""
 
     def __init__(self) -> None:
-        self._zstd = zstandard.ZstdCompressor(level=1)
         self._msgpack = msgpack.Packer()
 
     def pack(self, value: object) -> bytes:
@@ -44,13 +40,6 @@ class PayloadPacker:
         """Encode a list up to its last item; the caller writes that item, `data`, uncopied."""
         header: bytes = self._msgpack.pack_array_header(len(values) + 1)
         return header + b"".join(map(self.pack, values)) + _encode_bytes_header(data)
-
-    def compress_if_smaller(self, data: bytes) -> bytes | msgpack.ExtType:
-        """Return the bytes, or the extension that replaces them."""
-        if not _WORTH <= len(data) <= _CHEAP:
-            return data
-        packed = self._zstd.compress(data)
-        return msgpack.ExtType(PACKED, packed) if len(packed) < len(data) * 0.9 else data
 
 
 def _encode_bytes_header(data: bytes) -> bytes:

@@ -23,8 +23,9 @@ from traces.tape.random_access import SealedTape
 from traces.tape.table_of_contents import CONTENTS, TableOfContentsBuilder
 from traces.tape.writer import CHUNK, REQUEST, TRAJECTORY
 
-LEVEL, THOROUGH_LEVEL = 9, 19
-"""Levels of zstd for what a replay wrote, and for a recording, which is kept and read often."""
+REPLAY_LEVEL, LEVEL, THOROUGH_LEVEL = 3, 9, 19
+"""Levels of zstd for what a replay or fork wrote, for imported or large tapes, and for a recording,
+which is kept and read often. 9 takes three times as long as 3 and saves 6 %."""
 BLOCK_SIZE, WINDOW_LOG = 1 << 23, 23
 """Bytes of frames compressed together, and the window of the same size: agents read a file again
 after a hundred steps, and send the same tools with every request."""
@@ -132,8 +133,10 @@ def _encode_sealed_frames(
 
 def _choose_level(first: TapeFrame, size: int) -> int:
     """Return the level for a tape with this first frame; a large recording would take minutes."""
-    is_recording = first.kind == TRAJECTORY and "source" not in unpack(first.payload)
-    return THOROUGH_LEVEL if is_recording and size < LARGE_TAPE else LEVEL
+    source = unpack(first.payload).get("source", "record") if first.kind == TRAJECTORY else None
+    if source in ("replay", "fork"):
+        return REPLAY_LEVEL
+    return THOROUGH_LEVEL if source == "record" and size < LARGE_TAPE else LEVEL
 
 
 def _compress_block(data: bytes, level: int) -> bytes:

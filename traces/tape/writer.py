@@ -1,4 +1,10 @@
-"""Write a tape during a run; secrets are redacted before the first byte is written."""
+"""Write a tape during a run; secrets are redacted before the first byte is written.
+
+The tape of a replay is written like any other, whole, and does not refer to its source: it can be
+copied, exported and kept when the source is deleted. What was recorded is searched again, since a
+value may have become a secret since then. Nothing is compressed during a run, which costs more than
+writing it: sealing does that.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -211,12 +217,8 @@ class TapeWriter:
     def _encode_body(self, seq: int, body: bytes) -> object:
         encoded = self._bodies.encode(seq, body)
         if isinstance(encoded, bytes):
-            return self._packer.compress_if_smaller(encoded)
-        pieces = [
-            self._packer.compress_if_smaller(each) if isinstance(each, bytes) else each
-            for each in encoded.pieces
-        ]
-        return {"parent": encoded.parent, "pieces": pieces}
+            return encoded
+        return {"parent": encoded.parent, "pieces": encoded.pieces}
 
     def _begin_answer(self, exchange: Exchange) -> bytes:
         response = exchange.response
@@ -251,11 +253,10 @@ class TapeWriter:
         return self._encode_released_chunks(*pending, pending[1].chunk(chunk))
 
     def _encode_chunk(self, seq: int, chunk: Chunk, data: bytes) -> tuple[bytes, ...]:
-        stored = self._packer.compress_if_smaller(data)
-        if isinstance(stored, bytes) and len(stored) > UNCOPIED:
-            start = self._packer.pack_list_before_bytes((seq, chunk.at), stored)
-            return frames.encode_frame_parts(CHUNK, start, stored)
-        return (self._encode_frame(CHUNK, (seq, chunk.at, stored)),)
+        if len(data) > UNCOPIED:
+            start = self._packer.pack_list_before_bytes((seq, chunk.at), data)
+            return frames.encode_frame_parts(CHUNK, start, data)
+        return (self._encode_frame(CHUNK, (seq, chunk.at, data)),)
 
     def _encode_released_chunks(
         self, exchange: Exchange, stream: RedactionStream, chunks: list[Chunk]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import msgpack
 import zstandard
 
 from traces.model import (
@@ -25,7 +26,8 @@ from traces.model import (
     Trajectory,
 )
 from traces.tape import Tape, TapeWriter, frames, read_tape, seal_tape
-from traces.tape.payload import encode_edit, pack, to_sparse_dict
+from traces.tape.payload import PACKED, encode_edit, pack, to_sparse_dict, unpack
+from traces.tape.writer import CHUNK, REQUEST
 
 TAPES = Path(__file__).parents[2] / "data" / "tapes"
 RUN = Trajectory(
@@ -60,7 +62,7 @@ def tape(path: Path, *, ending: bool = True) -> Iterator[TapeWriter]:
 
 
 def plain(path: Path) -> None:
-    """Two exchanges, the second with a long body that is packed."""
+    """Two exchanges, the second with a long body."""
     with tape(path) as writer:
         writer.write_exchange(exchange(0, b'{"order":17}'))
         writer.write_exchange(exchange(1, b'{"text":"' + b"lorem ipsum " * 99 + b'"}', b""))
@@ -165,6 +167,30 @@ def unknown(path: Path) -> None:
     put(path, [(1, later), (33, pack([1, 2, "three"])), *rest, (63, b"")])
 
 
+def packed(path: Path) -> None:
+    """A body, a piece of a delta to it and an answer as zstd frames: older writers packed them."""
+    aside, said = path.with_suffix(".part"), [b"lorem ipsum " * 99, b"dolor sit " * 99]
+    with tape(aside) as writer:
+        writer.write_exchange(exchange(0, answer=said[1]))
+        writer.write_exchange(exchange(1))
+    pieces = ((0, 600), _pack_bytes(said[1]), (600, len(said[0])))
+    bodies = iter((_pack_bytes(said[0]), {"parent": 0, "pieces": pieces}))
+    out = list[tuple[int, bytes]]()
+    for kind, payload in kinds(aside):
+        value = unpack(payload)
+        if kind == REQUEST:
+            value |= {"body": next(bodies)}
+        elif kind == CHUNK and value[2] == said[1]:
+            value = (*value[:2], _pack_bytes(said[1]))
+        out.append((kind, pack(value)))
+    aside.unlink()
+    put(path, out)
+
+
+def _pack_bytes(data: bytes) -> msgpack.ExtType:
+    return msgpack.ExtType(PACKED, zstandard.ZstdCompressor(level=1).compress(data))
+
+
 def damaged(path: Path) -> None:
     """A bit flipped in an answer, and one in the length of a frame."""
     plain(path)
@@ -250,6 +276,7 @@ MAKERS: tuple[Callable[[Path], None], ...] = (
     edited,
     anew,
     unknown,
+    packed,
     damaged,
     torn,
     sealed,

@@ -52,8 +52,9 @@ _TOKENS_WITHOUT_PREFIX = (
 _GROUP = re.compile(rb"(?<!\\)\((?!\?)")
 """The start of a group in a token's format: to compile all of them takes a tenth of a start-up."""
 _SEPARATOR = rb"[\\\"'`\]:=>,\s]+"
-_WORTH_COMPILING = 1 << 22
-"""Bytes searched otherwise before a matcher is worth making, with CALL for each search."""
+_WORTH_COMPILING, _PATTERN = 1 << 22, 1 << 16
+"""Bytes searched otherwise before a matcher is worth making, with CALL for each search: at most so
+many, and for each of its patterns."""
 _CALL = 1 << 14
 
 
@@ -144,7 +145,8 @@ class _NativeMatcher:
         scan = self._scan
         if scan is None:
             self._searched += len(data) + _CALL
-            if self._searched < _WORTH_COMPILING or not is_native():
+            worth = min(_WORTH_COMPILING, _PATTERN * len(self._patterns))
+            if self._searched < worth or not is_native():
                 return self._all
             database = _compile(self._patterns)
             if self._kept:

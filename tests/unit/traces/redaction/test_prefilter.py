@@ -221,6 +221,15 @@ def test_a_stream_is_written_the_same_with_and_without_it(
     assert written(data, sizes, events, native=True) == written(data, sizes, events, native=False)
 
 
+@settings(max_examples=examples(100))
+@given(st.lists(TEXTS.map(lambda text: text.decode("latin-1")), min_size=1, max_size=6))
+def test_fields_are_written_the_same_with_and_without_it(values: list[str]) -> None:
+    fields = tuple((f"x-{place}", value) for place, value in enumerate(values))
+    with_it, without = redactor(native=True), redactor(native=False)
+    for headers in (fields, fields[:1], fields[::-1]):
+        assert with_it.redact_headers(headers) == without.redact_headers(headers)
+
+
 def redactor(*, native: bool) -> Redactor:
     made = Redactor(KNOWN)
     if not native:

@@ -42,7 +42,9 @@ def test_what_is_sealed_is_what_was_written(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("name", ["plain", "stream", "cut", "error", "edited", "anew", "format_1"])
+@pytest.mark.parametrize(
+    "name", ["plain", "packed", "stream", "cut", "error", "edited", "anew", "format_1"]
+)
 def test_tapes_of_any_shape_and_format_are_sealed(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tape"
     shutil.copy(TAPES / f"{name}.tape", path)
