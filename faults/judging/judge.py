@@ -24,14 +24,20 @@ from faults.judging.notice.notice_signals import PeerRun, find_notice_signals
 from faults.judging.post_injection import RunContinuation, find_continuation, find_twin_continuation
 from faults.judging.taint.sinks import make_call_key
 from faults.judging.taint.taint import TaintResult, analyze_taint, is_final_answer_wrong
-from faults.judging.trouble_words import JUDGE_VERSION
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
-from traces.model import Injection, MaskedAs, NoticeSignal, Outcome, OutcomeClass, RunEnding
+from traces.model import (
+    ENDINGS_UNKNOWN,
+    JUDGE_VERSION,
+    Injection,
+    MaskedAs,
+    NoticeSignal,
+    Outcome,
+    OutcomeClass,
+    RunEnding,
+)
 from traces.tape import Tape
 
 MIN_CLEAN_TWINS = 3
-ENDINGS_UNKNOWN = ("harness", "diverged", "replay_miss")
-"""Endings that do not depend on the agent: neither pass nor crash."""
 ENDINGS_FAILED = ("crash", "budget")
 """Endings without a final answer: an agent that loops until its budget is used up failed too."""
 

@@ -1,4 +1,5 @@
-"""Trouble words in an agent's text. Fixed before scoring; a change is a new judge version.
+"""Trouble words in an agent's text. Fixed before scoring; a change is a new
+`JUDGE_VERSION`.
 
 A word from this list is evidence only in a sentence that no clean twin has, that also names the
 tool, a field or a value, and that neither denies the word (no errors, nothing is missing) nor makes
@@ -7,10 +8,6 @@ it conditional (if it is wrong).
 
 import re
 
-JUDGE_VERSION = 7
-"""1: N1, N2 and N7. 2: all signals, taint, explanation of right end states. 3: the claim and all
-signals are compared with the clean twins, by rate if they are random; reasoning is read. 6: without
-twins, a claim needs two readers, one of them trained."""
 REACTION_STEPS = 3
 """Agent steps after the injected result in which a reaction counts."""
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from faults.judging.judge import ENDINGS_UNKNOWN, MIN_CLEAN_TWINS
-from traces.model import EndReason, Outcome
+from faults.judging.judge import MIN_CLEAN_TWINS
+from traces.model import ENDINGS_UNKNOWN, EndReason, Outcome
 
 type Exclusion = Literal[
     "not_fired",

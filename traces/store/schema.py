@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traces.store.pandas_import import skip_pandas_import
 
@@ -304,11 +303,16 @@ def make_relation_table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Tab
 
 def _make_relation_column(values: tuple[object, ...], kind: pa.DataType) -> pa.Array:
     if kind == _WHEN:
-        return pc.round(pc.multiply(pa.array(values, _REAL), 1e6)).cast(_INT).cast(_WHEN)
+        # Not by pyarrow's own functions: to import those takes as long as all else of pyarrow.
+        return pa.array([_to_microseconds(value) for value in values], kind)
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:  # JSON allows half a surrogate pair, UTF-8 does not
         return pa.array([_replace_unencodable_text(value) for value in values], kind)
+
+
+def _to_microseconds(value: object) -> int | None:
+    return round(value * 1e6) if isinstance(value, int | float) else None
 
 
 def _replace_unencodable_text(value: object) -> object:

@@ -85,7 +85,7 @@ def _ask_llm_judge(
         read_notice_labels,
         summarize_opinions,
     )
-    from stumble.store import index
+    from stumble.store.judged_rows import load_injected_forks
     from stumble.store.open_store import open_indexed_store
 
     human = read_notice_labels(labelled) if labelled else None
@@ -95,7 +95,7 @@ def _ask_llm_judge(
     )
     cases = [
         (shown, by_rules(injection, faulted, twins), injection.sham)
-        for faulted, twins in index.load_injected_forks(store)
+        for faulted, twins in load_injected_forks(store)
         for injection in faulted.tape.injections
         if injection.repeat_of is None
         and (shown := make_opinion_case(injection, faulted)) is not None

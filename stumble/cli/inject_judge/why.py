@@ -32,7 +32,7 @@ def why(injection: str, as_json: bool) -> None:
     """
     from stumble.packs.read_pack import is_pack
     from stumble.runs.environment.workspaces import open_store_blobs
-    from stumble.store import index
+    from stumble.store.judged_rows import load_run_with_twins
     from stumble.store.open_store import open_indexed_store
     from stumble.verdicts.explain import explain_verdict, explanation_to_json
     from stumble.verdicts.file_changes import read_run_files
@@ -42,7 +42,7 @@ def why(injection: str, as_json: bool) -> None:
     store = open_indexed_store()
     id, trajectory = _find_injection(store, injection)
     try:
-        faulted, twins, peers = index.load_run_with_twins(store, trajectory)
+        faulted, twins, peers = load_run_with_twins(store, trajectory)
     except (OSError, ValueError) as error:
         raise UsageError(f"{id}: its tape cannot be read: {error}") from None
     faulted_injection = next(each for each in faulted.tape.injections if each.id == id)

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
@@ -99,12 +99,10 @@ def sql(
     if rebuild and address:
         raise UsageError("--rebuild is for a store with tapes; a bucket has only tables")
 
-    from stumble.atlas.weights import resolve_rates
     from stumble.cli.options import parse_option_pairs
     from stumble.store import index
     from stumble.store.open_store import open_indexed_store
     from stumble.store.query import QueryLimits, restrict_process, run_query
-    from stumble.user_data.paths import store_root
     from traces.did_you_mean import suggest_nearest_name
     from traces.store.sql import bind_question, describe_views, list_questions
 
@@ -136,7 +134,7 @@ def sql(
     limits = QueryLimits(memory=memory, seconds=timeout)
     try:
         if query in named:
-            given = resolve_rates(given, store_root() / "atlas", named[query].defaults)
+            given = _resolve_rates(given, named[query].defaults)
             text, values = bind_question(query, **given)
         else:
             text = query if " " in query else f'from "{query}"'
@@ -158,6 +156,16 @@ def sql(
         ) from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _resolve_rates(given: dict[str, str], defaults: Mapping[str, object]) -> dict[str, str]:
+    """Replace rates named after a source of the atlas, which is loaded only for those."""
+    if not any(value.startswith("atlas:") for value in given.values()):
+        return given
+    from stumble.atlas.weights import resolve_rates
+    from stumble.user_data.paths import store_root
+
+    return resolve_rates(given, store_root() / "atlas", defaults)
 
 
 def _ask_spark(

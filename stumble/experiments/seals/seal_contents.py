@@ -9,11 +9,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from faults.judging.trouble_words import JUDGE_VERSION
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.seals.analysis_terms import AnalysisTerms
-from traces.model import Fault
+from traces.model import JUDGE_VERSION, Fault
 from traces.tape import Tape, read_tape
 
 _TEXT_PROBE_BYTES = 8192

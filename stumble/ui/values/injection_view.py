@@ -10,7 +10,7 @@ from stumble.report.side_by_side import StepPair, align_whole_runs, is_same_step
 from stumble.report.text_diff import TextPiece, find_replaced_words, mark_differences
 from stumble.runs.environment.workspaces import open_store_blobs
 from stumble.runs.fork_report import describe_outcome
-from stumble.store.index import load_run_with_twins
+from stumble.store.judged_rows import load_run_with_twins
 from stumble.ui.values.file_view import FilesView, build_files_view
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.explain import VerdictExplanation, explain_verdict

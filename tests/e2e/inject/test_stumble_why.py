@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from faults.judging.trouble_words import JUDGE_VERSION
 from tests.support.stores.judged_fork import make_judged_fork
 from tests.support.stores.scripted_runs import (
     ORDER,
 )
+from traces.model import JUDGE_VERSION
 from traces.store.trace_store import TraceStore
 
 

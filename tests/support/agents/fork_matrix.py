@@ -25,7 +25,7 @@ from stumble.runs.record import record_run
 from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import Hosts, RecordPlan, RunResult
-from stumble.store import index
+from stumble.store.judged_rows import build_tables_by_run
 from stumble.user_data.paths import new_trajectory_id
 from tests.support.servers.byte_relay import (
     Overheard,
@@ -170,7 +170,7 @@ class Stage:
     def row(self, ran: Ran) -> dict[str, object]:
         """Return the store's row of the run's one injection."""
         id = ran.tape.trajectory.id
-        found = index.build_tables_by_run([ran.tape], self.store)[id]["injections"]
+        found = build_tables_by_run([ran.tape], self.store)[id]["injections"]
         rows: list[dict[str, object]] = found.to_pylist()
         (row,) = rows
         return row

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from faults.judging.trouble_words import JUDGE_VERSION
 from stumble.store import index
 from tests.support.stores.scripted_runs import (
     BENT,
     ORDER,
     Telling,
 )
-from traces.model import Injection, RunEnding, Trajectory
+from traces.model import JUDGE_VERSION, Injection, RunEnding, Trajectory
 from traces.store.trace_store import TraceStore
 from traces.tape import TapeWriter, read_tape
 
@@ -54,7 +53,7 @@ def test_a_newer_judge_leaves_the_older_verdict(
     write(store, "f", "fault", BENT, passed=False)
     now = JUDGE_VERSION
     assert index.refresh_index(store) == []
-    for module in ("stumble.store.index", "faults.judging.judge"):
+    for module in ("stumble.store.index", "stumble.store.judged_rows", "faults.judging.judge"):
         monkeypatch.setattr(f"{module}.JUDGE_VERSION", now + 1)
     assert index.refresh_index(store) == []
     with store.connect() as connection:

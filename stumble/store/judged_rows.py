@@ -1,0 +1,300 @@
+"""Rows of tapes with the verdicts on their injections, judged beside their clean twins."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from faults.judging.consumption import decide_consumption
+from faults.judging.detectability import rate_detectability
+from faults.judging.end_state import EndStateVerdict, judge_by_common_state
+from faults.judging.judge import RunEvidence, judge_injection, to_run_evidence
+from faults.judging.post_injection import find_answer_turn
+from stumble.llm.prices import compute_token_cost
+from traces.model import (
+    JUDGE_VERSION,
+    Condition,
+    Injection,
+    NoticeSignal,
+    Outcome,
+    RunEnding,
+    Trajectory,
+)
+from traces.store import rows as store_rows
+from traces.store.control_groups import digest_control_group, find_control_runs
+from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_table
+from traces.store.trace_store import TraceStore
+from traces.tape import Tape, read_tape
+
+type Tables = dict[str, pa.Table]
+"""The rows of a run by relation."""
+
+
+def build_tables_by_run(tapes: Iterable[Tape], store: TraceStore) -> dict[str, Tables]:
+    """Build the tables of each tape by trajectory id; with twins of this batch and the store."""
+    runs = {tape.trajectory.id: to_run_evidence(tape) for tape in tapes}
+    twins, earlier = _TwinLookup(runs, store), _read_older_verdicts(store, runs)
+    tables = {id: _build_run_tables(each, twins) for id, each in runs.items()}
+    for id, rows in earlier.items():
+        if "outcomes" in tables[id]:
+            tables[id]["outcomes"] = pa.concat_tables([tables[id]["outcomes"], rows])
+    return tables
+
+
+def _read_older_verdicts(store: TraceStore, ids: Iterable[str]) -> dict[str, pa.Table]:
+    """Return the verdicts of older judges on these runs, by run; they are kept."""
+    query = (
+        "select trajectory_id, o.* from outcomes as o join injections using (injection_id)"
+        " where trajectory_id in $ids and judge_version < $version"
+    )
+    with store.open_locked() as connection:
+        params = {"ids": list(ids), "version": JUDGE_VERSION}
+        rows: pa.Table = connection.sql(query, params=params).to_arrow_table()
+    if not rows.num_rows:
+        return {}
+    run_ids = rows.column("trajectory_id")
+    rows = rows.drop_columns("trajectory_id").cast(SCHEMAS["outcomes"])
+    places = defaultdict[str, list[int]](list)
+    for place, id in enumerate(run_ids.to_pylist()):
+        places[id].append(place)
+    return {id: rows.take(some) for id, some in places.items()}
+
+
+def _build_run_tables(each: RunEvidence, twins: "_TwinLookup") -> Tables:
+    rows = store_rows.build_tape_rows(each.tape, each.story, compute_token_cost)
+    run, injections = each.tape.trajectory, each.tape.injections
+    clean_twins = twins.find_twins(each)
+    judged = injections and run.condition != "clean" and run.source == "fork"
+    judgeable = (i for i in injections if i.repeat_of is None) if judged else ()
+    verdicts = [
+        judge_injection(injection, each, clean_twins, lambda: twins.find_peers(each))
+        for injection in judgeable
+    ]
+    rows["trajectories"] = [
+        _grade_by_twin_states(rows["trajectories"][0], each, clean_twins, verdicts)
+    ]
+    tables = {
+        name: make_relation_table(name, relation_rows)
+        for name, relation_rows in rows.items()
+        if relation_rows
+    }
+    # A clean twin is a control: its sham is not an injection to judge.
+    if injections and run.condition != "clean":
+        tables["injections"] = make_relation_table(
+            "injections", (_build_injection_row(i, each, clean_twins) for i in injections)
+        )
+    if judged:
+        tables["outcomes"] = make_relation_table(
+            "outcomes", (_build_outcome_row(verdict) for verdict in verdicts)
+        )
+    return tables
+
+
+def _grade_by_twin_states(
+    row: tuple[object, ...],
+    each: RunEvidence,
+    mates: tuple[RunEvidence, ...],
+    verdicts: Sequence[Outcome],
+) -> tuple[object, ...]:
+    """Return the row, graded by the end states of clean twins if there is no verifier."""
+    ending = each.tape.ending
+    if ending is None or ending.passed is not None or ending.state is None or not mates:
+        return row
+    if verdicts:
+        verdict = EndStateVerdict(
+            passed=verdicts[0].passed, why=verdicts[0].reasons.get("passed", "")
+        )
+    else:
+        endings = [mate.tape.ending for mate in mates if mate.tape.ending is not None]
+        verdict = judge_by_common_state(ending, endings)
+    is_known = verdict.passed is not None
+    facts = {
+        "passed": verdict.passed,
+        "passed_by": "state" if is_known else None,
+        "passed_reason": None if is_known else verdict.why or "its clean twins do not say",
+    }
+    names = SCHEMAS["trajectories"].names
+    return tuple(facts.get(name, value) for name, value in zip(names, row, strict=True))
+
+
+def load_run_with_twins(
+    store: TraceStore, id: str
+) -> tuple[RunEvidence, tuple[RunEvidence, ...], Callable[[], tuple[RunEvidence, ...]]]:
+    """Return a run, its clean twins, and a function for its peers.
+
+    Raises FileNotFoundError without its tape.
+    """
+    each, twins = to_run_evidence(read_tape(store.tapes / f"{id}.tape")), _TwinLookup({}, store)
+    return each, twins.find_twins(each), lambda: twins.find_peers(each)
+
+
+def load_injected_forks(store: TraceStore) -> Iterator[tuple[RunEvidence, tuple[RunEvidence, ...]]]:
+    """Yield all forks with injections, shams too, each with its clean twins."""
+    twins = _TwinLookup({}, store)
+    with store.open_locked() as connection:
+        ids = connection.execute(
+            "select distinct trajectory_id from injections join trajectories using (trajectory_id)"
+            " where source = 'fork' and condition not in ('clean', 'shrink') order by 1"
+        ).fetchall()
+    for (id,) in ids:
+        path = store.tapes / f"{id}.tape"
+        if path.exists():
+            each = to_run_evidence(read_tape(path))
+            yield each, twins.find_twins(each)
+
+
+class _TwinLookup:
+    """Lookup of clean twins of a run, in this batch and in the tapes of the store."""
+
+    def __init__(self, runs: Mapping[str, RunEvidence], store: TraceStore) -> None:
+        self._store = store
+        self._batch: dict[tuple[str, Condition], dict[str, RunEvidence]] = defaultdict(dict)
+        self._groups: dict[tuple[str, Condition], tuple[RunEvidence, ...]] = {}
+        for id, each in runs.items():
+            group = digest_control_group(*_get_run_facts(each))
+            if group is not None:
+                self._batch[group, each.tape.trajectory.condition][id] = each
+
+    def find_twins(self, each: RunEvidence) -> tuple[RunEvidence, ...]:
+        """Return the clean twins of a run in its experiment; none if it is no fork."""
+        group = digest_control_group(*_get_run_facts(each))
+        if group is None:
+            return ()
+        return find_control_runs(each, self._find_group(group, "clean"), _get_run_facts)
+
+    def find_peers(self, each: RunEvidence) -> tuple[RunEvidence, ...]:
+        """Return the faulted runs of its fork.
+
+        Empty for campaigns, whose runs end one by one: a verdict would depend on their number.
+        """
+        group = digest_control_group(*_get_run_facts(each))
+        run = each.tape.trajectory
+        return () if group is None or run.campaign else self._find_group(group, run.condition)
+
+    def _find_group(self, group: str, condition: Condition) -> tuple[RunEvidence, ...]:
+        if (group, condition) not in self._groups:
+            self._groups[group, condition] = self._read_group(group, condition)
+        return self._groups[group, condition]
+
+    def _read_group(self, group: str, condition: Condition) -> tuple[RunEvidence, ...]:
+        in_batch = self._batch[group, condition]
+        with self._store.open_locked() as connection:
+            ids = connection.execute(
+                "select trajectory_id from trajectories where control_group = ? and condition = ?",
+                [group, condition],
+            ).fetchall()
+        paths = {id: self._store.tapes / f"{id}.tape" for (id,) in ids if id not in in_batch}
+        older = {
+            id: to_run_evidence(read_tape(path)) for id, path in paths.items() if path.exists()
+        }
+        return tuple((older | in_batch).values())
+
+
+def _get_run_facts(each: RunEvidence) -> tuple[Trajectory, RunEnding | None]:
+    return each.tape.trajectory, each.tape.ending
+
+
+def _build_injection_row(
+    injection: Injection, each: RunEvidence, twins: tuple[RunEvidence, ...]
+) -> tuple[object, ...]:
+    consumption = decide_consumption(injection, each.story, each.tape.exchanges)
+    use = each.story.find_use(injection.call_id or "")
+    return (
+        injection.id,
+        each.tape.trajectory.id,
+        injection.seq,
+        use.step if use else None,
+        injection.tool,
+        injection.op,
+        injection.family,
+        json.dumps(dict(injection.params), sort_keys=True),
+        injection.place,
+        injection.persist,
+        injection.address,
+        _decode_clipped(injection.original),
+        _decode_clipped(injection.mutated),
+        injection.error_channel,
+        injection.detect or rate_detectability(injection),
+        injection.sham,
+        consumption.consumed,
+        None if consumption.consumed else consumption.why,
+        injection.call_id,
+        injection.rendered,
+        _count_twin_steps_after(injection, twins),
+        injection.repeat_of,
+        injection.dead,
+    )
+
+
+def _count_twin_steps_after(injection: Injection, twins: tuple[RunEvidence, ...]) -> int | None:
+    """Count agent steps after the faulted result in the first clean twin with this call."""
+    for twin in twins:
+        use = twin.story.find_use(injection.call_id or "")
+        if use is not None and use.result_seq is not None:
+            at = find_answer_turn(twin.story, use.result_seq)
+            if at is not None:
+                return len(twin.story.agent_steps) - at
+    return None
+
+
+def _decode_clipped(data: bytes | None) -> str | None:
+    return None if data is None else clip_stored_text(data.decode("utf-8", "replace"))
+
+
+def _build_outcome_row(verdict: Outcome) -> tuple[object, ...]:
+    hard, soft = ([s.code for s in verdict.signals if s.hard is each] for each in (True, False))
+    return (
+        verdict.injection_id,
+        verdict.judge_version,
+        list(verdict.twins),
+        verdict.outcome,
+        verdict.noticed,
+        verdict.recovered,
+        verdict.passed,
+        verdict.claims_success,
+        verdict.first_use_step,
+        json.dumps(verdict.evidence),
+        verdict.baseline_valid,
+        verdict.noticed_soft,
+        None if verdict.noticed is None else hard,
+        None if verdict.noticed_soft is None else soft,
+        verdict.noticed_step,
+        verdict.used_in_write,
+        verdict.used_in_final,
+        verdict.level,
+        verdict.truth_reobserved,
+        verdict.reported,
+        verdict.corrected,
+        verdict.control_only,
+        verdict.dead_in_twins,
+        verdict.blast_radius,
+        verdict.masked_as,
+        verdict.passed_given_wrong_value,
+        verdict.steps_after,
+        json.dumps(dict(verdict.reasons), sort_keys=True),
+        verdict.unsafe_retry,
+        verdict.writes_extra,
+        verdict.claim,
+        verdict.claim_basis,
+        verdict.claim_evidence,
+        verdict.false_failure,
+        verdict.told_wrong,
+        verdict.noticeable,
+        verdict.changes_what_model_saw,
+        verdict.notice_error,
+        json.dumps([_signal_to_dict(signal) for signal in verdict.signals]),
+        verdict.double_action,
+        verdict.lost_action,
+        json.dumps(verdict.effect_changes),
+    )
+
+
+def _signal_to_dict(signal: NoticeSignal) -> dict[str, object]:
+    return {
+        "code": signal.code,
+        "step": signal.step,
+        "hard": signal.hard,
+        "error": signal.error,
+        "twins": signal.twins,
+    }
