@@ -36,7 +36,7 @@ from stumble.runs.record import record_run
 from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import Hosts, RecordPlan, RunEnvironment, RunLabels, RunResult
-from stumble.store import index
+from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import EndReason
@@ -241,7 +241,7 @@ class CampaignWorker:
             case RunTask(source=number, tape=tape, cell=cell):
                 return await self._run_cell(self._campaign.sources[number], tape, cell)
             case JudgeTask(ids=ids):
-                index.write_run_rows(self._store, ids)
+                write_run_rows(self._store, ids)
                 return JudgeDone(ids)
 
     async def _prepare_source(self, number: int, tape: Path | None) -> PrepareDone:
@@ -279,7 +279,7 @@ class CampaignWorker:
             scratch=self._scratch,
         )
         path = self._keep_finished_run(result)
-        index.write_run_rows(self._store, (id,))
+        write_run_rows(self._store, (id,))
         return path
 
     async def _run_cell(self, source: TraceSource, tape: Path, cell: RunCell) -> RunDone:

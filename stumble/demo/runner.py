@@ -33,7 +33,7 @@ from stumble.runs.record import record_run
 from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import Hosts, RecordPlan, ReplayPlan, RunLabels, RunResult
-from stumble.store import index
+from stumble.store.tape_rows import write_batch
 from stumble.user_data.paths import new_experiment_id, new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.model import Condition, Fault
@@ -182,7 +182,7 @@ class DemoWorker:
     def index(self, job: DemoJob, recording: Tape, runs: Sequence[RunResult]) -> None:
         """Write the rows of all runs of a job as one segment."""
         tapes = [recording, *(read_tape(run.path) for run in runs)]
-        index.write_batch(self._store, f"{job.task}-{job.skill}-runs", tapes)
+        write_batch(self._store, f"{job.task}-{job.skill}-runs", tapes)
 
 
 def select_demo_call(job: DemoJob, told: DerivedSteps) -> tuple[str, int, str]:

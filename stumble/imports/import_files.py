@@ -12,7 +12,7 @@ from typing import Literal
 
 from stumble.imports.detect_format import TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id, write_imported_tape
-from stumble.store import index
+from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.importers import ImportedTables, read_format_tables
 from traces.importers.run_merge import (
@@ -86,7 +86,7 @@ def import_recordings(
         tell(number, len(paths))
         is_last = number == len(paths)
         if len(taped) >= INDEX_BATCH_TAPES or is_last:
-            index.write_run_rows(store, taped)
+            write_run_rows(store, taped)
             taped.clear()
         if batch.is_full or is_last:
             yield from batch.merge()

@@ -4,31 +4,21 @@ The index can always be rebuilt from `.stumble/tapes/` (files, or links to tapes
 and `.stumble/imports/`; it contains no other information.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import batched
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow as pa
 
-from stumble.store.tape_files import seal_finished_tape, unwritable_store
+from stumble.store.store_errors import unwritable_store
 from traces.model import ENDINGS_UNKNOWN, IMPORT_SOURCES, JUDGE_VERSION
 from traces.store.query_signals import restore_interrupts
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
-from traces.tape import Tape, read_tape
-
-if TYPE_CHECKING:
-    from stumble.store.judged_rows import Tables
-
-TAPES_PER_BATCH = 64
-"""Most tapes in memory at once."""
 
 
 @contextmanager
-def _report_write_errors(store: TraceStore) -> Iterator[None]:
+def report_write_errors(store: TraceStore) -> Iterator[None]:
     """Raise HarnessError, with a remedy, if the store cannot be written."""
     try:
         yield
@@ -100,70 +90,24 @@ def refresh_index(store: TraceStore) -> list[str]:
 
     Raises KeyboardInterrupt after a signal; what is missing is written by the next call.
     """
-    with _report_write_errors(store), restore_interrupts():
+    with report_write_errors(store), restore_interrupts():
         refused: dict[Path, str] = {}
         # A second pass, as a twin may have ended after a run whose control it is.
         for _ in range(2):
             if not (unindexed := find_unindexed_tapes(store)):
                 break
-            for paths in batched(unindexed, TAPES_PER_BATCH, strict=False):
-                tapes = dict[Path, Tape]()
-                for path in paths:
-                    try:
-                        tapes[path] = _read_store_tape(path)
-                    except ValueError as error:
-                        refused[path] = str(error)
-                store.write_all(_build_readable_tables(tapes, store, refused))
+            _index_tapes(store, unindexed, refused)
         # After the tapes: an export of one of them that was imported is known by its run.
         _restore_imports(store)
         store.compact()
     return [*_describe_lost_tapes(store), *refused.values()]
 
 
-def _read_store_tape(path: Path) -> Tape:
-    """Read a tape of the store, sealed. Raises ValueError if it is none, or has another id."""
-    _seal_killed_tape(path)
-    tape = read_tape(path)
-    if tape.trajectory.id != path.stem:
-        raise ValueError(f"{path}: it is the run {tape.trajectory.id}, and must be named so")
-    return tape
+def _index_tapes(store: TraceStore, paths: Iterable[Path], refused: dict[Path, str]) -> None:
+    """Write the rows of these tapes; the judge is loaded only if there are any."""
+    from stumble.store.tape_rows import write_tapes
 
-
-def _build_readable_tables(
-    tapes: Mapping[Path, Tape], store: TraceStore, refused: dict[Path, str]
-) -> "dict[str, Tables]":
-    """Build the tables of these tapes; put tapes that fail into `refused`, without loss of others.
-
-    A tape may contain arbitrary data that no agent sends.
-    """
-    try:
-        with restore_interrupts():
-            return _build_tables(tapes.values(), store)
-    except (OSError, duckdb.Error):
-        raise
-    except Exception as error:
-        if len(tapes) == 1:
-            [path] = tapes
-            refused[path] = f"{path}: no rows can be made of it ({type(error).__name__}: {error})"
-            return {}
-    separate = [
-        _build_readable_tables({path: tape}, store, refused) for path, tape in tapes.items()
-    ]
-    return {id: tables for each in separate for id, tables in each.items()}
-
-
-def write_run_rows(store: TraceStore, ids: Iterable[str]) -> None:
-    """Write the rows of these runs, whose tapes are complete and in the store."""
-    tapes = [read_tape(store.tapes / f"{id}.tape") for id in ids]
-    with _report_write_errors(store):
-        store.write_all(_build_tables(tapes, store))
-
-
-def _build_tables(tapes: Iterable[Tape], store: TraceStore) -> "dict[str, Tables]":
-    """Build the tables of each tape; the judge is loaded only if there is something to index."""
-    from stumble.store.judged_rows import build_tables_by_run
-
-    return build_tables_by_run(tapes, store)
+    write_tapes(store, paths, refused)
 
 
 def _restore_imports(store: TraceStore) -> None:
@@ -175,28 +119,10 @@ def _restore_imports(store: TraceStore) -> None:
     restore_imports(store)
 
 
-def _seal_killed_tape(path: Path) -> None:
-    """Seal the tape of a killed run, unless it is a link or has other links."""
-    if path.stat().st_nlink == 1 and not path.is_symlink():
-        seal_finished_tape(path)
-
-
 def _describe_lost_tapes(store: TraceStore) -> list[str]:
     """Return a line for each link to a tape that no longer exists."""
     links = [path for path in store.tapes.glob("*.tape") if not path.exists()]
     return [f"{path.stem}: its tape {path.readlink()} is gone" for path in sorted(links)]
-
-
-def write_batch(store: TraceStore, segment: str, tapes: Iterable[Tape]) -> None:
-    """Write the rows of ended tapes, with all their twins, as one segment."""
-    parts = list(_build_tables(tapes, store).values())
-    names = {name for tables in parts for name in tables}
-    together = {
-        name: pa.concat_tables([tables[name] for tables in parts if name in tables])
-        for name in names
-    }
-    with _report_write_errors(store):
-        store.write(segment, together)
 
 
 def list_relations() -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.cli.exit_codes import UsageError
+from stumble.store.store_errors import unwritable_store
 from traces.store.store_dir import StoreDirectory
 from traces.tape import Tape, read_tape, seal_tape
 
@@ -78,12 +79,3 @@ def link_tape(store: StoreDirectory, tape: Path, id: str) -> None:
             link.symlink_to(tape.resolve())
     except OSError as error:
         raise unwritable_store(store, error) from error
-
-
-def unwritable_store(store: StoreDirectory, error: Exception) -> HarnessError:
-    """Return the error of a store that cannot be written, with a remedy."""
-    why = getattr(error, "strerror", None) or error
-    return HarnessError(
-        f"{store.root} could not be written: {why}. No tape is lost; make room there, and "
-        "the next command writes the rows that are missing"
-    )

@@ -56,13 +56,13 @@ def make_store(folder: Path) -> TraceStore:
     return store
 
 
-@pytest.mark.parametrize("step", ["find_unindexed_tapes", "build_tables_by_run"])
+@pytest.mark.parametrize("step", ["index.find_unindexed_tapes", "tape_rows.build_tables_by_run"])
 def test_a_signal_while_the_index_is_written_is_an_interrupt(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make_store(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(index, step, ask_for_long)
+        patch.setattr(f"stumble.store.{step}", ask_for_long)
         with interrupted_soon(), pytest.raises(KeyboardInterrupt):
             index.refresh_index(store)
     assert index.refresh_index(store) == []

@@ -65,6 +65,8 @@ atexit.register(lambda: print(*sys.modules))
 sys.argv = ["stumble", "sql", "select 1"]
 run_cli()
 """
+UNASKED = {"faults", "traces.importers", "traces.tape", "stumble.atlas", "pyarrow.compute"}
+"""What a query needs only if there is something to index, to restore or to look up."""
 
 
 def test_no_command_imports_pandas_because_it_is_installed(tmp_path: Path) -> None:
@@ -82,6 +84,7 @@ def test_no_command_imports_pandas_because_it_is_installed(tmp_path: Path) -> No
     imported = set(said.stdout.splitlines()[-1].split())
     assert "pyarrow" in imported
     assert "pandas" not in imported
+    assert imported & UNASKED == set()
 
 
 IGNORING = """

@@ -199,11 +199,24 @@ def _build_alternation(words: Iterable[bytes]) -> bytes:
 
 
 _BEGINNINGS = tuple(dict.fromkeys(begin for begin, _, _ in TOKEN_FORMATS))
-_FOLDED = tuple(
-    begin
-    for begin in _BEGINNINGS
-    if not any(begin != other and begin.startswith(other) for other in _BEGINNINGS)
+PARTIAL_BEGINNINGS = frozenset(
+    begin[:size] for begin in _BEGINNINGS for size in range(1, len(begin))
 )
+"""All truncations of a prefix."""
+
+
+def _group_by_beginning() -> dict[bytes, tuple[TokenFormat, ...]]:
+    """Return the formats under the shortest prefix that begins them."""
+    groups, known = dict[bytes, list[TokenFormat]](), frozenset(_BEGINNINGS)
+    for each in TOKEN_FORMATS:
+        begin = each[0]
+        sizes = range(1, len(begin) + 1)
+        short = next(begin[:size] for size in sizes if begin[:size] in known)
+        groups.setdefault(short, []).append(each)
+    return {short: tuple(formats) for short, formats in groups.items()}
+
+
+BY_BEGINNING = _group_by_beginning()
 
 
 def _compile_standalone_words(words: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -218,23 +231,16 @@ def compile_beginning() -> re.Pattern[bytes]:
 
     A byte that is not a letter or digit precedes them, so that the search can skip to it.
     """
-    return _compile_standalone_words(_FOLDED)
+    return _compile_standalone_words(BY_BEGINNING)
 
 
 @cache
 def compile_short_beginning() -> re.Pattern[bytes]:
     """Compile the prefixes but LONG_BEGINNING."""
-    return _compile_standalone_words(begin for begin in _FOLDED if begin != _LONG)
+    return _compile_standalone_words(begin for begin in BY_BEGINNING if begin != _LONG)
 
 
 LONG_BEGINNING = _LONG
-BY_BEGINNING: dict[bytes, tuple[TokenFormat, ...]] = {
-    short: tuple(each for each in TOKEN_FORMATS if each[0].startswith(short)) for short in _FOLDED
-}
-PARTIAL_BEGINNINGS = frozenset(
-    begin[:size] for begin in _BEGINNINGS for size in range(1, len(begin))
-)
-"""All truncations of a prefix."""
 PARTIAL_ENDS = frozenset(partial[-2:] for partial in PARTIAL_BEGINNINGS)
 """The last one or two bytes of any of them."""
 LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
