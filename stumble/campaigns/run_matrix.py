@@ -9,13 +9,13 @@ faults share a call, with its clean twins and shams, if they can.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 from faults.seeded_random import make_draw_address, to_unit_interval
 from faults.specs.spec_check import bind_operator
 from faults.targeting.read_or_write import classify_tool_side
 from faults.targeting.selector import is_matching_call
 from faults.targeting.site import find_recording_address, is_call_followed
-from stumble.campaigns.spec import Campaign
 from stumble.llm.model_choice import ModelChoice
 from stumble.llm.prices import compute_token_cost
 from stumble.runs.fork import ForkPoint, check_other_model, find_fork_point
@@ -28,6 +28,9 @@ from traces.conversation.derived_steps import (
 from traces.conversation.tracker import ConversationTap
 from traces.model import Condition, Fault, Injection
 from traces.tape import Tape
+
+if TYPE_CHECKING:  # a fork asks for a place, and needs no practice world
+    from stumble.campaigns.spec import Campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,7 @@ class RunMatrix:
 
 
 def build_run_matrix(
-    campaign: Campaign, recording: Tape, told: DerivedSteps, *, world: bool
+    campaign: "Campaign", recording: Tape, told: DerivedSteps, *, world: bool
 ) -> RunMatrix:
     """Build the runs of a recording, grouped by call, controls first."""
     faulted: list[RunCell] = []
@@ -103,7 +106,7 @@ def build_run_matrix(
 
 
 def _find_usable_models(
-    campaign: Campaign, recording: Tape, no_site: dict[str, None]
+    campaign: "Campaign", recording: Tape, no_site: dict[str, None]
 ) -> tuple[ModelChoice, ...]:
     """Return the models that can go on with a recording; `no_site` gets the reasons of others."""
     usable = list[ModelChoice]()
@@ -118,7 +121,7 @@ def _find_usable_models(
 
 
 def _repeat_fault_cells(
-    campaign: Campaign, placed: tuple[Fault, ForkPoint], told: DerivedSteps, seed: int
+    campaign: "Campaign", placed: tuple[Fault, ForkPoint], told: DerivedSteps, seed: int
 ) -> Iterator[RunCell]:
     fault, point = placed
     site = _format_call_site(point, told)
@@ -142,7 +145,7 @@ def _list_control_addresses(
     return tuple(f"{site}/{condition}/{rep}{_format_cell_model(model)}" for rep in range(count))
 
 
-def _list_control_cells(campaign: Campaign, faulted: Sequence[RunCell]) -> Iterator[RunCell]:
+def _list_control_cells(campaign: "Campaign", faulted: Sequence[RunCell]) -> Iterator[RunCell]:
     """Yield the clean twins and shams of each site, shared by all faults there."""
     sites = {(cell.address.partition("/")[0], cell.model): cell for cell in reversed(faulted)}
     for (site, model), cell in reversed(sites.items()):

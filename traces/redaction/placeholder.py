@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 
 from traces.redaction.detection import patterns
+from traces.redaction.detection.prefilter import find_possible_formats
 from traces.redaction.fingerprints import (
     SALT_BYTES,
     KnownSecrets,
@@ -91,4 +92,5 @@ class PlaceholderRegistry:
 
 def _classify_secret(value: bytes) -> str:
     """Return the class of a secret by its form."""
-    return next((kind for _, _, kind in patterns.find_pattern_secrets(value, value)), "k")
+    found = patterns.find_pattern_secrets(value, value, find_possible_formats(value))
+    return next((kind for _, _, kind in found), "k")

@@ -7,9 +7,9 @@ are searched.
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Literal
 
@@ -43,37 +43,67 @@ _MARK = r"\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0951-\u0957"
 _WORD = re.compile(rf"(?:[^\W\d_]|[{_MARK}])+(?:'[^\W\d_]+)?")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class _CuePattern:
+    """The cues of one class in a language, compiled when they are first searched.
+
+    To compile all of thirteen languages takes a second, and a text is in one or two of them.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, language: "LanguageCues", owner: type) -> re.Pattern[str]:
+        found = language.__dict__[self._name] = language.compile_cues(self._name)
+        return found  # the next look-up finds it in the instance
+
+
 class LanguageCues:
     """The cues of one language."""
 
-    code: str
-    words: frozenset[str]
-    blank: re.Pattern[str]
-    condition: re.Pattern[str]
+    blank = _CuePattern()
+    condition = _CuePattern()
     """Conditional clauses, which state no fact; offers are conditional too."""
-    reason: re.Pattern[str]
+    reason = _CuePattern()
     """Reasons, which are not results; rules are such reasons, and count."""
-    contrast: re.Pattern[str]
-    handover: re.Pattern[str]
-    caution: re.Pattern[str]
-    doubt: re.Pattern[str]
+    contrast = _CuePattern()
+    handover = _CuePattern()
+    caution = _CuePattern()
+    doubt = _CuePattern()
     """Negations and reservations of any kind, where no other cue reads them."""
-    inability: re.Pattern[str]
+    inability = _CuePattern()
     """What is not possible to the speaker: a refusal, or a failure."""
-    absence: re.Pattern[str]
+    absence = _CuePattern()
     """What is not there: a finding, unless it is an answer or data that is missing."""
-    rule: re.Pattern[str]
+    rule = _CuePattern()
     """Rules and limits of competence, as the reason of a refusal."""
-    self: re.Pattern[str]
-    kinds: tuple[tuple[ClauseKind, re.Pattern[str]], ...]
-    unknown_answer: re.Pattern[str]
-    names_by_capitals: bool
-    """Whether a capital within a sentence marks a name; in German every noun has one."""
-    offering: re.Pattern[str]
-    insisting: re.Pattern[str]
-    disclaimer: re.Pattern[str]
+    self = _CuePattern()
+    offering = _CuePattern()
+    insisting = _CuePattern()
+    disclaimer = _CuePattern()
     """Sentences on what an answer is not (advice), or its speaker (a doctor)."""
+
+    def __init__(self, code: str, table: Mapping[str, str | list[str]]) -> None:
+        self.code = code
+        self.words = frozenset(str(table["words"]).split())
+        self.names_by_capitals = table.get("capitals") != "none"
+        """Whether a capital within a sentence marks a name; in German every noun has one."""
+        self._table = table
+
+    def compile_cues(self, name: str) -> re.Pattern[str]:
+        """Compile the cues of a class; without any, the pattern matches nothing."""
+        cues = self._table.get(name, [])
+        joined = "|".join(f"(?:{cue})" for cue in ([cues] if isinstance(cues, str) else cues))
+        return re.compile(joined.replace("VERBS", str(self._table.get("verbs"))) or r"(?!)")
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[ClauseKind, re.Pattern[str]], ...]:
+        """The kinds with their cues, in the order in which they decide."""
+        return tuple((kind, self.compile_cues(kind)) for kind in _ORDER)
+
+    @cached_property
+    def unknown_answer(self) -> re.Pattern[str]:
+        """A whole answer that says that it is not known."""
+        return re.compile(rf"\W*{self._table.get('unknown_answer', '(?!)')}\W*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,38 +135,9 @@ def load_languages() -> tuple[LanguageCues, ...]:
     entries = files("faults.judging").joinpath("cues").iterdir()
     paths = sorted((path for path in entries if path.name.endswith(".toml")), key=lambda p: p.name)
     languages = [
-        _compile_language(path.name[:-5], tomllib.loads(path.read_text("utf-8"))) for path in paths
+        LanguageCues(path.name[:-5], tomllib.loads(path.read_text("utf-8"))) for path in paths
     ]
     return tuple(sorted(languages, key=lambda language: language.code != "en"))
-
-
-def _compile_language(code: str, table: dict[str, str | list[str]]) -> LanguageCues:
-    def pattern(name: str) -> re.Pattern[str]:
-        cues = table.get(name, [])
-        joined = "|".join(f"(?:{cue})" for cue in ([cues] if isinstance(cues, str) else cues))
-        return re.compile(joined.replace("VERBS", str(table.get("verbs"))) or r"(?!)")
-
-    return LanguageCues(
-        code=code,
-        words=frozenset(str(table["words"]).split()),
-        blank=pattern("blank"),
-        condition=pattern("condition"),
-        reason=pattern("reason"),
-        contrast=pattern("contrast"),
-        handover=pattern("handover"),
-        caution=pattern("caution"),
-        doubt=pattern("doubt"),
-        inability=pattern("inability"),
-        absence=pattern("absence"),
-        rule=pattern("rule"),
-        self=pattern("self"),
-        kinds=tuple((kind, pattern(kind)) for kind in _ORDER),
-        names_by_capitals=table.get("capitals") != "none",
-        offering=pattern("offering"),
-        insisting=pattern("insisting"),
-        disclaimer=pattern("disclaimer"),
-        unknown_answer=re.compile(rf"\W*{table.get('unknown_answer', '(?!)')}\W*"),
-    )
 
 
 def detect_languages(text: str) -> tuple[LanguageCues, ...]:

@@ -9,6 +9,7 @@ from traces.redaction.detection.credential_names import (
     is_distinctive_secret,
     is_named_secret,
 )
+from traces.redaction.detection.prefilter import find_possible_formats
 
 PROJECT_CREDENTIAL_FILES = (
     ".env",
@@ -80,5 +81,7 @@ def _iter_credential_values(name: str, data: bytes) -> Iterator[bytes]:
         yield from (match[1] for pattern in line_patterns for match in pattern.finditer(data))
     yield from (
         data[a:b]
-        for a, b, _ in patterns.find_pattern_secrets(data, patterns.extract_suspect_runs(data))
+        for a, b, _ in patterns.find_pattern_secrets(
+            data, patterns.extract_suspect_runs(data), find_possible_formats(data)
+        )
     )
