@@ -170,6 +170,10 @@ def test_secrets_of_other_variables_of_a_program_are_kept_apart() -> None:
         "passwordResetRequired:d?.password_reset_required===!0",
         "Cookie: theme=dark; lang=en-GB-oxendict",
         "echo sha256sum1 | tee a.txt; zip -r a1.zip b2c3d4",
+        "password = 'pbkdf2_sha256$...', the password is pbkdf2_sha256$...",
+        "echo $PASSWORD1 | sudo -S ls; echo your_password1 | sudo -S ls; echo y | sudo -S a1",
+        "mkdir -p src/App2Base3; tool -u joe -p 8080:80; tool -u joe -p release2",
+        "#define XXH3_initCustomSecret XXH3_initCustomSecret_avx512\n",
     ],
 )
 def test_what_only_resembles_a_secret_stays(text: str) -> None:

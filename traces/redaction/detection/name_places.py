@@ -128,7 +128,7 @@ NAME_PLACES = (
     ),
     # `The password of the router is V`
     SecretPlace(
-        _SENTENCE, rb"(?:[^\s\"'`\\,;<>|().]|\.(?=\w))", 8, is_spoken_password,
+        _SENTENCE, rb"(?:[^\s\"'`\\,;<>|().]|\.(?=\w))", 8, is_spoken_password, rb"(?!\.\.)",
         sign=widen_pattern(_SENTENCE) + rb"\S*[0-9]",
     ),
 )  # fmt: skip
