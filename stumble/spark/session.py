@@ -42,6 +42,9 @@ _SETTINGS = {
     "spark.sql.analyzer.maxIterations": "1000",
 }
 
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+"""Bytes up to which a table of a join is sent whole to all workers; -1 sends none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAnswer:
@@ -99,14 +102,30 @@ class SparkTables:
         query = self._translator.translate(text, values)
         try:
             self.add_views(query.tables)
-            answer = self._session.sql(query.text)
-            found = answer.collect()
+            names, found = self._collect(query.text)
         except PySparkException as error:
             raise ValueError(f"Spark: {_first_line(error)}") from None
         except Py4JError as error:
             raise HarnessError(f"Spark ended: {_first_line(error)}") from None
         rows = [tuple(map(_to_plain, row)) for row in found]
-        return _order_columns(answer.columns, rows, self._translator.list_columns(text, values))
+        return _order_columns(names, rows, self._translator.list_columns(text, values))
+
+    def _collect(self, text: str) -> tuple[list[str], list[Any]]:
+        """Return names and rows; planned again without broadcasts if one of them was too large.
+
+        Spark estimates a table of lists as small: for drift over 10^7 steps 5 GB were not enough.
+        Its error names the setting.
+        """
+        from py4j.protocol import Py4JError
+
+        try:
+            answer = self._session.sql(text)
+            return answer.columns, answer.collect()
+        except Py4JError as error:
+            if _BROADCAST not in str(error) or self._session.conf.get(_BROADCAST) == "-1":
+                raise
+            self._session.conf.set(_BROADCAST, "-1")
+            return self._collect(text)
 
 
 def _to_plain(value: Any) -> object:

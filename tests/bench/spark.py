@@ -161,12 +161,13 @@ def main() -> None:
     parser.add_argument("--said", type=Path)
     parser.add_argument("--alone", action="store_true", help="plan each query with its views")
     parser.add_argument("--seconds", type=float, default=300.0, help="limit of one query")
+    parser.add_argument("--memory", type=float, default=2.0, help="GB of the driver and a worker")
     given = parser.parse_intermixed_args()
     steps = int(given.steps)
     with (
         tempfile.TemporaryDirectory(prefix="stumble-bench-") as name,
         _open_master(given.on, Path(name)) as master,
-        open_spark(master, memory=2, seconds=0) as session,
+        open_spark(master, memory=given.memory, seconds=0) as session,
     ):
         folder = Path(name) / "tables"
         write_tables(folder, steps // STEPS)
