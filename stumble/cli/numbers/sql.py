@@ -27,7 +27,8 @@ SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
 
 
 @click.command(
-    epilog="Any DuckDB client can open .stumble/store.duckdb read-only.",
+    epilog="Any DuckDB client can open .stumble/store.duckdb read-only; new recordings are in it "
+    "after the next stumble sql.",
 )
 @click.argument("query", required=False)
 @click.argument("parameters", nargs=-1, metavar="[KEY=VALUE]...")
