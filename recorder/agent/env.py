@@ -96,11 +96,10 @@ def write_ca_bundle(ca: Path, into: Path, base: Mapping[str, str]) -> Path:
     Duplicate certificates are dropped; the file is replaced atomically.
     """
     # Several variables may name one file, and several links in a folder may lead to one.
-    sources = dict.fromkeys(
-        each.resolve() for each in (*_find_system_bundle(), *_find_user_bundles(base), ca)
-    )
+    named = (*_find_system_bundle(), *_find_user_bundles(base), ca)
+    sources = {(found.st_dev, found.st_ino): each for each in named for found in (each.stat(),)}
     certificates = dict.fromkeys(
-        each for source in sources for each in _split_pem_certificates(source)
+        each for source in sources.values() for each in _split_pem_certificates(source)
     )
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=into, delete=False) as file:
