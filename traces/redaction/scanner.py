@@ -85,7 +85,7 @@ class SecretScanner:
         all_spans = self._find_everywhere(data, possible, [*maps, *event_maps])
         spans = _resolve_overlapping_spans(all_spans, data) if all_spans else all_spans
         if not (escaped or stream):
-            return spans, self._find_open_start(data[: find_cut_escape(data)], possible)
+            return spans, self._find_open_start(data[: find_cut_escape(data)])
         return spans, self._find_open_end(data, event_maps)
 
     def _find_plain_open_end(self, data: bytes, texts: list[bytes]) -> int:
@@ -100,24 +100,20 @@ class SecretScanner:
     def _find_open_end(self, data: bytes, framed: list[OffsetMap]) -> int:
         base = max(0, len(data) - patterns.MAX_OPEN_SECRET)
         tail, reader = data[base:] if base else data, self._known.reader
-        cut, find_possible = find_cut_escape(tail), self._known.prefilter.find_possible
+        cut = find_cut_escape(tail)
         ends = [
             reader.unescape_all(tail[:cut]),
             *(reader.join_event_texts(tail) if framed and base else framed),
         ]
         open_starts = [
-            (view, at)
-            for view in ends
-            if (at := self._find_open_start(view.text, find_possible(view.text))) < len(view.text)
+            (view, at) for view in ends if (at := self._find_open_start(view.text)) < len(view.text)
         ]
         return base + min(
             (view.original_ranges(at, at + 1)[0][0] for view, at in open_starts), default=cut
         )
 
-    def _find_open_start(self, text: bytes, possible: int = 0) -> int:
-        return min(
-            patterns.find_open_secret(text, possible), self._known.find_partial_value(text)[0]
-        )
+    def _find_open_start(self, text: bytes) -> int:
+        return min(patterns.find_open_secret(text), self._known.find_partial_value(text)[0])
 
     def _find_everywhere(
         self, data: bytes, possible: int, views: list[OffsetMap]

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -17,13 +18,14 @@ from traces.tape import TapeWriter
 
 
 @contextmanager
-def interrupted_soon() -> Iterator[None]:
-    """Send SIGINT to this process in the block, and again each second: a handler's exception is
-    lost where Python ignores exceptions, as in a destructor.
+def interrupted_after(began: threading.Event) -> Iterator[None]:
+    """Send SIGINT to this process in the block soon after `began`, and again each second: a
+    handler's exception is lost where Python ignores exceptions, as in a destructor.
     """
     ended = threading.Event()
 
     def interrupt() -> None:
+        began.wait(60)
         pause = 0.2
         while not ended.wait(pause):
             os.kill(os.getpid(), signal.SIGINT)
@@ -36,14 +38,16 @@ def interrupted_soon() -> Iterator[None]:
         yield
     finally:
         ended.set()
+        began.set()
         sender.join(10)
         signal.signal(signal.SIGINT, before)
 
 
-def ask_for_long(*_: object) -> object:
+def ask_for_long(began: threading.Event, *_: object) -> object:
     """Run queries without end, each a short one: DuckDB may finish the one that is interrupted."""
     query = "select count(*) from range(1e7::bigint) where hash(range) = 1"
     with duckdb.connect(config={"threads": 1}) as connection:
+        began.set()
         while True:
             connection.execute(query).fetchall()
 
@@ -60,10 +64,10 @@ def make_store(folder: Path) -> TraceStore:
 def test_a_signal_while_the_index_is_written_is_an_interrupt(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = make_store(tmp_path)
+    store, began = make_store(tmp_path), threading.Event()
     with monkeypatch.context() as patch:
-        patch.setattr(f"stumble.store.{step}", ask_for_long)
-        with interrupted_soon(), pytest.raises(KeyboardInterrupt):
+        patch.setattr(f"stumble.store.{step}", partial(ask_for_long, began))
+        with interrupted_after(began), pytest.raises(KeyboardInterrupt):
             index.refresh_index(store)
     assert index.refresh_index(store) == []
     with store.open_locked() as connection:

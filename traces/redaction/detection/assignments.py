@@ -108,7 +108,7 @@ _KEY_BLOCK = re.compile(
 _VALUE_BYTES = bytes(32 if byte in b" \t\r\n\"'`" else 97 for byte in range(256))
 _OPEN = re.compile(
     rb"(?:(?:\\{0,15}[\"'])?\]?\s{0,4}(?::=|=>|[:=>])\s{0,4}[bfru]?[\"'`\\]{0,16}"
-    rb"|[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4})[\"'\\]{0,16})\Z"
+    rb"|[\"'\\]{0,16}(?:,\s{0,4}|\s{1,4}(?:\d )?)[\"'\\]{0,16})\Z"
 )
 _JOINED = re.compile(rb"(?i:passw(?:or)?d|pwd|secret|token|key)[:=>]")
 _ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,15}://(?P<value>[^/?#@\s\"'<>\\]{1,512})\Z")

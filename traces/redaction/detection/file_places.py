@@ -67,6 +67,7 @@ FILE_PLACES = (
         rb":[\w.*@-]{1,64}:",
         rb"[^\s\"'`\\:]", 6, is_plausible_password, rb"(?![^\s\"'`\\])",
         sign=rb"[\w.*-]:(?:\d{2,5}|\*):[\w*-]+:[\w.*@-]+:[^\s:]{6}",
+        opening=rb"[\w.*-]:(?:\d{2,5}|\*):[\w*-]+:[\w.*@-]+:",
     ),
     # Hashes of passwords: crypt(5), Django, LDAP, PostgreSQL.
     SecretPlace(
@@ -88,7 +89,7 @@ FILE_PLACES = (
     ),
     SecretPlace(
         rb"(?=LS0tLS1CRUdJTi)", rb"[A-Za-z0-9+/]", 64, _is_encoded_key_block, kind="m",
-        sign=rb"LS0tLS1CRUdJTi",
+        sign=rb"LS0tLS1CRUdJTi", opening=rb"LS0tLS1CRUdJTi",
     ),
     # The sentence of words behind a wallet.
     SecretPlace(

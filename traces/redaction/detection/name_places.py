@@ -88,6 +88,7 @@ NAME_PLACES = (
         TEXT, 6, is_plausible_password, QUOTE,
         sign=rb"(?i)pass(?:phrase|code)?[\\\"'`\snrt]*(?:=>|[:=])[\\\"'`\snrt]*"
         rb"\S*[0-9!@#$%^&*?~]",
+        opening=rb"(?i)pass(?:phrase|code)?[\\\"'`\snrt]*(?:=>|[:=])",
     ),
     # `MYSQL_PASS=V`
     SecretPlace(
@@ -95,16 +96,19 @@ NAME_PLACES = (
         + QUOTE + rb")?",
         TEXT, 8, is_plausible_password,
         sign=rb"(?:_PASS|PASSPHRASE|_CREDENTIALS?|_PAT|_DSN)=[\\\"'`]*\S{6}",
+        opening=rb"(?:_PASS|PASSPHRASE|_CREDENTIALS?|_PAT|_DSN)=",
     ),
     # `secret_key_base: "V"`, `API_KEY_2=V`
     SecretPlace(
         _NAME + _SUFFIXED, rb"[\w+/.~-]", 20, is_random_token, rb"(?![\w\(\[{*])",
         sign=widen_pattern(_ANY_NAME + _SUFFIXED) + rb"[\w+/.~-]*[0-9]",
+        opening=widen_pattern(_ANY_NAME + _SUFFIXED),
     ),
     # `apiSecret: string = "V"`, `let secret_key: &str = "V"`
     SecretPlace(
         _NAME + _TYPED, TEXT, 6, is_plausible_password, QUOTE,
         sign=widen_pattern(_ANY_NAME + _TYPED) + rb"\S*[0-9!@#$%^&*?~]",
+        opening=widen_pattern(_ANY_NAME + _TYPED),
     ),
     # `password=V` on a line of its own (a program would have spaces there); `x_pass: V` with signs.
     SecretPlace(
@@ -112,13 +116,14 @@ NAME_PLACES = (
         rb"(?:=|: {1,2}(?=[^\s\"']{0,64}[!@#$%^&*?~+]))",
         rb"[^\s\"'`\\,;()<>]", 6, is_plausible_password, rb"(?=\Z|[\r\n]|\\{1,15}[nr])",
         sign=rb"(?i)(?:password|passwd|pwd|pass)(?:=|: +)\S{6}",
+        opening=rb"(?i)(?:password|passwd|pwd|pass)(?:=|: )",
     ),
     # `pass: V`
     SecretPlace(
         rb"(?:^|[\r\n]|\\n)[ \t]{0,16}(?:- )?(?i:(?:[\w.-]{0,40}[_.-])?pass(?:phrase|code)?):"
         rb" {1,2}",
         rb"[^\s\"'`\\,;()<>]", 8, is_random_token, rb"(?=\Z|[\r\n]|\\{1,15}[nr])",
-        sign=rb"(?i)pass(?:phrase|code)?: +\S*[0-9]",
+        sign=rb"(?i)pass(?:phrase|code)?: +\S*[0-9]", opening=rb"(?i)pass(?:phrase|code)?: ",
     ),
     # `| password | V |`, `**API key:** V`
     SecretPlace(

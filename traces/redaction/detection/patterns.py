@@ -19,6 +19,7 @@ from traces.redaction.detection.prefilter import (
     FIRST_PLACE,
     PLACED,
     TOKENS,
+    find_begun_places,
 )
 from traces.redaction.detection.token_formats import (
     BY_BEGINNING,
@@ -152,19 +153,27 @@ def _is_not_redacted(value: bytes) -> bool:
     return b"REDACTED" not in value
 
 
-def find_open_secret(data: bytes, possible: int = EVERYTHING) -> int:
+def find_open_secret(data: bytes) -> int:
     """Return the offset of an end that may grow into a secret; len(data) if none does."""
     at = data.find(_PEM, -MAX_OPEN_SECRET)
     if at >= 0 and (block := _OPEN_BLOCK.search(data, max(0, len(data) - MAX_OPEN_SECRET))):
         return block.end()
-    assignment_start = min(assignments.find_open_assignment(data), find_open_pipe(data))
-    if possible & PLACED:
-        assignment_start = min(assignment_start, placed_values.find_open_place(data))
+    assignment_start = min(
+        assignments.find_open_assignment(data), find_open_pipe(data), _find_open_place(data)
+    )
     if not data or data[-1] not in _CHARACTERS:
         return assignment_start
     return min(
         assignment_start,
         _find_open_token(data[-MAX_OPEN_SECRET:], max(0, len(data) - MAX_OPEN_SECRET)),
+    )
+
+
+def _find_open_place(data: bytes) -> int:
+    tail = data[-placed_values.LONGEST_OPEN_PLACE :]
+    begun = find_begun_places(tail)
+    return (
+        len(data) - len(tail) + placed_values.find_open_place(tail, begun) if begun else len(data)
     )
 
 

@@ -15,8 +15,8 @@ from traces.redaction.detection.listed_values import LIST_SIGNS, LISTS, find_ope
 from traces.redaction.detection.name_places import NAME_PLACES
 from traces.redaction.detection.secret_place import LONGEST_PLACED
 
-_BEGINNING = 320
-"""Bytes before a value in which its place begins."""
+LONGEST_OPEN_PLACE = LONGEST_PLACED + 320
+"""Bytes at the end of a text in which a value may have begun, with the beginning of its place."""
 
 type PlacedSecretSpan = tuple[int, int, str]
 """Start, stop and class."""
@@ -36,6 +36,14 @@ def list_place_signs() -> Iterator[bytes]:
     found there."""
     for place in PLACES:
         yield place.sign or place.beginning
+    yield from LIST_SIGNS
+
+
+def list_openings() -> Iterator[bytes]:
+    """Yield a pattern for each place, the last ones for lists, that matches wherever a value may
+    have begun there."""
+    for place in PLACES:
+        yield place.opening or place.beginning
     yield from LIST_SIGNS
 
 
@@ -59,10 +67,16 @@ def find_placed_secrets(data: bytes, possible: int) -> list[PlacedSecretSpan]:
     return out
 
 
-def find_open_place(data: bytes) -> int:
-    """Return the offset of an incomplete value at the end; len(data) if there is none."""
-    tail = data[-LONGEST_PLACED - _BEGINNING :]
+def find_open_place(tail: bytes, begun: int) -> int:
+    """Return the offset of an incomplete value at the end; len(tail) if there is none.
+
+    Bit K of `begun` is set if the value in place K may have begun; the others are not searched.
+    """
     starts = [
-        match.start(1) for place in PLACES if (match := _compile(place.open_pattern).search(tail))
+        match.start(1)
+        for number, place in enumerate(PLACES)
+        if begun >> number & 1 and (match := _compile(place.open_pattern).search(tail))
     ]
-    return len(data) - len(tail) + min([*starts, find_open_list(tail)])
+    if begun >> len(PLACES):
+        starts.append(find_open_list(tail))
+    return min(starts, default=len(tail))

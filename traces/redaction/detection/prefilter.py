@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
 from traces.redaction.detection.neighbour_values import SIGN
-from traces.redaction.detection.placed_values import PLACE_COUNT, list_place_signs
+from traces.redaction.detection.placed_values import PLACE_COUNT, list_openings, list_place_signs
 from traces.redaction.detection.secret_place import widen_pattern
 from traces.redaction.detection.token_formats import TOKEN_FORMATS
 
@@ -181,6 +181,17 @@ class SecretPrefilter:
 def find_possible_formats(data: bytes) -> int:
     """Return what the data may hold, apart from known values: bits as of SecretPrefilter."""
     return _match_formats().find_possible(data)
+
+
+def find_begun_places(tail: bytes) -> int:
+    """Return bits of the places of `placed_values` in which a value may have begun."""
+    return _match_openings().find_possible(tail)
+
+
+@cache
+def _match_openings() -> _NativeMatcher:
+    openings = enumerate(map(widen_pattern, list_openings()))
+    return _NativeMatcher(((1 << number, opening) for number, opening in openings), kept=True)
 
 
 def _match_needles(needles: Iterable[bytes]) -> _NativeMatcher:

@@ -24,6 +24,8 @@ class SecretPlace:
     kind: str = "n"
     sign: bytes = b""
     """What the prefilter searches; the beginning if empty."""
+    opening: bytes = b""
+    """What it searches for a value that may not be complete; the beginning if empty."""
 
     @property
     def pattern(self) -> bytes:

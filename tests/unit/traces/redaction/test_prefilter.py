@@ -1,5 +1,6 @@
 """The native pass never calls a text clean in which the exact search finds something."""
 
+import json
 import random
 import re
 from collections.abc import Iterator
@@ -219,6 +220,18 @@ def test_a_stream_is_written_the_same_with_and_without_it(
     data: bytes, sizes: list[int], events: bool
 ) -> None:
     assert written(data, sizes, events, native=True) == written(data, sizes, events, native=False)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_beginning_of_a_value_is_seen(name: str) -> None:
+    text, shape = PLACES[name]
+    secret, everywhere = shape(random.Random(name)), (1 << placed_values.PLACE_COUNT) - 1
+    for data in ((text % secret).encode(), json.dumps({"content": text % secret}).encode()):
+        for stop in range(data.find(secret[:3].encode()), len(data)):
+            begun = prefilter.find_begun_places(data[:stop])
+            assert placed_values.find_open_place(data[:stop], begun) == (
+                placed_values.find_open_place(data[:stop], everywhere)
+            ), data[:stop]
 
 
 @settings(max_examples=examples(100))
