@@ -14,7 +14,7 @@ from tests.support.agents.client_rows import (
     to_table,
     write_row,
 )
-from tests.support.agents.client_versions import NPM, PIP
+from tests.support.agents.client_versions import NPM, OF_THE_MACHINE, PIP
 from tests.support.agents.third_party_agents import AGENTS
 
 ROW = ClientRow(
@@ -31,7 +31,7 @@ def test_the_page_has_the_table_that_the_rows_give() -> None:
 
 def test_each_client_has_a_row_and_a_package_with_a_version() -> None:
     assert set(read_rows()) == set(AGENTS)
-    assert set(PIP) | set(NPM) == set(AGENTS)
+    assert set(PIP) | set(NPM) | set(OF_THE_MACHINE) == set(AGENTS)
 
 
 def test_a_row_replaces_that_of_its_client_alone(tmp_path: Path) -> None:

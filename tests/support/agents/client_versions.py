@@ -56,14 +56,16 @@ NPM: Mapping[str, tuple[str, str]] = {
     "codex-http": ("codex", "@openai/codex"),
 }
 """The environment of tests/agents and the package in it."""
+OF_THE_MACHINE: Mapping[str, tuple[str, ...]] = {"java": ("java", "--version")}
+"""What is not installed for the tests, and the command that prints its version."""
 
 
 def installed_version(client: str) -> str:
     """Package and version, such as `openai 3.57.0`."""
     if client in PIP:
         return _pip_version(*PIP[client])
-    if client == "java":
-        shown = subprocess.run(("java", "--version"), capture_output=True, text=True, timeout=60)
+    if command := OF_THE_MACHINE.get(client):
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return shown.stdout.splitlines()[0].partition(" 20")[0]
     home, package = NPM[client]
     program = npm_agent(home)
