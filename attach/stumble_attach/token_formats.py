@@ -55,7 +55,7 @@ FORMATS: tuple[Format, ...] = (
     *_formats("t", rb"[0-9a-f]{40}" + _TOKEN_END, b"pul-", b"sbp_", b"e2b_"),
     *_formats("t", _DOTTED, b"pscale_tkn_", b"pscale_pw_", b"pscale_oauth_", b"dt0c01."),
     *_formats("t", _DOTTED, b"dp.pt.", b"dp.st.", b"dp.ct.", b"dp.sa.", b"dp.scim.", b"dp.audit."),
-    *_formats("t", _ALNUM, b"pnu_", b"AGE-SECRET-KEY-1", b"tskey-auth-", b"tskey-api-"),
+    *_formats("t", _ALNUM, b"pnu_", b"AGE-SECRET-KEY-1"),
     *_formats("t", rb"[\w=+/-]{40,2048}", b"ops_eyJ", b"fm2_", b"fm1r_", b"fm1a_"),
     # Payments, mail, chat and others.
     *_formats("t", rb"[A-Za-z0-9]{16,255}", b"sk_live_", b"sk_test_", b"rk_live_", b"rk_test_"),
@@ -86,7 +86,8 @@ FORMATS: tuple[Format, ...] = (
     *_formats("t", _MIXED, b"bb_live_", b"os_v2_app_", b"os_v2_org_", b"wandb_v1_", b"tk-us-"),
     *_formats("t", _MIXED, b"vercel_blob_rw_", b"fio-u-", b"HRKU-", b"duffel_live_", b"tfp_"),
     *_formats("t", _MIXED, b"duffel_test_", b"figo_", b"figu_", b"NRII-", b"secret-live-"),
-    *_formats("t", _MIXED, b"pdl_live_apikey_", b"pdl_sdbx_apikey_", b"tskey-client-", b"glc_eyJ"),
+    *_formats("t", _MIXED, b"pdl_live_apikey_", b"pdl_sdbx_apikey_", b"glc_eyJ"),
+    *_formats("t", _MIXED, b"tskey-auth-", b"tskey-api-", b"tskey-client-"),
     *_formats("t", _MIXED, b"mercury_production_", b"mercury_sandbox_", b"secret-test-"),
     *_formats("t", _DOTTED, b"snyk_uat.", b"sl.u.", b"mlsn."),
     *_formats("t", _HEX_TOKEN, b"cal_live_", b"s-s4t2ud-", b"packagist_ort_", b"bkua_"),

@@ -126,7 +126,7 @@ def test_told_to_end_it_leaves_no_folder(number: signal.Signals, tmp_path: Path)
         stderr=subprocess.PIPE,
     )
     try:
-        assert eventually(lambda: list(temporary.iterdir()) or running.poll() is not None)
+        assert eventually(lambda: list(temporary.iterdir()) or running.poll() is not None, 120)
         running.send_signal(number)
         _, err = running.communicate(timeout=60)
     finally:

@@ -201,9 +201,9 @@ def ending(end: socket.socket) -> tuple[bytes, str]:
         data += piece
 
 
-def eventually(happened: Callable[[], object]) -> bool:
-    """Return True as soon as the condition holds, False after a long time."""
-    deadline = time.monotonic() + WAIT
+def eventually(happened: Callable[[], object], seconds: float = WAIT) -> bool:
+    """Return True as soon as the condition holds, False after so many seconds."""
+    deadline = time.monotonic() + seconds
     while not happened() and time.monotonic() < deadline:
         time.sleep(0.005)
     return bool(happened())
