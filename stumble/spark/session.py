@@ -10,13 +10,13 @@ from typing import Any
 import duckdb
 
 from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.spark import MISSING_LIBRARY
 from stumble.spark.translate import SparkTranslator, open_translator
 from stumble.store.query import QueryLimits
 from traces.store.schema import SCHEMAS
 from traces.store.sql import VIEWS, SqlValue, read_view
 from traces.store.sql.read_only import check_reads_only
 
-MISSING_LIBRARY = "--on spark needs the extra spark: uv pip install 'stumble[spark]', and Java 17"
 _TYPES = {
     "string": "string",
     "int64": "bigint",

@@ -177,8 +177,13 @@ def _ask_spark(
     limits: "QueryLimits",
 ) -> tuple[list[str], list[tuple[object, ...]]]:
     """Run a query on Spark over exported tables; those of a store are exported for it."""
-    from stumble.spark.session import ask_spark
+    from stumble.spark import MISSING_LIBRARY
     from traces.exporters.parquet import write_relations
+
+    try:
+        from stumble.spark.session import ask_spark
+    except ImportError:
+        raise UsageError(MISSING_LIBRARY) from None
 
     if isinstance(tables, str):
         return ask_spark(cluster, tables, text, values, limits)

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from stumble.cli.app import cli
+from stumble.cli.exit_codes import UsageError
 from tests.support.practice_shop import Shop
 
 
@@ -136,3 +139,16 @@ def test_an_answer_is_all_that_is_printed(tmp_path: Path) -> None:
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert json.loads(ran.stdout) == [{"one": 1}]
+
+
+@pytest.mark.parametrize("missing", ["sqlglot", "pyspark"])
+def test_spark_without_its_libraries_names_the_extra(
+    missing: str, bare: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("stumble.spark")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setenv("STUMBLE_STORE", str(bare.folder / ".stumble"))
+    said = CliRunner().invoke(cli, ["sql", "recovery", "--on", "spark"], standalone_mode=False)
+    assert isinstance(said.exception, UsageError)
+    assert "uv pip install 'stumble[spark]'" in str(said.exception)
