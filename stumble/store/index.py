@@ -4,26 +4,14 @@ The index can always be rebuilt from `.stumble/tapes/` (files, or links to tapes
 and `.stumble/imports/`; it contains no other information.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
-import duckdb
-
-from stumble.store.store_errors import unwritable_store
+from stumble.store.store_errors import report_write_errors
 from traces.model import ENDINGS_UNKNOWN, IMPORT_SOURCES, JUDGE_VERSION
 from traces.store.query_signals import restore_interrupts
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
-
-
-@contextmanager
-def report_write_errors(store: TraceStore) -> Iterator[None]:
-    """Raise HarnessError, with a remedy, if the store cannot be written."""
-    try:
-        yield
-    except (OSError, duckdb.Error) as error:
-        raise unwritable_store(store, error) from error
 
 
 def find_unindexed_tapes(store: TraceStore) -> tuple[Path, ...]:

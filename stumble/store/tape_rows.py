@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from stumble.store.index import report_write_errors
 from stumble.store.judged_rows import Tables, build_tables_by_run
+from stumble.store.store_errors import report_write_errors
 from stumble.store.tape_files import seal_finished_tape
 from traces.store.query_signals import restore_interrupts
 from traces.store.trace_store import TraceStore

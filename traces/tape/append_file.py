@@ -30,25 +30,33 @@ class AppendOnlyFile:
         self.failed: OSError | None = None
         self._dirty = self._told = False
         unnamed = _open_unnamed_file(path.parent)
-        self._file = _open_new_file(path) if unnamed is None else unnamed
-        try:
-            os.fchmod(self._file, 0o600)  # regardless of the umask
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if first:
-                self.append(*first)
-            if unnamed is not None:
-                # Only linkat(2) follows the link in /proc, and os.link calls it for a descriptor.
-                os.link(_descriptor_path(unnamed), path, src_dir_fd=unnamed)
-        except (OSError, TapeWriteError):
-            os.close(self._file)
-            if unnamed is None:
+        if unnamed is not None:
+            self._begin(unnamed, first)
+        if unnamed is None or not _name_file(unnamed, path):
+            self.size = 0
+            named = _open_new_file(path)
+            try:
+                self._begin(named, first)
+            except (OSError, TapeWriteError):
                 path.unlink()
-            raise
+                raise
         self._closing = threading.Event()
         self._syncer = threading.Thread(target=self._sync_loop, name="tape-sync", daemon=True)
         self._syncs = sync
         if sync:
             self._syncer.start()
+
+    def _begin(self, file: int, first: tuple[bytes, ...]) -> None:
+        """Lock a new file and write its first record; close it if that fails."""
+        self._file = file
+        try:
+            os.fchmod(file, 0o600)  # regardless of the umask
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if first:
+                self.append(*first)
+        except (OSError, TapeWriteError):
+            os.close(file)
+            raise
 
     def append(self, *parts: bytes) -> None:
         """Write one record completely, with a single `write` if the system accepts all of it."""
@@ -113,6 +121,22 @@ def _open_unnamed_file(folder: Path) -> int | None:
         return file
     os.close(file)
     return None
+
+
+def _name_file(file: int, path: Path) -> bool:
+    """Give a file its name; False, and it is closed, if the file system refuses that.
+
+    Raises FileExistsError if the path exists.
+    """
+    try:
+        # Only linkat(2) follows the link in /proc, and os.link calls it for a descriptor.
+        os.link(_descriptor_path(file), path, src_dir_fd=file)
+    except OSError as error:
+        os.close(file)
+        if isinstance(error, FileExistsError):
+            raise
+        return False
+    return True
 
 
 def _open_new_file(path: Path) -> int:

@@ -235,14 +235,23 @@ def test_a_tape_appears_with_its_first_frame(
     assert seen == [[]]
 
 
+def refuse(*_: object, **__: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("lacking", ["O_TMPFILE", "link"])
 def test_a_tape_needs_no_file_without_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(os, "O_TMPFILE")
-    assert written(tmp_path / "a.tape").stat().st_mode & 0o777 == 0o600
+    if lacking == "link":
+        monkeypatch.setattr(os, "link", refuse)
+    else:
+        monkeypatch.delattr(os, lacking)
+    path = written(tmp_path / "a.tape", exchange(0))
+    assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):
-        TapeWriter(tmp_path / "a.tape", RUN)
-    assert read_tape(tmp_path / "a.tape").trajectory.id == RUN.id
+        TapeWriter(path, RUN)
+    assert len(read_tape(path).exchanges) == 1
 
 
 FILL_UP = """
