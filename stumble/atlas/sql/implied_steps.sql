@@ -22,7 +22,7 @@ WITH per_task AS (
     GROUP BY agent, model, task
 ),
 
-fitted AS (
+per_agent AS (
     SELECT
         agent,
         model,
@@ -30,10 +30,19 @@ fitted AS (
         max(longest) AS longest,
         sum(k_steps) / sum(k_runs) AS mean_steps,
         sum(k_passed) / sum(k_runs) AS pass_rate,
-        hazard_over(list(k_deaths), list(k_steps), list(k_runs), max(longest)) AS late,
-        hazard_over(list(k_deaths), list(k_sure_steps), list(k_runs), max(longest)) AS early
+        hazards_over(
+            list(k_deaths), list(k_steps), list(k_sure_steps), list(k_runs), max(longest)
+        ) AS dated
     FROM per_task
     GROUP BY agent, model
+),
+
+fitted AS (
+    SELECT
+        * EXCLUDE (dated),
+        dated.late AS late,
+        dated.early AS early
+    FROM per_agent
 )
 
 SELECT

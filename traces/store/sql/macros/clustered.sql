@@ -3,8 +3,8 @@
 -- Estimand: the share of hits among all cases of the population that the clusters (root recordings,
 -- or tasks) are drawn from; each case has the same weight, and cases of a cluster may be alike.
 -- clustered(list(hits), list(cases)) takes one number each per cluster, as DOUBLE, and gives a 95 %
--- interval; clustered_at has the confidence as its third argument. weighted_at, for cases of
--- unequal weight, takes sums of weights, and third the sum of their squares per cluster.
+-- interval; clustered_at has the confidence as its third argument. weighted and weighted_at, for cases
+-- of unequal weight, take sums of weights, and third the sum of their squares per cluster.
 --
 -- Formula: rho, the intraclass correlation, by moments: the squared residuals of clusters against
 -- their expectation, each with its leverage (the adjustment of CR2; Bell and McCaffrey 2002).
@@ -57,14 +57,14 @@ CREATE MACRO cluster_spread(s, rate) AS
 (s.hits2 - 2 * rate * s.both + rate * rate * s.cases2) / nullif(rate * (1 - rate), 0);
 
 -- The intraclass correlation that gives the clusters' squared residuals their expectation.
-CREATE MACRO cluster_rho(s, rate) AS
+CREATE MACRO cluster_rho(s, spread) AS
 greatest(0, least(1, coalesce(
     (
-        cluster_spread(s, rate) * (1 - s.squares / pow(s.cases, 2))
+        spread * (1 - s.squares / pow(s.cases, 2))
         - s.squares + 2 * s.squares_cases / s.cases - s.cases2 * s.squares / pow(s.cases, 2)
     ) / nullif(
         s.cases2 - s.squares - 2 * (s.cases3 - s.squares_cases) / s.cases
-        + (s.cases2 + cluster_spread(s, rate)) * (s.cases2 - s.squares) / pow(s.cases, 2),
+        + (s.cases2 + spread) * (s.cases2 - s.squares) / pow(s.cases, 2),
         0
     ),
     1
@@ -85,8 +85,8 @@ CREATE MACRO cluster_freedom(s, n_eff, rho) AS
     ) - 1
 );
 
-CREATE MACRO cluster_rate(s) AS {
-    'rate': s.hits / nullif(s.cases, 0),
+CREATE MACRO cluster_rate(s, rate, spread) AS {
+    'rate': rate,
     'effective': pow(s.cases, 2) / nullif(s.cases2, 0),
     'informing': CASE
         WHEN abs(s.squares - s.cases) <= 1e-9 * s.squares THEN least(s.with_hits, s.with_misses)
@@ -97,7 +97,7 @@ CREATE MACRO cluster_rate(s) AS {
             coalesce(pow(s.cases - s.hits, 2) / nullif(s.cases2 - 2 * s.both + s.hits2, 0), 0)
         )
     END,
-    'moments': cluster_size(s, cluster_rho(s, s.hits / nullif(s.cases, 0)))
+    'moments': cluster_size(s, cluster_rho(s, spread))
 };
 
 CREATE MACRO cluster_drawn(s, r) AS {
@@ -158,21 +158,28 @@ CREATE MACRO cluster_estimate(sums) AS
         }
         FOR drawn IN [
             {'s': found.s, 'r': cluster_drawn(found.s, found.r)}
-            FOR found IN [{'s': s, 'r': cluster_rate(s)} FOR s IN [sums]]
+            FOR found IN [
+                {'s': each.s, 'r': cluster_rate(each.s, each.rate, each.spread)} FOR each IN [
+                    {'s': each.s, 'rate': each.rate, 'spread': cluster_spread(each.s, each.rate)}
+                    FOR each IN [{'s': s, 'rate': s.hits / nullif(s.cases, 0)} FOR s IN [sums]]
+                ]
+            ]
         ]
     ]
 ][1];
 
-CREATE MACRO clustered(hit_list, case_list) AS
+-- The quantile that all intervals of 95 % have is not searched for, nor is the search planned.
+CREATE MACRO weighted(hit_list, case_list, square_list) AS
 [
     cluster_bounds(fit.e.s, fit.e.r, fit.e.df, fit.t, 0.05::DOUBLE, fit.e.reason)
     FOR fit IN [
         {'e': e, 't': t975(e.df)}
-        FOR e IN [cluster_estimate(cluster_sums(hit_list, case_list, case_list))]
+        FOR e IN [cluster_estimate(cluster_sums(hit_list, case_list, square_list))]
     ]
 ][1];
 
--- The quantile that all intervals of 95 % have is not searched for.
+CREATE MACRO clustered(hit_list, case_list) AS weighted(hit_list, case_list, case_list);
+
 CREATE MACRO weighted_at(hit_list, case_list, square_list, confidence) AS
 [
     cluster_bounds(fit.e.s, fit.e.r, fit.e.df, fit.t, 1 - confidence::DOUBLE, fit.e.reason)
@@ -193,9 +200,8 @@ weighted_at(hit_list, case_list, case_list, confidence);
 
 -- Shares of clusters of which each counts the same, over so many cases each, as a clustered rate.
 CREATE MACRO over_equal_traces(share_list, case_list) AS
-weighted_at(
+weighted(
     share_list::DOUBLE[],
     list_transform(share_list, lambda share: 1::DOUBLE),
-    list_transform(case_list, lambda cases: 1 / cases::DOUBLE),
-    0.95
+    list_transform(case_list, lambda cases: 1 / cases::DOUBLE)
 );

@@ -2,9 +2,8 @@
 --
 -- By sixty halvings of where the binomial tail, an incomplete beta function, is alpha / 2.
 CREATE MACRO beta_ppf(a, b, p) AS list_reduce(
-    range(1, 61),
-    lambda x, n: x + CASE WHEN beta_i(a, b, x) < p THEN 1 ELSE -1 END * pow(0.5, n + 1),
-    0.5::DOUBLE
+    list_prepend(0.5::DOUBLE, range(1, 61)::DOUBLE[]),
+    lambda x, n: x + CASE WHEN beta_i(a, b, x) < p THEN 1 ELSE -1 END * pow(0.5, n + 1)
 );
 
 CREATE MACRO exact_lo(k, n, confidence) AS

@@ -6,14 +6,17 @@ CREATE MACRO gamma_density(a, x) AS exp(a * ln(x) - x - lgamma(a));
 
 CREATE MACRO gamma_below(a, x) AS
 gamma_density(a, x) / a * list_reduce(
-    range((64 + 12 * sqrt(a + 1))::BIGINT, 0, -1), lambda rest, n: 1 + x / (a + n) * rest, 1::DOUBLE
+    list_prepend(1::DOUBLE, range((64 + 12 * sqrt(a + 1))::BIGINT, 0, -1)::DOUBLE[]),
+    lambda rest, n: 1 + x / (a + n) * rest
 );
 
 CREATE MACRO gamma_above(a, x) AS
 gamma_density(a, x) / list_reduce(
-    range((64 + 12 * sqrt(a + 1))::BIGINT, 0, -1),
-    lambda rest, n: x + 2 * n - 1 - a - n * (n - a) / rest,
-    x + 2 * (64 + 12 * sqrt(a + 1)) + 1 - a
+    list_prepend(
+        (x + 2 * (64 + 12 * sqrt(a + 1)) + 1 - a)::DOUBLE,
+        range((64 + 12 * sqrt(a + 1))::BIGINT, 0, -1)::DOUBLE[]
+    ),
+    lambda rest, n: x + 2 * n - 1 - a - n * (n - a) / rest
 );
 
 CREATE MACRO gamma_p(a, x) AS

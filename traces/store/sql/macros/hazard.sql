@@ -22,20 +22,58 @@ CREATE MACRO hazard_over(death_list, step_list, run_list, longest) AS
     }
     FOR pair IN [
         {
-            'steps': list_sum(told.steps),
-            'longest': told.longest,
-            'dying': clustered_at(told.deaths, told.runs, 0.975),
-            'lasting': clustered_at(
-                told.steps, list_transform(told.runs, lambda each: each * told.longest), 0.975
-            )
+            'steps': found.steps,
+            'longest': found.longest,
+            'dying': found.rates[1],
+            'lasting': found.rates[2]
         }
-        FOR told IN [
+        FOR found IN [
             {
-                'deaths': death_list,
-                'steps': step_list,
-                'runs': run_list,
-                'longest': coalesce(longest, 0)::DOUBLE
+                'steps': list_sum(told.steps),
+                'longest': told.longest,
+                'rates': [
+                    clustered_at(rate.hits, rate.cases, 0.975) FOR rate IN [
+                        {'hits': told.deaths, 'cases': told.runs},
+                        {
+                            'hits': told.steps,
+                            'cases': list_transform(told.runs, lambda each: each * told.longest)
+                        }
+                    ]
+                ]
             }
+            FOR told IN [
+                {
+                    'deaths': death_list,
+                    'steps': step_list,
+                    'runs': run_list,
+                    'longest': coalesce(longest, 0)::DOUBLE
+                }
+            ]
+        ]
+    ]
+][1];
+
+-- The same with deaths at the last step of their runs (late), and at the first they may have died at.
+--
+-- In a list, and so is each rate above: what it is made of is planned once for both.
+CREATE MACRO hazards_over(death_list, step_list, sure_step_list, run_list, longest) AS
+[
+    {'late': dated[1], 'early': dated[2]} FOR dated IN [
+        [
+            hazard_over(told.deaths, told.steps, told.runs, told.longest) FOR told IN [
+                {
+                    'deaths': death_list,
+                    'steps': step_list,
+                    'runs': run_list,
+                    'longest': longest
+                },
+                {
+                    'deaths': death_list,
+                    'steps': sure_step_list,
+                    'runs': run_list,
+                    'longest': longest
+                }
+            ]
         ]
     ]
 ][1];

@@ -20,12 +20,11 @@ s - (2.515517 + 0.802853 * s + 0.010328 * s * s)
 CREATE MACRO norm_closer(z, too_much) AS z + too_much / (1 + z * too_much / 2);
 
 CREATE MACRO norm_tail_quantile(tail) AS list_reduce(
-    [1, 2],
+    [norm_guess(sqrt(-2 * ln(tail))), 1, 2],
     lambda z, n: [
         norm_closer(z, too_much)
         FOR too_much IN [(norm_sf(z) - tail) * exp(z * z / 2) * sqrt(2 * pi())]
-    ][1],
-    norm_guess(sqrt(-2 * ln(tail)))
+    ][1]
 );
 
 CREATE MACRO norm_ppf(p) AS

@@ -6,9 +6,17 @@ CREATE MACRO t_tail(t, df) AS
 CASE
     WHEN t IS NULL THEN NULL
     WHEN t = 0 THEN 0.5
-    WHEN t * t / (df + t * t) < 3 / (df + 5)
-        THEN 0.5 - beta_below(0.5, df / 2.0, t * t / (df + t * t)) / 2
-    ELSE beta_below(df / 2.0, 0.5, df / (df + t * t)) / 2
+    ELSE [
+        CASE WHEN side.is_inner THEN 0.5 - side.half ELSE side.half END FOR side IN [
+            {'is_inner': f.is_inner, 'half': beta_below(f.a, f.b, f.x) / 2} FOR f IN [
+                CASE
+                    WHEN t * t / (df + t * t) < 3 / (df + 5)
+                        THEN {'is_inner': true, 'a': 0.5::DOUBLE, 'b': df / 2.0, 'x': t * t / (df + t * t)}
+                    ELSE {'is_inner': false, 'a': df / 2.0, 'b': 0.5::DOUBLE, 'x': df / (df + t * t)}
+                END
+            ]
+        ]
+    ][1]
 END;
 
 CREATE MACRO t_sf(t, df) AS
@@ -29,11 +37,10 @@ exp(
 
 -- d ln(tail) / d ln(t) = -t density / tail.
 CREATE MACRO t_tail_quantile(tail, df) AS list_reduce(
-    range(12),
+    list_prepend(norm_guess(sqrt(-2 * ln(tail))), range(12)::DOUBLE[]),
     lambda t, n: [
         t * exp(ln(had / tail) * had / (t * t_density(t, df))) FOR had IN [t_tail(t, df)]
-    ][1],
-    norm_guess(sqrt(-2 * ln(tail)))
+    ][1]
 );
 
 CREATE MACRO t_ppf(p, df) AS

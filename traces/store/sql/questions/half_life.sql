@@ -40,7 +40,7 @@ per_task AS (
     GROUP BY agent, model, task
 ),
 
-fitted AS (
+per_agent AS (
     SELECT
         agent,
         model,
@@ -51,10 +51,19 @@ fitted AS (
         sum(k_steps) / nullif(sum(k_runs), 0) AS mean_steps,
         sum(k_undated)::BIGINT AS undated,
         1 - sum(k_other_deaths) / nullif(sum(k_steps), 0) AS other_p,
-        hazard_over(list(k_deaths), list(k_steps), list(k_runs), max(longest)) AS late,
-        hazard_over(list(k_deaths), list(k_sure_steps), list(k_runs), max(longest)) AS early
+        hazards_over(
+            list(k_deaths), list(k_steps), list(k_sure_steps), list(k_runs), max(longest)
+        ) AS dated
     FROM per_task
     GROUP BY agent, model
+),
+
+fitted AS (
+    SELECT
+        * EXCLUDE (dated),
+        dated.late AS late,
+        dated.early AS early
+    FROM per_agent
 ),
 
 bounded AS (

@@ -5,7 +5,7 @@
 -- from (of those that could be noticed), silently wrong, or safe (recovered, masked, honestly
 -- failed). weights: JSON, such as {"e1": 2, "v4": 1}; without it each operator that struck anybody
 -- weighs the same. Formula: direct standardisation; an injection has its operator's weight over the
--- operator's cases, and the interval is that of a clustered rate of weighted cases (weighted_at).
+-- operator's cases, and the interval is that of a clustered rate of weighted cases (weighted).
 -- NULL if a weighted operator has no such injection: a mix without it is another estimand.
 -- Another judge version, or another verifier of the same recordings, is another row (measured_by).
 -- Not for the rate in the wild, where nobody weighs faults alike.
@@ -91,11 +91,10 @@ fitted AS (
         rate AS measure,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
         sum(k_cases)::BIGINT AS judged,
-        weighted_at(
+        weighted(
             list(weighted_hits ORDER BY trace),
             list(weighted_cases ORDER BY trace),
-            list(squares ORDER BY trace),
-            0.95
+            list(squares ORDER BY trace)
         ) AS found
     FROM clusters
     GROUP BY agent, model, world, measured_by, rate

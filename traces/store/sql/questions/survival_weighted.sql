@@ -86,8 +86,8 @@ handling AS (
         curve,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
         sum(cases) AS covered,
-        weighted_at(
-            list(good ORDER BY trace), list(cases ORDER BY trace), list(squares ORDER BY trace), 0.95
+        weighted(
+            list(good ORDER BY trace), list(cases ORDER BY trace), list(squares ORDER BY trace)
         ) AS h
     FROM per_trace
     GROUP BY agent, model, world, measured_by, curve

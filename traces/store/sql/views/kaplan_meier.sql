@@ -126,7 +126,7 @@ fitted AS (
         part,
         step,
         is_late,
-        weighted_at(list(k_dead), list(k_cases), list(squares), 0.95) AS dead
+        weighted(list(k_dead), list(k_cases), list(squares)) AS dead
     FROM per_task
     GROUP BY part, step, is_late
 ),

@@ -52,7 +52,7 @@ WITH per_task AS (
     GROUP BY agent, model, task, curve
 ),
 
-hazards AS MATERIALIZED (
+per_agent AS (
     SELECT
         agent,
         model,
@@ -63,11 +63,20 @@ hazards AS MATERIALIZED (
         sum(k_undated)::BIGINT AS undated,
         max(longest) AS longest,
         sum(k_steps) / nullif(sum(k_runs), 0) AS mean_steps,
-        hazard_over(list(k_deaths), list(k_steps), list(k_runs), max(longest)) AS death,
-        hazard_over(list(k_deaths), list(k_sure_steps), list(k_runs), max(longest)) AS sure_death,
+        hazards_over(
+            list(k_deaths), list(k_steps), list(k_sure_steps), list(k_runs), max(longest)
+        ) AS dated,
         clustered(list(k_error_steps), list(k_known_steps)) AS error
     FROM per_task
     GROUP BY agent, model, curve
+),
+
+hazards AS MATERIALIZED (
+    SELECT
+        * EXCLUDE (dated),
+        dated.late AS death,
+        dated.early AS sure_death
+    FROM per_agent
 ),
 
 classed AS (
@@ -142,7 +151,7 @@ handling AS MATERIALIZED (
         class,
         list_sort(list_distinct(flatten(list(some_scenarios)))) AS scenarios,
         list_sort(list_distinct(flatten(list(some_ops)))) AS ops,
-        weighted_at(list(good), list(cases), list(squares), 0.95) AS h
+        weighted(list(good), list(cases), list(squares)) AS h
     FROM per_trace
     GROUP BY agent, model, world, measured_by, curve, class
 ),
