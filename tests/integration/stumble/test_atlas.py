@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -121,6 +120,8 @@ def test_counts_are_those_of_the_source(atlas: Path, tau_file: SourceFile) -> No
 
 
 def test_pass_rates_agree_with_polars(small: Path) -> None:
+    import polars as pl
+
     runs = pl.read_parquet(small / "run" / "*.parquet").filter(pl.col("mistake_step").is_null())
     expected = {
         (row["suite"], row["agent"]): (row["published"], row["known"])
@@ -155,6 +156,8 @@ def test_pass_power_counts_all_sets_of_trials(small: Path) -> None:
 
 
 def test_recovery_agrees_with_a_loop_over_calls(atlas: Path) -> None:
+    import polars as pl
+
     calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").sort("run_id", "call")
     episodes = ended = 0
     for _, run in calls.group_by("run_id", maintain_order=True):
@@ -171,6 +174,7 @@ def test_recovery_agrees_with_a_loop_over_calls(atlas: Path) -> None:
 
 def test_the_half_life_in_minutes_is_that_of_an_exponential_life(small: Path) -> None:
     import lifelines
+    import polars as pl
 
     runs = pl.read_parquet(small / "run" / "terminal-bench.parquet").filter(
         pl.col("passed").is_not_null()
@@ -251,6 +255,8 @@ def test_sql_over_an_atlas_only_reads(atlas: Path, tmp_path: Path) -> None:
 
 
 def test_a_rate_of_the_atlas_serves_as_an_assumption(atlas: Path) -> None:
+    import polars as pl
+
     given = {"e": "atlas:tau-airline", "model": "gpt-5"}
     calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet")
     runs = pl.read_parquet(atlas / "run" / "tau-airline.parquet")
@@ -271,6 +277,8 @@ def test_a_rate_of_the_atlas_serves_as_an_assumption(atlas: Path) -> None:
 
 
 def test_errors_by_class_weigh_the_faults_of_a_store(atlas: Path) -> None:
+    import polars as pl
+
     calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").filter(pl.col("is_error"))
     counted = dict(calls["error_class"].value_counts().iter_rows())
     takes = ("weights", "e", "e_lo", "e_hi", "model")
@@ -283,6 +291,8 @@ def test_errors_by_class_weigh_the_faults_of_a_store(atlas: Path) -> None:
 
 
 def test_errors_in_the_wild_weigh_the_faults_of_a_bench(atlas: Path) -> None:
+    import polars as pl
+
     declared = {"tool_error once": 3.0, "tool_error same_args": 1.0, "digit once": 5.0}
     calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").filter(pl.col("is_error"))
     failed = calls.filter(pl.col("error_class") == "tool_error").height

@@ -8,12 +8,11 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
-import polars as pl
 import pytest
 from click.testing import CliRunner
-from lifelines import KaplanMeierFitter
 
 from stumble.atlas.conclusions import CONCLUSIONS, find_conclusion_row, list_conclusions
 from stumble.atlas.page import build_atlas_page, recompute_number
@@ -23,10 +22,17 @@ from stumble.atlas.query import run_atlas_question as ask
 from stumble.atlas.sources import SOURCES
 from stumble.cli.app import cli
 
+if TYPE_CHECKING:
+    import polars as pl
+
 ATLAS = Path(__file__).resolve().parents[2] / "data" / "atlas"
-RUNS = pl.read_parquet(ATLAS / "run" / "*.parquet")
-CALLS = pl.read_parquet(ATLAS / "call" / "*.parquet")
-GEMINI = RUNS.filter(pl.col("source") == "mini-swe-gemini")
+
+
+@pytest.fixture(scope="module")
+def runs() -> "pl.DataFrame":
+    import polars as pl
+
+    return pl.read_parquet(ATLAS / "run" / "*.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -49,29 +55,35 @@ def test_the_published_numbers_come_out(connection: duckdb.DuckDBPyConnection) -
     assert mistakes["who-and-when-hand-crafted"]["median_step"] == 12
 
 
-def test_there_are_many_runs_of_many_models() -> None:
-    assert set(RUNS["source"]) == {source.RECIPE.name for source in SOURCES}
-    assert RUNS.height >= 4500
-    assert RUNS["model"].drop_nulls().n_unique() >= 15
-    failed = CALLS.filter(pl.col("is_error")).join(RUNS, on="run_id")
+def test_there_are_many_runs_of_many_models(runs: "pl.DataFrame") -> None:
+    import polars as pl
+
+    assert set(runs["source"]) == {source.RECIPE.name for source in SOURCES}
+    assert runs.height >= 4500
+    assert runs["model"].drop_nulls().n_unique() >= 15
+    calls = pl.read_parquet(ATLAS / "call" / "*.parquet")
+    failed = calls.filter(pl.col("is_error")).join(runs, on="run_id")
     assert failed.filter(pl.col("source") == "tau-airline")["run_id"].n_unique() == 36
 
 
 def test_five_numbers_of_the_page_agree_with_polars(
-    connection: duckdb.DuckDBPyConnection,
+    connection: duckdb.DuckDBPyConnection, runs: "pl.DataFrame"
 ) -> None:
+    import polars as pl
+
     rows = [find_conclusion_row(connection, each) or {} for each in CONCLUSIONS]
     by_question = {each.question: row for each, row in zip(CONCLUSIONS, rows, strict=True)}
-    opus = RUNS.filter(agent="droid", model="claude-opus-4-1")
+    opus = runs.filter(agent="droid", model="claude-opus-4-1")
     trials = (
         opus.drop_nulls("passed")
         .group_by("task")
         .agg(pl.len(), pl.col("passed").sum())
         .filter(pl.col("len") == 5)
     )
-    steps = GEMINI.select(pl.col("steps").sum(), (~pl.col("passed")).sum().alias("deaths"))
+    gemini = runs.filter(source="mini-swe-gemini")
+    steps = gemini.select(pl.col("steps").sum(), (~pl.col("passed")).sum().alias("deaths"))
     p = 1 - steps["deaths"][0] / steps["steps"][0]
-    mistakes = RUNS.drop_nulls("mistake_step")
+    mistakes = runs.drop_nulls("mistake_step")
     place = (mistakes["mistake_step"] + 1) / mistakes["steps"]
     agreed = {
         ("pass_rates", "rate"): opus["passed"].mean(),
@@ -85,18 +97,23 @@ def test_five_numbers_of_the_page_agree_with_polars(
         assert by_question[question][column] == pytest.approx(value, abs=1e-9), (question, column)
 
 
-def test_survival_agrees_with_lifelines(connection: duckdb.DuckDBPyConnection) -> None:
+def test_survival_agrees_with_lifelines(
+    connection: duckdb.DuckDBPyConnection, runs: "pl.DataFrame"
+) -> None:
     """At the last step, up to which every failure is dated."""
+    import polars as pl
+    from lifelines import KaplanMeierFitter
+
     curves = [r for r in ask(connection, "survival_curve") if r["curve"] == "ends_right"]
     last = {(row["agent"], row["model"]): row for row in curves}
-    known = RUNS.filter(pl.col("mistake_step").is_null()).drop_nulls(["passed", "steps"])
+    known = runs.filter(pl.col("mistake_step").is_null()).drop_nulls(["passed", "steps"])
     groups = known.group_by("agent", "suite", "model")
     compared = 0
-    for (agent, suite, model), runs in groups:
+    for (agent, suite, model), alike in groups:
         row = last[f"{agent} on {suite}", model]
         if row["deaths"] is None or row["at_least"] is None:
             continue
-        fitted = KaplanMeierFitter().fit(runs["steps"].to_list(), (~runs["passed"]).to_list())
+        fitted = KaplanMeierFitter().fit(alike["steps"].to_list(), (~alike["passed"]).to_list())
         at = float(fitted.predict(float(str(row["step"]))))
         assert row["at_least"] == pytest.approx(at, abs=1e-9), (agent, suite, model)
         compared += 1

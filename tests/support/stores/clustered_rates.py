@@ -7,7 +7,7 @@ come from: SQL takes a millisecond a row, of which the grids need millions.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from tests.support.stores.simulated_stores import Numbers
 
@@ -51,7 +51,7 @@ def _weighted_rates(hits: Numbers, cases: Numbers, squares: Numbers, confidence:
     freedom = _freedom(cases, squares, n_eff)
     is_printed = ((cases > 0).sum(axis=1) >= 5) & (effective >= 4) & (freedom >= 2)
     doubt = 1 - confidence
-    t = t975(freedom) if confidence == 0.95 else stats.t.ppf((1 + confidence) / 2, freedom)
+    t = t975(freedom) if confidence == 0.95 else scipy.stats.t.ppf((1 + confidence) / 2, freedom)
     lo = _wilson_lower(_continuous(rate * n_eff), n_eff, t)
     hi = 1 - _wilson_lower(_continuous((1 - rate) * n_eff), n_eff, t)
     exact = doubt ** (1 / effective)
@@ -119,9 +119,9 @@ def t975(freedom: Numbers) -> Numbers:
     """The .975 quantile of Student's t, linear in 1 / df between two rows of a table up to 30."""
     whole = np.clip(np.floor(np.nan_to_num(freedom, nan=1)), 1, 30)
     above = np.minimum(30, whole + 1)
-    lower, upper = stats.t.ppf(0.975, whole), stats.t.ppf(0.975, above)
+    lower, upper = scipy.stats.t.ppf(0.975, whole), scipy.stats.t.ppf(0.975, above)
     between = lower + (1 - whole / freedom) * (whole + 1) * (upper - lower)
-    exact = stats.t.ppf(0.975, np.maximum(freedom, 1))
+    exact = scipy.stats.t.ppf(0.975, np.maximum(freedom, 1))
     found: Numbers = np.where(freedom < 1, np.nan, np.where(freedom <= 30, between, exact))
     return found
 

@@ -5,7 +5,7 @@ come from: SQL takes two milliseconds a row, of which simulations need hundred t
 """
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from tests.support.stores.simulated_stores import Numbers
 
@@ -22,7 +22,7 @@ def compute_paired_bounds(differences: Numbers, alpha: float) -> Bounds:
     gains = np.where(differences >= 0.5, differences, 0).sum(axis=1)
     worse = _bound_loss(losses, roots, 1 + np.maximum(0, mean), alpha)
     better = _bound_loss(gains, roots, 1 + np.maximum(0, -mean), alpha)
-    return _widen(mean, stats.t.ppf(1 - alpha, roots - 1) * error, worse, better)
+    return _widen(mean, scipy.stats.t.ppf(1 - alpha, roots - 1) * error, worse, better)
 
 
 def compute_unpaired_bounds(candidate: Numbers, baseline: Numbers, alpha: float) -> Bounds:
@@ -32,7 +32,7 @@ def compute_unpaired_bounds(candidate: Numbers, baseline: Numbers, alpha: float)
     worse = np.maximum(_arm_loss(candidate, alpha), _arm_loss(1 - baseline, alpha))
     better = np.maximum(_arm_loss(1 - candidate, alpha), _arm_loss(baseline, alpha))
     mean = candidate.mean(axis=1) - baseline.mean(axis=1)
-    return _widen(mean, stats.t.ppf(1 - alpha, freedom) * error, worse, better)
+    return _widen(mean, scipy.stats.t.ppf(1 - alpha, freedom) * error, worse, better)
 
 
 def _widen(mean: Numbers, half: Numbers, worse: Numbers, better: Numbers) -> Bounds:
@@ -60,6 +60,6 @@ def _bound_loss(lost: Numbers, roots: int, worth: Numbers, alpha: float) -> Numb
     """What Clopper and Pearson leave open above the roots seen lost, times their worth."""
     all_lost = lost >= roots
     open_roots = np.where(all_lost, 1, roots - lost)
-    most = np.where(all_lost, 1.0, stats.beta.ppf(1 - alpha, lost + 1, open_roots))
+    most = np.where(all_lost, 1.0, scipy.stats.beta.ppf(1 - alpha, lost + 1, open_roots))
     found: Numbers = np.maximum(0, most - lost / roots) * worth
     return found

@@ -1,7 +1,7 @@
 """How one fork's wrong ends stand beside those of its twins, which the fault did not touch."""
 
 import pytest
-from scipy import stats
+import scipy
 
 from stumble.verdicts.excess_failures import compare_ends
 
@@ -20,7 +20,7 @@ def test_the_chance_is_that_of_fishers_exact_test(faulted: list[bool], twins: li
     assert found is not None
     wrong, others = faulted.count(False), twins.count(False)
     table = [[wrong, len(faulted) - wrong], [others, len(twins) - others]]
-    assert found.p == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue)
+    assert found.p == pytest.approx(scipy.stats.fisher_exact(table, alternative="greater").pvalue)
     assert found.excess == pytest.approx(wrong / len(faulted) - others / len(twins))
 
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
+import scipy
 
 from tests.support.practice_shop import Shop
 from tests.support.stores.in_memory_relations import (
@@ -81,7 +79,7 @@ def test_the_difference_is_that_of_a_paired_t_test_over_traces(sql: Sql) -> None
     after = [R, R, R, M, R, R, S, S]
     found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
     x, y = (np.array([float(each == R) for each in side]) for side in (before, after))
-    theirs = stats.ttest_rel(y, x)
+    theirs = scipy.stats.ttest_rel(y, x)
     assert (found["pairs"], found["traces"]) == (8, 8)
     assert (found["gained"], found["lost"]) == (3, 1)
     assert found["delta"] == near(2 / 8)
@@ -108,10 +106,12 @@ def test_the_rates_differ_by_what_is_given_as_their_difference(sql: Sql) -> None
 
 
 def test_one_pair_per_trace_has_mcnemar_as_well(sql: Sql) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+
     before, after = [S] * 7 + [R] * 5, [R] * 6 + [S] + [R] * 4 + [S]
     found = compared(sql, runs("before", before) + runs("after", after))[("recovery", "all")]
     exact = mcnemar([[4, 1], [6, 1]], exact=True).pvalue
-    mid = exact - stats.binom.pmf(1, 7, 0.5)
+    mid = exact - scipy.stats.binom.pmf(1, 7, 0.5)
     assert found["p_mcnemar"] == near(mid)
 
 
@@ -121,19 +121,21 @@ def test_repeats_within_a_trace_do_not_count_as_traces(sql: Sql) -> None:
         cell = {"cell": f"get#1/digit/{rep}"}
         known += runs("before", [S, S, R, S, S], **cell) + runs("after", [R, S, R, R, R], **cell)
     found = compared(sql, known)[("recovery", "all")]
-    theirs = stats.ttest_rel([1, 0, 1, 1, 1], [0, 0, 1, 0, 0])
+    theirs = scipy.stats.ttest_rel([1, 0, 1, 1, 1], [0, 0, 1, 0, 0])
     assert (found["pairs"], found["traces"]) == (20, 5)
     assert found["p"] == near(theirs.pvalue)
     assert found["p_mcnemar"] is None
 
 
 def test_families_are_adjusted_together(sql: Sql) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     known, ps = [], []
     sides = {"V": [R, R, R, R, R, S], "E": [R, R, S, S, R, S], "S": [R, S, S, S, S, S]}
     for family, after in sides.items():
         more = {"family": family, "cell": f"get#1/{family}"}
         known += runs("before", [S] * 6, **more) + runs("after", after, **more)
-        ps.append(stats.ttest_1samp([float(each == R) for each in after], 0).pvalue)
+        ps.append(scipy.stats.ttest_1samp([float(each == R) for each in after], 0).pvalue)
     found = compared(sql, known)
     wanted = multipletests(ps, method="holm")[1]
     for family, p, adjusted in zip(sides, ps, wanted, strict=True):
@@ -154,7 +156,7 @@ def test_traces_that_all_differ_alike_have_the_sign_test(sql: Sql) -> None:
     found = compared(sql, runs("before", [S] * 8) + runs("after", [R] * 8))[("recovery", "all")]
     assert (found["delta"], found["hi"], found["reason"]) == (1, 1, "conservative")
     assert found["lo"] == near(1 - np.hypot(1 - 0.05 ** (1 / 8), 1 - 0.05 ** (1 / 8)))
-    assert found["p"] == near(stats.binomtest(8, 8).pvalue)
+    assert found["p"] == near(scipy.stats.binomtest(8, 8).pvalue)
     same = compared(sql, runs("before", [R] * 8) + runs("after", [R] * 8))[("recovery", "all")]
     assert (same["delta"], same["p"]) == (0, 1)
 

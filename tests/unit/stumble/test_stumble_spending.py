@@ -5,9 +5,9 @@ import math
 from statistics import NormalDist
 
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from stumble.experiments.noninferiority.decision import count_fewest_roots
 from stumble.experiments.seals.alpha_spending import (
@@ -55,7 +55,7 @@ def test_nominal_levels_at_level_05_are_those_of_seqbounds() -> None:
 @pytest.mark.parametrize("spending", SPENDINGS)
 def test_two_looks_spend_what_the_bivariate_normal_says(spending: Spending) -> None:
     first, second = compute_boundaries((0.4, 1.0), 0.05, spending)
-    both = stats.multivariate_normal([0, 0], [[1, math.sqrt(0.4)], [math.sqrt(0.4), 1]])
+    both = scipy.stats.multivariate_normal([0, 0], [[1, math.sqrt(0.4)], [math.sqrt(0.4), 1]])
     assert 1 - both.cdf([first, second]) == pytest.approx(0.05, abs=1e-4)
     assert 1 - NormalDist().cdf(first) == pytest.approx(
         compute_spent_alpha(0.4, 0.05, spending), rel=1e-6

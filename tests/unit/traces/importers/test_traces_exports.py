@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas
-import polars
 import pytest
-import vcr
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,6 +127,8 @@ def test_a_run_without_times_stays_one(tmp_path: Path) -> None:
 
 
 def test_vcrpy_plays_what_was_recorded(tmp_path: Path) -> None:
+    import vcr
+
     def asked(seq: int, path: str, body: bytes) -> Exchange:
         fields = (("Content-Type", "application/octet-stream"), ("X-N", "a"), ("X-N", "b"))
         answer = Response(
@@ -318,6 +317,9 @@ def test_parquet_is_a_folder_that_others_read(store: TraceStore, tmp_path: Path)
 
 
 def test_parquet_keeps_who_a_step_is_of_for_every_reader(store: TraceStore, tmp_path: Path) -> None:
+    import pandas
+    import polars
+
     folder = tmp_path / "warehouse"
     with store.connect() as connection:
         parquet.write_relations(connection, folder)

@@ -7,11 +7,8 @@ import string
 from typing import Any
 
 import pytest
-import vcr.serialize
 from hypothesis import given
 from hypothesis import strategies as st
-from vcr.request import Request as Recorded
-from vcr.serializers import yamlserializer
 
 from stumble.imports.safe_yaml import parse_safe_yaml
 from traces.bodies.websocket import read_binary_flags
@@ -201,6 +198,10 @@ VALUES = st.text(string.ascii_letters + string.digits + " ;=", max_size=10).map(
     )
 )
 def test_what_vcrpy_writes_comes_out_byte_for_byte(said: list[tuple[Any, ...]]) -> None:
+    import vcr.serialize
+    from vcr.request import Request as Recorded
+    from vcr.serializers import yamlserializer
+
     url = "https://api.example.com/v1"
     cassette = {
         "requests": [Recorded(each[0], url, each[1], each[2]) for each in said],

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
-from statsmodels.stats.inter_rater import cohens_kappa
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import power_proportions_2indep, proportion_confint
 
 from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
@@ -60,36 +57,36 @@ def around(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
 def test_incomplete_gamma(sql: Sql, rng: np.random.Generator) -> None:
     a = 10 ** rng.uniform(-1, 4, DRAWN)
     x = around(rng, a)
-    close(computed(sql, "gamma_p(a, x)", a=a, x=x), special.gammainc(a, x))
-    close(computed(sql, "gamma_q(a, x)", a=a, x=x), special.gammaincc(a, x))
+    close(computed(sql, "gamma_p(a, x)", a=a, x=x), scipy.special.gammainc(a, x))
+    close(computed(sql, "gamma_q(a, x)", a=a, x=x), scipy.special.gammaincc(a, x))
 
 
 def test_incomplete_beta(sql: Sql, rng: np.random.Generator) -> None:
     a, b = 10 ** rng.uniform(-1, 4, DRAWN), 10 ** rng.uniform(-1, 4, DRAWN)
     x = rng.beta(a, b)
-    close(computed(sql, "beta_i(a, b, x)", a=a, b=b, x=x), special.betainc(a, b, x))
+    close(computed(sql, "beta_i(a, b, x)", a=a, b=b, x=x), scipy.special.betainc(a, b, x))
 
 
 def test_chi_squared(sql: Sql, rng: np.random.Generator) -> None:
     df = rng.integers(1, 200, DRAWN).astype(float)
     x = around(rng, df)
-    close(computed(sql, "chi2_cdf(x, df)", x=x, df=df), stats.chi2.cdf(x, df))
-    close(computed(sql, "chi2_sf(x, df)", x=x, df=df), stats.chi2.sf(x, df))
+    close(computed(sql, "chi2_cdf(x, df)", x=x, df=df), scipy.stats.chi2.cdf(x, df))
+    close(computed(sql, "chi2_sf(x, df)", x=x, df=df), scipy.stats.chi2.sf(x, df))
 
 
 def test_normal(sql: Sql, rng: np.random.Generator) -> None:
-    z, p = rng.uniform(-8, 8, DRAWN), stats.norm.cdf(rng.uniform(-7, 7, DRAWN))
-    close(computed(sql, "norm_cdf(z)", z=z), stats.norm.cdf(z))
-    close(computed(sql, "norm_ppf(p)", p=p), stats.norm.ppf(p))
-    np.testing.assert_allclose(computed(sql, "norm_sf(z)", z=z), stats.norm.sf(z), rtol=1e-9)
+    z, p = rng.uniform(-8, 8, DRAWN), scipy.stats.norm.cdf(rng.uniform(-7, 7, DRAWN))
+    close(computed(sql, "norm_cdf(z)", z=z), scipy.stats.norm.cdf(z))
+    close(computed(sql, "norm_ppf(p)", p=p), scipy.stats.norm.ppf(p))
+    np.testing.assert_allclose(computed(sql, "norm_sf(z)", z=z), scipy.stats.norm.sf(z), rtol=1e-9)
 
 
 def test_students_t(sql: Sql, rng: np.random.Generator) -> None:
     df = np.floor(10 ** rng.uniform(0, 4, DRAWN))
     x, p = 1.5 * rng.standard_t(df), rng.uniform(0.0001, 0.9999, DRAWN)
-    close(computed(sql, "t_cdf(x, df)", x=x, df=df), stats.t.cdf(x, df))
-    close(computed(sql, "t_sf(x, df)", x=x, df=df), stats.t.sf(x, df))
-    close(computed(sql, "t_ppf(p, df)", p=p, df=df), stats.t.ppf(p, df))
+    close(computed(sql, "t_cdf(x, df)", x=x, df=df), scipy.stats.t.cdf(x, df))
+    close(computed(sql, "t_sf(x, df)", x=x, df=df), scipy.stats.t.sf(x, df))
+    close(computed(sql, "t_ppf(p, df)", p=p, df=df), scipy.stats.t.ppf(p, df))
 
 
 def test_the_edges_of_distributions(sql: Sql) -> None:
@@ -117,6 +114,8 @@ def test_the_edges_of_distributions(sql: Sql) -> None:
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (1, 500), (499, 500), (47, 282)])
 def test_the_exact_interval_is_clopper_and_pearsons(sql: Sql, k: int, n: int) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(k, n, method="beta")
     low, high = (0 if k == 0 else low), (1 if k == n else high)
     assert values(sql, f"exact_lo({k}, {n}, 0.95), exact_hi({k}, {n}, 0.95)") == (
@@ -129,6 +128,8 @@ def test_the_exact_interval_is_clopper_and_pearsons(sql: Sql, k: int, n: int) ->
 @pytest.mark.parametrize("n", [30, 50, 100, 199])
 @pytest.mark.parametrize(("p1", "p2"), [(0.8, 0.9), (0.02, 0.05), (0.5, 0.5), (0.9, 0.6)])
 def test_power_is_that_of_two_proportions(sql: Sql, p1: float, p2: float, n: int) -> None:
+    from statsmodels.stats.proportion import power_proportions_2indep
+
     expected = power_proportions_2indep(p1 - p2, p2, n, alpha=0.05).power
     assert values(sql, f"rates_power({p1}, {p2}, {n}, 0.05)") == (near(expected),)
 
@@ -161,6 +162,8 @@ FAMILY = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 @settings(max_examples=examples(6), deadline=None)
 @given(families=st.lists(FAMILY, min_size=1, max_size=30))
 def test_holm_adjusts_a_family(sql: Sql, families: list[list[float]]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     sql.register("drawn", pa.table({"ps": pa.array(families, pa.list_(pa.float64()))}))
     found = sql.execute("SELECT holm(ps) FROM drawn").fetchall()
     sql.unregister("drawn")
@@ -178,6 +181,8 @@ LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min
 @settings(max_examples=examples(60), deadline=None)
 @given(labels=LABELS)
 def test_kappa_is_cohens(sql: Sql, labels: list[tuple[str, str]]) -> None:
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     pairs = Counter(labels)
     table = np.array([[pairs[a, b] for b in "abc"] for a in "abc"])
     said, also = ([pair[k] for pair in labels] for k in (0, 1))
@@ -189,7 +194,7 @@ def test_kappa_is_cohens(sql: Sql, labels: list[tuple[str, str]]) -> None:
 
 
 def test_detection_and_correction(sql: Sql) -> None:
-    expected = stats.norm.ppf(0.8) - stats.norm.ppf(0.1)
+    expected = scipy.stats.norm.ppf(0.8) - scipy.stats.norm.ppf(0.1)
     assert values(sql, "d_prime(0.8, 0.1), d_prime(1, 0.1), d_prime(NULL, 0.1)") == (
         near(expected),
         None,

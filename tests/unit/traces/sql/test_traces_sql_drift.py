@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from scipy import stats
+import scipy
 
 from stumble.report.window_changes import find_changes, format_changes, is_comparable
 from stumble.store.filter import fetch_named_rows
@@ -75,7 +75,7 @@ def test_means_are_compared_by_welch(sql: Sql) -> None:
         ]
         for age in (1, 14)
     ]
-    assert cost["p"] == near(stats.ttest_ind(*amounts, equal_var=False).pvalue)
+    assert cost["p"] == near(scipy.stats.ttest_ind(*amounts, equal_var=False).pvalue)
     assert cost["earlier"] == near(sum(amounts[1]) / 30)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
@@ -41,7 +41,7 @@ def test_a_mean_over_traces_has_students_interval(macros: Sql, each: list[float]
     if len(set(each)) == 1:
         assert (found["lo"], found["reason"]) == (None, "all_alike")
     else:
-        lo, hi = stats.t.interval(0.95, len(each) - 1, np.mean(each), stats.sem(each))
+        lo, hi = scipy.stats.t.interval(0.95, len(each) - 1, np.mean(each), scipy.stats.sem(each))
         # The quantiles come from a table of four digits.
         assert (found["lo"], found["hi"]) == pytest.approx((lo, hi), rel=1e-4, abs=1e-3)
 

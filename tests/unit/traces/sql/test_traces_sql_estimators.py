@@ -5,13 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from lifelines import AalenJohansenFitter
-from scipy import stats
-from scipy.special import comb
-from statsmodels.stats.contingency_tables import StratifiedTable, mcnemar
-from statsmodels.stats.inter_rater import cohens_kappa
-from statsmodels.stats.multitest import multipletests
+import scipy
 
 from tests.support.stores.clustered_rates import rates_of_equal_traces, rates_over_clusters
 from tests.support.stores.faulted_runs import (
@@ -98,6 +92,8 @@ def correlated(rng: np.random.Generator, traces: int, each: int) -> list[Strike]
 
 
 def test_the_bootstrap_draws_traces(sql: Sql) -> None:
+    import statsmodels.api as sm
+
     told = correlated(np.random.default_rng(3), 24, 10)
     store(sql, told)
     found = only(sql, "bootstrap", draws=4000)
@@ -132,7 +128,7 @@ def test_a_constant_hazard_is_tested(sql: Sql) -> None:
     found = asked(sql, "hazard")
     table = np.array([[each["deaths"], each["steps"]] for each in found], float)
     table[:, 1] -= table[:, 0]
-    expected = stats.chi2_contingency(table, correction=False)
+    expected = scipy.stats.chi2_contingency(table, correction=False)
     assert [each["first_step"] for each in found] == [1, 4, 7, 11, 16, 26, 51]
     assert table[:, 0].sum() == sum(not each["passed"] for each in told)
     assert table.sum() == sum(int(str(each["n_steps"])) for each in told)
@@ -233,6 +229,8 @@ def pairs(sql: Sql, told: Mapping[str, Sequence[tuple[float, float]]], runs: int
 
 
 def test_clean_and_faulted_are_compared_trace_by_trace(sql: Sql) -> None:
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
     rng = np.random.default_rng(4)
     told = [
         (a / 4, b / 4) for a, b in zip(rng.integers(2, 5, 15), rng.integers(0, 4, 15), strict=True)
@@ -254,12 +252,14 @@ def test_clean_and_faulted_are_compared_trace_by_trace(sql: Sql) -> None:
 
 
 def test_one_clean_against_one_faulted_run_is_mcnemars(sql: Sql) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+
     told = [(1.0, 0.0)] * 7 + [(0.0, 1.0)] * 2 + [(1.0, 1.0)] * 5
     pairs(sql, {"e1": told}, runs=1)
     by_op = asked(sql, "paired")[1]
     exact = mcnemar([[5, 7], [2, 0]], exact=True).pvalue
     assert by_op["p_exact"] == near(exact)
-    assert by_op["p_mid"] == near(exact - stats.binom.pmf(2, 9, 0.5))
+    assert by_op["p_mid"] == near(exact - scipy.stats.binom.pmf(2, 9, 0.5))
     assert by_op["p"] == near(mcnemar([[5, 7], [2, 0]], exact=False, correction=True).pvalue)
 
 
@@ -289,6 +289,8 @@ def test_an_operator_is_tested_that_a_majority_of_all_hides(sql: Sql) -> None:
 
 
 def test_a_family_of_operators_is_adjusted(sql: Sql) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     harm = {"e1": 9, "v4": 6, "s1": 5, "t2": 1}
     pairs(sql, {op: [(1, 0)] * n + [(1, 1)] * (12 - n) for op, n in harm.items()})
     found = {each["op"]: each for each in asked(sql, "paired") if each["op"]}
@@ -327,7 +329,7 @@ def test_hits_stand_against_false_alarms(sql: Sql) -> None:
     whole, loud, control = asked(sql, "signal_detection", sensitivity=0.9, specificity=0.96)
     assert [each["detect"] for each in (whole, loud, control)] == [None, "D0", "D4"]
     assert (loud["hit"], loud["false_alarm"], loud["faults"]) == (0.8, 0.1, 20)
-    assert loud["d_prime"] == near(stats.norm.ppf(0.8) - stats.norm.ppf(0.1))
+    assert loud["d_prime"] == near(scipy.stats.norm.ppf(0.8) - scipy.stats.norm.ppf(0.1))
     assert loud["youden"] == near(0.7)
     low = 0.7 - np.hypot(0.8 - loud["hit_lo"], loud["false_alarm_hi"] - 0.1)  # type: ignore
     assert loud["youden_lo"] == near(low)
@@ -342,6 +344,8 @@ def test_without_shams_a_hit_means_little(sql: Sql) -> None:
 
 
 def test_two_judges_are_compared(sql: Sql) -> None:
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     rng = np.random.default_rng(2)
     said = rng.choice(["recovered", "masked", "silent_wrong"], (60, 2))
     said[:40, 1] = said[:40, 0]
@@ -386,7 +390,7 @@ def test_reliability_over_the_grid(sql: Sql) -> None:
     fill(sql, "trajectories", rows)
     found = {(each["eps"], each["k"]): each for each in asked(sql, "reliability", k=5)}
     for k in (1, 2, 3, 4):
-        r = [comb(n, k) / comb(4, k) for n in passes.values()]
+        r = [scipy.special.comb(n, k) / scipy.special.comb(4, k) for n in passes.values()]
         mine = found["plain", k]
         assert (mine["r"], mine["tasks"], mine["lam"]) == (near(np.mean(r)), 5, 0)
         expected = rates_of_equal_traces(np.array([r]), np.full((1, 5), 4 / k))
@@ -401,9 +405,9 @@ def test_continuations_of_one_prefix_are_no_trials_of_the_task(sql: Sql) -> None
     told += [clean(k, task="t", parent_id="r0", passed=False) for k in range(8, 20)]
     fill(sql, "trajectories", told)
     [*_, four] = asked(sql, "pass_hat_k", k=4)
-    assert (four["tasks"], four["pass_hat_k"]) == (1, near(1 / comb(8, 4)))
+    assert (four["tasks"], four["pass_hat_k"]) == (1, near(1 / scipy.special.comb(8, 4)))
     [*_, r] = asked(sql, "reliability", k=4)
-    assert (r["runs"], r["r"]) == (8, near(1 / comb(8, 4)))
+    assert (r["runs"], r["r"]) == (8, near(1 / scipy.special.comb(8, 4)))
 
 
 def test_faulted_runs_are_one_trial_for_each_recording(sql: Sql) -> None:
@@ -443,6 +447,8 @@ def lied_to(sql: Sql, fates: Sequence[tuple[str, int | None]]) -> None:
 
 
 def test_silent_use_competes_with_every_other_end(sql: Sql) -> None:
+    from lifelines import AalenJohansenFitter
+
     rng = np.random.default_rng(8)
     times = rng.permutation(np.arange(1, 41))
     kinds = ["silent_wrong", "crashed", "honest_fail", "recovered"]
@@ -486,6 +492,8 @@ def test_an_unknown_first_use_makes_the_curve_unknown(sql: Sql) -> None:
 
 
 def test_one_mix_of_operators_for_all(sql: Sql) -> None:
+    import statsmodels.api as sm
+
     rng = np.random.default_rng(9)
     told = [
         strike(trace=f"{k % 12}", op=op) | (SILENT if rng.random() < rate else {})

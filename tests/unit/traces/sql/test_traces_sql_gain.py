@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from scipy import stats
+import scipy
 
 from tests.support.stores.in_memory_relations import (
     Sql,
@@ -56,7 +56,7 @@ def test_what_golden_artifacts_bring_and_what_was_out_of_reach(sql: Sql) -> None
         ("gain", "lo", "hi", aided),
         ("out_of_reach", "reach_lo", "reach_hi", golden),
     ):
-        welch = stats.ttest_ind(more, alone, equal_var=False).confidence_interval(0.95)
+        welch = scipy.stats.ttest_ind(more, alone, equal_var=False).confidence_interval(0.95)
         assert t2[name] == near(sum(more) / len(more) - sum(alone) / len(alone))
         assert (t2[low], t2[high]) == (near(welch.low), near(welch.high))
 

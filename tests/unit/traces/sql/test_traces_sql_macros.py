@@ -5,12 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import comb
-from scipy.stats import binom, binomtest, f_oneway, t
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import proportion_confint
 
 from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
@@ -47,6 +44,8 @@ def clustered(
 
 @pytest.mark.parametrize("k", range(31))
 def test_wilson_is_the_score_interval(sql: Sql, k: int) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     z = 1.959963984540054
     low, high = proportion_confint(k, 30, method="wilson")
     assert values(sql, f"wilson_lo({k}, 30, {z}), wilson_hi({k}, 30, {z})") == (
@@ -62,7 +61,7 @@ def test_wilson_of_nothing_is_nothing(sql: Sql) -> None:
 
 @pytest.mark.parametrize("df", [*range(1, 61), 99, 120, 1000, 99_999])
 def test_the_quantile_that_intervals_use_is_that_of_t(sql: Sql, df: int) -> None:
-    assert values(sql, f"t975({df})") == (near(t.ppf(0.975, df)),)
+    assert values(sql, f"t975({df})") == (near(scipy.stats.t.ppf(0.975, df)),)
 
 
 def test_t_has_no_quantile_without_freedom(sql: Sql) -> None:
@@ -76,8 +75,8 @@ def test_t_has_no_quantile_without_freedom(sql: Sql) -> None:
 @pytest.mark.parametrize(("n", "c", "k"), [(8, 5, 3), (4, 4, 4), (4, 0, 1), (10, 3, 4), (7, 1, 1)])
 def test_pass_hat_k_counts_subsets(sql: Sql, n: int, c: int, k: int) -> None:
     hat, at = values(sql, f"pass_hat_k({n}, {c}, {k}), pass_at_k({n}, {c}, {k})")
-    assert hat == near(comb(c, k) / comb(n, k))
-    assert at == near(1 - comb(n - c, k) / comb(n, k))
+    assert hat == near(scipy.special.comb(c, k) / scipy.special.comb(n, k))
+    assert at == near(1 - scipy.special.comb(n - c, k) / scipy.special.comb(n, k))
 
 
 def test_pass_hat_k_of_more_than_there_is_is_unknown(sql: Sql) -> None:
@@ -86,22 +85,26 @@ def test_pass_hat_k_of_more_than_there_is_is_unknown(sql: Sql) -> None:
 
 @pytest.mark.parametrize(("b", "c"), [(0, 0), (5, 1), (3, 3), (12, 4), (0, 7)])
 def test_mcnemar_is_exact(sql: Sql, b: int, c: int) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+
     exact, midp = values(sql, f"mcnemar_exact({b}, {c}), mcnemar_midp({b}, {c})")
     assert exact == near(mcnemar([[0, b], [c, 0]], exact=True).pvalue if b + c else 1.0)
     if b + c:
-        least = binomtest(min(b, c), b + c).pvalue
-        assert midp == near(least - binom.pmf(min(b, c), b + c, 0.5))
+        least = scipy.stats.binomtest(min(b, c), b + c).pvalue
+        assert midp == near(least - scipy.stats.binom.pmf(min(b, c), b + c, 0.5))
 
 
 @pytest.mark.parametrize(("k", "p"), [(0, 0.3), (4, 0.3), (9, 0.9), (10, 0.2), (3, 0.0), (3, 1.0)])
 def test_the_binomial_distribution(sql: Sql, k: int, p: float) -> None:
-    assert values(sql, f"binom_cdf({k}, 10, {p}::DOUBLE)") == (near(binom.cdf(k, 10, p)),)
+    assert values(sql, f"binom_cdf({k}, 10, {p}::DOUBLE)") == (
+        near(scipy.stats.binom.cdf(k, 10, p)),
+    )
 
 
 def anova_rho(hits: np.ndarray, each: int) -> float:
     """The intraclass correlation of equal clusters, from scipy's analysis of variance."""
     outcomes = [np.repeat([1.0, 0.0], [h, each - h]) for h in hits]
-    ratio = float(f_oneway(*outcomes).statistic)
+    ratio = float(scipy.stats.f_oneway(*outcomes).statistic)
     return (ratio - 1) / (ratio + each - 1)
 
 
@@ -113,7 +116,7 @@ def test_a_clustered_rate_has_the_error_of_its_clusters(sql: Sql, confidence: fl
     moments = cases / (1 + (each - 1) * rho)
     informing = 6.0
     n_eff = np.exp((informing * np.log(moments) + 3 * np.log(clusters)) / (informing + 3))
-    x, quantile = rate * n_eff, t.ppf((1 + confidence) / 2, 2 * (clusters - 1))
+    x, quantile = rate * n_eff, scipy.stats.t.ppf((1 + confidence) / 2, 2 * (clusters - 1))
     found = clustered(sql, [int(h) for h in hits], [each] * clusters, confidence)
     assert 0 < rho < 1
     assert (found["rate"], found["effective"], found["df"]) == (near(rate), clusters, near(14))

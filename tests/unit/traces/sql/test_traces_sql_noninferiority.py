@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scipy import stats
+import scipy
 
 from tests.support.stores.in_memory_relations import (
     Sql,
@@ -50,14 +50,14 @@ def most(lost: float, roots: int, alpha: float) -> float:
     """The share of roots that may be lost beyond those that were, by Clopper and Pearson."""
     if lost >= roots:
         return 0.0
-    return float(stats.beta.ppf(1 - alpha, lost + 1, roots - lost)) - lost / roots
+    return float(scipy.stats.beta.ppf(1 - alpha, lost + 1, roots - lost)) - lost / roots
 
 
 def by_scipy(found: list[float], alpha: float) -> tuple[float, float, float]:
     roots, mean = len(found), sum(found) / len(found)
     more = [*found, 1.0, -1.0]
     spread = sum((d - sum(more) / len(more)) ** 2 for d in more) / (roots + 1)
-    half = float(stats.t.ppf(1 - alpha, roots - 1)) * math.sqrt(spread / (roots + 2))
+    half = float(scipy.stats.t.ppf(1 - alpha, roots - 1)) * math.sqrt(spread / (roots + 2))
     down = most(-sum(d for d in found if d <= -0.5), roots, alpha) * (1 + max(0, mean))
     up = most(sum(d for d in found if d >= 0.5), roots, alpha) * (1 + max(0, -mean))
     return mean, max(-1, mean - max(half, down)), min(1, mean + max(half, up))
@@ -87,7 +87,7 @@ def test_two_arms_of_ones_and_zeros_have_the_error_of_agresti_and_caffo(sql: Sql
     [(_, _, upper)] = bounds(sql, "unpaired_bounds", 0.05, [a], [b])
     rates = [(sum(x) + 1) / (len(x) + 2) for x in (a, b)]
     error2 = [p * (1 - p) / (len(x) + 1) for p, x in zip(rates, (a, b), strict=True)]
-    half = float(stats.t.ppf(0.95, 34)) * math.sqrt(sum(error2))
+    half = float(scipy.stats.t.ppf(0.95, 34)) * math.sqrt(sum(error2))
     assert upper == pytest.approx(24 / 40 - 20 / 35 + half, abs=1e-9)
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lifelines import KaplanMeierFitter
-from scipy import stats
+import scipy
 
 from tests.support.stores.in_memory_relations import (
     Sql,
@@ -79,6 +78,8 @@ def fates(sql: Sql) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("name", "runs"), [("tau", 200), ("coding", 500)])
 def test_the_curve_of_real_runs(name: str, runs: int, request: pytest.FixtureRequest) -> None:
     """Nobody knows at which step they failed: the last is the latest, the first the earliest."""
+    from lifelines import KaplanMeierFitter
+
     sql: Sql = request.getfixturevalue(name)
     steps, dead = fates(sql)
     assert len(steps) == runs
@@ -101,7 +102,7 @@ def test_the_hazard_of_real_runs_is_not_known(name: str, request: pytest.Fixture
     table = np.array([[each["deaths"], each["steps"]] for each in found], float)
     assert (table[:, 0].sum(), table[:, 1].sum()) == (dead.sum(), steps.sum())
     table[:, 1] -= table[:, 0]
-    expected = stats.chi2_contingency(table, correction=False)
+    expected = scipy.stats.chi2_contingency(table, correction=False)
     assert found[0]["chi2"] == near(expected.statistic)
     assert (found[0]["p"], found[0]["reason"]) == (None, "interval_censored")
     whole = one(sql, "SELECT sum(died::INT) / sum(n_steps) AS h FROM unforced_runs")

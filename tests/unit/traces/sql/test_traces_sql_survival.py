@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lifelines import KaplanMeierFitter
 
 from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
@@ -61,6 +60,8 @@ RIGHT = "FROM kaplan_meier WHERE curve = 'ends_right' ORDER BY step"
 @settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(RUN, min_size=1, max_size=40))
 def test_the_curve_is_kaplan_and_meiers(filled: Sql, told: list[Known]) -> None:
+    from lifelines import KaplanMeierFitter
+
     runs(filled, told)
     rows = answers(filled, RIGHT)
     fitter = KaplanMeierFitter().fit(
