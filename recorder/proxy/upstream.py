@@ -201,7 +201,8 @@ class OriginClient:
         tls: TlsConnection | None = None
         if origin.scheme == "https":
             hello = link.line.hello
-            context = self._make_context(hello.alpn if hello else ())
+            # A server that is offered HTTP/2 too chooses it, and this side speaks HTTP/1.1.
+            context = self._make_context(("http/1.1",) if hello and hello.alpn else ())
             tls = TlsConnection(context, (hello and hello.sni) or origin.host)
         connection = OriginConnection(self._now, link, tls, self._open.discard)
         try:

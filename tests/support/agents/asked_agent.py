@@ -3,7 +3,8 @@
     python -m tests.support.agents.asked_agent MODEL_URL TOOL MODE URL | COMMAND...
 
 The model at MODEL_URL (`asking_model.py`) is asked for the call, for the sampling that the server
-wants, and for the final text. MODE is the version of the protocol: `auto` or `legacy`.
+wants, and for the final text. MODE is the version of the protocol: `auto` or `legacy`. A URL of
+https is asked over HTTP/2, if the other side speaks it.
 """
 
 import asyncio
@@ -11,11 +12,16 @@ import json
 import os
 import sys
 import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
 
+import httpx2
 import mcp_types as wire
 from mcp import Client, StdioServerParameters
+from mcp.client._transport import TransportStreams
 from mcp.client.session import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import FileUrl
 
 CITY = "Ulm"
@@ -36,6 +42,18 @@ def chat(url: str, messages: list[dict[str, Any]], tools: list[str]) -> dict[str
     with urllib.request.build_opener().open(request, timeout=60) as answer:
         said: dict[str, Any] = json.load(answer)["choices"][0]["message"]
     return said
+
+
+def make_http2_client() -> httpx2.AsyncClient:
+    """Make a client that speaks HTTP/2 to a server that does."""
+    return httpx2.AsyncClient(http2=True, timeout=60)
+
+
+@asynccontextmanager
+async def connect_over_http2(url: str) -> AsyncIterator[TransportStreams]:
+    """Open the streams of a server for the SDK's client."""
+    async with make_http2_client() as http, streamable_http_client(url, http_client=http) as both:
+        yield both
 
 
 async def main(model: str, tool: str, mode: Literal["auto", "legacy"], *command: str) -> list[str]:
@@ -64,7 +82,9 @@ async def main(model: str, tool: str, mode: Literal["auto", "legacy"], *command:
         return wire.ListRootsResult(roots=[wire.Root(uri=FileUrl("file:///desk"))])
 
     stdio = StdioServerParameters(command=command[0], args=[*command[1:]], env=dict(os.environ))
-    server = command[0] if command[0].startswith("http") else stdio
+    server: Any = command[0] if command[0].startswith("http") else stdio
+    if command[0].startswith("https"):
+        server = connect_over_http2(command[0])
     async with Client(
         server,
         mode=mode,
