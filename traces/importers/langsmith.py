@@ -1,4 +1,5 @@
-"""Import LangSmith runs: JSON or JSON lines of its SDK (`list_runs`), its API and its bulk export.
+"""Import LangSmith runs: JSON or JSON lines of its SDKs (`list_runs`, what they post), its API and
+its bulk export.
 
 Runs of one trace (`trace_id`) are its spans: those of type `llm` are model requests, those of type
 `tool` are calls. What LangSmith calls a run is a span here.
@@ -21,6 +22,8 @@ from traces.importers.spans.trace_runs import has_agent_content, read_trace
 NAME = "LangSmith runs (JSON or JSON lines with run_type and dotted_order)"
 _MAX_DEPTH = 40
 _STATUS = {"success": "final", "error": "crash"}
+_LISTS = ("child_runs", "runs", "data", "post", "patch")
+"""Fields with runs; what an SDK posts has those that began, then what they are completed with."""
 _JSON_FIELDS = ("inputs", "outputs", "extra")
 """Fields that the bulk export has as texts of JSON."""
 
@@ -55,21 +58,24 @@ def _collect(document: object, traces: dict[str, dict[str, Table]], depth: int) 
         for each in document:
             _collect(each, traces, depth + 1)
     elif isinstance(document, dict):
-        id = document.get("id")
-        if isinstance(id, str) and isinstance(document.get("run_type"), str):
-            trace = str(document.get("trace_id") or _find_root(document) or id)
-            known = traces.setdefault(trace, {}).get(id, {})
+        first, last = _find_ids(document)
+        id = document.get("id") or last
+        trace = str(document.get("trace_id") or first or id)
+        known = traces.get(trace, {}).get(id) if isinstance(id, str) else None
+        if isinstance(id, str) and (known or isinstance(document.get("run_type"), str)):
             kept = {name: v for name, v in document.items() if name != "child_runs"}
-            traces[trace][id] = known | {name: v for name, v in kept.items() if v is not None}
-        for name in ("child_runs", "runs", "data"):
+            added = {name: v for name, v in kept.items() if v is not None}
+            traces.setdefault(trace, {})[id] = {"id": id} | (known or {}) | added
+        for name in _LISTS:
             if isinstance(document.get(name), list):
                 _collect(document[name], traces, depth + 1)
 
 
-def _find_root(run: Table) -> str | None:
-    """Return the id of the first run of `dotted_order`: times and ids, separated by dots."""
-    first = str(run.get("dotted_order") or "").partition(".")[0]
-    return first.partition("Z")[2] or None
+def _find_ids(run: Table) -> tuple[str | None, str | None]:
+    """Return the ids of the first and the last run of `dotted_order`: times and ids, with dots."""
+    names = str(run.get("dotted_order") or "").split(".")
+    first, last = (each.partition("Z")[2] or None for each in (names[0], names[-1]))
+    return first, last
 
 
 def _read_trace(id: str, runs: dict[str, Table], notes: ImportNotes) -> ImportedConversation:

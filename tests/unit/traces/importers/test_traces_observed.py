@@ -153,6 +153,84 @@ def test_runs_of_langsmith_are_the_calls_that_its_agents_made() -> None:
     }
 
 
+def test_what_an_sdk_of_langsmith_posts_is_a_run_with_what_it_is_completed_with(
+    tmp_path: Path,
+) -> None:
+    """As the SDK for JavaScript posts it: the second part has no id and no type of its own."""
+    id, parent = "33c08c32", "01a2"
+    order = f"20241013T070535809001Z{parent}.20241013T070535809002Z{id}"
+    ids = {"trace_id": parent, "dotted_order": order}
+    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "howdy"}]}
+    usage = {"input_tokens": 9, "output_tokens": 8, "total_tokens": 17}
+    said = {"index": 0, "message": {"role": "assistant", "content": "Howdy!"}}
+    begun = {"id": id, "parent_run_id": parent, "run_type": "llm", "start_time": 1728803135809}
+    completed = {
+        "end_time": 1728803136663,
+        "outputs": {"model": "gpt-4o-mini-2024", "choices": [said], "usage_metadata": usage},
+    }
+    path = tmp_path / "posted.json"
+    path.write_text(
+        json.dumps({"post": [{**begun, **ids, "inputs": asked}], "patch": [{**completed, **ids}]})
+    )
+    found = counts(read(path))
+    assert (found["runs"], found["steps"], found["models"]) == (1, [1], {"gpt-4o-mini-2024"})
+    assert found["tokens"] == [(9, 8)]
+
+
+def find_tokens_of_langsmith(run: dict[str, Any]) -> tuple[int, int]:
+    """Count the tokens of a request, which LangChain has in its message, and OpenAI beside it."""
+    outputs = run["outputs"]
+    message = outputs["generations"][0][0]["message"] if "generations" in outputs else outputs
+    usage = message.get("kwargs", message)["usage_metadata"]
+    return usage["input_tokens"], usage["output_tokens"]
+
+
+def parse_langsmith(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    models = [row for row in rows if row["run_type"] == "llm"]
+    tools = [row for row in rows if row["run_type"] == "tool"]
+    tokens = [find_tokens_of_langsmith(row) for row in models]
+    return [
+        {"run": row["trace_id"], "tokens": each} for row, each in zip(models, tokens, strict=True)
+    ] + [{"run": row["trace_id"], "failed": bool(row["error"])} for row in tools]
+
+
+def parse_mlflow(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        for span in row["data"]["spans"]:
+            known = {name: json.loads(value) for name, value in span["attributes"].items()}
+            run: dict[str, Any] = {"run": row["info"]["trace_id"]}
+            if known["mlflow.spanType"] == "CHAT_MODEL":
+                usage = known["mlflow.chat.tokenUsage"]
+                found.append(run | {"tokens": (usage["input_tokens"], usage["output_tokens"])})
+            elif known["mlflow.spanType"] == "TOOL":
+                found.append(run | {"failed": span["status"]["code"] == "STATUS_CODE_ERROR"})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "parse"),
+    [("langsmith.jsonl", parse_langsmith), ("mlflow.jsonl", parse_mlflow)],
+    ids=["langsmith", "mlflow"],
+)
+def test_counts_are_those_of_a_plain_parse_of_the_spans(
+    name: str, parse: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    spans = parse([json.loads(line) for line in (OBSERVED / name).read_text().splitlines()])
+    found = read(OBSERVED / name)
+    runs = found.tables["trajectories"].to_pylist()
+    calls = found.tables["tool_calls"].to_pylist()
+    requests = [span["tokens"] for span in spans if "tokens" in span]
+    assert len(runs) == len({span["run"] for span in spans})
+    assert found.tables["usage"].num_rows == sum(run["n_steps"] for run in runs) == len(requests)
+    assert len(calls) == sum("failed" in span for span in spans)
+    assert sum(call["is_error"] is True for call in calls) == sum(
+        span.get("failed", False) for span in spans
+    )
+    assert sum(run["prompt_tokens"] for run in runs) == sum(sent for sent, _ in requests)
+    assert sum(run["completion_tokens"] for run in runs) == sum(got for _, got in requests)
+
+
 def test_a_root_of_langsmith_without_children_is_refused_by_name(tmp_path: Path) -> None:
     lines = (OBSERVED / "langsmith.jsonl").read_text().splitlines()
     path = tmp_path / "roots.jsonl"
