@@ -46,6 +46,17 @@ def match_tool_names(tools: Sequence[JsonRow], known: Sequence[str]) -> dict[str
     return names
 
 
+def list_tool_parameters(tools: Sequence[JsonRow], name: str) -> list[str]:
+    """Return the names of a tool's parameters."""
+    for tool in tools:
+        function = tool.get("function")
+        if isinstance(function, dict) and function.get("name") == name:
+            schema = function.get("parameters")
+            known = schema.get("properties") if isinstance(schema, dict) else None
+            return [*known] if isinstance(known, dict) else []
+    return []
+
+
 @lru_cache(maxsize=4096)
 def to_call_key(tool: str, arguments: str) -> str:
     """Return one key for all spellings of the same call; arguments that are not JSON are used as

@@ -31,6 +31,8 @@ from traces.dialects.types import ModelAnswer, ToolCall
 
 type KnownTask = PracticeTask | ShellTask | StageTask
 
+FINAL_TOOLS = (FINAL_ANSWER_TOOL, "submit")
+"""Tools that report the final answer in each of their arguments: smolagents', and DSPy's."""
 CALL_TRIES = 3
 """Number of tries of a call before the model gives up."""
 
@@ -91,7 +93,7 @@ def compute_next_answer(
 ) -> tuple[ModelAnswer, tuple[str, ...]]:
     """Return the model's next answer, and the problems it has noticed since its last one."""
     offered, shell = (
-        conversation.match_tool_names(tools, (*ALL_TOOLS, BASH, DELEGATE, FINAL_ANSWER_TOOL)),
+        conversation.match_tool_names(tools, (*ALL_TOOLS, BASH, DELEGATE, *FINAL_TOOLS)),
         offered_shell(tools),
     )
     if shell is not None:
@@ -112,7 +114,9 @@ def compute_next_answer(
             ask = play.send(text)
     except StopIteration as stop:
         final: str = stop.value
-        return _build_final_answer(final, task, dialogue, offered, shell), player.get_notices()
+        calls = _build_final_calls(final, dialogue, offered, tools)
+        answer = _build_final_answer(final, task, dialogue, offered, shell, calls)
+        return answer, player.get_notices()
     requested = [ask.call, *(call for call in ask.in_parallel if call.key not in dialogue.results)]
     if missing := next((call.tool for call in requested if call.tool not in offered), None):
         return ModelAnswer(
@@ -169,6 +173,7 @@ def _build_final_answer(
     talk: conversation.PracticeConversation,
     offered: dict[str, str],
     shell: ShellTool | None,
+    final_calls: tuple[ToolCall, ...],
 ) -> ModelAnswer:
     """Return the last answer. An agent with only `bash` needs a submit command first, then the
     text.
@@ -176,19 +181,23 @@ def _build_final_answer(
     arguments = json.dumps({"command": SUBMIT_COMMAND})
     submitted = conversation.to_call_key(BASH, arguments) in talk.results
     if isinstance(task, PracticeTask) or submitted or (shell is not None and shell.tool != BASH):
-        return ModelAnswer(message=text, calls=_build_final_calls(text, talk, offered))
+        return ModelAnswer(message=text, calls=final_calls)
     call = ToolCall(id=_make_call_id(talk), name=offered[BASH], arguments=arguments)
     return ModelAnswer(message=text, calls=(call,))
 
 
 def _build_final_calls(
-    text: str, talk: conversation.PracticeConversation, offered: dict[str, str]
+    text: str,
+    talk: conversation.PracticeConversation,
+    offered: dict[str, str],
+    tools: Sequence[JsonRow],
 ) -> tuple[ToolCall, ...]:
     """Return the call that reports the end, for an agent with a tool for it; none for others."""
-    if FINAL_ANSWER_TOOL not in offered:
+    name = next((offered[tool] for tool in FINAL_TOOLS if tool in offered), None)
+    if name is None:
         return ()
-    arguments = json.dumps({"answer": text})
-    return (ToolCall(id=_make_call_id(talk), name=offered[FINAL_ANSWER_TOOL], arguments=arguments),)
+    arguments = json.dumps(dict.fromkeys(conversation.list_tool_parameters(tools, name), text))
+    return (ToolCall(id=_make_call_id(talk), name=name, arguments=arguments),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

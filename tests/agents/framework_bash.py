@@ -127,6 +127,15 @@ def agno(model: str, prompt: str) -> str:
     return str(Agent(model=OpenAIChat(id=model), tools=[bash]).run(prompt).content)
 
 
+def dspy(model: str, prompt: str) -> str:
+    from dspy import LM, ChatAdapter, ReActV2, context
+
+    adapter = ChatAdapter(use_native_function_calling=True)
+    worker = ReActV2("task -> outcome", tools=[bash], max_iters=30)
+    with context(lm=LM(f"openai/{model}", cache=False), adapter=adapter):
+        return str(worker(task=prompt).outcome)
+
+
 FRAMEWORKS: Mapping[str, Callable[[str, str], str]] = {
     made.__name__: made
     for made in (
@@ -140,6 +149,7 @@ FRAMEWORKS: Mapping[str, Callable[[str, str], str]] = {
         strands,
         ag2,
         agno,
+        dspy,
     )
 }
 

@@ -39,6 +39,7 @@ FRAMEWORKS: Mapping[str, Client] = {
     "ag2": _framework("ag2", "frameworks", "openai_chat"),
     "agno": _framework("agno", "frameworks", "openai_chat"),
     "crewai": _framework("crewai", "crewai", "openai_chat", model="gpt-4o"),
+    "dspy": _framework("dspy", "frameworks", "openai_chat", model="gpt-4o"),
     "google-adk": _framework(
         "google_adk",
         "frameworks-openai2",

@@ -315,6 +315,22 @@ def test_it_finds_its_place_after_calls_it_never_asked_for(tmp_path: Path) -> No
         assert answer.message == done.final
 
 
+@pytest.mark.parametrize(("name", "argument"), [("final_answer", "answer"), ("submit", "outcome")])
+def test_a_tool_that_reports_the_end_gets_the_final_text(
+    name: str, argument: str, tmp_path: Path
+) -> None:
+    done, found = (
+        run(tmp_path, ORDER_TASKS["refund-1"], "naive"),
+        scripted_model.parse_model_skill("naive"),
+    )
+    assert found is not None
+    schema: dict[str, Json] = {"type": "object", "properties": {argument: {"type": "string"}}}
+    tool: JsonRow = {"type": "function", "function": {"name": name, "parameters": schema}}
+    answer, _ = scripted_model.compute_next_answer(done.messages, [*OFFERED, tool], found)
+    [call] = answer.calls
+    assert (call.name, json.loads(call.arguments)) == (name, {argument: done.final})
+
+
 def test_other_agents_write_the_same_things_differently(tmp_path: Path) -> None:
     """Tools behind a server's prefix, keys in another order, whole floats as ints, text parts."""
     done, found = (
