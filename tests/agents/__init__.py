@@ -37,6 +37,7 @@ OLDER = {"aider": "3.12", "openhands": "3.12"}
 """The Python of an agent that does not run on ours."""
 SEPARATE = {
     "bun",
+    "claude-agent-sdk",
     "crewai",
     "deno",
     "frameworks",

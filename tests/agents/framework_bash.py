@@ -127,6 +127,20 @@ def agno(model: str, prompt: str) -> str:
     return str(Agent(model=OpenAIChat(id=model), tools=[bash]).run(prompt).content)
 
 
+def claude_agent_sdk(model: str, prompt: str) -> str:
+    from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
+
+    async def work() -> str:
+        options = ClaudeAgentOptions(model=model, permission_mode="bypassPermissions")
+        said = ""
+        async for message in query(prompt=prompt, options=options):
+            if isinstance(message, ResultMessage):
+                said = message.result or ""
+        return said
+
+    return asyncio.run(work())
+
+
 def dspy(model: str, prompt: str) -> str:
     from dspy import LM, ChatAdapter, ReActV2, context
 
@@ -149,6 +163,7 @@ FRAMEWORKS: Mapping[str, Callable[[str, str], str]] = {
         strands,
         ag2,
         agno,
+        claude_agent_sdk,
         dspy,
     )
 }

@@ -11,6 +11,8 @@ from typing import Literal
 from tests.agents import LOCKS, environment, npm_agent
 
 MODEL = "practice/naive"
+YEAR_DAYS = 366
+"""By how many days the clock of a replay "a year later" is ahead."""
 
 type Dialect = Literal[
     "openai_chat",
@@ -41,6 +43,8 @@ class Client:
     env: Mapping[str, str] = field(default_factory=dict)
     record: tuple[str, ...] = ()
     """More options for recording it."""
+    days_ahead: int = YEAR_DAYS
+    """By how many days the clock of its later replay is ahead."""
 
 
 def _sdk(api: str, *, env: str = "sdks", model: str = MODEL) -> Callable[[str], tuple[str, ...]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from scenarios.practice.tasks.shell import verify_shell_task, write_start_files
 from tests.support.agents.client_rows import ClientRow
+from tests.support.agents.client_table import YEAR_DAYS
 from tests.support.agents.client_versions import installed_version
 from tests.support.agents.provider_table import SIGNED
 from tests.support.agents.third_party_agents import Workplace
@@ -19,7 +20,7 @@ from tests.support.practice_shop import Said
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.tape import read_tape
 
-YEAR = 366 * 24 * 3600
+DAY_SECONDS = 24 * 3600
 ZONE = {"TZ": "Asia/Kathmandu"}
 
 
@@ -150,4 +151,7 @@ def _replay_later(place: Workplace, clock: Path) -> str:
         head = program.read(1 << 16)
     if head.startswith(b"\x7fELF") and b"ld-linux" not in head:
         return f"not tried (linked statically); in another time zone {_replay(place, ZONE)}"
-    return _replay(place, {"LD_PRELOAD": str(clock), "SHIFT_SECONDS": str(YEAR)})
+    days = place.agent.days_ahead
+    shift = {"LD_PRELOAD": str(clock), "SHIFT_SECONDS": str(days * DAY_SECONDS)}
+    said = _replay(place, shift)
+    return said if days == YEAR_DAYS else f"{days} days later {said}"

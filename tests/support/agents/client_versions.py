@@ -33,6 +33,7 @@ PIP: Mapping[str, tuple[str, str]] = {
     "mistral": ("providers", "mistralai"),
     "ag2": ("frameworks", "ag2"),
     "agno": ("frameworks", "agno"),
+    "claude-agent-sdk": ("claude-agent-sdk", "claude-agent-sdk"),
     "dspy": ("frameworks", "dspy"),
     "crewai": ("crewai", "crewai"),
     "google-adk": ("frameworks-openai2", "google-adk"),

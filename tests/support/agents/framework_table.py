@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tests.agents import LOCKS, environment, npm_agent
-from tests.support.agents.client_table import MODEL, Client, Dialect
+from tests.support.agents.client_table import CLIENTS, MODEL, Client, Dialect
 
 _PROGRAM = str(LOCKS / "framework_bash.py")
 
@@ -38,6 +39,12 @@ def _node(name: str, dialect: Dialect) -> Client:
 FRAMEWORKS: Mapping[str, Client] = {
     "ag2": _framework("ag2", "frameworks", "openai_chat"),
     "agno": _framework("agno", "frameworks", "openai_chat"),
+    "claude-agent-sdk": replace(
+        CLIENTS["claude-code"],
+        command=_framework("claude_agent_sdk", "claude-agent-sdk", "anthropic_messages").command,
+        # Claude Code removes what is 30 days old by its clock: in the test the files are of today.
+        days_ahead=29,
+    ),
     "crewai": _framework("crewai", "crewai", "openai_chat", model="gpt-4o"),
     "dspy": _framework("dspy", "frameworks", "openai_chat", model="gpt-4o"),
     "google-adk": _framework(
