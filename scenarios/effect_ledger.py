@@ -6,7 +6,6 @@ refund; two entries with equal keys are one intent, committed twice. What cannot
 with the reason, and never an empty list.
 """
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -176,7 +175,9 @@ def _hash_values(values: Sequence[object]) -> str:
 
 
 async def _fetch_address(address: str) -> bytes:
-    import httpx  # only here: most worlds have no ledger at an address
+    import asyncio  # only here, as these two take longer to load than a short script runs
+
+    import httpx
 
     output = bytearray()
     try:

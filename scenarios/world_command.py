@@ -1,6 +1,5 @@
 """Commands of a world: run with a time limit, killed with all that they started."""
 
-import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,8 @@ async def capture_world_command(
     apart: bool = True,
 ) -> tuple[int, bytes, bytes]:
     """Return a command's exit code, stdout and stderr; stderr is part of stdout unless `apart`."""
+    import asyncio  # only here: most of the start of a short reset or verify script of Python
+
     try:
         process = await asyncio.create_subprocess_exec(
             *command,

@@ -29,18 +29,22 @@ _TOKEN = re.compile(
 )
 _BLANKS = re.compile(r"\s+")
 MAX_CACHED_CHARS = 1 << 12
-"""Maximum length of texts whose tokens are cached: the same texts recur often."""
+"""Maximum length of the texts of which many are cached: the same texts recur often."""
 
 
 def extract_tokens(text: str) -> frozenset[str]:
     """Return the tokens of a text: `n:1250.4`, `d:2026-11-21`, `i:ord-7314`, `s:shipped`."""
-    return (
-        _cached_tokens(text) if len(text) <= MAX_CACHED_CHARS else frozenset(_tokens_of_text(text))
-    )
+    return (_cached_tokens if len(text) <= MAX_CACHED_CHARS else _cached_tokens_of_long)(text)
 
 
 @lru_cache(maxsize=1 << 14)
 def _cached_tokens(text: str) -> frozenset[str]:
+    return frozenset(_tokens_of_text(text))
+
+
+@lru_cache(maxsize=8)
+def _cached_tokens_of_long(text: str) -> frozenset[str]:
+    """One verdict asks for a long result about ten times, at a second for each megabyte."""
     return frozenset(_tokens_of_text(text))
 
 

@@ -108,11 +108,19 @@ class ScriptStage:
         )
 
     async def _twins(self, agent: ScriptedAgent, found: ForkPoint) -> tuple[RunEvidence, ...]:
-        """Return the clean twins of a site, which are shared by all faults injected there."""
+        """Return the clean twins of a site, which are shared by all faults injected there.
+
+        The same script with the same coin does the same again, so each coin is tossed once.
+        """
         key = agent.name, found.site.call_id, found.site.place
         if key not in self.twins:
-            paths = [await self._play(agent, found, "clean", rep) for rep in range(agent.twins)]
-            self.twins[key] = tuple(to_run_evidence(read_tape(path)) for path in paths)
+            coins = [agent.coin("clean", rep) for rep in range(agent.twins)]
+            first = {coin: rep for rep, coin in reversed([*enumerate(coins)])}
+            runs = {
+                coin: to_run_evidence(read_tape(await self._play(agent, found, "clean", rep)))
+                for coin, rep in first.items()
+            }
+            self.twins[key] = tuple(runs[coin] for coin in coins)
         return self.twins[key]
 
     async def _play(
