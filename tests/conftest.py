@@ -1,5 +1,6 @@
 """What all tests share: the real data beside the checkout, and what a skip may be for."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -44,6 +45,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     items[:], left_out = keep_some(items)
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of tests out of each garbage collection: they last as long as the process."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

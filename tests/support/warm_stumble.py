@@ -6,6 +6,7 @@ arguments and streams, default signal handlers and a program's exit status. Test
 itself (signals, terminals, pipes) use a cold process.
 """
 
+import gc
 import json
 import multiprocessing
 import os
@@ -91,6 +92,7 @@ def _wait(process: BaseProcess, arguments: Sequence[str], timeout: float) -> Non
 
 def _main(arguments: tuple[str, ...], cwd: str, env: dict[str, str], out: str, err: str) -> None:
     """Become `stumble` in this process, with the command's exit status."""
+    gc.freeze()  # a collection would touch, and so copy, every page of the server
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, path in ((1, out), (2, err)):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

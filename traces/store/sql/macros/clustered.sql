@@ -146,8 +146,9 @@ CREATE MACRO cluster_bounds(s, r, df, t, doubt, reason) AS {
     'reason': reason
 };
 
--- In steps, since each of them is asked for several times by the next.
-CREATE MACRO cluster_estimate(sums) AS
+-- A list in, a list out, step by step: each step asks several times for what the one before found,
+-- and DuckDB's time to bind a comprehension doubles with each one that stands in its body (v2.0.0).
+CREATE MACRO cluster_estimates(given_list) AS
 [
     {'s': rated.s, 'r': rated.r, 'df': rated.df, 'reason': cluster_reason(rated.s, rated.r, rated.df)}
     FOR rated IN [
@@ -161,26 +162,37 @@ CREATE MACRO cluster_estimate(sums) AS
             FOR found IN [
                 {'s': each.s, 'r': cluster_rate(each.s, each.rate, each.spread)} FOR each IN [
                     {'s': each.s, 'rate': each.rate, 'spread': cluster_spread(each.s, each.rate)}
-                    FOR each IN [{'s': s, 'rate': s.hits / nullif(s.cases, 0)} FOR s IN [sums]]
+                    FOR each IN [
+                        {'s': s, 'rate': s.hits / nullif(s.cases, 0)} FOR s IN [
+                            cluster_sums(given.hits, given.cases, given.squares)
+                            FOR given IN given_list
+                        ]
+                    ]
                 ]
             ]
         ]
     ]
-][1];
+];
 
--- The quantile that all intervals of 95 % have is not searched for, nor is the search planned.
-CREATE MACRO weighted(hit_list, case_list, square_list) AS
+-- Of each {hits, cases, squares} of a list; the quantile of 95 % is not searched for.
+CREATE MACRO each_weighted(given_list) AS
 [
     cluster_bounds(fit.e.s, fit.e.r, fit.e.df, fit.t, 0.05::DOUBLE, fit.e.reason)
-    FOR fit IN [
-        {'e': e, 't': t975(e.df)}
-        FOR e IN [cluster_estimate(cluster_sums(hit_list, case_list, square_list))]
-    ]
-][1];
+    FOR fit IN [{'e': e, 't': t975(e.df)} FOR e IN cluster_estimates(given_list)]
+];
+
+CREATE MACRO weighted(hit_list, case_list, square_list) AS
+each_weighted([{'hits': hit_list, 'cases': case_list, 'squares': square_list}])[1];
+
+-- Of each {hits, cases} of a list.
+CREATE MACRO each_clustered(given_list) AS
+each_weighted(
+    [{'hits': each.hits, 'cases': each.cases, 'squares': each.cases} FOR each IN given_list]
+);
 
 CREATE MACRO clustered(hit_list, case_list) AS weighted(hit_list, case_list, case_list);
 
-CREATE MACRO weighted_at(hit_list, case_list, square_list, confidence) AS
+CREATE MACRO each_weighted_at(given_list, confidence) AS
 [
     cluster_bounds(fit.e.s, fit.e.r, fit.e.df, fit.t, 1 - confidence::DOUBLE, fit.e.reason)
     FOR fit IN [
@@ -191,17 +203,24 @@ CREATE MACRO weighted_at(hit_list, case_list, square_list, confidence) AS
                 ELSE t_ppf((1 + confidence) / 2.0, e.df)
             END
         }
-        FOR e IN [cluster_estimate(cluster_sums(hit_list, case_list, square_list))]
+        FOR e IN cluster_estimates(given_list)
     ]
-][1];
+];
+
+CREATE MACRO weighted_at(hit_list, case_list, square_list, confidence) AS
+each_weighted_at(
+    [{'hits': hit_list, 'cases': case_list, 'squares': square_list}], confidence
+)[1];
 
 CREATE MACRO clustered_at(hit_list, case_list, confidence) AS
 weighted_at(hit_list, case_list, case_list, confidence);
 
 -- Shares of clusters of which each counts the same, over so many cases each, as a clustered rate.
+CREATE MACRO equal_traces(share_list, case_list) AS {
+    'hits': share_list::DOUBLE[],
+    'cases': list_transform(share_list, lambda share: 1::DOUBLE),
+    'squares': list_transform(case_list, lambda cases: 1 / cases::DOUBLE)
+};
+
 CREATE MACRO over_equal_traces(share_list, case_list) AS
-weighted(
-    share_list::DOUBLE[],
-    list_transform(share_list, lambda share: 1::DOUBLE),
-    list_transform(case_list, lambda cases: 1 / cases::DOUBLE)
-);
+each_weighted([equal_traces(share_list, case_list)])[1];

@@ -10,25 +10,27 @@
 CREATE MACRO gained_and_lost(difference_list, run_list) AS
 [
     {
-        'rate': each.gained.rate - each.lost.rate,
-        'lo': newcombe_lo(each.gained, each.lost),
-        'hi': newcombe_hi(each.gained, each.lost),
+        'rate': sides[1].rate - sides[2].rate,
+        'lo': newcombe_lo(sides[1], sides[2]),
+        'hi': newcombe_hi(sides[1], sides[2]),
         'reason': coalesce(
-            newcombe_reason(each.gained, each.lost),
+            newcombe_reason(sides[1], sides[2]),
             CASE WHEN
-                least(each.gained.rate * each.gained.n_eff, each.lost.rate * each.lost.n_eff) < 4
+                least(sides[1].rate * sides[1].n_eff, sides[2].rate * sides[2].n_eff) < 4
                 THEN 'conservative'
             END
         )
     }
-    FOR each IN [
-        {
-            'gained': over_equal_traces(
-                list_transform(difference_list, lambda difference: greatest(0, difference)), run_list
+    FOR sides IN [
+        each_weighted([
+            equal_traces(
+                list_transform(difference_list, lambda difference: greatest(0, difference)),
+                run_list
             ),
-            'lost': over_equal_traces(
-                list_transform(difference_list, lambda difference: greatest(0, -(difference))), run_list
+            equal_traces(
+                list_transform(difference_list, lambda difference: greatest(0, -(difference))),
+                run_list
             )
-        }
+        ])
     ]
 ][1];

@@ -7,73 +7,49 @@
 -- at 97.5 %, the worst end of one over the other end of the other: 95 % by Bonferroni, and
 -- conservative. Without a death hi is the exact bound on tasks: tasks not drawn may be worse than
 -- all that were. Coverage, simulated in tests/statistical/grids: at least .94.
+CREATE MACRO hazard_shares(death_list, step_list, run_list, longest) AS [
+    {'hits': death_list, 'cases': run_list, 'squares': run_list},
+    {
+        'hits': step_list,
+        'cases': list_transform(run_list, lambda runs: runs * coalesce(longest, 0)::DOUBLE),
+        'squares': list_transform(run_list, lambda runs: runs * coalesce(longest, 0)::DOUBLE)
+    }
+];
+
+CREATE MACRO hazard_of(dying, lasting, longest) AS {
+    'hits': dying.hits,
+    'cases': lasting.hits,
+    'clusters': dying.clusters,
+    'rate': dying.hits / nullif(lasting.hits, 0),
+    'lo': dying.lo / (lasting.hi * coalesce(longest, 0)),
+    'hi': CASE WHEN lasting.lo IS NOT NULL
+        THEN dying.hi / greatest(lasting.lo * coalesce(longest, 0), dying.hi)
+    END,
+    'reason': coalesce(newcombe_reason(dying, lasting), 'conservative')
+};
+
 CREATE MACRO hazard_over(death_list, step_list, run_list, longest) AS
 [
-    {
-        'hits': pair.dying.hits,
-        'cases': pair.steps,
-        'clusters': pair.dying.clusters,
-        'rate': pair.dying.hits / nullif(pair.steps, 0),
-        'lo': pair.dying.lo / (pair.lasting.hi * pair.longest),
-        'hi': CASE WHEN pair.lasting.lo IS NOT NULL
-            THEN pair.dying.hi / greatest(pair.lasting.lo * pair.longest, pair.dying.hi)
-        END,
-        'reason': coalesce(newcombe_reason(pair.dying, pair.lasting), 'conservative')
-    }
-    FOR pair IN [
-        {
-            'steps': found.steps,
-            'longest': found.longest,
-            'dying': found.rates[1],
-            'lasting': found.rates[2]
-        }
-        FOR found IN [
-            {
-                'steps': list_sum(told.steps),
-                'longest': told.longest,
-                'rates': [
-                    clustered_at(rate.hits, rate.cases, 0.975) FOR rate IN [
-                        {'hits': told.deaths, 'cases': told.runs},
-                        {
-                            'hits': told.steps,
-                            'cases': list_transform(told.runs, lambda each: each * told.longest)
-                        }
-                    ]
-                ]
-            }
-            FOR told IN [
-                {
-                    'deaths': death_list,
-                    'steps': step_list,
-                    'runs': run_list,
-                    'longest': coalesce(longest, 0)::DOUBLE
-                }
-            ]
-        ]
+    hazard_of(rates[1], rates[2], longest)
+    FOR rates IN [
+        each_weighted_at(hazard_shares(death_list, step_list, run_list, longest), 0.975)
     ]
 ][1];
 
 -- The same with deaths at the last step of their runs (late), and at the first they may have died at.
---
--- In a list, and so is each rate above: what it is made of is planned once for both.
 CREATE MACRO hazards_over(death_list, step_list, sure_step_list, run_list, longest) AS
 [
-    {'late': dated[1], 'early': dated[2]} FOR dated IN [
-        [
-            hazard_over(told.deaths, told.steps, told.runs, told.longest) FOR told IN [
-                {
-                    'deaths': death_list,
-                    'steps': step_list,
-                    'runs': run_list,
-                    'longest': longest
-                },
-                {
-                    'deaths': death_list,
-                    'steps': sure_step_list,
-                    'runs': run_list,
-                    'longest': longest
-                }
-            ]
-        ]
+    {
+        'late': hazard_of(rates[1], rates[2], longest),
+        'early': hazard_of(rates[3], rates[4], longest)
+    }
+    FOR rates IN [
+        each_weighted_at(
+            list_concat(
+                hazard_shares(death_list, step_list, run_list, longest),
+                hazard_shares(death_list, sure_step_list, run_list, longest)
+            ),
+            0.975
+        )
     ]
 ][1];

@@ -105,18 +105,16 @@ pooled AS (
         list_sort(list_distinct(flatten(list(some_scenarios)))) AS scenarios,
         list_sort(list_distinct(flatten(list(some_judge_versions)))) AS judge_versions,
         list_sort(list_distinct(flatten(list(some_verifiers)))) AS verifiers,
-        [
-            clustered(each.hits, each.cases) FOR each IN [
-                {
-                    'hits': list(k_recovered_noticeable::DOUBLE),
-                    'cases': list(k_noticeable::DOUBLE)
-                },
-                {'hits': list(k_recovered_noticed::DOUBLE), 'cases': list(k_noticed::DOUBLE)},
-                {'hits': list(k_silent_wrong::DOUBLE), 'cases': list(k_judged::DOUBLE)},
-                {'hits': list(k_handled::DOUBLE), 'cases': list(k_settled::DOUBLE)},
-                {'hits': list(k_ends_right::DOUBLE), 'cases': list(k_settled::DOUBLE)}
-            ]
-        ] AS rates,
+        each_clustered([
+            {
+                'hits': list(k_recovered_noticeable::DOUBLE),
+                'cases': list(k_noticeable::DOUBLE)
+            },
+            {'hits': list(k_recovered_noticed::DOUBLE), 'cases': list(k_noticed::DOUBLE)},
+            {'hits': list(k_silent_wrong::DOUBLE), 'cases': list(k_judged::DOUBLE)},
+            {'hits': list(k_handled::DOUBLE), 'cases': list(k_settled::DOUBLE)},
+            {'hits': list(k_ends_right::DOUBLE), 'cases': list(k_settled::DOUBLE)}
+        ]) AS rates,
         sum(COLUMNS('^k_(.*)'))::BIGINT AS '\1'
     FROM per_trace
     GROUP BY ALL
