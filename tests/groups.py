@@ -192,7 +192,8 @@ def run(name: str, live: bool) -> Finished:
         if group.workers is not None:
             command += ["--junit-xml", str(junit)]
         if group.workers:
-            command += ["-n", str(group.workers)]
+            # Tests that share what was made once for them mostly stay in one process.
+            command += ["-n", str(group.workers), "--dist", "worksteal"]
         began = time.monotonic()
         lines: list[str] = []
         if live:
