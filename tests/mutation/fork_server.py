@@ -21,7 +21,7 @@ import pytest
 from tests.mutation.mutant import Mutant
 from tests.mutation.pytest_run import run_pytest
 from tests.mutation.supervised import PAST_LIMIT, fork_supervised
-from tests.mutation.tree import link_mutated
+from tests.mutation.tree import plant, restore
 
 POLL = 0.5
 """Seconds after which a pending signal is noticed."""
@@ -43,8 +43,8 @@ class PytestJob:
 class JobResult:
     """How a job ended: pytest's exit code, None past the limit; seconds on clock and processors.
 
-    `outcomes` and `seconds_of` are by pytest's node id, and empty if pytest did not end.
-    `modules` are the installed ones that were imported, in that order.
+    `outcomes` are by pytest's node id, and empty if pytest did not end. `modules` are the installed
+    ones that were imported, in that order, if the job collects only.
     """
 
     job: PytestJob
@@ -53,7 +53,6 @@ class JobResult:
     seconds: float
     cpu_seconds: float
     outcomes: dict[str, str]
-    seconds_of: dict[str, float]
     modules: tuple[str, ...]
 
 
@@ -61,6 +60,7 @@ class JobResult:
 class _RunningJob:
     job: PytestJob
     pid: int
+    tree: Path
     scratch: TemporaryDirectory[str]
     began: float
 
@@ -68,22 +68,26 @@ class _RunningJob:
 def run_jobs(jobs: Iterable[PytestJob], base: Path, workers: int) -> Iterator[JobResult]:
     """Run as many jobs at a time as there are workers, and yield each result as it comes.
 
-    A job without a mutant runs in `base`, which keeps what it compiles. Raises KeyboardInterrupt,
-    with no job left, once a signal is pending that this process blocks.
+    A job without a mutant runs in `base`, which keeps what it compiles; each worker has a linked
+    tree for mutants, one after another. Raises KeyboardInterrupt, with no job left, once a signal
+    is pending that this process blocks.
     """
     gc.freeze()  # or collections in a child would copy the pages of all that is preloaded
     waiting = iter(jobs)
+    trees = [base.parent / f"tree-{number}" for number in range(workers)]
     running: dict[int, _RunningJob] = {}
     try:
         while True:
-            while len(running) < workers and (job := next(waiting, None)):
-                started = _start(job, base)
+            while trees and (job := next(waiting, None)):
+                started = _start(job, base, trees.pop())
                 running[os.pidfd_open(started.pid)] = started
             if not running:
                 return
             for ended in select(list(running), [], [], POLL)[0]:
-                yield _finish(running.pop(ended))
+                result, tree = _finish(running[ended], base), running.pop(ended).tree
                 os.close(ended)
+                trees.append(tree)
+                yield result
             if signal.sigpending():
                 raise KeyboardInterrupt
     finally:
@@ -118,25 +122,25 @@ class _Importer:
                     importlib.import_module(name)
 
 
-def _start(job: PytestJob, base: Path) -> _RunningJob:
+def _start(job: PytestJob, base: Path, tree: Path) -> _RunningJob:
     scratch = TemporaryDirectory(prefix="m-", dir=base.parent)
-    work = partial(_work, job, base, Path(scratch.name))
+    work = partial(_work, job, base, tree, Path(scratch.name))
     pid = fork_supervised(work, Path(scratch.name, "output"), job.limit)
-    return _RunningJob(job, pid, scratch, time.monotonic())
+    return _RunningJob(job, pid, tree, scratch, time.monotonic())
 
 
-def _work(job: PytestJob, base: Path, scratch: Path) -> int:
-    tree = base
+def _work(job: PytestJob, base: Path, tree: Path, scratch: Path) -> int:
     if job.mutant:
-        tree = scratch / "tree"
-        link_mutated(base, tree, job.mutant)
-    return run_pytest(tree, scratch, (*job.options, *job.tests))
+        plant(base, tree, job.mutant)
+    return run_pytest(tree if job.mutant else base, scratch, (*job.options, *job.tests))
 
 
-def _finish(ended: _RunningJob) -> JobResult:
+def _finish(ended: _RunningJob, base: Path) -> JobResult:
     _, status, used = os.wait4(ended.pid, 0)
     seconds = time.monotonic() - ended.began
     code = os.waitstatus_to_exitcode(status)
+    if ended.job.mutant:
+        restore(base, ended.tree, ended.job.mutant)
     with ended.scratch as scratch:
         output, result = Path(scratch, "output"), Path(scratch, "result.json")
         table = json.loads(result.read_text()) if result.exists() else {}
@@ -147,6 +151,5 @@ def _finish(ended: _RunningJob) -> JobResult:
             seconds=seconds,
             cpu_seconds=used.ru_utime + used.ru_stime,
             outcomes=table.get("outcomes", {}),
-            seconds_of=table.get("seconds", {}),
             modules=tuple(table.get("modules", ())),
         )

@@ -14,16 +14,17 @@ INSTALLED = tuple(
     f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")
 )
 
+COLLECT_ONLY = "--collect-only"
+
 
 class Outcomes:
-    """A plugin that keeps how each test ended, and how many seconds it took.
+    """A plugin that keeps how each test ended.
 
     Properties stop at the first example that fails.
     """
 
     def __init__(self) -> None:
         self.outcomes: dict[str, str] = {}
-        self.seconds: dict[str, float] = {}
 
     def pytest_sessionstart(self) -> None:
         """Once a test has failed all is known: a smaller example of its failure is not wanted."""
@@ -36,7 +37,6 @@ class Outcomes:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed" or report.nodeid not in self.outcomes:
             self.outcomes[report.nodeid] = report.outcome
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
 
 
 def run_pytest(tree: Path, scratch: Path, arguments: tuple[str, ...]) -> int:
@@ -47,11 +47,9 @@ def run_pytest(tree: Path, scratch: Path, arguments: tuple[str, ...]) -> int:
     # A native traceback is 0.2 s cheaper: the others look for its source in all modules.
     standard = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=native"]
     code = pytest.main([*standard, f"--basetemp={scratch / 'tmp'}", *arguments], plugins=[outcomes])
-    result: dict[str, Any] = {
-        "outcomes": outcomes.outcomes,
-        "seconds": outcomes.seconds,
-        "modules": _installed_modules(),
-    }
+    result: dict[str, Any] = {"outcomes": outcomes.outcomes}
+    if COLLECT_ONLY in arguments:
+        result["modules"] = _installed_modules()
     (scratch / "result.json").write_text(json.dumps(result))
     return int(code)
 

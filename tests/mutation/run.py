@@ -9,9 +9,9 @@
 A test's file is named without its folder, or by as much of the folder as makes it the only one
 under `tests/`, so that test files can be moved.
 
-A mutant is killed when one of its tests fails, or does not end in time, at the first or the second
-try. Before that all these tests have to pass in an unspoilt copy, none skipped; copies have no
-../shared beside them.
+A mutant is noticed when one of its tests fails, or does not end in time, at the first or the second
+try. It is killed if that test, or that case of its parameters, passes in an unspoilt copy, in which
+all that have failed run at the end; copies have no ../shared beside them.
 
 All tests run in processes forked from this one, which has the installed modules loaded that they
 import, and nothing of ours: that comes from the copy. It stands first in PYTHONPATH too, before
@@ -26,18 +26,19 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from tests.mutation.fork_server import JobResult, PytestJob, preload, run_jobs
 from tests.mutation.mutant import Mutant, read_mutants
 from tests.mutation.supervised import ENDING_SIGNALS
 from tests.mutation.tree import copy_tree
-from tests.mutation.unspoilt import UnspoiltRun, run_unspoilt
+from tests.mutation.unspoilt import UnspoiltRun, collect, run_unspoilt
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python tests/mutation/run.py"
 BEGAN = time.monotonic()
+LIMIT = 300
+"""Seconds that the tests of a mutant may take."""
 LAST_LINES = 60
 """Lines of pytest's output that an error shows."""
 
@@ -68,66 +69,61 @@ def main() -> int:
 
 
 def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: int) -> int:
-    tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
-    unspoilt = run_unspoilt(tests, base, workers)
-    print(f"unspoilt  {len(tests)} tests {_used()}", flush=True)
-    for test in unspoilt.only_alone:
-        print(f"unspoilt  {test} passes by itself, and not after other tests")
-    preload(unspoilt.modules)
-    sound = [mutant for mutant in mutants if not report_problems(mutant, unspoilt)]
-    results, killed, again = [], 0, list[PytestJob]()
-    for result in run_jobs(plan_jobs(sound, unspoilt), base, workers):
+    preload(collect([test for mutant in mutants for test in mutant.tests], base, workers))
+    results, noticed, again = [], [], list[PytestJob]()
+    for result in run_jobs(map(plan_job, mutants), base, workers):
         results.append(result)
         if result.code == 0:
             again.append(result.job)
-        else:
-            killed += report_verdict(result)
+        elif report_result(result):
+            noticed.append(result)
     # A test with random examples or a race may miss a mutant: it gets a second try, alone.
-    killed += sum(map(report_verdict, run_jobs(again, base, 1)))
+    noticed += [result for result in run_jobs(again, base, 1) if report_result(result)]
+    failed = tuple(dict.fromkeys(test for result in noticed for test in find_failed(result)))
+    unspoilt = run_unspoilt(failed, base, workers)
+    for test in unspoilt.only_alone:
+        print(f"unspoilt  {test} passes by itself, and not after other tests")
+    killed = [result for result in noticed if not report_problems(result, unspoilt)]
     for result in sorted(results, key=lambda each: each.cpu_seconds, reverse=True)[:slowest]:
         name = _mutant(result).name
         print(f"CPU {result.cpu_seconds:5.1f} s  {name}: {' '.join(result.job.tests)}")
-    print(f"mutants killed {killed}/{len(mutants)} {_used()}")
-    return 0 if killed == len(mutants) else 1
+    print(f"unspoilt  {len(failed)} tests {_used()}")
+    print(f"mutants killed {len(killed)}/{len(mutants)} {_used()}")
+    return 0 if len(killed) == len(mutants) else 1
 
 
-def report_problems(mutant: Mutant, unspoilt: UnspoiltRun) -> bool:
-    """Whether one of its tests proves nothing; prints why."""
-    problems = [unspoilt.problems[test] for test in mutant.tests if test in unspoilt.problems]
+def plan_job(mutant: Mutant) -> PytestJob:
+    return PytestJob(tests=mutant.tests, options=("-x",), limit=LIMIT, mutant=mutant)
+
+
+def find_failed(result: JobResult) -> tuple[str, ...]:
+    """The tests that noticed: those that failed, or all that did not end in time."""
+    failed = tuple(test for test, ending in result.outcomes.items() if ending == "failed")
+    return failed or result.job.tests
+
+
+def report_problems(result: JobResult, unspoilt: UnspoiltRun) -> bool:
+    """Whether a test that noticed proves nothing; prints why."""
+    failed = find_failed(result)
+    problems = [unspoilt.problems[test] for test in failed if test in unspoilt.problems]
     for problem in problems:
-        _report_error(mutant, f"in an unspoilt copy {problem.summary}", problem.output)
+        _report_error(_mutant(result), f"in an unspoilt copy {problem.summary}", problem.output)
     return bool(problems)
 
 
-def plan_jobs(mutants: Iterable[Mutant], unspoilt: UnspoiltRun) -> list[PytestJob]:
-    """The slowest mutants first, the quickest tests of each first."""
-
-    def seconds(mutant: Mutant) -> float:
-        return sum(unspoilt.seconds[test] for test in mutant.tests)
-
-    return [
-        PytestJob(
-            tests=tuple(sorted(mutant.tests, key=unspoilt.seconds.__getitem__)),
-            options=("-x",),
-            limit=60 + 5 * seconds(mutant),
-            mutant=mutant,
-        )
-        for mutant in sorted(mutants, key=seconds, reverse=True)
-    ]
-
-
-def report_verdict(result: JobResult) -> bool:
+def report_result(result: JobResult) -> bool:
     """Whether a test noticed; prints it, and how to look into it if none did."""
     mutant = _mutant(result)
     used = f"({result.seconds:.1f} s, CPU {result.cpu_seconds:.1f} s)"
     match result.code:
         case 1:
-            print(f"killed    {mutant.name} {used}", flush=True)
+            print(f"noticed   {mutant.name} {used}", flush=True)
         case None:
-            print(f"killed    {mutant.name} (did not end in {result.job.limit:.0f} s)", flush=True)
+            print(f"noticed   {mutant.name} (did not end in {result.job.limit:.0f} s)", flush=True)
         case 0:
+            endings = " ".join(sorted(set(result.outcomes.values())))
             print(f"SURVIVED  {mutant.name} {used}: {mutant.why}")
-            _print_details(mutant, f"passed: {' '.join(mutant.tests)}")
+            _print_details(mutant, f"{endings}: {' '.join(mutant.tests)}")
         case _:
             _report_error(mutant, f"its tests did not run (exit {result.code})", result.output)
     return result.code in (1, None)

@@ -1,5 +1,6 @@
-"""Copies of the checkout: one that is not spoilt, and a linked one for each mutant."""
+"""Copies of the checkout: one that is not spoilt, and linked ones to plant mutants in."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,16 +29,39 @@ def copy_tree(root: Path, tree: Path) -> None:
         (tree / name).symlink_to(installed)
 
 
-def link_mutated(base: Path, tree: Path, mutant: Mutant) -> None:
+def plant(base: Path, tree: Path, mutant: Mutant) -> None:
     """Make `tree` of hard links to `base`, but for the mutated file.
 
     Hard links, since tests resolve their own path and would leave a tree of symbolic ones. Files
     compiled from the rest stay valid, so that only the mutated one is compiled again.
     """
-    subprocess.run(["cp", "-al", base, tree], check=True, timeout=60)
-    mutated = tree / mutant.file
-    source = mutated.read_text()
-    mutated.unlink()
-    mutated.write_text(source.replace(mutant.was, mutant.becomes))
-    for compiled in (mutated.parent / "__pycache__").glob(f"{mutated.stem}.*"):
+    if not tree.exists():
+        subprocess.run(["cp", "-al", base, tree], check=True, timeout=60)
+    source = (base / mutant.file).read_text()
+    _replace(tree / mutant.file)
+    (tree / mutant.file).write_text(source.replace(mutant.was, mutant.becomes))
+
+
+def restore(base: Path, tree: Path, mutant: Mutant) -> None:
+    """Undo `plant`, for the next mutant; a tree that anything was left in is removed."""
+    if _list_names(tree) != _list_names(base):
+        shutil.rmtree(tree)
+        return
+    _replace(tree / mutant.file)
+    (tree / mutant.file).hardlink_to(base / mutant.file)
+
+
+def _replace(file: Path) -> None:
+    """Remove a file and what is compiled of it."""
+    file.unlink()
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         compiled.unlink()
+
+
+def _list_names(tree: Path) -> set[str]:
+    """All files and folders of a tree, but for what is compiled."""
+    found = set()
+    for folder, folders, files in os.walk(tree):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        found.update(f"{folder}/{name}".removeprefix(str(tree)) for name in (*folders, *files))
+    return found

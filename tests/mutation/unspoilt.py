@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from tests.mutation.fork_server import JobResult, PytestJob, run_jobs
+from tests.mutation.pytest_run import COLLECT_ONLY
 
 LIMIT = 900
 """Seconds that one process may take for its share of all tests."""
@@ -24,15 +25,10 @@ class NoProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnspoiltRun:
-    """By test: its seconds, and why it proves nothing, if so.
+    """Why a test proves nothing, by test; `only_alone` are those that failed beside others."""
 
-    `only_alone` are tests that failed in a process with others; `modules` is what was imported.
-    """
-
-    seconds: dict[str, float]
     problems: dict[str, NoProof]
     only_alone: tuple[str, ...]
-    modules: tuple[str, ...]
 
 
 def run_unspoilt(tests: Sequence[str], base: Path, workers: int) -> UnspoiltRun:
@@ -42,22 +38,25 @@ def run_unspoilt(tests: Sequence[str], base: Path, workers: int) -> UnspoiltRun:
     alone_jobs = [PytestJob(tests=(test,), limit=ALONE_LIMIT) for test in suspects]
     alone = list(run_jobs(alone_jobs, base, workers))
     problems = {test: found for each in alone for test, found in _find_problems(each).items()}
-    return UnspoiltRun(
-        seconds={test: _seconds(test, each) for each in shared for test in each.job.tests},
-        problems=problems,
-        only_alone=tuple(test for test in suspects if test not in problems),
-        modules=tuple(dict.fromkeys(name for each in shared for name in each.modules)),
-    )
+    only_alone = tuple(test for test in suspects if test not in problems)
+    return UnspoiltRun(problems=problems, only_alone=only_alone)
 
 
-def _shared_jobs(tests: Iterable[str], workers: int) -> list[PytestJob]:
+def collect(tests: Sequence[str], base: Path, workers: int) -> tuple[str, ...]:
+    """The installed modules that the files of tests import; compiles what is imported in `base`."""
+    jobs = _shared_jobs(tests, workers, COLLECT_ONLY)
+    names = (name for result in run_jobs(jobs, base, workers) for name in result.modules)
+    return tuple(dict.fromkeys(names))
+
+
+def _shared_jobs(tests: Iterable[str], workers: int, *options: str) -> list[PytestJob]:
     """One job per worker; the tests of a file stay together, so that it is imported once."""
     files: dict[str, list[str]] = defaultdict(list)
     for test in tests:
         files[test.partition("::")[0]].append(test)
     grouped = list(files.values())
     shares = (tuple(chain.from_iterable(grouped[first::workers])) for first in range(workers))
-    options = ("--continue-on-collection-errors",)
+    options = (*options, "--continue-on-collection-errors")
     return [PytestJob(tests=share, options=options, limit=LIMIT) for share in shares if share]
 
 
@@ -75,10 +74,6 @@ def _ending(test: str, result: JobResult) -> str:
         return f"does not end in {result.job.limit:.0f} s"
     endings = {result.outcomes[node] for node in _nodes(test, result)} or {"does not run"}
     return " ".join(sorted(endings - {"passed"})) or "passed"
-
-
-def _seconds(test: str, result: JobResult) -> float:
-    return sum(result.seconds_of[node] for node in _nodes(test, result))
 
 
 def _nodes(test: str, result: JobResult) -> list[str]:

@@ -104,8 +104,8 @@ def test_without_mutants_there_is_nothing_to_kill(tree: Path) -> None:
 def test_a_mistake_that_a_test_or_what_it_starts_notices_is_killed(tree: Path) -> None:
     plant(tree, "tripled", "n * 2", "n * 3", "test_sums.py::test_double")
     plant(tree, "hushed", "sums are loaded", "", "test_sums.py::test_process")
-    code, (unspoilt, *verdicts, count) = run(tree)
-    assert sorted(verdicts) == ["killed    hushed", "killed    tripled"]
+    code, (*verdicts, unspoilt, count) = run(tree)
+    assert sorted(verdicts) == ["noticed   hushed", "noticed   tripled"]
     assert (code, unspoilt, count) == (0, "unspoilt  2 tests", "mutants killed 2/2")
     assert (tree / "sums.py").read_text() == MODULE
 
@@ -119,16 +119,18 @@ def test_what_is_not_killed_is_explained(tree: Path) -> None:
     code, lines = run(tree, "--slowest", "1")
     assert code == 1
     assert lines[-1] == "mutants killed 1/5"
-    assert lines[-2].startswith("CPU ")
-    assert "killed    tripled" in lines
+    assert lines[-2] == "unspoilt  2 tests"
+    assert lines[-3].startswith("CPU ")
+    assert "noticed   tripled" in lines
     survived = lines.index("SURVIVED  thirds: sums would be wrong")
     assert lines[survived + 1 : survived + 3] == [
         "          passed: tests/test_sums.py::test_half",
         "          run it alone: python tests/mutation/run.py thirds",
     ]
+    skipped = lines.index("SURVIVED  not-tested: sums would be wrong")
+    assert lines[skipped + 1] == "          skipped: tests/test_sums.py::test_skipped"
     for error in (
         "wrong-already: in an unspoilt copy tests/test_sums.py::test_neither failed",
-        "not-tested: in an unspoilt copy tests/test_sums.py::test_skipped skipped",
         "broken: its tests did not run (exit 4)",
     ):
         assert f"ERROR     {error}" in lines
