@@ -44,7 +44,8 @@ def run_unspoilt(tests: Sequence[str], base: Path, workers: int) -> UnspoiltRun:
 
 def collect(tests: Sequence[str], base: Path, workers: int) -> tuple[str, ...]:
     """The installed modules that the files of tests import; compiles what is imported in `base`."""
-    jobs = _shared_jobs(tests, workers, COLLECT_ONLY)
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    jobs = _shared_jobs(files, workers, COLLECT_ONLY)
     names = (name for result in run_jobs(jobs, base, workers) for name in result.modules)
     return tuple(dict.fromkeys(names))
 

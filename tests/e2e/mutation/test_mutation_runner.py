@@ -98,13 +98,13 @@ def run(tree: Path, *arguments: str) -> tuple[int, list[str]]:
 
 
 def test_without_mutants_there_is_nothing_to_kill(tree: Path) -> None:
-    assert run(tree) == (0, ["unspoilt  0 tests", "mutants killed 0/0"])
+    assert run(tree) == (0, ["collected", "unspoilt  0 tests", "mutants killed 0/0"])
 
 
 def test_a_mistake_that_a_test_or_what_it_starts_notices_is_killed(tree: Path) -> None:
     plant(tree, "tripled", "n * 2", "n * 3", "test_sums.py::test_double")
     plant(tree, "hushed", "sums are loaded", "", "test_sums.py::test_process")
-    code, (*verdicts, unspoilt, count) = run(tree)
+    code, (_, *verdicts, unspoilt, count) = run(tree)
     assert sorted(verdicts) == ["noticed   hushed", "noticed   tripled"]
     assert (code, unspoilt, count) == (0, "unspoilt  2 tests", "mutants killed 2/2")
     assert (tree / "sums.py").read_text() == MODULE
