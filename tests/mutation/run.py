@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: int) -> int:
-    preload(collect([test for mutant in mutants for test in mutant.tests], base, workers))
+    preload(collect([test for mutant in mutants for test in mutant.tests], base))
     print(f"collected {_used()}", flush=True)
     results, noticed, again = [], [], list[PytestJob]()
     for result in run_jobs(map(plan_job, mutants), base, workers):

@@ -60,7 +60,7 @@ def _replace(file: Path) -> None:
 
 def _list_names(tree: Path) -> set[str]:
     """All files and folders of a tree, but for what is compiled."""
-    found = set()
+    found: set[str] = set()
     for folder, folders, files in os.walk(tree):
         folders[:] = [name for name in folders if name != "__pycache__"]
         found.update(f"{folder}/{name}".removeprefix(str(tree)) for name in (*folders, *files))

@@ -42,12 +42,14 @@ def run_unspoilt(tests: Sequence[str], base: Path, workers: int) -> UnspoiltRun:
     return UnspoiltRun(problems=problems, only_alone=only_alone)
 
 
-def collect(tests: Sequence[str], base: Path, workers: int) -> tuple[str, ...]:
-    """The installed modules that the files of tests import; compiles what is imported in `base`."""
+def collect(tests: Sequence[str], base: Path) -> tuple[str, ...]:
+    """The installed modules that the files of tests import; compiles what is imported in `base`.
+
+    One process does so for all, since two would import most modules twice.
+    """
     files = dict.fromkeys(test.partition("::")[0] for test in tests)
-    jobs = _shared_jobs(files, workers, COLLECT_ONLY)
-    names = (name for result in run_jobs(jobs, base, workers) for name in result.modules)
-    return tuple(dict.fromkeys(names))
+    jobs = _shared_jobs(files, 1, COLLECT_ONLY)
+    return tuple(name for result in run_jobs(jobs, base, 1) for name in result.modules)
 
 
 def _shared_jobs(tests: Iterable[str], workers: int, *options: str) -> list[PytestJob]:
