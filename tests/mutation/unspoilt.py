@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.mutation.fork_server import JobResult, PytestJob, run_jobs
 from tests.mutation.pytest_run import COLLECT_ONLY
 
-LIMIT = 900
+LIMIT = 1800
 """Seconds that one process may take for its share of all tests."""
 ALONE_LIMIT = 240
 """Seconds that one test may take that runs by itself."""
