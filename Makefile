@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo docs pipeline test test-all test-clients test-clients-latest test-spark test-real check lock bench
+.PHONY: setup dev demo docs mutants pipeline test test-all test-clients test-clients-latest test-spark test-real check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -27,6 +27,10 @@ test: dev
 # Needs what .ci/run installs: npm, docker, a browser, compilers; as root also namespaces.
 test-all: dev
 	@$(python) tests/groups.py
+
+# All mutants; test-all runs a third of them, another one each day.
+mutants: dev
+	@STUMBLE_TESTS=thorough $(python) tests/mutation/run.py
 
 # Installs every client of the tables in tests/support/agents, each pinned, and has it recorded and replayed.
 test-clients: dev

@@ -64,6 +64,8 @@ def pytest(
 FAST = ("tests/unit", "tests/integration")
 THOROUGHLY = "hypothesis or many or programs"
 """Tests that have more examples in `make test-all`, or need more than Python."""
+MUTANTS = (sys.executable, "tests/mutation/run.py", "--part-of-day", "3")
+"""A third of them, another one each day (UTC): all are a quarter of an hour of two processors."""
 GROUPS: dict[str, Group] = {
     "lint": Group((*PYTHON, "ruff", "check")),
     "format": Group((*PYTHON, "ruff", "format", "--check")),
@@ -79,7 +81,7 @@ GROUPS: dict[str, Group] = {
     "e2e": pytest("tests/e2e", "tests/hostile", "tests/browser", workers=4),
     "docker": pytest("tests/docker", workers=0),
     "clients": pytest("tests/clients", workers=3),
-    "mutation": Group((sys.executable, "tests/mutation/run.py"), environment=THOROUGH),
+    "mutation": Group(MUTANTS, environment=THOROUGH),
     "selftest": Group((*PYTHON, "stumble", "selftest")),
     "alone": pytest(*FAST, "-m", "alone", workers=0),
     "spark": pytest("tests/spark", workers=0),

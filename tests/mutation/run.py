@@ -26,7 +26,9 @@ import signal
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from zlib import crc32
 
 from tests.mutation.fork_server import JobResult, PytestJob, preload, run_jobs
 from tests.mutation.mutant import Mutant, read_mutants
@@ -48,13 +50,17 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="mutants to run, all if none is named")
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--part-of-day", type=int, default=1, metavar="N",
+        help="run those that are due today, so that N days run all of them",
+    )  # fmt: skip
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="list the N slowest")
     options = parser.parse_args()
     # Noticed between jobs: a handler that raises may do so where Python drops the exception.
     noticed = [each for each in ENDING_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
     signal.pthread_sigmask(signal.SIG_BLOCK, noticed)
     try:
-        mutants = read_mutants(options.root, options.names)
+        mutants = select_due(read_mutants(options.root, options.names), options.part_of_day)
     except ValueError as error:
         print("".join(f"ERROR     {line}\n" for line in str(error).splitlines()), end="")
         return 1
@@ -66,6 +72,12 @@ def main() -> int:
         except KeyboardInterrupt:
             print(f"interrupted {_used()}")
             return 130
+
+
+def select_due(mutants: tuple[Mutant, ...], days: int) -> tuple[Mutant, ...]:
+    """Return the mutants of today's share (UTC), by name, so that a new one moves no other."""
+    today = datetime.now(UTC).toordinal()
+    return tuple(each for each in mutants if (crc32(each.name.encode()) - today) % days == 0)
 
 
 def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: int) -> int:
