@@ -24,11 +24,12 @@ pipeline: dev
 test: dev
 	@$(python) tests/groups.py quick
 
-# Needs what .ci/run installs: npm, docker, a browser, compilers; as root also namespaces.
+# Needs what .ci/run installs: npm, docker, a browser, compilers; as root also namespaces. With fewer
+# than four processors a third of the slowest files and of the mutants, unless STUMBLE_TESTS=all.
 test-all: dev
 	@$(python) tests/groups.py
 
-# All mutants; test-all runs a third of them, another one each day.
+# All mutants. With fewer than four processors test-all runs a third of them, another one each day.
 mutants: dev
 	@STUMBLE_TESTS=thorough $(python) tests/mutation/run.py
 

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -64,8 +65,39 @@ def pytest(
 FAST = ("tests/unit", "tests/integration")
 THOROUGHLY = "hypothesis or many or programs"
 """Tests that have more examples in `make test-all`, or need more than Python."""
-MUTANTS = (sys.executable, "tests/mutation/run.py", "--part-of-day", "3")
-"""A third of them, another one each day (UTC): all are a quarter of an hour of two processors."""
+SHARES = (
+    (
+        "tests/e2e/pipeline/test_pipeline_newcomer.py",
+        "tests/e2e/pipeline/test_scenarios_compiler_starter.py",
+        "tests/e2e/pipeline/test_stumble_pipeline_failures.py",
+        "tests/e2e/record/test_installed_program.py",
+    ),
+    (
+        "tests/docker/test_stumble_pipeline_docker.py",
+        "tests/e2e/pipeline/test_scenarios_compiler_golden.py",
+        "tests/e2e/pipeline/test_scenarios_yatcc.py",
+        "tests/e2e/pipeline/test_stumble_pipeline_models.py",
+    ),
+    (
+        "tests/e2e/mutation/test_mutation_runner.py",
+        "tests/e2e/pipeline/test_scenarios_compiler_grading.py",
+        "tests/e2e/pipeline/test_scenarios_compiler_solutions.py",
+        "tests/e2e/pipeline/test_stumble_pipeline.py",
+        "tests/e2e/pipeline/test_stumble_pipeline_yatcc.py",
+    ),
+)
+"""Files of which two processors run a share each day (UTC), or all would take over 90 minutes."""
+ROTATES = (os.cpu_count() or 1) < 4 and os.environ.get("STUMBLE_TESTS") != "all"
+
+
+def ignore_shares(today: int) -> list[str]:
+    """Options of pytest that leave out what other days run."""
+    due = SHARES[today % len(SHARES)] if ROTATES else tuple(chain.from_iterable(SHARES))
+    return [f"--ignore={file}" for share in SHARES for file in share if file not in due]
+
+
+RESTING = ignore_shares(datetime.now(UTC).toordinal())
+MUTANTS = ("tests/mutation/run.py", "--part-of-day", str(len(SHARES)) if ROTATES else "1")
 GROUPS: dict[str, Group] = {
     "lint": Group((*PYTHON, "ruff", "check")),
     "format": Group((*PYTHON, "ruff", "format", "--check")),
@@ -78,10 +110,10 @@ GROUPS: dict[str, Group] = {
     "docs": Group(("make", "--no-print-directory", "docs")),
     "thorough": pytest(*FAST, "-m", f"({THOROUGHLY}) and not alone", workers=2),
     "statistical": pytest("tests/statistical", "--timeout", "1200", workers=2, yields=True),
-    "e2e": pytest("tests/e2e", "tests/hostile", "tests/browser", workers=4),
-    "docker": pytest("tests/docker", workers=0),
+    "e2e": pytest("tests/e2e", "tests/hostile", "tests/browser", *RESTING, workers=4),
+    "docker": pytest("tests/docker", *RESTING, workers=0),
     "clients": pytest("tests/clients", workers=3),
-    "mutation": Group(MUTANTS, environment=THOROUGH),
+    "mutation": Group((sys.executable, *MUTANTS), environment=THOROUGH),
     "selftest": Group((*PYTHON, "stumble", "selftest")),
     "alone": pytest(*FAST, "-m", "alone", workers=0),
     "spark": pytest("tests/spark", workers=0),
@@ -157,6 +189,8 @@ def report(finished: Sequence[Finished], seconds: float) -> None:
         verdict = "ok" if each.passed else "FAILED"
         print(f"{each.name:11} {each.seconds:7.1f} s  {verdict:6}  {each.last.strip('= ')}")
     print(f"{'total':11} {seconds:7.1f} s")
+    if ROTATES and any(each.name in ("e2e", "docker", "mutation") for each in finished):
+        print(f"left to other days: {len(RESTING)} files, and two thirds of the mutants")
     print(", ".join(f"{n} {what}" for what, n in counted(finished).items()), flush=True)
 
 

@@ -99,7 +99,7 @@ def test_a_fork_strikes_at_mcp_and_its_twins_get_the_clean_bytes(
         more = ("--tools", "mcp", *(command(world) if stdio else NEW))
         assert world.record("a.tape", "practice/retries", *more).code == 0
         said = world.stumble(
-            "fork", "a.tape", *world.world(), *world.host_options(), "--json", "--twins", "1",
+            "fork", "a.tape", *world.world(), *world.host_options(), "--json",
             "--fault", "tool_error:how=transient", "--where", "tool=get_order",
             "--", *world.agent("practice/retries", *more),
         )  # fmt: skip
