@@ -42,7 +42,7 @@ def _cached_tokens(text: str) -> frozenset[str]:
     return frozenset(_tokens_of_text(text))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _cached_tokens_of_long(text: str) -> frozenset[str]:
     """One verdict asks for a long result about ten times, at a second for each megabyte."""
     return frozenset(_tokens_of_text(text))

@@ -51,8 +51,8 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
-        "--part-of-day", type=int, default=1, metavar="N",
-        help="run those that are due today, so that N days run all of them",
+        "--every", type=int, default=1, metavar="DAYS",
+        help="run those that are due today, so that each is run once in so many days",
     )  # fmt: skip
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="list the N slowest")
     options = parser.parse_args()
@@ -60,7 +60,11 @@ def main() -> int:
     noticed = [each for each in ENDING_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
     signal.pthread_sigmask(signal.SIG_BLOCK, noticed)
     try:
-        mutants = select_due(read_mutants(options.root, options.names), options.part_of_day)
+        mutants = select_due(
+            read_mutants(options.root, options.names),
+            options.every,
+            datetime.now(UTC).toordinal(),
+        )
     except ValueError as error:
         print("".join(f"ERROR     {line}\n" for line in str(error).splitlines()), end="")
         return 1
@@ -74,10 +78,9 @@ def main() -> int:
             return 130
 
 
-def select_due(mutants: tuple[Mutant, ...], days: int) -> tuple[Mutant, ...]:
-    """Return the mutants of today's share (UTC), by name, so that a new one moves no other."""
-    today = datetime.now(UTC).toordinal()
-    return tuple(each for each in mutants if (crc32(each.name.encode()) - today) % days == 0)
+def select_due(mutants: tuple[Mutant, ...], every: int, today: int) -> tuple[Mutant, ...]:
+    """Return the mutants of a day's share, by name, so that a new one moves no other."""
+    return tuple(each for each in mutants if (crc32(each.name.encode()) - today) % every == 0)
 
 
 def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: int) -> int:
