@@ -187,7 +187,8 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
         text = (
             f"openai_base_url = {json.dumps(url + '/v1')}\n"
             f"[mcp_servers.small]\ncommand = {json.dumps(program)}\nargs = {json.dumps(args)}\n"
-            "startup_timeout_sec = 60\n"  # 10 are too few beside other tests
+            # Codex takes a turn without a server that is not up within a second, unless it is required.
+            "required = true\nstartup_timeout_sec = 60\n"
         )
         (home / "config.toml").write_text(text)
         options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
@@ -195,6 +196,7 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
         env = {"CODEX_HOME": str(home), "CODEX_API_KEY": "x"}
         said = desk.run(*STUMBLE, "record", "-o", "a.tape", "--", *agent, env=env)
     assert said[0] == 0, said
+    assert "mcp__small" in json.dumps(script.asked[0]), said
     assert (home / "config.toml").read_text() == text
     place, join, result = called(desk)
     assert (place, join) == ("mcp", "id")
