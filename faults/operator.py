@@ -14,7 +14,6 @@ as a protocol error, `text` as text in the result.
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -27,6 +26,7 @@ from faults.operator_parameters import (
 )
 from faults.response_body import NoInjectionSite
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Place, Scalar
 
 __all__ = [

@@ -11,11 +11,12 @@ import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from mitmproxy.certs import CertStore

@@ -5,7 +5,7 @@ head has its `timestamp_start`; its body, stored in one piece, its `timestamp_en
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BufferedIOBase, BytesIO
 from itertools import count
 from pathlib import Path
@@ -30,6 +30,7 @@ from traces.importers.shared.websocket import (
     WebSocketClose,
     split_into_turns,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange
 
 FLOW_SOURCE = "mitmproxy"

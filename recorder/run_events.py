@@ -16,11 +16,12 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
 from recorder.agent.process_supervisor import PR_SET_DUMPABLE, set_process_option
+from traces.lazy_dataclass import dataclass
 
 RUN_EVENTS_VARIABLE = "STUMBLE_MARKS"
 MAX_LINE_BYTES = 1 << 24

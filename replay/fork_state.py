@@ -1,9 +1,8 @@
 """Track which lanes of a fork are live: the forked one, those it starts, and those it affected."""
 
-from dataclasses import dataclass
-
 from traces.conversation.model_turn import ModelTurn, to_model_turn
 from traces.conversation.tracker import ConversationTracker, ExchangeContext
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

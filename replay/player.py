@@ -13,7 +13,7 @@ recovery, and no outcome is derived from it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import Literal
@@ -35,6 +35,7 @@ from traces.conversation.noise_hosts import classify_noise
 from traces.conversation.tracker import ConversationTap, ExchangeContext
 from traces.conversation.volatile_fields import TYPED_SINCE_VERSION
 from traces.dialects import find_dialect, mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import (
     BodyEdit,
     Chunk,

@@ -10,13 +10,14 @@ are no prompt, also where they lie in a user message.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 
 import orjson
 
 from traces.bodies.json_offsets import find_json_members, find_json_root, iter_json_items
 from traces.dialects import find_dialect
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Exchange, Request, find_header
 
 TOP_KEYS = (b"system", b"instructions", b"systemInstruction", b"system_instruction", b"preamble",

@@ -7,12 +7,12 @@ exchanges, with the times of their chunks, so they make a tape.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import httpx
 
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 from traces.redaction.redactor import PLACEHOLDER
 

@@ -8,10 +8,10 @@ its only value.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from replay.matching.diff import find_changed_fields, flatten_body
 from traces.bodies.content_encoding import decode_content
+from traces.lazy_dataclass import dataclass
 from traces.model import Response
 
 type ResponseSchema = Mapping[str, frozenset[str]]

@@ -9,13 +9,14 @@ with the reason, and never an empty list.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from scenarios.world_command import COMMAND_SECONDS, capture_world_command
 from traces.bodies.canonical_json import canonicalize_json
+from traces.lazy_dataclass import dataclass
 
 DEFAULT_KEY = ("key",)
 LEDGER_SECONDS = COMMAND_SECONDS

@@ -43,7 +43,7 @@ A file is parsed into plain values. Faults and rules are validated by `faults` a
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
@@ -51,6 +51,7 @@ from scenarios.benchmarks import harbor, tau2
 from scenarios.benchmarks.protocol import BenchmarkTask
 from scenarios.toml_reader import ScenarioError, TypedTable, read_toml_document
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 
 LIBRARY = Path(__file__).parent / "library"
 

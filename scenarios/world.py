@@ -5,7 +5,7 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,7 @@ from typing import Protocol
 from scenarios.effect_ledger import EffectLedger, EffectReading
 from scenarios.world_command import capture_world_command, run_world_command
 from traces.bodies.canonical_json import canonicalize_json
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
 """Entry point of `stumble` and `python -m stumble`; `stumble mcp` loads fewer modules."""
 
+import atexit
+import os
 import resource
 import signal
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 PACKAGES = ("faults", "recorder", "replay", "sandbox", "scenarios", "traces")
 """Packages installed along with `stumble`, under names that other distributions may use too."""
@@ -32,7 +36,10 @@ def main() -> None:
         main(sys.argv[2:], recorder=(sys.executable, "-I", "-m", "stumble.mcp.session_recorder"))
     from stumble.cli.app import run_cli
 
-    run_cli()
+    try:
+        run_cli()
+    except SystemExit as end:
+        end_process(end)
 
 
 def find_hidden_package(beside: Path | None = None) -> str | None:
@@ -48,6 +55,23 @@ def find_hidden_package(beside: Path | None = None) -> str | None:
                 "own: uv tool install, or pipx install."
             )
     return None
+
+
+def end_process(end: SystemExit) -> NoReturn:
+    """End with this exit code, without freeing each object first, which takes 0.1 to 0.2 s of CPU.
+
+    Handlers of `atexit` run and streams are flushed. If a thread still runs, or a stream cannot be
+    written, the interpreter ends as usual, which waits for the one and reports the other.
+    """
+    if threading.active_count() > 1 or not isinstance(end.code, int):
+        raise end
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # a stream that was closed is None
+        raise end from None
+    os._exit(end.code & 0xFF)
 
 
 def disable_core_dumps() -> None:

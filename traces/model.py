@@ -9,10 +9,10 @@ cannot reproduce the pauses before the first chunk and after the last one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
-from traces.fast_dataclass import with_fast_init
+from traces.lazy_dataclass import dataclass
 
 type Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order and case, decoded as latin-1, which loses no byte."""
@@ -53,7 +53,6 @@ def find_header(headers: Headers, name: str) -> str | None:
     return None
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A request. `body` is as on the wire, content encoding included."""
@@ -64,7 +63,6 @@ class Request:
     body: bytes = b""
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """Bytes that arrived together, and their time of arrival."""
@@ -73,7 +71,6 @@ class Chunk:
     data: bytes
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """A response as received. A plain body is one chunk; a truncated one lacks `ended`."""
@@ -181,7 +178,6 @@ def apply_edits_to_chunks(
     return tuple(out)
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request of the agent and the response it got.

@@ -1,10 +1,10 @@
 """One value in a text, with its offsets."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from faults.jsonpath import JsonLocation
+from traces.lazy_dataclass import dataclass
 
 type NodeKind = Literal["object", "array", "text", "number", "bool", "null", "date", "id"]
 

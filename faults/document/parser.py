@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from faults.document import plain_values
@@ -12,6 +12,7 @@ from faults.document.tables import parse_text_table
 from faults.errors import NoInjectionSite
 from faults.jsonpath import find_value_locations
 from traces.conversation.volatile_fields import find_output_start
+from traces.lazy_dataclass import dataclass
 
 _ISLAND = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 _END = re.compile(r"[ \t]*(?:\r\n|\n|\r|\Z)")

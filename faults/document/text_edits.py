@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from faults.document.nodes import DocumentNode
 from faults.document.parser import TextDocument
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

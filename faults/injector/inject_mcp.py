@@ -21,7 +21,7 @@ A result may arrive in the response to a later request: AwaitedResultError says 
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Literal
 
@@ -39,6 +39,7 @@ from faults.response_body import (
 from traces.bodies.content_encoding import decode_content
 from traces.conversation.tracker import TrackedCall
 from traces.dialects import mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response, apply_body_edits, find_header
 
 type DrawFunction = Callable[[Exchange, Callable[[str], bool]], DrawnExchange]

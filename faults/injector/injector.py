@@ -13,7 +13,7 @@ leaves nothing to change for those before it.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from faults.injector import inject_mcp
@@ -43,6 +43,7 @@ from traces.conversation.tracker import (
 )
 from traces.dialects import find_dialect, mcp
 from traces.dialects.types import ToolResult
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Exchange, Injection, Place, compose_body_edits
 
 FAMILY_ORDER = ("X", "V", "S", "E", "T", "sham")

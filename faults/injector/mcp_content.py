@@ -1,11 +1,11 @@
 """The copies of a result in an MCP message: text in `content`, JSON in `structuredContent`."""
 
 import json
-from dataclasses import dataclass
 
 from faults.injector.plausibility import is_equivalent_text
 from faults.response_body import NoInjectionSite
 from traces.dialects import mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit
 
 

@@ -14,7 +14,6 @@ A value that breaks a rule is drawn again. A dead value is drawn again too, and 
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from faults.document import TextDocument, parse_document
 from faults.judging.value_tokens import extract_tokens
@@ -22,6 +21,7 @@ from faults.operator import Operator
 from faults.response_body import NoInjectionSite, decode_response_text
 from faults.seeded_random import make_rng
 from faults.targeting.observations import CleanObservations
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Scalar
 
 MAX_DRAWS = 16

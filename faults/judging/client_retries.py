@@ -6,12 +6,12 @@ tool executed it twice is for the verifier to decide (a tool may deduplicate req
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from faults.plugins import find_operator
 from faults.targeting.read_or_write import classify_call_side
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection
 from traces.tape import Tape
 

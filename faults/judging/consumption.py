@@ -5,7 +5,6 @@ True, False with a reason, or None if undecidable.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from faults.judging.client_retries import is_unsafe_retry
@@ -14,6 +13,7 @@ from faults.readable_response import decode_readable_body
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, is_error_text
 from traces.conversation.tracker import is_failed_attempt
 from traces.dialects import mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection
 
 SENT_AGAIN = "the client sent a write again that had been carried out"

@@ -7,12 +7,12 @@ omissions are detected too. A slot that the second wrong value also changes is m
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from faults.judging.consumption import decide_consumption
 from faults.judging.judge import RunEvidence, is_complete_run
 from faults.judging.post_injection import RunContinuation, find_continuation
 from faults.judging.taint.sinks import SinkSlot, TaintSink
+from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 MIN_RUNS = 3

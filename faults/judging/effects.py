@@ -8,8 +8,8 @@ run to run (a time or a random id is part of them), a clean result would prove n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from traces.lazy_dataclass import dataclass
 from traces.model import RunEnding
 
 MIN_LEDGER_TWINS = 3

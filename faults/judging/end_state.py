@@ -6,13 +6,13 @@ States are compared by their digests; their kept texts only show where two of th
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from faults.judging.claims.answer_values import compare_values, has_same_words
 from faults.judging.claims.required_writes import WriteComparison
 from faults.judging.post_injection import RunContinuation
 from faults.judging.taint.taint import TaintResult, is_final_answer_wrong
+from traces.lazy_dataclass import dataclass
 from traces.model import EndReason, RunEnding
 
 

@@ -5,7 +5,7 @@ verdict unknown, never a pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from faults.judging.claims.claim_verdict import ClaimVerdict, judge_claim
@@ -25,6 +25,7 @@ from faults.judging.post_injection import RunContinuation, find_continuation, fi
 from faults.judging.taint.sinks import make_call_key
 from faults.judging.taint.taint import TaintResult, analyze_taint, is_final_answer_wrong
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.model import (
     ENDINGS_UNKNOWN,
     JUDGE_VERSION,

@@ -8,12 +8,12 @@ are reported separately and enter no rate.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from faults.judging.consumption import decide_consumption
 from faults.judging.judge import RunEvidence
 from faults.judging.post_injection import find_continuation
+from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 type PromptVariant = Literal["plain", "again"]

@@ -1,7 +1,5 @@
 """A fault bound to a run: the calls it targets, and how often it was injected."""
 
-from dataclasses import dataclass
-
 from faults.operator import COPY, Operator
 from faults.specs.spec_check import bind_operator
 from faults.targeting.model_turns import find_wanted_tool
@@ -9,6 +7,7 @@ from faults.targeting.selector import CallSelector
 from faults.targeting.site import InjectionSite
 from traces.conversation.model_turn import ModelTurn
 from traces.conversation.tracker import STRONG_JOINS, TrackedCall
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Place
 
 

@@ -7,12 +7,13 @@ never fabricated.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from faults.document import DocumentNode, NodeKind, TextDocument, parse_document
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.conversation.tracker import TrackedCall, canonicalize_arguments
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Response
 
 

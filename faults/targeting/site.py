@@ -1,7 +1,7 @@
 """Injection sites: the one call, or model turn, chosen before anything runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from faults.operator import COPY, Operator
 from faults.seeded_random import make_draw_address, to_unit_interval
@@ -12,6 +12,7 @@ from traces.conversation.derived_steps import DerivedSteps, ToolUse
 from traces.conversation.model_turn import ModelTurn
 from traces.conversation.tracker import TrackedCall, canonicalize_arguments
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Place
 
 

@@ -25,12 +25,12 @@ Persistence sets which later calls, with all their attempts, are affected too:
 """  # fmt: skip
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from faults import jsonpath
 from faults.specs.spec_syntax import parse_spec_text
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Scalar
 
 type Trigger = Literal[

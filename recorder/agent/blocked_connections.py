@@ -12,8 +12,9 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from traces.lazy_dataclass import dataclass
 
 TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
 PROTOCOLS: Mapping[int, str] = {TCP: "tcp", UDP: "udp", ICMP: "icmp", ICMP6: "icmp"}

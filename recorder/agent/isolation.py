@@ -17,13 +17,13 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from recorder.agent.blocked_connections import BlockedConnection, BlockedConnectionMonitor
 from recorder.agent.outside_files import OutsideFiles, list_layer_folders
+from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable, is_reachable_file, is_reachable_folder
 
 ENTER_NAMESPACES = (

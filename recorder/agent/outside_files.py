@@ -11,8 +11,9 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from traces.lazy_dataclass import dataclass
 
 REAL_FOLDERS = (Path("/dev"), Path("/proc"), Path("/run"), Path("/sys"), Path("/tmp"))
 """Folders of the root that stay as they are: those of the kernel, scratch, and unix sockets, which

@@ -10,13 +10,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from recorder.agent.isolation import AgentIsolation
 from recorder.ending_signals import ENDING_SIGNALS
+from traces.lazy_dataclass import dataclass
 
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL for leftover processes, or for an agent out of budget."""

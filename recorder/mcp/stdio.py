@@ -24,7 +24,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from socket import socket
 from typing import cast
@@ -33,6 +33,7 @@ import orjson
 
 from recorder.mcp import tee
 from traces.clock import RunClock
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response
 from traces.taps import TapChain
 

@@ -1,10 +1,11 @@
 """The part of a held MCP stream that the agent gets before the response is changed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from traces.bodies.sse import find_sse_event_ends
 from traces.dialects import mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Response
 
 

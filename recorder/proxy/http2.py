@@ -9,7 +9,7 @@ the connection has others.
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -23,6 +23,7 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 
 from recorder.proxy.http1_response import Http1ResponseReader, encode_request
+from traces.lazy_dataclass import dataclass
 from traces.model import Headers, Request
 
 _READ_SIZE = 1 << 16

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from recorder.ca import ensure_ca_certificate
@@ -13,6 +13,7 @@ from recorder.proxy.route import DIRECT_ROUTE, Origin, UpstreamRoute, split_orig
 from recorder.proxy.server import ProxyServer, RunListener
 from recorder.proxy.upstream import OriginClient
 from traces.clock import RunClock
+from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
 

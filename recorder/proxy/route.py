@@ -1,13 +1,14 @@
 """How the proxy reaches servers: replaced addresses, trusted CAs, upstream proxies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from recorder.proxy.corporate_proxy import DEFAULT_PORTS, ProxySettings, UpstreamProxy
+from traces.lazy_dataclass import dataclass
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 

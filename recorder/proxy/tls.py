@@ -10,11 +10,12 @@ both); ALPN offers http/1.1, and h2 only to agents that speak nothing else.
 
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
+
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from recorder.proxy.certificates import HostCertificates

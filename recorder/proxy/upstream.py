@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from recorder.proxy.http1_response import AnswerEnd, AnswerPart, encode_request
 from recorder.proxy.origin_connection import OriginConnection, TakePart, UpstreamFailedError
 from recorder.proxy.route import LOOPBACK_NAMES, Origin, UpstreamRoute, split_origin
 from recorder.proxy.tls import ClientHello, TlsConnection
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Response, find_header
 
 type HeadCallback = Callable[[Response], None]

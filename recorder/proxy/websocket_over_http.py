@@ -8,7 +8,7 @@ that the provider sends over WebSocket.
 
 import json
 from collections.abc import Awaitable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from recorder.proxy.http1_response import AnswerEnd
 from recorder.proxy.origin_connection import TakePart
@@ -17,6 +17,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.bodies.sse import parse_sse_events
 from traces.bodies.websocket import is_websocket_upgrade
 from traces.dialects import find_dialect, stored_conversation
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response, find_header
 
 _UPGRADE_HEADERS = (

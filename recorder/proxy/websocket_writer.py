@@ -8,7 +8,7 @@ the form of `traces.bodies.websocket`.
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from traces.bodies.websocket import (
     BINARY_METHOD,
@@ -16,6 +16,7 @@ from traces.bodies.websocket import (
     read_binary_flags,
     read_websocket_close,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import Headers, Request, Response, find_header
 
 _ACCEPT_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

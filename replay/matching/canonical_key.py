@@ -8,7 +8,7 @@ which no other value of a run has.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 
 from replay.matching.headers import find_multipart_delimiter
@@ -24,6 +24,7 @@ from traces.conversation.volatile_fields import (
 )
 from traces.dialects import find_dialect
 from traces.dialects.types import DialectLens
+from traces.lazy_dataclass import dataclass
 from traces.model import Request
 from traces.redaction.fingerprints import find_replaceable_tags
 from traces.redaction.redactor import PLACEHOLDER, RedactionRecord

@@ -6,10 +6,10 @@ provider's keys). But a credential known to be a different one of the recording 
 users of one service never get each other's answers.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from traces.lazy_pattern import compile_lazily
 from traces.model import Headers
 from traces.redaction.detection.credential_names import ONE_TIME_SCHEME, is_auth_header
 from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
@@ -17,7 +17,7 @@ from traces.redaction.redactor import PLACEHOLDER, RedactionRecord
 _INTERCHANGEABLE_FIELDS = frozenset(
     ("authorization", "proxy-authorization", "cookie", "x-amz-security-token")
 )
-_COOKIE_PART = re.compile(r"([^=;,\s]+)\s*=\s*([^;]*)")
+_COOKIE_PART = compile_lazily(r"([^=;,\s]+)\s*=\s*([^;]*)")
 _WEAK_CLASSES = "bknp"
 """Classes of secrets that are recognised by their place alone."""
 

@@ -15,7 +15,6 @@ messages, so by its bytes the first of two equal calls could get the answer to t
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
@@ -26,6 +25,7 @@ from replay.matching.rules import MatchRules
 from replay.matching.tool_calls import ServedCall, ToolCallContext
 from traces.conversation.volatile_fields import VolatileValue
 from traces.dialects import find_dialect, mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.redaction.redactor import RedactionRecord
 from traces.tape import LazyExchanges, hash_request_parts

@@ -9,7 +9,7 @@ no rule.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from os.path import commonprefix
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -23,6 +23,8 @@ from traces.bodies.canonical_json import parse_exact_json
 from traces.bodies.content_encoding import decode_content_or_raw
 from traces.conversation.volatile_fields import VOLATILE_TEXT
 from traces.dialects import find_dialect
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request
 
 DEFAULT_RULES = MatchRules()
@@ -33,7 +35,7 @@ REFUSAL_STATUSES = frozenset(("422", "503"))
 """What a replay answers to requests without a recorded answer: no values of the agent's."""
 MIN_COMMON_LETTERS = 8
 """Letters that two places have around their values, so that a rule for all places is learnt."""
-_INDEX = re.compile(r"(?<=\[)(\d+)(?=\])")
+_INDEX = compile_lazily(r"(?<=\[)(\d+)(?=\])")
 WHOLE_VALUE_CHARS = 8
 """Length from which a value that an answer gave is looked for in longer words too."""
 _WORD_START = r"(?:(?<![0-9A-Za-z])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"

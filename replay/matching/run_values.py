@@ -5,7 +5,6 @@ the agent's command nor an earlier answer contains, may be another in the next r
 run can prove that (`replay.matching.rule_learning`); these values show that one is worth making.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from replay.matching.clock_rules import find_clock_rules
@@ -18,11 +17,12 @@ from replay.matching.typed_values import (
     parse_possible_days,
 )
 from traces.conversation.classify import classify_request
+from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Trajectory
 
-_DURATION = re.compile(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
-_TEMPORARY = re.compile(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
-_TIME_OF_DAY = re.compile(r"\d{1,2}:(\d\d)")
+_DURATION = compile_lazily(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
+_TEMPORARY = compile_lazily(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
+_TIME_OF_DAY = compile_lazily(r"\d{1,2}:(\d\d)")
 MINUTES_AROUND = 2
 """How far from the run a time of day may be, by which a tool tells of what the run wrote."""
 MAX_LOOKUPS = 2000

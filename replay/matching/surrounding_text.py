@@ -2,9 +2,9 @@
 
 import json
 import re
-from dataclasses import dataclass
 
 from traces.conversation.volatile_fields import VOLATILE_TEXT
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ detected: the model's next request contains another lane's result, and is not on
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traces.conversation.derived_steps import iter_exchange_events
 from traces.conversation.tracker import ConversationTracker
+from traces.lazy_dataclass import dataclass
 from traces.tape import Tape
 
 

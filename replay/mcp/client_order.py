@@ -9,9 +9,10 @@ a time.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traces.dialects import mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, Response
 
 type _Session = tuple[str, str | None]

@@ -10,10 +10,11 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from scenarios.toml_reader import ScenarioError
+from traces.lazy_dataclass import dataclass
 
 IGNORED_INSTRUCTIONS = ("LABEL", "MAINTAINER", "EXPOSE", "STOPSIGNAL", "CMD")
 _SYSTEM_FOLDER_NAMES = """

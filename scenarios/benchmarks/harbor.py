@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.benchmarks import dockerfile
@@ -25,6 +24,7 @@ from scenarios.benchmarks.dockerfile import NEEDS_CONTAINER, TaskImage
 from scenarios.benchmarks.harbor_workspace import HarborWorkspace
 from scenarios.benchmarks.protocol import BenchmarkEnvironment, MountPrefix
 from scenarios.toml_reader import ScenarioError, TypedTable, read_toml_document
+from traces.lazy_dataclass import dataclass
 
 SCHEMA_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 INSTALL_COMMAND = re.compile(

@@ -7,7 +7,6 @@ and the task's folders mounted at the expected paths; they get no API key of the
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from scenarios.benchmarks import harbor_reward
 from scenarios.benchmarks.protocol import MountPrefix
 from scenarios.world import Verdict
 from scenarios.world_command import run_world_command
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.benchmarks.harbor import HarborTask

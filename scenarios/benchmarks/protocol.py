@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from scenarios.world import World
+from traces.lazy_dataclass import dataclass
 
 
 class MountPrefix(Protocol):

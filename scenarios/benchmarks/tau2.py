@@ -18,13 +18,13 @@ import json
 import textwrap
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scenarios.benchmarks.protocol import BenchmarkEnvironment, MountPrefix
 from scenarios.toml_reader import ScenarioError, TypedTable
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 
 TOOLS_HOST = "tools.benchmark"
 TOOLS_URL = f"http://{TOOLS_HOST}/mcp"

@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 
 from scenarios.world import Verdict
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.benchmarks.tau2 import Tau2Action, Tau2Task

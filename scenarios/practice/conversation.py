@@ -7,12 +7,12 @@ invent ids; none of that changes the meaning.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
 from scenarios.practice.shell_tool_names import BASH, ShellTool
 from scenarios.practice.tools.json_schema import Json, JsonRow
+from traces.lazy_dataclass import dataclass
 
 _TASK_ID = re.compile(r"\btask:\s*([a-z]+(?:-[a-z0-9]+)+)")
 

@@ -1,11 +1,11 @@
 """The read that proves that a write took effect."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from scenarios.practice.result_reader import PlannedCall
 from scenarios.practice.tasks.plan import ToolArguments
 from scenarios.practice.tools.json_schema import Json, JsonRow
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from scenarios.practice import conversation
@@ -17,6 +17,7 @@ from scenarios.practice.tools.json_schema import (
     find_schema_problem,
 )
 from scenarios.practice.tools.registry import ALL_TOOLS
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

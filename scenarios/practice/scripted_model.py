@@ -8,7 +8,7 @@ same answer, ids included.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import repeat, takewhile
 
@@ -28,6 +28,7 @@ from scenarios.practice.tasks.text_only import TEXT_ANSWERS
 from scenarios.practice.tools.json_schema import JsonRow
 from scenarios.practice.tools.registry import ALL_TOOLS
 from traces.dialects.types import ModelAnswer, ToolCall
+from traces.lazy_dataclass import dataclass
 
 type KnownTask = PracticeTask | ShellTask | StageTask
 

@@ -15,7 +15,6 @@ tokens as too long, `busy=K` answers 429 to the first request for the Kth turn o
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 
 from scenarios.pipeline.compiler import solutions
@@ -25,6 +24,7 @@ from scenarios.practice.conversation import get_content_text
 from scenarios.practice.shell_tool_names import BASH
 from scenarios.practice.tasks.plan import PlanStep, StepResults, ToolArguments
 from scenarios.practice.tools.json_schema import JsonRow
+from traces.lazy_dataclass import dataclass
 
 SOLVER_NAME = "solver"
 SKIP_QUALITY = "skip"

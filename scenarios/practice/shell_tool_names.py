@@ -10,9 +10,10 @@ an SDK offer `bash` with {"command"}, Claude Code `Bash` with the same, Codex `e
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from scenarios.practice.tools.json_schema import Json, JsonRow
+from traces.lazy_dataclass import dataclass
 
 BASH = "bash"
 """Name of the shell in plans, whatever the agent calls it."""

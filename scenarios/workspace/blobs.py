@@ -9,7 +9,7 @@ ends/<folder>/<id>      the snapshots before and after a recording made in the f
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from hashlib import blake2b
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import msgpack
 import zstandard
 
 from scenarios.workspace.manifest import SnapshotManifest, hash_snapshot_data
+from traces.lazy_dataclass import dataclass
 
 ZSTD_LEVEL = 1
 PIECE_BYTES = 1 << 20

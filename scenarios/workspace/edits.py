@@ -6,10 +6,11 @@ Contents are compared, never times: a fresh checkout of the same files is no edi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
+from traces.lazy_dataclass import dataclass
 
 OWNER_EXECUTE = 0o100
 

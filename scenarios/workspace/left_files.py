@@ -8,7 +8,7 @@ an entry without a stored content has the kind `out` and the reason.
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Literal, Self
 
@@ -26,6 +26,7 @@ from scenarios.workspace.manifest import (
     hash_snapshot_data,
 )
 from scenarios.workspace.snapshot import SnapshotLimits, walk_folder
+from traces.lazy_dataclass import dataclass
 from traces.redaction.secret_scan import SecretFileScanner
 
 LEFT_FORMAT = 1

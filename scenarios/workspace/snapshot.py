@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import msgpack
@@ -23,6 +23,7 @@ from scenarios.workspace.manifest import (
     SnapshotManifest,
     hash_snapshot_data,
 )
+from traces.lazy_dataclass import dataclass
 from traces.redaction.secret_scan import MAX_SCANNED_BYTES, SecretFileScanner
 
 MAX_BYTES = 256 << 20

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from stumble.atlas.rows import to_tables
 from stumble.atlas.source_files import read_source_files
 from stumble.atlas.sources import SOURCES, Source
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 
 RELATIONS = ("run", "call")
 

@@ -1,10 +1,11 @@
 """Sentences of the page: each is filled from one row of the question that it names."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from stumble.atlas.query import run_atlas_question
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,7 +1,7 @@
 """The atlas as a page: each table is the answer of one question, which its caption names."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from stumble.atlas.conclusions import list_conclusions
@@ -19,6 +19,7 @@ from stumble.report.model import (
     make_figure,
     read_row_number,
 )
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,7 +1,8 @@
 """Recipe of a source: which files of which commit are read, and under which licence."""
 
 import re
-from dataclasses import dataclass
+
+from traces.lazy_dataclass import dataclass
 
 _LICENCE_NAME = re.compile(r"(licen[sc]e|copying)(\.\w+)?", re.IGNORECASE)
 

@@ -5,12 +5,13 @@ as an error, stands in its recipe.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import pyarrow as pa
 
 from stumble.atlas.error_class import classify_error
 from stumble.atlas.model_names import normalise_model_name
+from traces.lazy_dataclass import dataclass
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 

@@ -8,11 +8,11 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from stumble.atlas.recipe import Recipe, SourceRefused, is_licence_path
+from traces.lazy_dataclass import dataclass
 
 _GIT = ("git", "--no-replace-objects")
 _ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}

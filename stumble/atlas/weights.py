@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stumble.atlas.query import connect_atlas, run_atlas_question
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,7 +4,6 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import scenarios
@@ -12,6 +11,7 @@ from stumble.campaigns.results import CampaignResult, format_rate_interval
 from stumble.campaigns.spec import Campaign, parse_campaign
 from stumble.report.model import ReportRow
 from stumble.store.filter import fetch_named_rows
+from traces.lazy_dataclass import dataclass
 from traces.store.sql import run_question
 from traces.store.trace_store import TraceStore
 

@@ -11,13 +11,13 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from stumble.campaigns.shards import CampaignShard
 from stumble.cli.exit_codes import UsageError
 from stumble.user_data.paths import new_experiment_id
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from scenarios.practice import world
@@ -22,6 +22,7 @@ from stumble.runs.isolation import WorkspaceChoice, plan_isolation
 from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
 from stumble.runs.scenario_runner import fill_practice_command
 from stumble.runs.types import AgentLauncher, Hosts, RunEnvironment, RunLabels
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stumble.campaigns.completed_runs import CompletedRuns
 from stumble.campaigns.run_matrix import build_run_matrix
@@ -10,6 +9,7 @@ from stumble.campaigns.sample_size import SampleSize, compute_sample_size
 from stumble.campaigns.spec import Campaign
 from stumble.verdicts.exclusions import NO_TWINS_NOTE
 from traces.conversation.derived_steps import derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.tape import read_tape
 
 

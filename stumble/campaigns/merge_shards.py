@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
@@ -19,6 +19,7 @@ from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.packed_snapshots import import_snapshot
 from stumble.packs.read_pack import is_pack
 from stumble.store.index import refresh_index
+from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape_lazily

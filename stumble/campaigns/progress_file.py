@@ -3,10 +3,11 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from stumble.campaigns.scheduler import CampaignProgress, ProgressListener
+from traces.lazy_dataclass import dataclass
 
 WRITE_INTERVAL_SECONDS = 1.0
 

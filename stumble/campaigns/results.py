@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from faults.judging.judge import to_run_evidence
 from stumble.campaigns.scheduler import CampaignProgress
@@ -16,6 +15,7 @@ from stumble.store.filter import (
     open_filtered_store,
 )
 from stumble.verdicts.twin_differences import find_differing_twin_ends
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 

@@ -7,7 +7,7 @@ faults share a call, with its clean twins and shams, if they can.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from traces.conversation.derived_steps import (
     iter_exchange_events,
 )
 from traces.conversation.tracker import ConversationTap
+from traces.lazy_dataclass import dataclass
 from traces.model import Condition, Fault, Injection
 from traces.tape import Tape
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from stumble.campaigns.completed_runs import CampaignFolder, find_completed_runs
@@ -12,6 +12,7 @@ from stumble.campaigns.scheduler import CampaignProgress, ProgressListener, sche
 from stumble.campaigns.spec import Campaign, TraceSource, fingerprint_surroundings
 from stumble.campaigns.worker_plan import WorkerPlan
 from stumble.store import index
+from traces.lazy_dataclass import dataclass
 from traces.store.query_signals import restore_interrupts
 from traces.store.trace_store import TraceStore
 

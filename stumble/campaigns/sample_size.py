@@ -6,8 +6,9 @@ continuity correction; several injections in one trace count for less, by the de
 """
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
+
+from traces.lazy_dataclass import dataclass
 
 ALPHA = 0.05
 

@@ -7,8 +7,9 @@ judged there. A source that is still to be recorded belongs to one shard as a wh
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from stumble.campaigns.run_matrix import RunCell

@@ -48,7 +48,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from faults.plugins import find_operator
@@ -73,6 +73,7 @@ from stumble.runs.scenario_runner import MAX_AGENT_STEPS
 from stumble.runs.types import Hosts
 from stumble.verdicts.exclusions import check_twins
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault
 
 CAMPAIGN_KEYS = (

@@ -11,7 +11,7 @@ import signal
 from collections import OrderedDict
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +39,7 @@ from stumble.runs.types import Hosts, RecordPlan, RunEnvironment, RunLabels, Run
 from stumble.store.tape_rows import write_run_rows
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.model import EndReason
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import yaml
@@ -12,6 +12,7 @@ from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.spec import Campaign
 from stumble.campaigns.task_runner import TaskRunner
 from stumble.cli.exit_codes import UsageError
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 _RAY = re.compile(r"ray(://[^/\s:]+:\d{1,5})?")

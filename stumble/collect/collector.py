@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import orjson
@@ -14,6 +14,7 @@ from stumble.collect.span_spool import SpanSpool, iter_left_folders
 from stumble.imports.import_files import ImportedFile, import_recordings
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.importers.shared.json_values import to_object, to_objects
+from traces.lazy_dataclass import dataclass
 from traces.otlp.messages import LOGS, TRACES, Message
 from traces.otlp.protobuf import Table
 from traces.store.trace_store import TraceStore

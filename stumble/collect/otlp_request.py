@@ -4,12 +4,12 @@ https://opentelemetry.io/docs/specs/otlp/
 """
 
 import zlib
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import orjson
 
 from traces.importers.shared.json_values import parse_json
+from traces.lazy_dataclass import dataclass
 from traces.otlp.messages import Field, Message
 from traces.otlp.protobuf import Table, decode_protobuf, encode_protobuf
 

@@ -10,11 +10,12 @@ a single one.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traces.conversation.join_proof import count_call_values
 from traces.dialects import find_dialect
 from traces.dialects.types import ChatMessage, DialectLens, ModelAnswer, ModelRequest
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, find_header
 
 

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from recorder.agent.process_supervisor import PR_SET_PDEATHSIG, set_process_option
@@ -19,6 +19,7 @@ from stumble.store.tape_files import seal_finished_tape
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.volatile_fields import VOLATILE_VERSION
 from traces.errors import TapeWriteError
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Response, RunEnding, Trajectory
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import TapeWriter

@@ -10,7 +10,6 @@ import shutil
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.conversation.classify import classify_request
 from traces.conversation.tracker import is_failed_attempt
 from traces.errors import TapeWriteError
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, find_header
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import TapeWriter

@@ -20,12 +20,13 @@ issue_refund = "POST */refunds"
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
 
 from scenarios.toml_reader import ScenarioError, TypedTable
+from traces.lazy_dataclass import dataclass
 
 KEYS = (
     "by agent sample always slow_seconds idle_seconds max_age_seconds max_tape_mb max_store_mb "

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
@@ -32,6 +31,7 @@ from stumble.daemon.retention import TapeBudget
 from stumble.daemon.router import ConversationRouter
 from stumble.daemon.rules import DaemonRules, read_rules
 from stumble.user_data.known_secrets import load_user_secrets
+from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
 SOCKETS_VARIABLE = "STUMBLE_DAEMON_SOCKETS"

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import active_children, get_context
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
@@ -36,6 +36,7 @@ from stumble.runs.types import Hosts, RecordPlan, ReplayPlan, RunLabels, RunResu
 from stumble.store.tape_rows import write_batch
 from stumble.user_data.paths import new_experiment_id, new_trajectory_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.model import Condition, Fault
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape

@@ -8,7 +8,7 @@ bypass the proxy are counted.
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from traces.conversation.tracker import ConversationTap
 from traces.dialects import find_dialect, mcp
 from traces.dialects.errors import is_streaming_request
 from traces.dialects.types import ModelAnswer
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Response, Trajectory
 from traces.tape import TapeWriter
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from recorder.agent.isolation import find_missing_capabilities
@@ -22,6 +22,7 @@ from stumble.drift.volatile_rules import (
     learn_volatile_rules,
     shorten_value,
 )
+from traces.lazy_dataclass import dataclass
 from traces.tape import Tape, add_rules, read_tape
 
 MAX_CONTROL_ROUNDS = 8

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from statistics import quantiles
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 from replay.redrive import RequestSender, is_redacted_request, retarget_request
 from replay.response_drift import ResponseDrift, compare_responses
 from traces.conversation.derived_steps import derive_tape_steps, find_answer_end
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers
 from traces.store.rows import READ_METHODS
 from traces.tape import Tape, TapeWriter

@@ -1,7 +1,6 @@
 """Rules for volatile values, learnt from a diverged replay or a second recording."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from replay.matching.rule_learning import (
 )
 from replay.matching.rules import MatchRule, MatchRules, parse_match_rule
 from replay.player import find_tape_redactions, select_playable_exchanges
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 from traces.tape import Tape, read_tape
 

@@ -1,7 +1,7 @@
 """`stumble gate --against`: the arms, their seal, and the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from stumble.experiments.seals.plan_progress import (
 )
 from stumble.experiments.seals.seal_file import ExperimentSeal
 from stumble.experiments.seals.seal_store import find_seal
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:

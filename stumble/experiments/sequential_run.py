@@ -6,7 +6,6 @@ are never made by the same command: they would not change the answer.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.campaigns.results import CampaignResult
@@ -21,6 +20,7 @@ from stumble.experiments.noninferiority.comparison import ArmComparison, combine
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_sealed_terms
 from stumble.experiments.seals.plan_progress import PlanUnit, compute_look_sizes, find_plan_units
 from stumble.experiments.seals.seal_store import find_seal
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 type ProgressDisplay = Callable[[], AbstractContextManager[ProgressListener]]

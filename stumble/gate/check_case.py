@@ -1,8 +1,7 @@
 """A check as CI services show it."""
 
-from dataclasses import dataclass
-
 from stumble.gate.limits import GateVerdict
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ It passes only if the runs whose ledger is unknown could not break it either.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from stumble.gate.limits import GateVerdict
+from traces.lazy_dataclass import dataclass
 
 type EffectMeasure = Literal["double", "lost"]
 _COLUMNS: Mapping[EffectMeasure, str] = {"double": "doubled", "lost": "lost"}

@@ -7,8 +7,9 @@ a bound touches the limit L at n = t^2 L (1 - L) / (rate - L)^2 effective cases.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from traces.lazy_dataclass import dataclass
 
 type GateVerdict = Literal["pass", "fail", "unknown"]
 type GateMeasure = Literal["recovery", "handled", "ends_right", "silent"]

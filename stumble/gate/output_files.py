@@ -1,12 +1,12 @@
 """The files that a gate writes for CI services."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.gate.check_case import CheckCase
 from stumble.gate.junit import render_junit_suite
 from stumble.gate.sarif import render_sarif
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Removal of imported runs: rows, tapes and kept sources."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.imports.detect_format import TrafficFormat, detect_file_format
 from stumble.imports.to_tape import make_import_id
 from traces.importers import read_format_tables
 from traces.importers.run_merge import forget_runs
+from traces.lazy_dataclass import dataclass
 from traces.model import IMPORT_SOURCES
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape

@@ -5,7 +5,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -23,6 +23,7 @@ from traces.importers.run_merge import (
 )
 from traces.importers.shared.file_reader import decode_file_name
 from traces.importers.shared.http_traffic import ImportRemark
+from traces.lazy_dataclass import dataclass
 from traces.redaction.redacted_copy import write_redacted_copy
 from traces.store.trace_store import TraceStore
 

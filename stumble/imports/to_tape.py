@@ -4,13 +4,14 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from stumble.store.tape_files import seal_finished_tape
 from stumble.user_data.known_secrets import load_user_secrets
 from traces.importers.shared.http_traffic import UNKNOWN_URL, ImportedTraffic, ImportRemark
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Trajectory
 from traces.store.trace_store import TraceStore
 from traces.tape import TapeWriter

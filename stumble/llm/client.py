@@ -5,12 +5,12 @@ import json
 import os
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from traces import dialects
 from traces.dialects.types import ModelAnswer
+from traces.lazy_dataclass import dataclass
 
 _COMMON_FIELDS = frozenset(("tools", "tool_choice", "temperature", "top_p"))
 _CHAT_FIELDS = _COMMON_FIELDS | {

@@ -10,7 +10,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 from faults.judging.llm_judge import (
@@ -26,6 +26,7 @@ from stumble.cli.exit_codes import UsageError
 from stumble.llm.client import LitellmClient
 from stumble.llm.prices import compute_token_cost
 from traces.dialects.types import TokenUsage
+from traces.lazy_dataclass import dataclass
 from traces.model import Outcome
 
 REPEAT_EVERY = 5

@@ -9,8 +9,9 @@ knows a provider of that name.
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Self
+
+from traces.lazy_dataclass import dataclass
 
 _PROVIDER = re.compile(r"([a-z][a-z0-9_]*):(\S.*)")
 

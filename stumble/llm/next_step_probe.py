@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from random import Random
@@ -26,6 +26,7 @@ from traces.conversation.derived_steps import find_answer_end
 from traces.conversation.tracker import ConversationTap, canonicalize_arguments
 from traces.dialects import find_dialect
 from traces.dialects.types import ModelAnswer, TokenUsage
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection
 
 type ProbeGroup = Literal["clean", "faulted"]

@@ -12,7 +12,7 @@ encrypted content, cache marks, account settings. `find_untranslatable_keys` nam
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from recorder.proxy.http1_response import AnswerEnd
 from recorder.proxy.origin_connection import TakePart
@@ -20,6 +20,7 @@ from recorder.proxy.upstream import AgentLine, ChunkCallback, HeadCallback, Upst
 from stumble.llm.client import MODEL_REQUEST_FIELDS, LitellmClient
 from stumble.llm.model_choice import ModelChoice
 from traces.dialects import find_dialect
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response, find_header
 
 ANSWER_TIMEOUT = 600.0

@@ -5,7 +5,7 @@ import itertools
 import json
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from recorder.mcp.stdio_replay import replay_stdio_server
@@ -22,6 +22,7 @@ from stumble.cli.exit_codes import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import prepare_ca_folder
 from traces.conversation.tracker import ConversationTap
+from traces.lazy_dataclass import dataclass
 from traces.redaction.redactor import Redactor
 from traces.tape import Tape
 from traces.taps import TapChain

@@ -5,7 +5,6 @@ and may be removed at any time: a pack is checked and opened anew by each comman
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
@@ -13,6 +12,7 @@ from stumble.cli.exit_codes import HarnessError, UsageError
 from stumble.packs.pack_manifest import PackManifest
 from stumble.packs.packed_snapshots import BLOBS, MANIFESTS, check_snapshot_data, import_snapshot
 from stumble.packs.read_pack import PackReader, open_pack
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

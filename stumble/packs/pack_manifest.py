@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from hashlib import sha256
 from typing import Literal, Self
 
 from stumble.packs.zip_layout import check_member_name
+from traces.lazy_dataclass import dataclass
 
 PACK_FORMAT = 1
 PACK_SUFFIX = ".stumble"

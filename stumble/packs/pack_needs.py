@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.packs.pack_manifest import PackNeeds
+from traces.lazy_dataclass import dataclass
 from traces.reachable_paths import is_reachable
 
 INTERPRETER_TIMEOUT = 20.0

@@ -3,7 +3,7 @@
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from stumble.packs.zip_layout import (
     encode_local_header,
     measure_archive,
 )
+from traces.lazy_dataclass import dataclass
 
 PIECE_BYTES = 1 << 20
 

@@ -9,8 +9,9 @@ format without zip64. Layout: PKWARE APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12 
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from traces.lazy_dataclass import dataclass
 
 _LOCAL = struct.Struct("<IHHHHHIIIHH")
 _CENTRAL = struct.Struct("<IHHHHHHIIIHHHHHII")

@@ -7,13 +7,14 @@ killed.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
 import msgpack
 
 from scenarios.pipeline.compiler.types import ArtifactSlot
+from traces.lazy_dataclass import dataclass
 
 STATE_FILE = "state.json"
 SLOTS_FOLDER = "slots"

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Literal, Self
 
 from sandbox.docker.images import DEFAULT_IMAGE
 from sandbox.types import SandboxKind
 from scenarios.pipeline.compiler.types import STAGES
+from traces.lazy_dataclass import dataclass
 
 type Mode = Literal["guided", "progressive", "autonomous"]
 type Arm = Literal["resurrect", "no-resurrection", "from-golden"]

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from stumble.runs.types import Hosts, RecordPlan, RunLabels, RunResult
 from stumble.store import index
 from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 from traces.store.rows import measure_interrupted_tape
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape

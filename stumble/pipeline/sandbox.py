@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from recorder.agent.process import AgentStreams, run_agent_process
@@ -15,6 +15,7 @@ from stumble.pipeline.config import PipelineConfig
 from stumble.pipeline.workload import find_workload
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 from stumble.user_data.paths import ca_folder
+from traces.lazy_dataclass import dataclass
 
 STAGE_VARIABLE = "STUMBLE_STAGE"
 """Variable with the current stage, for the agent."""

@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from recorder.run_events import RunEventClient
 from sandbox.types import Sandbox, SandboxResult
 from scenarios.agents.presets import StartCommand
+from traces.lazy_dataclass import dataclass
 
 REFUSED_GRACE_SECONDS = 10.0
 """Seconds that the agent may continue after a model request was refused by a budget."""

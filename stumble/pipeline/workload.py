@@ -1,6 +1,5 @@
 """Workloads of the pipeline: workspace layout, stage inputs and grading."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
 from scenarios.pipeline.yatcc.checkout import YatccCheckout
 from stumble.pipeline.yatcc import YATCC_PREFIX, YatccWorkload
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 
 
 class PipelineWorkload(Protocol):

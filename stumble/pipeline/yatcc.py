@@ -1,6 +1,5 @@
 """The workload of a YatCC checkout; the agent gets a copy of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.types import SandboxMount
@@ -12,6 +11,7 @@ from scenarios.pipeline.yatcc.checkout import (
     list_score_targets,
 )
 from scenarios.pipeline.yatcc.grading import grade_yatcc_stage
+from traces.lazy_dataclass import dataclass
 
 YATCC_PREFIX = "yatcc:"
 GOALS = {

@@ -10,9 +10,10 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from traces.lazy_dataclass import dataclass
 
 type Language = Literal["python", "node", "go", "rust", "unknown"]
 

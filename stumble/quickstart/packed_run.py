@@ -10,8 +10,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from traces.lazy_dataclass import dataclass
 
 PACK = Path(__file__).with_name("lost_ack.stumble")
 STEP_SECONDS = 60.0

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.report.charting.palette import DARK_PALETTE, LIGHT_PALETTE, Palette
@@ -11,6 +10,7 @@ from stumble.report.charting.render import render_svg
 from stumble.report.examples import InjectionExample
 from stumble.report.model import ReportChart, ReportFigure, ReportSection
 from stumble.report.outcomes import DETECTABILITY_LABELS
+from traces.lazy_dataclass import dataclass
 
 _TEMPLATE_FOLDER = Path(__file__).parent
 REPORT_TERMS = (

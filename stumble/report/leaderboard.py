@@ -1,7 +1,6 @@
 """The leaderboard: pipeline scores, cost and resilience of each agent and model."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from stumble.report.model import (
     read_row_number,
 )
 from stumble.store.filter import fetch_view_rows
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

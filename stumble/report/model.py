@@ -1,8 +1,9 @@
 """Parts of a report, independent of its output: figures, tables, charts, sections."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from traces.lazy_dataclass import dataclass
 
 type ReportRow = Mapping[str, object]
 type AgentKey = tuple[str | None, str | None, str | None]

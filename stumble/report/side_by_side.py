@@ -1,7 +1,7 @@
 """Clean and faulted steps side by side, from the faulted call on, with differences marked."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
@@ -21,6 +21,7 @@ from traces.conversation.derived_steps import (
     derive_tape_steps,
 )
 from traces.conversation.tracker import canonicalize_arguments
+from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 from traces.tape import Tape, read_tape
 

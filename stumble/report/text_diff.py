@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Literal
+
+from traces.lazy_dataclass import dataclass
 
 type DiffMark = Literal["", "lie", "truth", "differs"]
 

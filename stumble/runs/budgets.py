@@ -1,13 +1,14 @@
 """Run events from a run's command: written to the tape, with budgets counted and enforced."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from recorder.run_events import RunEventData
 from stumble.llm.prices import compute_token_cost
 from traces.clock import RunClock
 from traces.conversation.tracker import ConversationTap, ExchangeContext
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Response, RunEvent, find_header
 from traces.tape import TapeWriter
 

@@ -6,7 +6,7 @@ live in exactly the same way; only the injected value differs.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from faults.judging.judge import MIN_CLEAN_TWINS
@@ -35,6 +35,7 @@ from stumble.runs.session import ReplaySession
 from stumble.runs.types import AgentLauncher, ReplayPlan, RunLabels, RunResult
 from stumble.user_data.paths import new_experiment_id
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.model import Condition, Fault
 from traces.tape import Tape
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from faults.judging.counterfactual import CounterfactualResult, confirm_by_forks
 from faults.judging.judge import ENDINGS_FAILED, judge_injection, to_run_evidence
@@ -15,6 +15,7 @@ from stumble.runs.types import RunResult
 from stumble.verdicts.excess_failures import ExcessFailures, compare_ends
 from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclusion
 from stumble.verdicts.twin_differences import find_differing_twin_ends
+from traces.lazy_dataclass import dataclass
 from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.tape import read_tape
 

@@ -1,7 +1,7 @@
 """Fault injection for a run: a module apart, so that runs without faults load no fault code."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
@@ -9,6 +9,7 @@ from faults.targeting.live_observations import LiveObservations
 from faults.targeting.observations import NO_OBSERVATIONS, CleanObservations
 from faults.targeting.site import InjectionSite
 from traces.conversation.tracker import ConversationTap
+from traces.lazy_dataclass import dataclass
 from traces.model import Injection
 
 

@@ -6,7 +6,7 @@ network.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +21,7 @@ from stumble.runs.environment.workspaces import (
     find_recorded_workspace,
     format_first_names,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.store_dir import StoreDirectory
 

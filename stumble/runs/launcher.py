@@ -8,11 +8,12 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
+from traces.lazy_dataclass import dataclass
 
 WARM_EXIT_SECONDS = 10.0
 """Seconds a warm process gets to end after its input was closed."""

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +33,7 @@ from stumble.store import tape_files
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import new_trajectory_id
 from traces.conversation.tracker import ConversationTap
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request, Trajectory
 from traces.pipeline.stages import describe_stage_differences
 from traces.tape import Tape, TapeWriter

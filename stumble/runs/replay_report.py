@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.agent.blocked_connections import BlockedConnection
@@ -10,6 +9,7 @@ from replay.matching.diff import describe_matches
 from stumble.cli.exit_codes import ExitCode
 from stumble.runs.isolation import IsolationMode, IsolationPlan, isolation_exit_code
 from stumble.runs.types import RunResult
+from traces.lazy_dataclass import dataclass
 from traces.tape import read_tape
 
 NOT_CONTACTED = "tools were not contacted: this says nothing about recovery"

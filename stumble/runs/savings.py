@@ -1,10 +1,10 @@
 """Cost saved by a fork: the model calls that its tape answered."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from stumble.llm.prices import compute_token_cost
 from traces.conversation.derived_steps import DerivedSteps
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from stumble.runs.session import ReplaySession
 from stumble.runs.types import AgentLauncher, RecordPlan, RunEnvironment, RunLabels
 from stumble.user_data.paths import new_trajectory_id
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape

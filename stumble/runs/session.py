@@ -5,7 +5,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from stumble.runs.environment.base_urls import (
 )
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.types import AgentLauncher, Hosts
+from traces.lazy_dataclass import dataclass
 from traces.tape import TapeWriter
 from traces.taps import TapChain
 

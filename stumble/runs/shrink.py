@@ -8,9 +8,10 @@ breaks the run as well. Whether a set breaks it is asked once per set.
 
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from traces.conversation.derived_steps import DerivedSteps
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault, Injection
 
 type Faults = tuple[Fault, ...]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from traces.conversation.classify import classify_request
 from traces.conversation.derived_steps import DerivedSteps, derive_tape_steps
 from traces.conversation.model_like import find_model_api
 from traces.dialects import find_dialect, mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.store.usage_rows import iter_usage, sum_costs
 from traces.tape import Tape

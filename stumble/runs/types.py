@@ -10,7 +10,7 @@ mitmproxy as its upstream. Both write the same tape.
 
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,6 +30,7 @@ from stumble.runs.environment.workspaces import RecordedWorkspace
 from traces.conversation.classify import ExchangeKind
 from traces.conversation.derived_steps import ToolUse
 from traces.conversation.tracker import ConversationTap
+from traces.lazy_dataclass import dataclass
 from traces.model import Condition, EndReason, RunEnding, Trajectory
 from traces.store.store_dir import StoreDirectory
 from traces.tape import TapeWriter

@@ -4,7 +4,6 @@ Without measurements (no answer, no gap or no request to check) a check fails.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from replay.player import REFUSED_STATUS
@@ -15,6 +14,7 @@ from stumble.runs.isolation import UNSEEN_TRAFFIC_NOTE
 from stumble.runs.replay_report import compute_replay_exit_code
 from stumble.selftest.runner import LiveRuns, OfflineRuns, SelftestEvidence
 from traces.dialects import openai_chat
+from traces.lazy_dataclass import dataclass
 
 MAX_GAP_ERROR = fixed_pace_server.PAUSE / 2
 """Largest error of a gap in seconds; large, since the machine may be busy."""

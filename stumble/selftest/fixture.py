@@ -12,7 +12,6 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from stumble.runs.replay import run_replay
 from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import RecordPlan, ReplayPlan, RunResult
 from stumble.user_data.paths import new_trajectory_id
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 

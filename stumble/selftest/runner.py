@@ -1,7 +1,6 @@
 """The runs of a self-test: recorded and forked live, then replayed with every server stopped."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.agent.isolation import find_missing_capabilities
@@ -12,6 +11,7 @@ from stumble.selftest.fixture import SelftestFixture, SelftestRun
 from stumble.store import index
 from traces.conversation.classify import ExchangeKind
 from traces.conversation.derived_steps import derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.model import Fault
 
 SEED = 7

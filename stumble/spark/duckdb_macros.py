@@ -7,13 +7,14 @@ argument is captured.
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from traces.lazy_dataclass import dataclass
 from traces.store.sql import build_sql_macros, build_table_macros
 
 type Scope = Mapping[str, exp.Expr]

@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -13,6 +12,7 @@ from stumble.cli.exit_codes import HarnessError, UsageError
 from stumble.spark import MISSING_LIBRARY
 from stumble.spark.translate import SparkTranslator, open_translator
 from stumble.store.query import QueryLimits
+from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.sql import VIEWS, SqlValue, read_view
 from traces.store.sql.read_only import check_reads_only

@@ -5,7 +5,6 @@ functions that Spark lacks are rewritten, and sqlglot writes the rest in Spark's
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import duckdb
@@ -14,6 +13,7 @@ from sqlglot import exp
 from stumble.spark.duckdb_macros import IndexedFromOne, MacroExpander, parse_query, read_macros
 from stumble.spark.functions import translate_node
 from stumble.spark.query_shapes import bind_parameters, reshape_query
+from traces.lazy_dataclass import dataclass
 from traces.store.definitions_file import load_definitions
 from traces.store.sql import SqlValue
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stumble.report.model import ReportRow
+from traces.lazy_dataclass import dataclass
 from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS
 from traces.store.sql import SqlValue, run_question

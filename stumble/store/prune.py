@@ -10,13 +10,14 @@ import fcntl
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import pyarrow as pa
 
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.left_files import load_all_left_files
+from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape_lazily

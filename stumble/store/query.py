@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 import duckdb
 
 from recorder.ending_signals import SignalInterrupt, handle_ending_signals
+from traces.lazy_dataclass import dataclass
 from traces.store.landlock import forbid_changes
 from traces.store.query_signals import restore_interrupts
 from traces.store.sql.read_only import check_reads_only

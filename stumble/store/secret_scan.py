@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import zstandard
 from stumble.selftest.leak_scan import walk_data_leaves
 from traces.bodies.content_encoding import decode_content
 from traces.importers.shared.file_reader import read_unpacked_file
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers
 from traces.redaction.redactor import Redactor
 from traces.redaction.secret_scan import SecretFileScanner, SecretFinding

@@ -12,7 +12,7 @@ listed there is complete.
 import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from stumble.packs.pack_cache import packs_folder
 from stumble.team.object_store import ObjectStore
 from stumble.team.sync_store import find_push_refusal
 from traces.exporters.parquet import PARTITION
+from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 

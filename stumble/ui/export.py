@@ -3,7 +3,6 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.ui.rendering import STATIC, build_palette_css, render_page
@@ -19,6 +18,7 @@ from stumble.ui.values.run_view import (
     build_run_view,
     list_legend,
 )
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 MOST_CHARACTERS = 100_000

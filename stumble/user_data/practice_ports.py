@@ -2,10 +2,11 @@
 
 import json
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from stumble.user_data.paths import ca_folder
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

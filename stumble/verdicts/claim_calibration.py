@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from faults.judging.claims.calibration import (
@@ -15,6 +14,7 @@ from faults.judging.claims.calibration import (
 )
 from faults.judging.claims.types import CLAIMS
 from stumble.cli.exit_codes import UsageError
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

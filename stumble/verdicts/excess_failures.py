@@ -1,8 +1,10 @@
 """Comparison of wrong ends with a fault and in clean twins, for one fork."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import comb
+
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from faults.judging.consumption import decide_consumption
 from faults.judging.injected_change import to_injected_change
@@ -20,6 +20,7 @@ from stumble.verdicts.excess_failures import compare_ends
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.file_changes import RunFiles, compare_files, list_changes
 from stumble.verdicts.twin_differences import find_differing_twin_ends
+from traces.lazy_dataclass import dataclass
 from traces.model import Injection, Outcome
 
 QUOTE_WIDTH = 96

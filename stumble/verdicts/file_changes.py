@@ -1,7 +1,7 @@
 """The files that a run changed in its workspace, as texts and as lines of a diff."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Literal
@@ -9,6 +9,7 @@ from typing import Literal
 from scenarios.workspace.blobs import BlobStore
 from scenarios.workspace.left_files import load_left_files
 from scenarios.workspace.manifest import ManifestEntry
+from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 
 MAX_TEXT_BYTES = 1 << 20

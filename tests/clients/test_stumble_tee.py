@@ -187,7 +187,7 @@ def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) ->
         text = (
             f"openai_base_url = {json.dumps(url + '/v1')}\n"
             f"[mcp_servers.small]\ncommand = {json.dumps(program)}\nargs = {json.dumps(args)}\n"
-            # Codex takes a turn without a server that is not up within a second, unless it is required.
+            # Codex takes a turn without a server that is slow to start, unless it is required.
             "required = true\nstartup_timeout_sec = 60\n"
         )
         (home / "config.toml").write_text(text)

@@ -18,11 +18,11 @@ import zlib
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import orjson
 
 from traces.bodies import json_offsets
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Headers, apply_body_edits, find_header
 
 CONTENT_TYPE = "application/vnd.amazon.eventstream"

@@ -13,7 +13,8 @@ literal bodies.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from traces.lazy_dataclass import dataclass
 
 KEY_EVERY = 64
 _PARENTS = 8

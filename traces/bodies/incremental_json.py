@@ -10,11 +10,13 @@ bodies read before, only the time does.
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from traces.bodies import json_offsets
 from traces.bodies.body_delta import common_prefix
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
 MAX_REMEMBERED_BYTES = 1 << 24
 """Total size of the remembered bodies; beyond that, only the last one is remembered."""
@@ -22,8 +24,8 @@ MAX_REMEMBERED_BYTES = 1 << 24
 _FEW = 16
 """Maximum number of remembered bodies: each is searched for new items of the next one."""
 
-_SPACE = re.compile(rb"[ \t\n\r]*+")
-_BEHIND = re.compile(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
+_SPACE = compile_lazily(rb"[ \t\n\r]*+")
+_BEHIND = compile_lazily(rb"[ \t\n\r]*+([,\]])[ \t\n\r]*+")
 
 
 @dataclass(frozen=True, slots=True)

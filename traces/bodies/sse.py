@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class SseEventSpan:
     data: tuple[int, int]
 
 
-_EVENT = re.compile(rb"(?:[^\r\n]+(?:\r\n|\n|\r))+(?:\r\n|\n|\r)")
-_DATA = re.compile(rb"^data: ?([^\r\n]*)", re.MULTILINE)
+_EVENT = compile_lazily(rb"(?:[^\r\n]+(?:\r\n|\n|\r))+(?:\r\n|\n|\r)")
+_DATA = compile_lazily(rb"^data: ?([^\r\n]*)", re.MULTILINE)
 
 
 def find_sse_event_ends(stream: bytes) -> list[int]:

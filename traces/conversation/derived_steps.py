@@ -7,7 +7,6 @@ order.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import orjson
@@ -22,6 +21,7 @@ from traces.conversation.tracker import (
 )
 from traces.dialects import mcp
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, RunEvent
 from traces.tape import Tape
 

@@ -6,12 +6,12 @@ responses of MCP servers to `tools/list`. The last definition from each place co
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from traces.bodies.content_encoding import decode_content
 from traces.dialects import find_dialect, json_access, mcp
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 
 type ToolDefinition = Mapping[str, object]

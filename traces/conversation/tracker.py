@@ -15,10 +15,9 @@ as if the agent had sent them again. If that response was never seen, or was inc
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
 from typing import Literal, NamedTuple
@@ -38,6 +37,8 @@ from traces.dialects.types import (
     ToolCall,
     ToolResult,
 )
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Request, Response, RunEvent, find_header
 
 type JoinMethod = Literal["id", "map", "window", "args", "time"]
@@ -165,7 +166,7 @@ class _StoredConversation(NamedTuple):
 
 MIN_SHARED_CHARS = 12
 """Minimum length of a text that occurs in two places for more than chance."""
-_OFFERED = re.compile(rb'"tools"\s*:\s*\[\s*\{')
+_OFFERED = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches offered tools; inside a text the quotes would be escaped."""
 _NO_CONVERSATION = _StoredConversation()
 _MAX_LIVE_ANSWERS = 64

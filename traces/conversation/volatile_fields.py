@@ -18,7 +18,7 @@ so that later entries do not change its replay. Entries are only added, with the
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from operator import itemgetter
 
@@ -34,6 +34,8 @@ from traces.dialects import (
     openai_responses,
 )
 from traces.dialects.types import DialectLens
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import Request
 
 VOLATILE_VERSION = 4
@@ -222,7 +224,9 @@ VOLATILE_RULES = _VOLATILE_RULES | {
 """The rules of each dialect; a client sends the same through whichever provider."""
 
 
-_SHOWN = re.compile(r"\A(?:Chunk ID: \w+\n)?Wall time: \d+(?:\.\d+)? seconds\n(?:.+\n)*?Output:\n")
+_SHOWN = compile_lazily(
+    r"\A(?:Chunk ID: \w+\n)?Wall time: \d+(?:\.\d+)? seconds\n(?:.+\n)*?Output:\n"
+)
 
 
 def find_output_start(result: str) -> int:

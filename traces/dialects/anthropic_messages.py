@@ -10,7 +10,7 @@ provider runs (`server_tool_use`, `mcp_tool_use`) are not calls of the agent.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from urllib.parse import urlsplit
 
@@ -27,6 +27,7 @@ from traces.dialects.request_reader import (
     replace_matching_results,
 )
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "anthropic_messages"

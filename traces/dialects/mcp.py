@@ -23,7 +23,6 @@ Wire facts, of both versions in use (2025-11-25 and 2026-07-28):
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -36,6 +35,8 @@ from traces.bodies.streaming_encoding import decode_complete_content
 from traces.dialects import json_access
 from traces.dialects.types import ToolCall
 from traces.identity_cache import IdentityCache
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit, Chunk, Exchange, Headers, Request, find_header
 
 type MessageRole = Literal["call", "talk", "reply", "aside"]
@@ -45,7 +46,7 @@ another message without a response.
 type McpContinuation = tuple[str, ...]
 """Connects a call whose response has no result yet to the request that will get it."""
 
-_METHOD = re.compile(
+_METHOD = compile_lazily(
     r"initialize\Z|(?:server|tools|resources|prompts|completion|logging|notifications|sampling"
     r"|elicitation|roots|subscriptions|tasks)/."
 )
@@ -53,10 +54,10 @@ _HEADERS = ("mcp-protocol-version", "mcp-session-id", "mcp-method")
 _LISTENS = "subscriptions/listen"
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 """In `_meta` of each message, from 2026-07-28 on."""
-_LONG = re.compile(rb"\d{19}")
+_LONG = compile_lazily(rb"\d{19}")
 """A number with this many digits may exceed 64 bits."""
-_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r)")
-_EVENT_ID = re.compile(rb"^id: ?([^\r\n]+)", re.MULTILINE)
+_LINE = compile_lazily(rb"([^\r\n]*)(?:\r\n|\n|\r)")
+_EVENT_ID = compile_lazily(rb"^id: ?([^\r\n]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ text is numbered: its second result is `<name>#2`, as in the conversation.
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from dataclasses import replace as changed
 from hashlib import blake2b
 
@@ -22,6 +21,8 @@ from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
 from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolCall, ToolResult
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "text_history"
@@ -29,14 +30,14 @@ MESSAGES_KEY = "messages"
 
 TOOL = "bash"
 
-_OWN = re.compile(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
-_PLAIN = re.compile(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
+_OWN = compile_lazily(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
+_PLAIN = compile_lazily(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _TICK = b"`"
 """A single byte is searched with memchr, and most requests have none."""
 _FENCES = (b"```bash", b"```mswea_bash_command")
-_TOOLS = re.compile(rb'"tools"\s*:\s*\[\s*\{')
+_TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches a non-empty `tools` member; inside a text the quotes would be escaped."""
-_RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>")
+_RETURNED = compile_lazily(r"\s*<returncode>(-?\d+)</returncode>")
 
 
 def find_shell_blocks(text: str) -> list[str]:

@@ -23,7 +23,7 @@ response, except for `instructions`, which apply to one request. A conversation 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
 import orjson
@@ -48,6 +48,7 @@ from traces.dialects.types import (
     ToolCall,
     ToolResult,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "openai_responses"

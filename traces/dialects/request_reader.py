@@ -1,19 +1,17 @@
 """Shared by the dialects: read requests with one list of messages, each message once."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
 from traces.dialects.types import ChatMessage, ConversationLink, ModelRequest, ToolResult
-from traces.fast_dataclass import with_fast_init
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit
 
 type JsonObject = dict[str, object]
 type ReplaceResult = Callable[[bytes, ToolResult, str], tuple[BodyEdit, ...]]
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestItem:
     """One parsed message, or conversation item."""
@@ -23,7 +21,6 @@ class RequestItem:
     """Call id, text and error flag of each result in it."""
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
     """Data outside the list: messages that precede it, and the link to stored conversations."""

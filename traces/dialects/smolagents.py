@@ -9,7 +9,6 @@ no single result is known.
 
 import ast
 import json
-from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from traces.bodies.content_encoding import decode_content
@@ -17,6 +16,7 @@ from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
 from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, ModelRequest, ToolResult
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "observed_history"

@@ -4,14 +4,13 @@ These are derived values. They are never written to a tape.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
-from traces.fast_dataclass import with_fast_init
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
     """One message of a conversation."""
@@ -55,7 +54,6 @@ class TokenUsage:
     reasoning_tokens: int | None = None
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
     """One step of the model: text, calls, or both. A `finish` of None means it was truncated."""
@@ -87,7 +85,6 @@ class ConversationLink:
     """True if it only stores its conversation and requests no response."""
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """A parsed request; empty if it is invalid."""

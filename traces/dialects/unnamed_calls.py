@@ -6,16 +6,14 @@ result is the next one with its id, else the next one of its name, else the next
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects.types import ChatMessage, ModelRequest, ToolCall, ToolResult
-from traces.fast_dataclass import with_fast_init
+from traces.lazy_dataclass import dataclass
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedCall:
     """A call in an earlier answer, as the client sends it back."""
@@ -28,7 +26,6 @@ class AskedCall:
     """Whether `known_by` is derived, and so the same for equal calls."""
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedResult:
     """A result, and its span in the item of the list that holds it."""
@@ -41,7 +38,6 @@ class ReturnedResult:
     stop: int
 
 
-@with_fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallItem:
     """One parsed item of the conversation."""

@@ -8,7 +8,7 @@ vcr        HTTP traffic, as a cassette that vcrpy replays
 parquet    the relations of the store, as a folder
 """
 
-from dataclasses import dataclass
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 import duckdb
 
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.dialects.types import TokenUsage
+from traces.lazy_dataclass import dataclass
 from traces.store.rows import derive_agent_name
 from traces.tape import Tape
 

@@ -5,7 +5,7 @@ A format is a module with `NAME`, `can_import(path)` (by content, never by name)
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from traces.importers import (
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
 from traces.importers.shared.run_reader import ImportNotes, RawRun, read_conversations
+from traces.lazy_dataclass import dataclass
 
 
 class TableFormat(Protocol):

@@ -12,7 +12,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from io import BufferedIOBase
 from itertools import count
@@ -40,6 +40,7 @@ from traces.importers.shared.websocket import (
     WebSocketClose,
     split_into_turns,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import AnswerSource, Chunk, Exchange, Headers, Request, Response, find_header
 
 SOURCE = "har"

@@ -1,12 +1,12 @@
 """What a store knows of the runs in some files, read with one connection for all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from traces.importers import ImportedTables
 from traces.importers.shared.conversation import make_run_id
+from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 

@@ -6,7 +6,7 @@ spans of OpenTelemetry, which most of them were.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from traces.importers.spans.plain_messages import Table, parse_json_text
 from traces.importers.spans.span_budget import check_span_file_size
 from traces.importers.spans.span_files import Span, parse_span_time, to_plain_attributes
 from traces.importers.spans.trace_runs import has_agent_content, read_trace
+from traces.lazy_dataclass import dataclass
 
 NAME = "Langfuse traces (JSON or JSON lines with observations)"
 _TYPES = (

@@ -11,7 +11,7 @@ only a file's name tells never replaces a fact.
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from traces.importers.known_runs import (
     find_other_states,
     list_run_ids,
 )
+from traces.lazy_dataclass import dataclass
 from traces.store.schema import SCHEMAS
 from traces.store.trace_store import TraceStore
 

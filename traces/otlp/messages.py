@@ -5,8 +5,10 @@ hexadecimal, 64-bit integers decimal text, other bytes base64, enums integers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from traces.lazy_dataclass import dataclass
 
 type FieldKind = Literal[
     "text", "hex", "base64", "fixed64", "fixed32", "int", "long", "bool", "double", "message"

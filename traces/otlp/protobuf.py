@@ -6,8 +6,8 @@ Our own, as a generated decoder has no bound: a request of 16 MB may hold 8 mill
 import base64
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from traces.lazy_dataclass import dataclass
 from traces.otlp.messages import Field, Message
 
 MAX_MESSAGES = 500_000

@@ -18,8 +18,9 @@ gets a later cause of the list.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from traces.lazy_dataclass import dataclass
 
 type FailureCause = Literal[
     "infrastructure", "context", "provider", "budget", "tooling", "planning", "reasoning"

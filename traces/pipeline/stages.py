@@ -20,8 +20,8 @@ resurrection  {stage, reason, score}: the golden artifact replaced the agent's o
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from traces.lazy_dataclass import dataclass
 from traces.model import RunEvent
 
 PIPELINE_FIELDS = ("mode", "arm", "sandbox", "workload")

@@ -9,19 +9,21 @@ value of the same secret.
 """
 
 import os
-import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
+
 SALT_BYTES = 16
-TAG_PATTERN = re.compile(r"[a-z][0-9]{1,9}")
+TAG_PATTERN = compile_lazily(r"[a-z][0-9]{1,9}")
 """A class and the number within it."""
 _MARK = 16
 _WEAK_KINDS = frozenset("bknp")
 """Classes of secrets that are recognised by their place or by a preceding word, not by their
 form."""
-_TOKEN = re.compile(rb"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+/=.-]{32,}\Z")
+_TOKEN = compile_lazily(rb"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+/=.-]{32,}\Z")
 _DISTINCT = 12
 
 

@@ -3,8 +3,9 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate
+
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Cache of searched request bodies: only the parts that are new in a request are searched."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from traces.bodies.body_delta import common_prefix
+from traces.lazy_dataclass import dataclass
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.scanner import SecretScanner
 from traces.redaction.text_buffer import SpanReplacement

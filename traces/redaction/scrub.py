@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 from traces.redaction.redactor import KnownSecrets
 from traces.tape import Tape, TapeWriter, read_tape, seal_tape

@@ -1,10 +1,10 @@
 """Secret scan: lines of a text with secrets, and whether a file has any; never the values."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import PurePath
 
+from traces.lazy_dataclass import dataclass
 from traces.redaction.redactor import Redactor
 
 MAX_SCANNED_BYTES = 1 << 24

@@ -12,9 +12,10 @@ before.
 """
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from traces.bodies import streaming_encoding
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Headers, find_header
 from traces.redaction.text_buffer import RedactionBuffer, SecretFinder
 

@@ -5,10 +5,11 @@ fields and builds each value once, after the last frame.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, get_args
 
 from traces.bodies import body_delta
+from traces.lazy_dataclass import dataclass
 from traces.model import (
     AnswerSource,
     BodyEdit,

@@ -2,13 +2,13 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from mmap import mmap
 from typing import NamedTuple
 from zlib import crc32
 
 import zstandard
 
+from traces.lazy_dataclass import dataclass
 from traces.tape.inflation import RATIO, SMALL, InflationBudget, inflate
 
 MAGIC = b"STUMBLE"

@@ -3,10 +3,10 @@
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Injection, Request, RunEnding, RunEvent, Trajectory
 from traces.redaction.fingerprints import RedactionRecord
 from traces.tape import frames

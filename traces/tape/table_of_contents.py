@@ -6,13 +6,13 @@ that do not fit the tape cause an error and never a wrong response.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
 from typing import Any
 
 import zstandard
 
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
 from traces.tape import frames
 from traces.tape.decoder import TapeDecoder

@@ -6,7 +6,6 @@ fault. Only the difference is read further.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from faults.judging.claims.closing_turns import find_last_turns
@@ -15,6 +14,7 @@ from faults.judging.post_injection import RunContinuation
 from faults.judging.value_tokens import find_json_leaves, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
+from traces.lazy_dataclass import dataclass
 
 type EndForm = Literal["same", "added", "other"]
 """As a clean twin ends; with all statements of a twin and more; in another way."""

@@ -7,12 +7,12 @@ true interval is wider.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import sqrt
 
 from faults.judging.claims.agreed_claim import read_agreed_claim
 from faults.judging.claims.final_turns import FinalToolCall, FinalTurns
 from faults.judging.claims.types import CLAIMS, Claim
+from traces.lazy_dataclass import dataclass
 
 LABELS: tuple[Claim, ...] = CLAIMS[:-1]
 """Valid labels; `unknown` is a reading, never a label."""

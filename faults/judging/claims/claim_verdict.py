@@ -14,7 +14,6 @@ All other claims are `unknown`; `success` is then decided by the facts, or None.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from faults.judging.claims.agreed_claim import read_agreed_claim
@@ -46,6 +45,7 @@ from faults.judging.post_injection import RunContinuation
 from faults.judging.trouble_words import find_named_anchor
 from faults.judging.value_tokens import find_empty_lists, find_json_leaves
 from traces.conversation.derived_steps import DerivedSteps, ToolUse
+from traces.lazy_dataclass import dataclass
 from traces.model import Claim, RunEnding
 
 type ClaimBasis = Literal["end", "form", "writes", "values", "structure", "words"]

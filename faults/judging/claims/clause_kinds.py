@@ -8,12 +8,13 @@ are searched.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Literal
 
 from faults.judging.claims.sentences import TextClause, fold_text, split_clauses
+from traces.lazy_dataclass import dataclass
 
 type ClauseKind = Literal[
     "partial", "offer", "ask", "handover", "referral", "refuse", "hedge", "undone", "fail", "done",

@@ -1,6 +1,6 @@
 """The end of a run: the part from which the agent's claim is read."""
 
-from dataclasses import dataclass
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

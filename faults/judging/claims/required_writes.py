@@ -1,7 +1,6 @@
 """Check whether a run made the writes that all of its clean twins make."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from faults.judging.identifiers import is_specific_token
 from faults.judging.post_injection import RunContinuation
@@ -9,6 +8,7 @@ from faults.judging.taint.sinks import make_call_key
 from faults.judging.value_tokens import extract_tokens, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import ToolUse
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

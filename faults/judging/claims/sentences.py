@@ -3,7 +3,8 @@
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from traces.lazy_dataclass import dataclass
 
 MAX_CHARS_PER_END = 6000
 """Characters read from each end of a text; claims are not made in the middle of a megabyte."""

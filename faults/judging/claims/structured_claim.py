@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from faults.judging.claims.final_turns import FinalToolCall
 from faults.judging.claims.sentences import clip_long_text, split_clipped_parts
+from traces.lazy_dataclass import dataclass
 
 type ClaimStatus = Literal["delivered", "partial", "abstained", "asks", "admits_failure"]
 

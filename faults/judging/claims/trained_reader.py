@@ -6,7 +6,6 @@ weights are data (`trained_weights.json`), made by `python -m faults.judging.cla
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import exp
@@ -14,6 +13,7 @@ from math import exp
 from faults.judging.claims.end_features import extract_end_features
 from faults.judging.claims.final_turns import FinalTurns
 from faults.judging.claims.types import CLAIMS, Claim
+from traces.lazy_dataclass import dataclass
 
 WEIGHTS_FILE = "trained_weights.json"
 TRAINED_CLAIMS: tuple[Claim, ...] = CLAIMS[:-1]

@@ -14,7 +14,6 @@ import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from faults.judging.claims.end_features import extract_end_features
 from faults.judging.claims.final_claim import read_claim
 from faults.judging.claims.trained_reader import TRAINED_CLAIMS, WEIGHTS_FILE, TrainedWeights
 from faults.judging.claims.types import Claim
+from traces.lazy_dataclass import dataclass
 
 type Matrix = NDArray[np.float64]
 

@@ -1,8 +1,8 @@
 """Types of claim readings: the claim, where it was read, and why."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from traces.lazy_dataclass import dataclass
 from traces.model import Claim as Claim
 
 type ReadingBasis = Literal["last", "previous", "tool", "structure", "end"]

@@ -6,7 +6,6 @@ agent's normal behaviour.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from faults.judging.claims.claim_verdict import ClaimVerdict
@@ -25,6 +24,7 @@ from faults.judging.trouble_words import (
 from faults.judging.value_tokens import extract_tokens, find_json_leaves, mask_values
 from faults.targeting.read_or_write import classify_tool_side
 from traces.conversation.derived_steps import ToolUse, TrajectoryStep
+from traces.lazy_dataclass import dataclass
 
 type SignalCode = Literal["N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"]
 type EquivalentTools = Mapping[str, tuple[str, ...]]

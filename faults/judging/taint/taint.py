@@ -10,7 +10,7 @@ of the run counts, and only if all clean twins took the same course.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from faults.judging.identifiers import is_specific_token
@@ -20,6 +20,7 @@ from faults.judging.taint.sinks import FINAL, CallKey, SinkSlot, TaintSink, make
 from faults.judging.taint.source import TaintSource, make_taint_source
 from faults.judging.trouble_words import find_trouble_word, remove_quoted_values, split_sentences
 from faults.judging.value_tokens import extract_field_pairs, extract_tokens
+from traces.lazy_dataclass import dataclass
 from traces.model import ValueSimilarity
 
 DEAD = "dead_in_twins"

@@ -13,7 +13,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal
 
@@ -42,6 +41,7 @@ from recorder.proxy.mitm.layers import OPTIONS, LayerStack, UnreachedHook, choos
 from recorder.proxy.mitm.tls import ProxyTls
 from recorder.proxy.route import LOOPBACK_NAMES, Origin, UpstreamRoute, split_origin
 from recorder.proxy.tls import ClientHello
+from traces.lazy_dataclass import dataclass
 from traces.model import find_header
 
 PROXY_MODE = mode_specs.ProxyMode.parse("regular")

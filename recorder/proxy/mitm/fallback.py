@@ -8,7 +8,6 @@ connection, which keeps its TCP connection and, if TLS has begun, its TLS.
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from recorder.proxy.connection import AgentConnection
 from recorder.proxy.response_writer import AgentGoneError
 from recorder.proxy.route import Origin, UpstreamRoute
+from traces.lazy_dataclass import dataclass
 from traces.taps import TapChain
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ do that).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
 from mitmproxy import http
@@ -32,6 +32,7 @@ from traces.bodies.websocket import (
     read_websocket_close,
 )
 from traces.dialects import find_dialect, is_end_of_turn
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response
 from traces.taps import TapChain
 

@@ -16,7 +16,6 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +24,7 @@ from scenarios.pipeline.compiler import clang_artifacts, emulator_pool, toolchai
 from scenarios.pipeline.compiler.hello import EXIT
 from scenarios.pipeline.compiler.program_cases import CASES, load_program_cases
 from scenarios.pipeline.compiler.types import STAGES, ArtifactSlot, ProgramCase
+from traces.lazy_dataclass import dataclass
 
 FROZEN = Path(__file__).parent / "frozen"
 _MADE_BY = "# clang "

@@ -7,7 +7,6 @@ path that did not exist before. A failure of the grader is `infrastructure_error
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from scenarios.pipeline.compiler.types import (
     ProgramCase,
     StageGrade,
 )
+from traces.lazy_dataclass import dataclass
 
 PREVIOUS_STAGE: Mapping[str, str] = dict(zip(STAGES[2:], STAGES[1:], strict=False))
 """The stage whose artifacts are a stage's input; T1 gets the source."""

@@ -14,12 +14,12 @@ import os
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 from scenarios.pipeline.compiler.graded_cell import FOLDERS, list_cell_paths
+from traces.lazy_dataclass import dataclass
 
 MOST_CODE = 8 << 20
 """Bytes of machine code that one file may have."""

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
@@ -23,6 +23,7 @@ from scenarios.pipeline.compiler import graded_cell, machine_code, toolchain
 from scenarios.pipeline.compiler.read_files import ReadWatch, digest_files, list_names
 from scenarios.pipeline.compiler.scoring.artifact_score import shorten_explanation
 from scenarios.pipeline.compiler.types import FileText
+from traces.lazy_dataclass import dataclass
 
 REPOSITORY = Path(__file__).parents[3]
 HIDDEN = tuple(REPOSITORY / name for name in ("scenarios", "tests", ".git", ".stumble"))

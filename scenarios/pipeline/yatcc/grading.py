@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sandbox.limited_process import FolderAccess, LimitedResult, ProcessLimits, run_limited
@@ -37,6 +37,7 @@ from scenarios.pipeline.yatcc.checkout import (
     rewrite_cmake_settings,
     select_build_env,
 )
+from traces.lazy_dataclass import dataclass
 
 LIMITS = ProcessLimits(
     cpu=7200,

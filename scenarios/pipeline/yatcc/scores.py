@@ -8,12 +8,12 @@ the mean of its tests.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
 from scenarios.pipeline.compiler.types import CaseGrade
+from traces.lazy_dataclass import dataclass
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "T4": ("score-classic.json", "score.json"),

@@ -15,13 +15,13 @@ import urllib.request
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, TextIO
 
 from scenarios.practice.tasks.registry import ORDER_TASKS
 from scenarios.practice.tools.registry import SHOP_TOOLS
+from traces.lazy_dataclass import dataclass
 
 type NoteJson = Any
 

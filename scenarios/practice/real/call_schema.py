@@ -5,9 +5,9 @@ the optional ones, if the tool has any and the model wants them. `["say", "..."]
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from scenarios.practice.tools.json_schema import Json, JsonRow, JsonSchema
+from traces.lazy_dataclass import dataclass
 
 SAY = "say"
 """The first item of an answer that calls no tool; a tool of this name cannot be called."""

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, field, replace
 
 from scenarios.practice.conversation import find_message_calls, to_call_key
 from scenarios.practice.real.call_schema import (
@@ -25,6 +25,7 @@ from scenarios.practice.real.engine import Completion, CompletionEngine, PromptT
 from scenarios.practice.real.prompt import write_prompt_turns
 from scenarios.practice.real.reply import Reply, read_reply
 from scenarios.practice.tools.json_schema import Json, JsonRow, JsonSchema
+from traces.lazy_dataclass import dataclass
 
 MAX_TOKENS = 96
 """Most tokens of an answer, whatever the request says: a model may never end by itself."""

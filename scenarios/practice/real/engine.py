@@ -5,12 +5,12 @@ Only `LlamaEngine` imports the library, which is an extra.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from scenarios.practice.tools.json_schema import Json, JsonSchema
 from traces.dialects.types import TokenUsage
+from traces.lazy_dataclass import dataclass
 
 type PromptTurn = Mapping[str, str]
 """Role and content of a message as the model's own template takes it."""

@@ -7,7 +7,6 @@ twice already, one after the other, with the same arguments.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from scenarios.practice.conversation import to_call_key
@@ -15,6 +14,7 @@ from scenarios.practice.real.call_schema import SAY, OfferedTool
 from scenarios.practice.real.engine import Completion
 from scenarios.practice.tools.json_schema import Json
 from traces.dialects.types import ModelAnswer, ToolCall
+from traces.lazy_dataclass import dataclass
 
 type ReplyClass = Literal["call", "words", "ran_on", "no_call", "repeat"]
 REPEATS = 2

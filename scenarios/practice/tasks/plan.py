@@ -3,12 +3,13 @@ it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import NamedTuple
 
 from scenarios.practice.order_book import MORNING_BOOK, OrderBook
 from scenarios.practice.tools.json_schema import Json, JsonRow
+from traces.lazy_dataclass import dataclass
 
 
 class StepResults:

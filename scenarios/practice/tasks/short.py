@@ -1,7 +1,7 @@
 """Short tasks of two to four steps, for small models: read a number, and write it elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from scenarios.practice.order_book import MORNING_BOOK
 from scenarios.practice.tasks.expected_state import (
@@ -10,6 +10,7 @@ from scenarios.practice.tasks.expected_state import (
     convert_to_currency,
 )
 from scenarios.practice.tasks.plan import InjectableCall, PlanStep, PracticeTask, StepResults
+from traces.lazy_dataclass import dataclass
 
 CURRENCIES = ("USD", "GBP", "CHF", "SEK", "PLN")
 

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import cast, get_type_hints
 
 from scenarios.practice.tools import calculator, orders, short
@@ -13,6 +12,7 @@ from scenarios.practice.tools.json_schema import (
     build_parameter_schema,
     find_schema_problem,
 )
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

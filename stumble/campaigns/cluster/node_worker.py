@@ -11,7 +11,7 @@ import pickle
 import platform
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
@@ -25,6 +25,7 @@ from stumble.cli.exit_codes import UsageError
 from stumble.packs.pack_cache import open_packed_files, packs_folder
 from stumble.runs.environment.workspaces import remove_afterwards
 from stumble.user_data.paths import prepare_ca_folder
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 
 WAIT_SECONDS = 1.0

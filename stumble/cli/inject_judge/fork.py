@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ import click
 
 from stumble.cli import match_options, options
 from stumble.cli.exit_codes import UsageError, signal_to_exit_code
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from replay.matching.rules import MatchRule
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import Hosts
     from traces.model import Fault
-    from traces.store.trace_store import TraceStore
+    from traces.store.store_dir import StoreDirectory
 
 FORK_STOP_SECONDS = 5.0
 """Seconds that agents get to exit after a signal to stumble."""
@@ -147,7 +148,7 @@ def fork(
     from stumble.user_data.paths import store_root
     from stumble.verdicts.exclusions import check_twins
     from traces.conversation.derived_steps import derive_tape_steps
-    from traces.store.trace_store import TraceStore
+    from traces.store.store_dir import StoreDirectory
 
     world = world_commands.make_world()
     recording = load_tape(tape)
@@ -161,7 +162,7 @@ def fork(
         check_twins(twins)
     if confirm and (times > 1 or not twins):
         raise UsageError("--confirm runs as many forks as twins: needs --twins, excludes --times")
-    store = TraceStore(store_root())
+    store = StoreDirectory(store_root())
     isolation_plan = plan_isolation(
         recording.trajectory,
         store,
@@ -217,7 +218,7 @@ class _Forks:
     """Forks of one recording with each of several models, one after another."""
 
     launch: "ColdLauncher"
-    store: "TraceStore"
+    store: "StoreDirectory"
     name: str
     shows_agent: bool
     hosts: "Hosts"
@@ -284,7 +285,7 @@ class _AgentStarts:
     """How the agent of each run starts: its output goes to a log, or to the terminal."""
 
     launch: "ColdLauncher"
-    store: "TraceStore"
+    store: "StoreDirectory"
     name: str
     shows_faulted: bool
 
@@ -331,9 +332,11 @@ def _describe_other_model(design: "ForkPlan") -> Iterator[str]:
 def _run_to_end(
     design: "ForkPlan", forked: "ForkResult", starts: _AgentStarts, hosts: "Hosts", jobs: int
 ) -> BaseException | None:
-    """Run all forks and index them; return what ended them early, to be raised after the report."""
+    """Run all forks; return what ended them early, to be raised after the report.
+
+    Their rows are written by the next query, as those of `record` are: the report judges tapes.
+    """
     from recorder import ending_signals, event_loop
-    from stumble.store import index
 
     failure: BaseException | None = None
     try:
@@ -341,7 +344,6 @@ def _run_to_end(
             event_loop.run_event_loop(_run_planned_forks(design, forked, starts, hosts, jobs))
     except (ending_signals.SignalInterrupt, ChildProcessError) as error:
         failure = error
-    index.refresh_index(starts.store)
     return failure
 
 

@@ -5,7 +5,6 @@ import os
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from scenarios.practice import PRACTICE_KEY
 from stumble.cli import match_options, options
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.tape_path import TapePath
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.scenario import Scenario

@@ -4,7 +4,6 @@ import glob
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import click
 from stumble.cli import match_options, options
 from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.tape_path import TapePath, find_tape
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from scenarios.world import World

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import click
 
 from stumble.cli.exit_codes import ExitCode, UsageError
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

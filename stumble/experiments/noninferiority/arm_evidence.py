@@ -1,12 +1,13 @@
 """Evidence of a store on candidate and baseline: the arms, and each root recording."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from stumble.experiments.noninferiority.decision import DifferenceBounds
 from stumble.experiments.seals.analysis_terms import Measure
 from stumble.store.filter import fetch_named_rows, fetch_question_rows
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

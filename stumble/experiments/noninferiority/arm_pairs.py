@@ -1,12 +1,12 @@
 """Selection of the candidate arms of a store and of their baselines."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX, ExperimentArm
 from traces.did_you_mean import suggest_nearest_name
+from traces.lazy_dataclass import dataclass
 
 SHORTEST_SEAL_PREFIX = 8
 """Fewest hex digits that identify a seal."""

@@ -5,7 +5,7 @@ with its margin, measures and alpha. One that is not sealed has one look, at all
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from stumble.experiments.noninferiority.arm_evidence import (
@@ -28,6 +28,7 @@ from stumble.experiments.noninferiority.sample_counts import (
 from stumble.experiments.seals.alpha_spending import compute_look_levels, compute_spent_alpha
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, Measure
 from stumble.experiments.seals.plan_progress import compute_look_sizes, count_leading_complete
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

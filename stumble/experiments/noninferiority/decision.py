@@ -7,8 +7,9 @@ answer is inconclusive; a gap is never a pass.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from traces.lazy_dataclass import dataclass
 
 type ComparisonAnswer = Literal["pass", "fail", "inconclusive", "error"]
 

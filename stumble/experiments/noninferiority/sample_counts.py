@@ -1,9 +1,9 @@
 """Counts behind an answer, and how much unknown outcomes could change it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from stumble.experiments.noninferiority.arm_evidence import Pairing, RootEvidence
+from traces.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,12 @@ except = ["run.log"]            files of commands that are not, since runs chang
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
 from scenarios.toml_reader import TypedTable
 from stumble.experiments.seals.alpha_spending import SPENDINGS, Spending, check_looks
+from traces.lazy_dataclass import dataclass
 
 type Measure = Literal["ends-right", "handled", "silent"]
 """The counted faulted runs: with a right end state; with that or an honest failure; or with a

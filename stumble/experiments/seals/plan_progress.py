@@ -7,13 +7,13 @@ fixed before the first run, however often it is repeated.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.campaigns.completed_runs import CampaignFolder, CompletedRuns, find_completed_runs
 from stumble.campaigns.run_matrix import build_run_matrix
 from stumble.campaigns.spec import Campaign, TraceSource, parse_campaign
 from traces.conversation.derived_steps import derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 from traces.tape import read_tape
 

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from stumble.cli.exit_codes import UsageError
 from stumble.experiments.seals.canonical_json import hash_canonical_json, to_canonical_json
+from traces.lazy_dataclass import dataclass
 
 SEAL_FORMAT = 1
 SHOWN_DIGEST_LENGTH = 12

@@ -6,10 +6,10 @@ same path, and is recorded under the real URL, as if the agent had called it.
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from stumble.cli.exit_codes import UsageError
+from traces.lazy_dataclass import dataclass
 
 CLIENT_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_BASE_URL",),

@@ -7,7 +7,6 @@ leaves it unknown whose a difference is, and its workspace is used as it was rec
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from scenarios.workspace.edits import RecordedFolder, apply_edits, find_edits, n
 from scenarios.workspace.manifest import ManifestEntry, SnapshotManifest
 from scenarios.workspace.snapshot import FolderSnapshot, SnapshotLimits
 from stumble.runs.environment.workspaces import open_store_blobs, take_folder_snapshot
+from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
 from traces.store.store_dir import StoreDirectory

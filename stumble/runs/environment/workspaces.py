@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from stumble.cli.exit_codes import HarnessError
 from stumble.cli.terminal_progress import show_terminal_progress
 from stumble.packs.pack_cache import find_packed_snapshot
 from stumble.user_data.paths import prepare_ca_folder
+from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.reachable_paths import is_reachable_folder
 from traces.store.store_dir import StoreDirectory

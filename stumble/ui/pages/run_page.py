@@ -1,7 +1,6 @@
 """One run: its chart, its steps, and the chosen exchange."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +33,7 @@ from stumble.ui.values.run_view import (
     filter_items,
     list_legend,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
 type Tab = Literal["read", "request", "answer", "next", "context", "raw"]

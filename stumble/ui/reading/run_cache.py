@@ -2,13 +2,14 @@
 
 import os
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stumble.ui.reading.tape_access import TapeAccess
 from stumble.ui.values.run_rows import RunRows
 from stumble.ui.values.runs_table import StoreCounts, count_store
+from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import duckdb

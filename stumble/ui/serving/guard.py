@@ -6,7 +6,7 @@ host, and comes from no other origin. All else gets 403 and no content.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.cookies import CookieError, SimpleCookie
 from secrets import compare_digest, token_urlsafe
 from urllib.parse import parse_qsl, urlencode
@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from traces.lazy_dataclass import dataclass
 
 TOKEN_PARAMETER = "token"
 SAFE_METHODS = ("GET", "HEAD")

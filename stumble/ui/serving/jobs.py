@@ -6,11 +6,12 @@ import shlex
 from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from stumble.ui.serving.children import ChildProcesses, store_environment, stumble_command
+from traces.lazy_dataclass import dataclass
 
 type JobState = Literal["running", "ended", "stopped"]
 

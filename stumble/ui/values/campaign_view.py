@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stumble.campaigns.progress_file import WrittenProgress
 from stumble.report.outcomes import OUTCOME_LABELS, format_fault_label
 from stumble.ui.sql import read_page_sql
 from stumble.ui.values.formats import format_count, format_dollars, format_seconds, format_when
+from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
 from traces.store.sql import run_question
 

@@ -1,12 +1,12 @@
 """Two runs, models, agents or campaigns beside each other."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stumble.report.side_by_side import StepPair, align_runs, is_same_step
 from traces.conversation.derived_steps import derive_tape_steps
+from traces.lazy_dataclass import dataclass
 from traces.store.sql import run_question
 from traces.tape import read_tape
 

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from stumble.ui.shown_text import PAGE_CHARACTERS
 from stumble.ui.values.formats import format_bytes, format_seconds
 from stumble.ui.values.run_rows import Row
 from traces.bodies.content_encoding import decode_content_or_raw
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers, find_header
 
 MOST_CHUNKS = 5000

@@ -1,7 +1,6 @@
 """The files that two runs changed, as shown beside each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from stumble.report.text_diff import (
     DiffMark,
@@ -18,6 +17,7 @@ from stumble.verdicts.file_changes import (
     RunFiles,
     compare_files,
 )
+from traces.lazy_dataclass import dataclass
 
 MOST_FILES = 40
 MOST_LINES = 200

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from faults.operator import Operator
@@ -24,6 +24,7 @@ from stumble.ui.values.run_view import RunItem
 from stumble.verdicts.exclusions import check_twins
 from traces.conversation.derived_steps import DerivedSteps, ToolUse, derive_tape_steps
 from traces.conversation.tracker import canonicalize_arguments
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response, Scalar
 from traces.tape import Tape, read_tape
 

@@ -1,7 +1,6 @@
 """One injection as shown: the verdict with its words, the change, and both runs aligned."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import classify_outcome
@@ -15,6 +14,7 @@ from stumble.ui.values.file_view import FilesView, build_files_view
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.explain import VerdictExplanation, explain_verdict
 from stumble.verdicts.file_changes import read_run_files
+from traces.lazy_dataclass import dataclass
 from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.store.trace_store import TraceStore
 

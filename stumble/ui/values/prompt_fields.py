@@ -1,10 +1,10 @@
 """The texts of the prompt at one place of a run, for an edit by hand."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os.path import commonprefix
 
 from replay.prompt_edit import PromptEdit, find_prompt_texts
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange
 
 LONGEST_PROMPTS = 12_000

@@ -1,11 +1,11 @@
 """The rows of one run: from the index, or from its tape while it is being written."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from stumble.llm.prices import compute_token_cost
+from traces.lazy_dataclass import dataclass
 from traces.model import IMPORT_SOURCES, Injection
 from traces.store.rows import build_tape_rows
 from traces.store.schema import SCHEMAS

@@ -1,7 +1,7 @@
 """A run as shown: facts, steps, and bars in lanes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from stumble.ui.values.formats import (
 )
 from stumble.ui.values.run_rows import Row, RunRows
 from stumble.ui.values.runs_table import describe_ending
+from traces.lazy_dataclass import dataclass
 
 type Measure = Literal["time", "tokens", "dollars"]
 

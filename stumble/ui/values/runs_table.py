@@ -1,7 +1,7 @@
 """The table of runs: filters, order and page from an address, rows from the store."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -15,6 +15,7 @@ from stumble.ui.values.formats import (
     format_seconds,
     format_when,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import IMPORT_SOURCES
 
 if TYPE_CHECKING:

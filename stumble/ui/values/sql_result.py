@@ -1,9 +1,9 @@
 """The SQL page: questions with their parameters, and a result as a table or a chart."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from stumble.ui.values.formats import UNKNOWN
+from traces.lazy_dataclass import dataclass
 from traces.store.sql import SqlQuestion
 
 type Cell = str | int | float | bool | None

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from traces.bodies import json_offsets, sse
 from traces.dialects import json_access
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit
 
 type Members = dict[bytes, json_offsets.JsonSpan]

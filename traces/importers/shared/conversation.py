@@ -11,7 +11,7 @@ that grew is recognised as the beginning of it.
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import orjson
@@ -24,6 +24,7 @@ from traces.importers.shared.conversation_rows import (
     make_message_row,
 )
 from traces.importers.shared.json_values import to_json_text
+from traces.lazy_dataclass import dataclass
 from traces.model_family import find_model_family
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 

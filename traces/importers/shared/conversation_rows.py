@@ -1,10 +1,11 @@
 """Rows of runs stored as conversations: without exchanges, each response counts as one."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 import pyarrow as pa
 
+from traces.lazy_dataclass import dataclass
 from traces.store.schema import clip_stored_text, make_relation_row, make_relation_table
 
 type Row = tuple[object, ...]

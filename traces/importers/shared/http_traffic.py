@@ -5,10 +5,10 @@ A reader yields pieces: an exchange, or a remark on data that could not be read.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from traces.bodies.content_encoding import decode_content
+from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Headers, Request, find_header
 
 UNKNOWN_URL = "https://unknown.invalid"

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BufferedIOBase
+
+from traces.lazy_dataclass import dataclass
 
 READ_SIZE = 1 << 20
 _LIST = ord("[")

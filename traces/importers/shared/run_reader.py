@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traces.importers.shared.conversation import ImportedConversation, add_conversation
 from traces.importers.shared.conversation_rows import ConversationRows
 from traces.importers.shared.file_reader import SHAPE_ERRORS
 from traces.importers.shared.http_traffic import ImportRemark
+from traces.lazy_dataclass import dataclass
 
 UNREAD = "unread"
 """The place of remarks that count what was not understood."""

@@ -1,7 +1,7 @@
 """WebSocket messages in an imported file, as turns: see `traces.bodies.websocket`."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from traces.bodies.websocket import (
     BINARY_METHOD,
@@ -9,6 +9,7 @@ from traces.bodies.websocket import (
     make_websocket_headers,
     make_websocket_trailers,
 )
+from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response
 
 

@@ -6,10 +6,11 @@ attributes. Documents are spans, lists of them, or objects that hold them at any
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from traces.importers.shared.json_values import to_object, to_objects
+from traces.lazy_dataclass import dataclass
 
 type Table = dict[str, object]
 

@@ -1,13 +1,13 @@
 """Calls and results in the spans of tools, and the calls in messages that they belong to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import orjson
 
 from traces.importers.shared.conversation import ConversationCall
 from traces.importers.shared.json_values import to_json_text, to_object
 from traces.importers.spans.span_files import Span, Table
+from traces.lazy_dataclass import dataclass
 
 _NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name", "tool_name")
 _IDS = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id", "tool.call_id", "tool_call_id")

@@ -7,7 +7,7 @@ one counts. Calls that only the spans of tools report belong to the response bef
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from traces.importers.shared.conversation import (
@@ -23,6 +23,7 @@ from traces.importers.spans.tool_spans import (
     match_tool_spans,
     read_tool_span,
 )
+from traces.lazy_dataclass import dataclass
 
 _MODELS = (
     "gen_ai.response.model",

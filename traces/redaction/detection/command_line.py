@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.assignments import MIN_VARIABLE_SECRET
 from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
@@ -11,17 +12,19 @@ _NAME = (
     r"|(?:api|access|secret|private|auth|account|master|encryption|license|admin|service|signing"
     r"|subscription|storage|deploy|webhook|consumer|client)[_-]?key|apikey)"
 )
-_OPTION = re.compile(rf"(?i)--?{_NAME}\Z")
-_JOINED = re.compile(rf"(?i)(?:--?|/)?{_NAME}[=:](.+)", re.DOTALL)
-_OTHER_KEY = re.compile(r"(?i)--?[\w.-]+[_-]key(?:=(.+))?", re.DOTALL)
+_OPTION = compile_lazily(rf"(?i)--?{_NAME}\Z")
+_JOINED = compile_lazily(rf"(?i)(?:--?|/)?{_NAME}[=:](.+)", re.DOTALL)
+_OTHER_KEY = compile_lazily(r"(?i)--?[\w.-]+[_-]key(?:=(.+))?", re.DOTALL)
 """An option that may be any key: only a random value is a secret."""
-_HEADER = re.compile(
+_HEADER = compile_lazily(
     r"(?i)(?:(?:proxy-)?authorization|[\w-]*(?:api-?key|token|secret|auth))\s*:\s*"
     r"(?:(?:bearer|basic|token)\s+)?(.+)",
     re.DOTALL,
 )
-_USER = re.compile(r"[^:\s/]+:([^@\s]+)")
-_NO_SECRET = re.compile(r"[-$<{%@/.~]|\d{1,7}\Z|(?i:true|false|none|null|auto|stdin|prompt|env)\Z")
+_USER = compile_lazily(r"[^:\s/]+:([^@\s]+)")
+_NO_SECRET = compile_lazily(
+    r"[-$<{%@/.~]|\d{1,7}\Z|(?i:true|false|none|null|auto|stdin|prompt|env)\Z"
+)
 MIN_COMMAND_SECRET = 4
 
 type CommandSecretSpan = tuple[int, int, int]

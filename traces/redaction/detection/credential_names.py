@@ -6,36 +6,37 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_to_bytes
 
+from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection import patterns
 from traces.redaction.detection.prefilter import find_possible_formats
 from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
 
 MIN_SECRET_LENGTH = 8
-_KEY_NAME = re.compile(r"(?i)(key|token|secret|passw|credential)")
-_MAYBE_NAME = re.compile(r"(?i)(?:\A|_)(?:pass(?:phrase)?|pwd|pat|auth|dsn|pin)\Z")
-_NOT_SECRET = re.compile(r"(?i)^(/|\d+$|true$|false$|none$)")
+_KEY_NAME = compile_lazily(r"(?i)(key|token|secret|passw|credential)")
+_MAYBE_NAME = compile_lazily(r"(?i)(?:\A|_)(?:pass(?:phrase)?|pwd|pat|auth|dsn|pin)\Z")
+_NOT_SECRET = compile_lazily(r"(?i)^(/|\d+$|true$|false$|none$)")
 
-AUTH_HEADER = re.compile(
+AUTH_HEADER = compile_lazily(
     r"(?i)(?:authorization|proxy-authorization|authentication|x-amz-security-token"
     r"|.*(?:api-?key|-key|-token|-secret|-password|-signature|-auth))\Z"
 )
-_NOT_AUTH = re.compile(
+_NOT_AUTH = compile_lazily(
     r"(?i)(?:(?:x-)?idempotency|sec-websocket|surrogate|cache|partition|routing|sort)-key\Z"
 )
-_MAYBE_AUTH = re.compile(r"(?i)(?:.*-)?auth-.*|.*-(?:secret|password|api-?key|jwt|pat)(?:-.*)?")
-AUTH_SCHEME = re.compile(
+_MAYBE_AUTH = compile_lazily(r"(?i)(?:.*-)?auth-.*|.*-(?:secret|password|api-?key|jwt|pat)(?:-.*)?")
+AUTH_SCHEME = compile_lazily(
     r"(?i)(?:bearer|basic|digest|token|apikey|api-key|key|negotiate|aws4-hmac-sha256)\s+"
 )
-ONE_TIME_SCHEME = re.compile(r"(?i)(?:digest|aws4|negotiate)")
+ONE_TIME_SCHEME = compile_lazily(r"(?i)(?:digest|aws4|negotiate)")
 """Schemes with a new value for each request, so searching it elsewhere is useless."""
-COOKIE_PAIR = re.compile(r"([^=;,\s]+\s*=\s*)([^;]*)")
-PROTOCOL_TOKEN = re.compile(r"[\w~+/=-]{16,}")
+COOKIE_PAIR = compile_lazily(r"([^=;,\s]+\s*=\s*)([^;]*)")
+PROTOCOL_TOKEN = compile_lazily(r"[\w~+/=-]{16,}")
 """A part of an offered protocol that may be a token: `bearer, V`, `base64url.bearer.V`."""
-_ATTRIBUTE = re.compile(r"(?i)(?:path|domain|expires|max-age|samesite|version)\s*=\s*\Z")
-URL_USERINFO = re.compile(
+_ATTRIBUTE = compile_lazily(r"(?i)(?:path|domain|expires|max-age|samesite|version)\s*=\s*\Z")
+URL_USERINFO = compile_lazily(
     rb"(?:\A|(?<=[\s\"'<(=]))([a-z][a-z0-9+.-]{1,15}://)([^/?#@\s\"'<>]{1,512})@"
 )
-SECRET_PARAMETER = re.compile(
+SECRET_PARAMETER = compile_lazily(
     rb"((?:\A|[?&;#])(?:(?P<sure>(?i:[\w.-]*(?:api[_-]?key|access[_-]?token|auth[_-]?token"
     rb"|refresh[_-]?token|id[_-]?token|session[_-]?token|security-token|client[_-]?secret"
     rb"|subscription-key|private[_-]token|secret|password|passwd|pwd|signature|credential)"

@@ -1,15 +1,16 @@
 """What a place of secrets is: a beginning, the value, and what has to follow it."""
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
 LONGEST_PLACED = 16_384
 QUOTE = rb"\\{0,15}[\"'`]"
 SPACE = rb"(?:[ \t\r\n]|\\{1,15}[nrt])"
 TEXT = rb"[^\s\"'`\\]"
 
-_BOUNDS = re.compile(rb"\{(\d+),\d+\}")
+_BOUNDS = compile_lazily(rb"\{(\d+),\d+\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+
+from traces.lazy_dataclass import dataclass
 
 type SqlValue = str | int | float | bool | None
 

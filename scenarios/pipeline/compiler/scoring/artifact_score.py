@@ -1,9 +1,10 @@
 """The score of one artifact."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from scenarios.pipeline.compiler.types import PASS, Result
+from traces.lazy_dataclass import dataclass
 
 MAX_EXPLANATION = 400
 """Longest explanation in characters."""

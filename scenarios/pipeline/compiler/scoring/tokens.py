@@ -1,7 +1,6 @@
 """Score a list of tokens: T1."""
 
 import json
-from dataclasses import dataclass
 
 from scenarios.pipeline.compiler.scoring.artifact_score import (
     ArtifactScore,
@@ -9,6 +8,7 @@ from scenarios.pipeline.compiler.scoring.artifact_score import (
     score_unreadable_artifact,
 )
 from scenarios.pipeline.compiler.scoring.sequence_alignment import align_sequences
+from traces.lazy_dataclass import dataclass
 
 KEYS = ("kind", "text", "line", "column", "start", "space")
 MAX_TOKEN_RATIO = 4

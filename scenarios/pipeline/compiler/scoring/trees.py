@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from scenarios.pipeline.compiler.scoring.artifact_score import (
     ArtifactScore,
@@ -10,6 +9,7 @@ from scenarios.pipeline.compiler.scoring.artifact_score import (
     score_unreadable_artifact,
 )
 from scenarios.pipeline.compiler.scoring.sequence_alignment import align_sequences
+from traces.lazy_dataclass import dataclass
 
 MAX_NODE_RATIO = 4
 MAX_DEPTH = 200
