@@ -13,9 +13,10 @@ from faults.errors import NoInjectionSite
 from faults.jsonpath import find_value_locations
 from traces.conversation.volatile_fields import find_output_start
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
-_ISLAND = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_END = re.compile(r"[ \t]*(?:\r\n|\n|\r|\Z)")
+_ISLAND = compile_lazily(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_END = compile_lazily(r"[ \t]*(?:\r\n|\n|\r|\Z)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ A result may arrive in the response to a later request: AwaitedResultError says 
 """
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
@@ -40,6 +39,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.conversation.tracker import TrackedCall
 from traces.dialects import mcp
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import Chunk, Exchange, Request, Response, apply_body_edits, find_header
 
 type DrawFunction = Callable[[Exchange, Callable[[str], bool]], DrawnExchange]
@@ -47,7 +47,7 @@ type DrawFunction = Callable[[Exchange, Callable[[str], bool]], DrawnExchange]
 
 TIMED_OUT = -32001
 """JSON-RPC error code of a request that timed out, and of translated HTTP statuses."""
-_SECONDS = re.compile(r"timeout: ([\d.]+) s")
+_SECONDS = compile_lazily(r"timeout: ([\d.]+) s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

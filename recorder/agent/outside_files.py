@@ -7,19 +7,19 @@ user's `--writable` paths are the real ones.
 """
 
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
 REAL_FOLDERS = (Path("/dev"), Path("/proc"), Path("/run"), Path("/sys"), Path("/tmp"))
 """Folders of the root that stay as they are: those of the kernel, scratch, and unix sockets, which
 cannot be reached through an overlay."""
 SCRATCH_FOLDERS = (Path("/var/tmp"),)
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_OCTAL = compile_lazily(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

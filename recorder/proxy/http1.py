@@ -17,7 +17,6 @@ changes a field only if the answer could not be framed otherwise:
 HTTP/2 is sent as HTTP/1.1.
 """
 
-import re
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
@@ -25,6 +24,7 @@ from typing import Literal, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+from traces.lazy_pattern import compile_lazily
 from traces.model import Headers, Response
 
 HEAD_LIMIT = 1 << 20
@@ -39,7 +39,7 @@ REFUSALS = {
 }
 """Answers to bytes that are not a request; they never become an exchange."""
 
-_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,9})\r\n")
+_LENGTH = compile_lazily(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,9})\r\n")
 _MAX_KNOWN_HEADS = 64
 """How many heads of one connection are cached to avoid parsing them again."""
 _URL_CACHE_SIZE = 1024

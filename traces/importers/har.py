@@ -10,7 +10,6 @@ entry by entry, so it may have any size and may be truncated.
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -41,6 +40,7 @@ from traces.importers.shared.websocket import (
     split_into_turns,
 )
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import AnswerSource, Chunk, Exchange, Headers, Request, Response, find_header
 
 SOURCE = "har"
@@ -48,7 +48,7 @@ NAME = "HAR (JSON with log and entries)"
 LIMIT = 32 << 20
 """Maximum bytes of one entry; a larger one is skipped with a remark."""
 
-_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)")
+_CHARSET = compile_lazily(r"charset=[\"']?([\w.:-]+)")
 
 type Table = Mapping[str, object]
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
 type FailureCause = Literal[
     "infrastructure", "context", "provider", "budget", "tooling", "planning", "reasoning"
@@ -45,18 +46,18 @@ MAX_EVIDENCE_CHARS = 300
 NOT_STARTED_EXITS = (126, 127)
 TIMEOUT_EXIT = 124
 
-_TOO_LONG = re.compile(
+_TOO_LONG = compile_lazily(
     r"(?i)input length|context.?(length|window)|maximum context|prompt is too long"
     r"|too many (input )?tokens|input token count|exceeds? the (maximum|model'?s)[^.]{0,40}tokens"
     r"|reduce the length of the (messages|prompt)"
 )
-_MISSING = re.compile(r"fatal error: '?([^\s:']+)'?:? (?:No such file|file not found)")
-_BROKEN = re.compile(
+_MISSING = compile_lazily(r"fatal error: '?([^\s:']+)'?:? (?:No such file|file not found)")
+_BROKEN = compile_lazily(
     r"(?im)^\s*(error\b|.*\berror:|traceback \(most recent|.*: command not found|make: \*\*\*"
     r"|(missing|invalid|unexpected|required)\b.*\b(parameter|argument))"
     r"|\bexit(ed)?( code| status|:)?( with)? [1-9]|returncode\D{0,4}[1-9]"
 )
-_LEFT = re.compile(
+_LEFT = compile_lazily(
     r"(?i)\b(skip(ping|ped)?|move on|moving on|not (yet )?implement|unimplemented|incomplete"
     r"|partial(ly)?|left (undone|for later)|remaining work|next step would|give up|giving up"
     r"|unable to|could not (finish|complete)|cannot (finish|complete)|ran out of time)\b"

@@ -1,7 +1,6 @@
 """Type checks of decoded values, since a tape is untrusted input."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
@@ -9,14 +8,15 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeAliasType, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit
 
 MAX_NUMBER = 2**53
 """Bound of every number on a tape: exact as a float, and fits a column of the index."""
 MAX_DEPTH = 64
 """Maximum nesting of plain data."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-PLAIN_ADDRESS = re.compile(r"[a-z]+://[A-Za-z0-9.-]+(:[1-9]\d{0,3})?/")
+NAME = compile_lazily(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PLAIN_ADDRESS = compile_lazily(r"[a-z]+://[A-Za-z0-9.-]+(:[1-9]\d{0,3})?/")
 """Matches most URLs, which then need no further check."""
 MAX_NAME_LENGTH = 200
 """Maximum characters of a name, since files are named after it."""

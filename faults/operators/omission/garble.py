@@ -1,7 +1,6 @@
 """S4 garble: damaged text."""
 
 import json
-import re
 from random import Random
 from typing import Annotated, Literal
 
@@ -13,9 +12,10 @@ from faults.response_body import (
     replace_response_body,
     replace_response_text,
 )
+from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange
 
-_MARK = re.compile(r'[{}\[\]":,]')
+_MARK = compile_lazily(r'[{}\[\]":,]')
 
 
 @operator("S4")

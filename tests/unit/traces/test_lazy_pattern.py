@@ -11,7 +11,7 @@ from traces.lazy_pattern import _LazyPattern, compile_lazily
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = sorted(
     path
-    for package in ("replay", "traces")
+    for package in ("faults", "recorder", "replay", "traces")
     for path in (ROOT / package).rglob("*.py")
     if "compile_lazily(" in path.read_text() and path.name != "lazy_pattern.py"
 )

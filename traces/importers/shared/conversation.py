@@ -9,7 +9,6 @@ that grew is recognised as the beginning of it.
 """
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal
@@ -25,11 +24,12 @@ from traces.importers.shared.conversation_rows import (
 )
 from traces.importers.shared.json_values import to_json_text
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model_family import find_model_family
 from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_row
 
 _DIGEST = 16
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+RUN_ID = compile_lazily(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _INT64 = 1 << 63
 
 

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 
 from traces.bodies.content_encoding import decode_content
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Headers, Request, find_header
 
 UNKNOWN_URL = "https://unknown.invalid"
@@ -122,7 +123,7 @@ _CAUSES = (
     ("tls", "ssl|tls|certificate"),
     ("cancelled", "abort|cancel|client disconnect"),
 )
-_CODE = re.compile("(refused|reset|eof|timeout|dns|tls|protocol|cancelled|damaged)(:|$)")
+_CODE = compile_lazily("(refused|reset|eof|timeout|dns|tls|protocol|cancelled|damaged)(:|$)")
 
 
 def normalize_traffic_error(said: str) -> str:

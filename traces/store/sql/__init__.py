@@ -8,19 +8,19 @@ their limits.
 import functools
 import json
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 
 from traces.lazy_dataclass import dataclass
+from traces.lazy_pattern import compile_lazily
 
 type SqlValue = str | int | float | bool | None
 
 _HERE = Path(__file__).parent
-_RANGE = re.compile(r"(\w+)\s*=\s*([\d.]+?)\.\.([\d.]*)")
-_DEFAULT = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
+_RANGE = compile_lazily(r"(\w+)\s*=\s*([\d.]+?)\.\.([\d.]*)")
+_DEFAULT = compile_lazily(r"(\w+)\s*=\s*(\"[^\"]*\"|[^,\s]+)")
 
 MACROS = (
     "gamma",
