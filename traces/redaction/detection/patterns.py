@@ -21,6 +21,7 @@ from traces.redaction.detection.prefilter import (
     PLACED,
     TOKENS,
     find_begun_places,
+    find_openings,
 )
 from traces.redaction.detection.token_formats import (
     BY_BEGINNING,
@@ -43,6 +44,8 @@ _RUN = b"a" * MIN_TOKEN_RUN
 _CONTEXT = 8
 
 _LONG_RUN = 8192
+_LARGE = 1 << 15
+"""Bytes of a text from which one more native pass costs less than to search places everywhere."""
 _WORD = compile_lazily(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])")
 _BEARER = compile_lazily(rb"(?i:bearer|ssws) ((?=[A-Za-z.~+/=_-]{0,64}\d)[\w.~+/=-]{20,4096})")
 _BASIC = compile_lazily(rb"(?i:basic) ([A-Za-z0-9+/]{20,4096}={0,2})(?![A-Za-z0-9+/=])")
@@ -90,7 +93,8 @@ def find_pattern_secrets(
     if possible & ADDRESS:
         out += assignments.find_url_passwords(data)
     if possible & PLACED:
-        out += placed_values.find_placed_secrets(data, possible >> FIRST_PLACE)
+        openings = find_openings(data) if len(data) > _LARGE else None
+        out += placed_values.find_placed_secrets(data, possible >> FIRST_PLACE, openings)
     return out
 
 

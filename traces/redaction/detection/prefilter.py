@@ -9,7 +9,8 @@ wheel for every system) nothing is proven, and all is searched.
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +19,19 @@ from typing import TYPE_CHECKING
 from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.assignments import KEY_NAMES, PASSWORD_NAMES, TOKEN_NAMES
 from traces.redaction.detection.neighbour_values import SIGN
-from traces.redaction.detection.placed_values import PLACE_COUNT, list_openings, list_place_signs
+from traces.redaction.detection.placed_values import (
+    PLACE_COUNT,
+    PLACES,
+    list_openings,
+    list_place_signs,
+)
 from traces.redaction.detection.secret_place import widen_pattern
 from traces.redaction.detection.token_formats import TOKEN_FORMATS
 
 if TYPE_CHECKING:  # loaded with the first matcher: nothing of it is needed before the agent runs
     import hyperscan
+
+type _Patterns = tuple[tuple[int, bytes], ...]
 
 TOKENS, ASSIGNED, ADDRESS, NEEDLES = 1, 2, 4, 8
 """What a text may hold: a token, an assigned value or key block, a password in a URL, a known
@@ -109,6 +117,16 @@ class _DatabaseScan:
         self._database.scan(data, self._note, scratch=self._scratch)
         return self._seen
 
+    def find_ends(self, data: bytes) -> dict[int, list[int]]:
+        """Return the kinds of the patterns that match, each with the ends of its matches."""
+        ends = defaultdict[int, list[int]](list)
+
+        def note(number: int, start: int, stop: int, flags: int, context: object) -> None:
+            ends[self._kinds[number]].append(stop)
+
+        self._database.scan(data, note, scratch=self._scratch)
+        return ends
+
     def _note(self, number: int, start: int, stop: int, flags: int, context: object) -> None:
         self._seen |= self._kinds[number]
 
@@ -127,32 +145,43 @@ class _ThreadScan(threading.local):
 class _NativeMatcher:
     """Patterns, each with what it is a sign of; compiled once they were asked often enough."""
 
-    def __init__(self, patterns: Iterable[tuple[int, bytes]], *, kept: bool) -> None:
-        """`kept`: they are the same in every run, so their matcher is kept in the user's cache."""
-        self._patterns = tuple(dict.fromkeys(patterns))
+    def __init__(
+        self, patterns: Iterable[tuple[int, bytes]], *, kept: bool, every_match: bool = False
+    ) -> None:
+        """`kept`: they are the same in every run, so their matcher is kept in the user's cache;
+        `every_match`: for `find_ends`, which has to see more than one match of each."""
+        self._patterns, self._every_match = tuple(dict.fromkeys(patterns)), every_match
         self._kinds = _list_kinds(self._patterns)
         self._all = 0
         for kind in self._kinds:
             self._all |= kind
         self._kept, self._searched = kept, 0
-        loaded = _load_kept_matcher(self._patterns) if kept else None
+        loaded = _load_kept_matcher(self._patterns, every_match) if kept else None
         self._scan = None if loaded is None else _ThreadScan(loaded, self._kinds)
 
     def find_possible(self, data: bytes) -> int:
         """Return the kinds of the patterns that match, or all kinds before it is compiled."""
         if not self._patterns:
             return 0
-        scan = self._scan
-        if scan is None:
-            self._searched += len(data) + _CALL
-            worth = min(_WORTH_COMPILING, _PATTERN * len(self._patterns))
-            if self._searched < worth or not is_native():
-                return self._all
-            database = _compile(self._patterns)
-            if self._kept:
-                _keep_matcher(self._patterns, database)
-            scan = self._scan = _ThreadScan(database, self._kinds)
-        return scan.own.find_kinds(data)
+        scan = self._scan or self._make_scan(len(data))
+        return self._all if scan is None else scan.own.find_kinds(data)
+
+    def find_ends(self, data: bytes) -> Mapping[int, list[int]] | None:
+        """Return the ends of all matches by kind; None before it is compiled."""
+        scan = self._scan or self._make_scan(len(data))
+        return None if scan is None else scan.own.find_ends(data)
+
+    def _make_scan(self, size: int) -> _ThreadScan | None:
+        """Compile the patterns once enough bytes were searched without; None before."""
+        self._searched += size + _CALL
+        worth = min(_WORTH_COMPILING, _PATTERN * len(self._patterns))
+        if self._searched < worth or not is_native():
+            return None
+        database = _compile(self._patterns, self._every_match)
+        if self._kept:
+            _keep_matcher(self._patterns, self._every_match, database)
+        self._scan = _ThreadScan(database, self._kinds)
+        return self._scan
 
 
 class SecretPrefilter:
@@ -188,6 +217,19 @@ def find_begun_places(tail: bytes) -> int:
     return _match_openings().find_possible(tail)
 
 
+def find_openings(data: bytes) -> Mapping[int, list[int]] | None:
+    """Return the ends of the openings of each place of `placed_values`, by its bit; None if they
+    are unknown."""
+    return _match_every_opening().find_ends(data)
+
+
+@cache
+def _match_every_opening() -> _NativeMatcher:
+    openings = tuple(enumerate(map(widen_pattern, list_openings())))[: len(PLACES)]
+    numbered = ((1 << number, opening) for number, opening in openings)
+    return _NativeMatcher(numbered, kept=True, every_match=True)
+
+
 @cache
 def _match_openings() -> _NativeMatcher:
     openings = enumerate(map(widen_pattern, list_openings()))
@@ -204,12 +246,12 @@ def _match_formats() -> _NativeMatcher:
     return _NativeMatcher(list_prefilter_patterns(), kept=True)
 
 
-def _list_kinds(patterns: tuple[tuple[int, bytes], ...]) -> list[int]:
+def _list_kinds(patterns: _Patterns) -> list[int]:
     """List the kinds in order; the number of a pattern in the matcher is that of its kind."""
     return list(dict.fromkeys(kind for kind, _ in patterns))
 
 
-def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
+def _compile(patterns: _Patterns, every_match: bool) -> "hyperscan.Database":
     import hyperscan
 
     numbers = {kind: number for number, kind in enumerate(_list_kinds(patterns))}
@@ -218,15 +260,15 @@ def _compile(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database":
         expressions=[pattern for _, pattern in patterns],
         ids=[numbers[kind] for kind, _ in patterns],
         elements=len(patterns),
-        flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
+        flags=[0 if every_match else hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns),
     )
     return database
 
 
-def _load_kept_matcher(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Database | None":
+def _load_kept_matcher(patterns: _Patterns, every_match: bool) -> "hyperscan.Database | None":
     """Load the matcher from the user's cache; None if there is none that this processor runs."""
     try:
-        kept = _find_kept_file(patterns).read_bytes()
+        kept = _find_kept_file(patterns, every_match).read_bytes()
     except (OSError, RuntimeError):  # there is none, or no home
         return None
     if not is_native():
@@ -241,12 +283,12 @@ def _load_kept_matcher(patterns: tuple[tuple[int, bytes], ...]) -> "hyperscan.Da
     return database
 
 
-def _keep_matcher(patterns: tuple[tuple[int, bytes], ...], database: "hyperscan.Database") -> None:
+def _keep_matcher(patterns: _Patterns, every_match: bool, database: "hyperscan.Database") -> None:
     """Keep the matcher in the user's cache: to make it takes 1 s, to load it 0.1 ms."""
     import hyperscan
 
     try:
-        kept = _find_kept_file(patterns)
+        kept = _find_kept_file(patterns, every_match)
         kept.parent.mkdir(parents=True, exist_ok=True)
         aside = kept.with_name(f".{os.getpid()}-{threading.get_ident()}-{kept.name}")
         aside.write_bytes(hyperscan.dumpb(database))
@@ -255,7 +297,7 @@ def _keep_matcher(patterns: tuple[tuple[int, bytes], ...], database: "hyperscan.
         return
 
 
-def _find_kept_file(patterns: tuple[tuple[int, bytes], ...]) -> Path:
+def _find_kept_file(patterns: _Patterns, every_match: bool) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    text = repr((os.uname().machine, patterns)).encode()
+    text = repr((os.uname().machine, patterns, every_match)).encode()
     return Path(base, "stumble", f"search-{hashlib.sha256(text).hexdigest()[:16]}.db")

@@ -36,6 +36,11 @@ class SecretPlace:
         )  # fmt: skip
 
     @property
+    def start_pattern(self) -> bytes:
+        """A pattern that matches, with no bytes, wherever the beginning does."""
+        return b"(?=%b)" % self.beginning
+
+    @property
     def open_pattern(self) -> bytes:
         """The pattern of a place at the end of a text, which may continue."""
         return b"%b(%b{0,%d}+={0,2})\\Z" % (self.beginning, self.character, LONGEST_PLACED)

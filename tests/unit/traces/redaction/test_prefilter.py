@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import re._parser as sre_parser  # type: ignore[import-not-found]
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -178,6 +179,36 @@ def test_the_shapes_of_secrets_are_found_with_it(name: str, encoding: str) -> No
     text, shape = PLACES[name]
     data = ENCODINGS[encoding](text % shape(random.Random(name))).encode()
     assert finds(data, False, native=True) == finds(data, False, native=False)
+
+
+def mix_places(chance: random.Random) -> bytes:
+    """A text of secrets in their places, of such places cut short, and of source code."""
+    source = Path(json.__file__).read_bytes()
+    pieces = list[bytes]()
+    for _ in range(chance.randrange(2, 30)):
+        text, shape = PLACES[chance.choice(sorted(PLACES))]
+        encode = ENCODINGS[chance.choice(sorted(ENCODINGS))]
+        piece = encode(text % shape(chance)).encode()
+        pieces.append(piece[: chance.choice((None, len(piece) // 2))])
+        at = chance.randrange(len(source))
+        pieces.append(source[at : at + chance.choice((0, 1, 40, 3000))])
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("seed", range(examples(60)))
+def test_near_its_openings_a_place_holds_what_it_holds_in_the_whole_text(seed: int) -> None:
+    everything = (1 << len(placed_values.PLACES)) - 1
+    data = mix_places(random.Random(seed))
+    openings = prefilter.find_openings(data)
+    assert openings is not None
+    found = placed_values.find_placed_secrets(data, everything, openings)
+    assert found == placed_values.find_placed_secrets(data, everything)
+
+
+def test_a_beginning_is_shorter_than_what_is_searched_before_its_end() -> None:
+    for place in placed_values.PLACES:
+        bounded = place.beginning.replace(b"(?:25)*", b"(?:25){0,20}")
+        assert sre_parser.parse(bounded).getwidth()[1] < placed_values.REACH
 
 
 FORM = b'--b\r\nContent-Disposition: form-data; name="user-%b"\r\n\r\nnothing\r\n--b--'
