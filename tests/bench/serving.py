@@ -16,11 +16,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from recorder.ending_signals import SignalInterrupt
 from recorder.event_loop import run_event_loop
 from recorder.proxy.recording import start_recording_proxy
 from recorder.proxy.route import UpstreamRoute
@@ -176,8 +177,9 @@ SECRETS = (
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["server", folder]:
-            run_event_loop(serve(Path(folder)))
-        case [name, folder]:
-            run_event_loop(listen(name, Path(folder)))
+    with suppress(SignalInterrupt):  # the bench has ended
+        match sys.argv[1:]:
+            case ["server", folder]:
+                run_event_loop(serve(Path(folder)))
+            case [name, folder]:
+                run_event_loop(listen(name, Path(folder)))

@@ -15,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from recorder.ending_signals import SignalInterrupt
 from recorder.event_loop import run_event_loop
 from recorder.mcp.stdio import serve_tees
 from tests.bench.target import target
@@ -42,7 +44,8 @@ def record(folder: Path) -> None:
                 (folder / "ready").touch()
                 await asyncio.sleep(600)
 
-    run_event_loop(main())
+    with suppress(SignalInterrupt):  # the bench has ended
+        run_event_loop(main())
 
 
 class Client:
