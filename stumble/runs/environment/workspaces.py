@@ -7,6 +7,7 @@ of it even where we are killed.
 """
 
 import os
+import select
 import subprocess
 import tempfile
 import time
@@ -55,6 +56,7 @@ COPY_VARIABLE = "STUMBLE_COPY"
 
 REMOVE_COPY_SCRIPT = """
 while read -r line; do :; done
+rm -rf -- "$1" && exit
 tries=0
 until chmod -R u+rwx -- "$1"; rm -rf -- "$1" || test $((tries += 1)) -gt 100; do sleep 0.1; done
 """
@@ -196,16 +198,19 @@ def remove_afterwards(folder: Path, *, keep: bool) -> Iterator[None]:
         ["/bin/sh", "-c", REMOVE_COPY_SCRIPT, "sh", str(folder)],
         env={"PATH": os.defpath},  # of the user's own commands one may be broken
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    try:
-        yield
-    finally:
-        assert janitor.stdin is not None
-        janitor.stdin.close()
-        janitor.wait(timeout=REMOVE_TIMEOUT)
+    assert janitor.stdin is not None
+    assert janitor.stdout is not None
+    with janitor.stdout as its_end:  # a wait with a timeout would poll, at last every 50 ms
+        try:
+            yield
+        finally:
+            janitor.stdin.close()
+            select.select([its_end], [], [], REMOVE_TIMEOUT)
+            janitor.wait(timeout=1)
 
 
 def open_store_blobs(store: StoreDirectory) -> BlobStore:
