@@ -1,7 +1,8 @@
 """A long conversation as clients send it: the full history with each request.
 
-12 tools, 1.2 KB of new text per step from the standard library's sources, a cache marker that moves
-with the last message and a reminder inserted at the front. Seeded.
+12 tools, 1.2 KB of new text per step (or as many bytes as asked) from the standard library's
+sources, a cache marker that moves with the last message and a reminder inserted at the front.
+Seeded.
 """
 
 import json
@@ -26,11 +27,13 @@ SOURCES = _texts()
 """Source text, which is most of the text that agents read."""
 
 
-def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
+def conversation(
+    steps: int, seed: int = SEED, *, text: str = SOURCES, results: range = range(1000, 1001)
+) -> Iterator[Exchange]:
     """Yield `steps` model exchanges, each with the full history and one more tool call and
-    result.
+    result, of a size in `results`, from `text`.
     """
-    text, chance = SOURCES, Random(seed)
+    chance = Random(seed)
     tools = [
         {
             "type": "function",
@@ -52,7 +55,8 @@ def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
             name=f"tool_{step % 12}",
             arguments=json.dumps({"path": f"/src/{chance.getrandbits(32):x}.py"}),
         )
-        at = chance.randrange(len(text) - 1200)
+        at = chance.randrange(len(text) - results[-1] - 200)
+        size = chance.choice(results) if len(results) > 1 else results[0]
         answer = ModelAnswer(
             message=text[at : at + 200],
             calls=(call,),
@@ -64,7 +68,7 @@ def conversation(steps: int, seed: int = SEED) -> Iterator[Exchange]:
         calls = [{"id": call.id, "type": "function", "function": function}]
         messages += [
             {"role": "assistant", "content": answer.message, "tool_calls": calls},
-            {"role": "tool", "tool_call_id": call.id, "content": text[at + 200 : at + 1200]},
+            {"role": "tool", "tool_call_id": call.id, "content": text[at + 200 :][:size]},
         ]
 
 

@@ -15,12 +15,22 @@ from tempfile import TemporaryDirectory
 
 import zstandard
 
-from tests.bench.conversation import conversation
+from tests.bench.conversation import SOURCES, conversation
 from tests.bench.target import target
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.tape import TapeWriter, read_tape, seal_tape
 
-STEPS, KEPT_RESULTS, WINDOW_LOG = 60, 10, 27
+KEPT_RESULTS, WINDOW_LOG = 10, 27
+LIBRARY = "".join(
+    path.read_text(errors="ignore")
+    for path in sorted(Path(json.__file__).parents[1].glob("*.py"))[:80]
+)
+SIZES: tuple[tuple[str, int, range], ...] = (
+    ("1 KB", 60, range(1000, 1001)),
+    ("5 to 50 KB", 60, range(5_000, 50_000)),
+    ("5 to 50 KB", 200, range(5_000, 50_000)),
+)
+"""How large results are, and the number of steps."""
 CLEARED = "[old tool result cleared]"
 
 
@@ -48,7 +58,7 @@ def with_body(exchange: Exchange, sent: object) -> Exchange:
     return replace(exchange, request=replace(exchange.request, body=body, headers=headers))
 
 
-def compare(name: str, exchanges: list[Exchange], folder: Path) -> None:
+def compare(name: str, size: str, exchanges: list[Exchange], folder: Path) -> None:
     """Print the size of a sealed tape beside that of zstd over all of its raw bodies."""
     path = folder / f"{name}.tape"
     with TapeWriter(path, Trajectory(id=name, recorded_at=0.0)) as tape:
@@ -66,10 +76,10 @@ def compare(name: str, exchanges: list[Exchange], folder: Path) -> None:
     packed = len(zstandard.ZstdCompressor(compression_params=limits).compress(raw))
     sealed = path.stat().st_size
     print(
-        f"{name}, {len(exchanges)} steps: {len(raw):,} bytes raw, zstd {packed:,}, tape {sealed:,} "
-        f"(1/{len(raw) / sealed:.0f})"
+        f"{name}, {len(exchanges)} steps, {size}: {len(raw):,} bytes raw, zstd {packed:,}, "
+        f"tape {sealed:,} (1/{len(raw) / sealed:.0f})"
     )
-    target(f"sealed tape, {name}, {len(exchanges)} steps", sealed / packed,
+    target(f"sealed tape, {name}, {len(exchanges)} steps, results of {size}", sealed / packed,
            "x zstd -19 --long=27", most=1.0)  # fmt: skip
 
 
@@ -81,9 +91,12 @@ SHAPES: dict[str, Callable[[Iterable[Exchange]], Iterator[Exchange]]] = {
 
 
 def main() -> None:
-    with TemporaryDirectory() as name:
+    for size, steps, results in SIZES:
         for shape, change in SHAPES.items():
-            compare(shape, list(change(conversation(STEPS))), Path(name))
+            text = LIBRARY if len(results) > 1 else SOURCES
+            exchanges = list(change(conversation(steps, text=text, results=results)))
+            with TemporaryDirectory() as name:
+                compare(shape, size, exchanges, Path(name))
 
 
 if __name__ == "__main__":
