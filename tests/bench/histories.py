@@ -5,6 +5,7 @@
 `resent`: each request has all earlier messages. `cleared`: tool results but the last ten are
 replaced by a note, as clients do to save tokens. `server-side`: a request has the new messages
 only, the provider keeps the rest. zstd has level 19 and a window of 128 MB over all raw bodies.
+Results have 1 KB, or 5 to 50 KB, as those of an agent that reads files.
 """
 
 import json
