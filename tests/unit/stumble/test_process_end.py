@@ -1,5 +1,6 @@
 """A command ends without freeing its memory, but loses nothing that it owes to others."""
 
+import os
 import subprocess
 import sys
 
@@ -29,7 +30,8 @@ end_process(SystemExit({code}))
 def end(code: object, then: str = "", shell: str = "") -> tuple[int, str]:
     program = [sys.executable, "-c", PROGRAM.format(code=code, then=then)]
     command = ["sh", "-c", f'exec "$@" {shell}', "sh", *program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, env=buffered, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout
 
 
