@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import pyarrow as pa
 
@@ -34,22 +35,43 @@ type Tables = dict[str, pa.Table]
 def build_tables_by_run(tapes: Iterable[Tape], store: TraceStore) -> dict[str, Tables]:
     """Build the tables of each tape by trajectory id; with twins of this batch and the store."""
     runs = {tape.trajectory.id: to_run_evidence(tape) for tape in tapes}
-    twins, earlier = _TwinLookup(runs, store), _read_older_verdicts(store, runs)
-    tables = {id: _build_run_tables(each, twins) for id, each in runs.items()}
+    twins = _TwinLookup(runs, store)
+    earlier = _read_older_verdicts(store, [id for id, each in runs.items() if _is_judged(each)])
+    tables = _make_tables_by_run({id: _build_run_rows(each, twins) for id, each in runs.items()})
     for id, rows in earlier.items():
         if "outcomes" in tables[id]:
             tables[id]["outcomes"] = pa.concat_tables([tables[id]["outcomes"], rows])
     return tables
 
 
-def _read_older_verdicts(store: TraceStore, ids: Iterable[str]) -> dict[str, pa.Table]:
+def _make_tables_by_run(rows: Mapping[str, store_rows.RelationRows]) -> dict[str, Tables]:
+    """Convert the rows of all runs together: an array takes longer to make than a few values."""
+    tables: dict[str, Tables] = {id: {} for id in rows}
+    for name in SCHEMAS:
+        parts = {id: relations[name] for id, relations in rows.items() if name in relations}
+        together, start = make_relation_table(name, chain.from_iterable(parts.values())), 0
+        for id, part in parts.items():
+            tables[id][name] = together.slice(start, len(part))
+            start += len(part)
+    return tables
+
+
+def _is_judged(each: RunEvidence) -> bool:
+    """Whether a run has injections to judge: a clean twin is a control, whose sham is none."""
+    run = each.tape.trajectory
+    return bool(each.tape.injections) and run.condition != "clean" and run.source == "fork"
+
+
+def _read_older_verdicts(store: TraceStore, ids: Sequence[str]) -> dict[str, pa.Table]:
     """Return the verdicts of older judges on these runs, by run; they are kept."""
+    if not ids:
+        return {}
     query = (
         "select trajectory_id, o.* from outcomes as o join injections using (injection_id)"
         " where trajectory_id in $ids and judge_version < $version"
     )
     with store.open_locked() as connection:
-        params = {"ids": list(ids), "version": JUDGE_VERSION}
+        params = {"ids": ids, "version": JUDGE_VERSION}
         rows: pa.Table = connection.sql(query, params=params).to_arrow_table()
     if not rows.num_rows:
         return {}
@@ -61,12 +83,12 @@ def _read_older_verdicts(store: TraceStore, ids: Iterable[str]) -> dict[str, pa.
     return {id: rows.take(some) for id, some in places.items()}
 
 
-def _build_run_tables(each: RunEvidence, twins: "_TwinLookup") -> Tables:
+def _build_run_rows(each: RunEvidence, twins: "_TwinLookup") -> store_rows.RelationRows:
+    """Build the rows of a run, of the relations that have any."""
     rows = store_rows.build_tape_rows(each.tape, each.story, compute_token_cost)
     run, injections = each.tape.trajectory, each.tape.injections
-    clean_twins = twins.find_twins(each)
-    judged = injections and run.condition != "clean" and run.source == "fork"
-    judgeable = (i for i in injections if i.repeat_of is None) if judged else ()
+    clean_twins, is_judged = twins.find_twins(each), _is_judged(each)
+    judgeable = (i for i in injections if i.repeat_of is None) if is_judged else ()
     verdicts = [
         judge_injection(injection, each, clean_twins, lambda: twins.find_peers(each))
         for injection in judgeable
@@ -74,21 +96,12 @@ def _build_run_tables(each: RunEvidence, twins: "_TwinLookup") -> Tables:
     rows["trajectories"] = [
         _grade_by_twin_states(rows["trajectories"][0], each, clean_twins, verdicts)
     ]
-    tables = {
-        name: make_relation_table(name, relation_rows)
-        for name, relation_rows in rows.items()
-        if relation_rows
-    }
-    # A clean twin is a control: its sham is not an injection to judge.
+    rows = {name: relation_rows for name, relation_rows in rows.items() if relation_rows}
     if injections and run.condition != "clean":
-        tables["injections"] = make_relation_table(
-            "injections", (_build_injection_row(i, each, clean_twins) for i in injections)
-        )
-    if judged:
-        tables["outcomes"] = make_relation_table(
-            "outcomes", (_build_outcome_row(verdict) for verdict in verdicts)
-        )
-    return tables
+        rows["injections"] = [_build_injection_row(i, each, clean_twins) for i in injections]
+    if is_judged:
+        rows["outcomes"] = [_build_outcome_row(verdict) for verdict in verdicts]
+    return rows
 
 
 def _grade_by_twin_states(

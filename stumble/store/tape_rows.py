@@ -13,6 +13,7 @@ from stumble.store.tape_files import seal_finished_tape
 from traces.store.query_signals import restore_interrupts
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
+from traces.tape.reader import pause_garbage_collection
 
 TAPES_PER_BATCH = 64
 """Most tapes in memory at once."""
@@ -27,7 +28,9 @@ def write_tapes(store: TraceStore, paths: Iterable[Path], refused: dict[Path, st
                 tapes[path] = _read_store_tape(path)
             except ValueError as error:
                 refused[path] = str(error)
-        store.write_all(_build_readable_tables(tapes, store, refused))
+        with pause_garbage_collection():
+            tables = _build_readable_tables(tapes, store, refused)
+        store.write_all(tables)
 
 
 def write_run_rows(store: TraceStore, ids: Iterable[str]) -> None:

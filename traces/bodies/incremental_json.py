@@ -132,15 +132,16 @@ class IncrementalListReader[T, R]:
 
     def _read_list(self, body: bytes, at: int) -> tuple[_ParsedList[T], int]:
         """Parse the list that opens before `at`; also return the offset of its closing bracket."""
-        parsed, copied = _ParsedList[T](body), dict[_ParsedList[T], int]()
+        parsed: _ParsedList[T] = _ParsedList(body)
+        copied: dict[_ParsedList[T], int] = {}
         behind = _match_json_at(_SPACE, body, at)
         at, open = behind.end(), body[behind.end() : behind.end() + 1] != b"]"
         while open:
             text = body[at : json_offsets.find_json_end(body, at)]
-            if known := next((past for past in self._past if text in past.item_places), None):
-                copied[known] = copied.get(known, 0) + parsed.copy_items(
-                    known, known.item_places[text], at
-                )
+            for past in self._past:
+                if (place := past.item_places.get(text)) is not None:
+                    copied[past] = copied.get(past, 0) + parsed.copy_items(past, place, at)
+                    break
             else:
                 parsed.add_item(at, text, self._item(text))
             behind = _match_json_at(_BEHIND, body, parsed.stops[-1])

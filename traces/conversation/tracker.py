@@ -190,6 +190,8 @@ class ConversationTracker:
         self._by_prefix: dict[int, dict[str, _LaneState]] = {}
         """By number of messages so far, of which there are few, and by address."""
         self._calls: dict[tuple[int, str], TrackedCall] = {}
+        self._equal_calls = Counter[tuple[int, str, bytes]]()
+        """By lane, tool and a hash of the canonical arguments."""
         self._failed: dict[tuple[object, ...], int] = {}
         self._asked: dict[int, _StoredConversation] = {}
         self._kept: dict[str, _StoredConversation] = {}
@@ -433,12 +435,9 @@ class ConversationTracker:
         return lanes.pop() if most >= MIN_SHARED_CHARS and len(lanes) == 1 else None
 
     def _add_call(self, call: ToolCall, lane: _LaneState, seq: int) -> None:
-        arguments = canonicalize_arguments(call.arguments)
-        ordinal = sum(
-            other.tool == call.name and canonicalize_arguments(other.arguments) == arguments
-            for (number, _), other in self._calls.items()
-            if number == lane.number
-        )
+        arguments = canonicalize_arguments(call.arguments).encode("utf-8", "surrogatepass")
+        equal = lane.number, call.name, hashlib.blake2b(arguments, digest_size=16).digest()
+        ordinal = self._equal_calls[equal]
         id = self._make_unused_id(lane.number, call.id)
         if (lane.number, id) not in self._calls:
             tracked = TrackedCall(
@@ -446,6 +445,7 @@ class ConversationTracker:
             )
             tracked.read_only, tracked.stage = self._is_read_only(tracked), self.stage
             self._calls[lane.number, id] = tracked
+            self._equal_calls[equal] += 1
             self._asked_for.append(tracked)
 
     def _is_read_only(self, call: TrackedCall) -> bool | None:
@@ -632,6 +632,10 @@ def _number_result_ids(
     results: tuple[ToolResult, ...], before: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, ToolResult]]:
     """Yield each result with the name of its call: ids may be reused (see `_make_unused_id`)."""
+    ids = [result.call_id for result in results]
+    if len({*before, *ids}) == len(before) + len(ids):
+        yield from zip(ids, results, strict=True)
+        return
     seen = Counter(before)
     for result in results:
         seen[result.call_id] += 1

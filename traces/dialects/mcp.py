@@ -28,7 +28,7 @@ from typing import Literal
 
 from traces.bodies import json_offsets
 from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, decode_content_or_raw
 from traces.bodies.generated_values import GENERATED_VALUE, is_call_id_name, is_run_scoped_name
 from traces.bodies.sse import find_sse_event_ends
 from traces.bodies.streaming_encoding import decode_complete_content
@@ -119,11 +119,16 @@ def read_client_message(request: Request) -> McpClientMessage | None:
 
 
 @IdentityCache
+def mentions_json_rpc(request: Request) -> bool:
+    """Whether a body may be JSON-RPC: few bodies have to be parsed for that."""
+    return decode_content_or_raw(request.headers, request.body).find(b'"jsonrpc"') >= 0
+
+
+@IdentityCache
 def _read_jsonrpc_object(request: Request) -> dict[str, object] | None:
-    body = decode_content(request.headers, request.body) or b""
-    if body.find(b'"jsonrpc"') < 0:
+    if not mentions_json_rpc(request):
         return None
-    message = _load_exact_object(body)
+    message = _load_exact_object(decode_content(request.headers, request.body) or b"")
     if message.get("jsonrpc") != "2.0":
         return None
     method = message.get("method")

@@ -32,7 +32,7 @@ TOOL = "bash"
 
 _OWN = compile_lazily(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _PLAIN = compile_lazily(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
-_TICK = b"`"
+_TICK, _TICKS = b"`", b"```"
 """A single byte is searched with memchr, and most requests have none."""
 _FENCES = (b"```bash", b"```mswea_bash_command")
 _TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
@@ -59,7 +59,9 @@ def can_read_request(request: Request) -> bool:
     if not openai_chat.can_read_request(request):
         return False
     body = decode_content(request.headers, request.body) or b""
-    if body.find(_TICK) < 0 or not any(body.find(each) >= 0 for each in _FENCES):
+    if body.find(_TICK) < 0 or body.find(_TICKS) < 0:
+        return False
+    if not any(body.find(each) >= 0 for each in _FENCES):
         return False
     last = body.rfind(b'"tools"')
     if last >= 0 and (_TOOLS.match(body, last) or _TOOLS.search(body, 0, last)):

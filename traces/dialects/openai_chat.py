@@ -18,6 +18,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.dialects import json_access
 from traces.dialects.request_reader import RequestItem, RequestReader, replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
+from traces.identity_cache import IdentityCache
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "openai_chat"
@@ -28,6 +29,12 @@ _REASONING = ("reasoning_content", "reasoning")
 
 def can_read_request(request: Request) -> bool:
     """Whether it is a POST with messages to .../chat/completions."""
+    return _is_chat_completion(request)
+
+
+@IdentityCache
+def _is_chat_completion(request: Request) -> bool:
+    """Asked by two narrower dialects first."""
     return (
         request.method == "POST"
         and urlsplit(request.url).path.endswith("/chat/completions")

@@ -39,11 +39,10 @@ def read_grpc_method(request: Request) -> str | None:
 
 def read_json_method(request: Request) -> str | None:
     """Return the method of a JSON-RPC 2.0 request that is not a batch."""
-    body = decode_content_or_raw(request.headers, request.body)
-    if b'"jsonrpc"' not in body:
+    if not mcp.mentions_json_rpc(request):
         return None
     try:
-        message = parse_exact_json(body)
+        message = parse_exact_json(decode_content_or_raw(request.headers, request.body))
     except (ValueError, RecursionError):
         return None
     method = message.get("method") if isinstance(message, dict) else None

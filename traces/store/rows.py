@@ -3,7 +3,7 @@
 Injections and outcomes are verdicts of another package and are not created here.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from traces.conversation.derived_steps import (
@@ -259,30 +259,28 @@ def _is_read_only_call(use: ToolUse, own: list[Exchange]) -> bool | None:
 
 def _iter_message_rows(tape: Tape, told: DerivedSteps) -> Iterator[tuple[object, ...]]:
     """Yield each message once per lane, at the exchange where it first occurs."""
-    first: dict[tuple[int, int], tuple[int, str, str]] = {}
-    last: dict[tuple[int, int], int] = {}
-    for seq, placed in sorted(told.contexts.items()):
-        if placed.lane is None:
-            continue
-        for position, message in enumerate(placed.messages):
-            key = (placed.lane, position)
-            if key not in first:
-                first[key] = (seq, message.role, message.content)
-            last[key] = seq
-    for (lane, position), (seq, role, content) in first.items():
-        yield make_relation_row(
-            "messages",
-            {
-                "trajectory_id": tape.trajectory.id,
-                "first_seq": seq,
-                "position": position,
-                "last_seq": last[lane, position],
-                "role": role,
-                "content": clip_stored_text(content),
-                "content_bytes": len(content.encode("utf-8", "replace")),
-                "lane": lane,
-            },
-        )
+    placed = [(seq, each) for seq, each in sorted(told.contexts.items()) if each.lane is not None]
+    last: dict[int | None, list[int]] = defaultdict(list)
+    for seq, each in reversed(placed):
+        last[each.lane] += [seq] * (len(each.messages) - len(last[each.lane]))
+    seen = Counter[int | None]()
+    for seq, each in placed:
+        for position in range(seen[each.lane], len(each.messages)):
+            message = each.messages[position]
+            yield make_relation_row(
+                "messages",
+                {
+                    "trajectory_id": tape.trajectory.id,
+                    "first_seq": seq,
+                    "position": position,
+                    "last_seq": last[each.lane][position],
+                    "role": message.role,
+                    "content": clip_stored_text(message.content),
+                    "content_bytes": len(message.content.encode("utf-8", "replace")),
+                    "lane": each.lane,
+                },
+            )
+        seen[each.lane] = max(seen[each.lane], len(each.messages))
 
 
 def _iter_stage_rows(

@@ -276,14 +276,17 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
 
 
 COLUMN_NAMES = {name: tuple(schema.names) for name, schema in SCHEMAS.items()}
+_COLUMN_SETS = {name: frozenset(names) for name, names in COLUMN_NAMES.items()}
 
 
 def make_relation_row(name: str, known: Mapping[str, object]) -> tuple[object, ...]:
     """Return one row of a relation from its known columns; the others are NULL."""
     names = COLUMN_NAMES[name]
-    for column in known.keys() - names:
+    row = tuple(map(known.get, names))
+    if not known.keys() <= _COLUMN_SETS[name]:
+        column = min(known.keys() - names)
         raise ValueError(f"{name} has no column {column}; it has {', '.join(names)}")
-    return tuple(known.get(column) for column in names)
+    return row
 
 
 def make_relation_table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:

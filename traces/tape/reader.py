@@ -64,7 +64,7 @@ def read_tape(path: Path) -> Tape:
     Raises ValueError if it is not a tape, is of a newer format, or lost its first frame.
     """
     try:
-        with _pause_garbage_collection():
+        with pause_garbage_collection():
             return _decode_tape(path, _read_tape_bytes(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -78,7 +78,7 @@ def read_tape_lazily(path: Path) -> Tape:
     `read_tape` does.
     """
     try:
-        with _pause_garbage_collection():
+        with pause_garbage_collection():
             data = _read_tape_bytes(path)
             outer = tuple(frames.read_outer_frames(data))
             if not _has_table_of_contents(outer):
@@ -105,7 +105,7 @@ def _has_table_of_contents(
 
 
 @contextmanager
-def _pause_garbage_collection() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Disable the garbage collector: a tape has no cycles, and searching for them is slow."""
     was_enabled = gc.isenabled()
     gc.disable()
