@@ -29,27 +29,35 @@ coalesce(
     pow(list_sum(case_list), 2) / nullif(list_inner_product(case_list, case_list), 0), 0
 );
 
-CREATE MACRO cluster_sums(hit_list, case_list, square_list) AS {
-    'hits': list_sum(hit_list),
-    'cases': list_sum(case_list),
-    'clusters': len(list_filter(case_list, lambda each: each > 0)),
-    'squares': list_sum(square_list),
-    'hits2': list_inner_product(hit_list, hit_list),
-    'both': list_inner_product(hit_list, case_list),
-    'cases2': list_inner_product(case_list, case_list),
-    'cases3': list_sum(list_transform(case_list, lambda each: each * each * each)),
-    'cases4': list_sum(list_transform(case_list, lambda each: each * each * each * each)),
-    'squares2': list_inner_product(square_list, square_list),
-    'squares_cases': list_inner_product(square_list, case_list),
-    'squares_cases2': list_inner_product(
-        square_list, list_transform(case_list, lambda each: each * each)
+-- Each list is made once: DuckDB pastes what a macro is given, and so does nullif.
+CREATE MACRO cluster_lists(given) AS {
+    'hits': given.hits,
+    'cases': given.cases,
+    'squares': given.squares,
+    'cases2': list_transform(given.cases, lambda each: each * each),
+    'with_hits': list_filter(
+        given.cases, lambda size, place: given.hits[place] > 1e-9 * size
     ),
-    'with_hits': effective_clusters(
-        list_filter(case_list, lambda size, place: hit_list[place] > 1e-9 * size)
-    ),
-    'with_misses': effective_clusters(
-        list_filter(case_list, lambda size, place: hit_list[place] < (1 - 1e-9) * size)
+    'with_misses': list_filter(
+        given.cases, lambda size, place: given.hits[place] < (1 - 1e-9) * size
     )
+};
+
+CREATE MACRO cluster_sums(lists) AS {
+    'hits': list_sum(lists.hits),
+    'cases': list_sum(lists.cases),
+    'clusters': len(list_filter(lists.cases, lambda each: each > 0)),
+    'squares': list_sum(lists.squares),
+    'hits2': list_inner_product(lists.hits, lists.hits),
+    'both': list_inner_product(lists.hits, lists.cases),
+    'cases2': list_inner_product(lists.cases, lists.cases),
+    'cases3': list_inner_product(lists.cases2, lists.cases),
+    'cases4': list_inner_product(lists.cases2, lists.cases2),
+    'squares2': list_inner_product(lists.squares, lists.squares),
+    'squares_cases': list_inner_product(lists.squares, lists.cases),
+    'squares_cases2': list_inner_product(lists.squares, lists.cases2),
+    'with_hits': effective_clusters(lists.with_hits),
+    'with_misses': effective_clusters(lists.with_misses)
 };
 
 -- Squared residuals over the variance of one case.
@@ -85,7 +93,7 @@ CREATE MACRO cluster_freedom(s, n_eff, rho) AS
     ) - 1
 );
 
-CREATE MACRO cluster_rate(s, rate, spread) AS {
+CREATE MACRO cluster_rate(s, rate, rho) AS {
     'rate': rate,
     'effective': pow(s.cases, 2) / nullif(s.cases2, 0),
     'informing': CASE
@@ -97,7 +105,7 @@ CREATE MACRO cluster_rate(s, rate, spread) AS {
             coalesce(pow(s.cases - s.hits, 2) / nullif(s.cases2 - 2 * s.both + s.hits2, 0), 0)
         )
     END,
-    'moments': cluster_size(s, cluster_rho(s, spread))
+    'moments': cluster_size(s, rho)
 };
 
 CREATE MACRO cluster_drawn(s, r) AS {
@@ -124,48 +132,65 @@ END;
 -- The effective hits (or misses) that a lower (or upper) bound is made of.
 CREATE MACRO cluster_continuous(hits) AS greatest(0, hits - 0.5 / greatest(1, hits));
 
-CREATE MACRO cluster_bounds(s, r, df, t, doubt, reason) AS {
+CREATE MACRO cluster_bounds(s, e, t, doubt) AS {
     'hits': s.hits,
     'cases': s.cases,
     'clusters': s.clusters,
-    'effective': r.effective,
-    'n_eff': r.n_eff,
-    'df': df,
+    'effective': e.effective,
+    'n_eff': e.n_eff,
+    'df': e.df,
     't': t,
-    'rate': CASE WHEN reason IS DISTINCT FROM 'not_a_number' THEN r.rate END,
+    'rate': CASE WHEN e.reason IS DISTINCT FROM 'not_a_number' THEN e.rate END,
     'lo': CASE
-        WHEN coalesce(reason != 'conservative', false) THEN NULL
-        WHEN r.agree THEN CASE WHEN r.rate > 0.5 THEN pow(doubt, 1 / r.effective) ELSE 0.0 END
-        ELSE wilson_lo(cluster_continuous(r.rate * r.n_eff), r.n_eff, t)
+        WHEN coalesce(e.reason != 'conservative', false) THEN NULL
+        WHEN e.agree THEN CASE WHEN e.rate > 0.5 THEN pow(doubt, 1 / e.effective) ELSE 0.0 END
+        ELSE wilson_lo(e.hits, e.n_eff, t)
     END,
     'hi': CASE
-        WHEN coalesce(reason != 'conservative', false) THEN NULL
-        WHEN r.agree THEN CASE WHEN r.rate > 0.5 THEN 1.0 ELSE 1 - pow(doubt, 1 / r.effective) END
-        ELSE 1 - wilson_lo(cluster_continuous((1 - r.rate) * r.n_eff), r.n_eff, t)
+        WHEN coalesce(e.reason != 'conservative', false) THEN NULL
+        WHEN e.agree THEN CASE WHEN e.rate > 0.5 THEN 1.0 ELSE 1 - pow(doubt, 1 / e.effective) END
+        ELSE 1 - wilson_lo(e.misses, e.n_eff, t)
     END,
-    'reason': reason
+    'reason': e.reason
 };
 
 -- A list in, a list out, step by step: each step asks several times for what the one before found,
 -- and DuckDB's time to bind a comprehension doubles with each one that stands in its body (v2.0.0).
 CREATE MACRO cluster_estimates(given_list) AS
 [
-    {'s': rated.s, 'r': rated.r, 'df': rated.df, 'reason': cluster_reason(rated.s, rated.r, rated.df)}
-    FOR rated IN [
-        {
-            's': drawn.s,
-            'r': drawn.r,
-            'df': cluster_freedom(drawn.s, drawn.r.n_eff, cluster_rho_at(drawn.s, drawn.r.n_eff))
+    {
+        's': rated.s,
+        'e': {
+            'rate': rated.r.rate,
+            'effective': rated.r.effective,
+            'agree': rated.r.agree,
+            'n_eff': rated.r.n_eff,
+            'df': rated.df,
+            'hits': cluster_continuous(rated.r.rate * rated.r.n_eff),
+            'misses': cluster_continuous((1 - rated.r.rate) * rated.r.n_eff),
+            'reason': cluster_reason(rated.s, rated.r, rated.df)
         }
-        FOR drawn IN [
-            {'s': found.s, 'r': cluster_drawn(found.s, found.r)}
-            FOR found IN [
-                {'s': each.s, 'r': cluster_rate(each.s, each.rate, each.spread)} FOR each IN [
-                    {'s': each.s, 'rate': each.rate, 'spread': cluster_spread(each.s, each.rate)}
-                    FOR each IN [
-                        {'s': s, 'rate': s.hits / nullif(s.cases, 0)} FOR s IN [
-                            cluster_sums(given.hits, given.cases, given.squares)
-                            FOR given IN given_list
+    }
+    FOR rated IN [
+        {'s': tied.s, 'r': tied.r, 'df': cluster_freedom(tied.s, tied.r.n_eff, tied.rho)}
+        FOR tied IN [
+            {'s': drawn.s, 'r': drawn.r, 'rho': cluster_rho_at(drawn.s, drawn.r.n_eff)}
+            FOR drawn IN [
+                {'s': found.s, 'r': cluster_drawn(found.s, found.r)} FOR found IN [
+                    {'s': each.s, 'r': cluster_rate(each.s, each.rate, each.rho)} FOR each IN [
+                        {'s': each.s, 'rate': each.rate, 'rho': cluster_rho(each.s, each.spread)}
+                        FOR each IN [
+                            {
+                                's': each.s,
+                                'rate': each.rate,
+                                'spread': cluster_spread(each.s, each.rate)
+                            }
+                            FOR each IN [
+                                {'s': s, 'rate': s.hits / nullif(s.cases, 0)} FOR s IN [
+                                    cluster_sums(lists)
+                                    FOR lists IN [cluster_lists(given) FOR given IN given_list]
+                                ]
+                            ]
                         ]
                     ]
                 ]
@@ -177,8 +202,10 @@ CREATE MACRO cluster_estimates(given_list) AS
 -- Of each {hits, cases, squares} of a list; the quantile of 95 % is not searched for.
 CREATE MACRO each_weighted(given_list) AS
 [
-    cluster_bounds(fit.e.s, fit.e.r, fit.e.df, fit.t, 0.05::DOUBLE, fit.e.reason)
-    FOR fit IN [{'e': e, 't': t975(e.df)} FOR e IN cluster_estimates(given_list)]
+    cluster_bounds(fit.s, fit.e, fit.t, 0.05::DOUBLE)
+    FOR fit IN [
+        {'s': each.s, 'e': each.e, 't': t975(each.e.df)} FOR each IN cluster_estimates(given_list)
+    ]
 ];
 
 CREATE MACRO weighted(hit_list, case_list, square_list) AS
@@ -194,16 +221,17 @@ CREATE MACRO clustered(hit_list, case_list) AS weighted(hit_list, case_list, cas
 
 CREATE MACRO each_weighted_at(given_list, confidence) AS
 [
-    cluster_bounds(fit.e.s, fit.e.r, fit.e.df, fit.t, 1 - confidence::DOUBLE, fit.e.reason)
+    cluster_bounds(fit.s, fit.e, fit.t, 1 - confidence::DOUBLE)
     FOR fit IN [
         {
-            'e': e,
+            's': each.s,
+            'e': each.e,
             't': CASE
-                WHEN confidence = 0.95 THEN t975(e.df)
-                ELSE t_ppf((1 + confidence) / 2.0, e.df)
+                WHEN confidence = 0.95 THEN t975(each.e.df)
+                ELSE t_ppf((1 + confidence) / 2.0, each.e.df)
             END
         }
-        FOR e IN cluster_estimates(given_list)
+        FOR each IN cluster_estimates(given_list)
     ]
 ];
 

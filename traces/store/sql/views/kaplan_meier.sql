@@ -55,21 +55,30 @@ asked AS (
     JOIN (SELECT unnest([3, 10, 20, 50, 100]) AS n) ON n <= longest
 ),
 
+-- What runs share that ended alike, whatever their task: tasks are told apart only in per_task.
+kinds AS (
+    SELECT part, n_steps, died, is_dated, sum(runs) AS runs
+    FROM alike
+    GROUP BY part, n_steps, died, is_dated
+),
+
 dated AS (
     SELECT
         asked.part,
         asked.step,
         side.is_late,
-        alike.task,
-        alike.runs,
-        alike.died AND (alike.n_steps <= asked.step OR side.is_late AND NOT is_dated) AS is_dead,
+        kinds.n_steps,
+        kinds.died,
+        kinds.is_dated,
+        kinds.runs,
+        kinds.died AND (kinds.n_steps <= asked.step OR side.is_late AND NOT is_dated) AS is_dead,
         CASE
-            WHEN alike.died AND NOT is_dated AND NOT side.is_late AND alike.n_steps <= asked.step
+            WHEN kinds.died AND NOT is_dated AND NOT side.is_late AND kinds.n_steps <= asked.step
                 THEN 1
-            ELSE least(alike.n_steps, asked.step)
+            ELSE least(kinds.n_steps, asked.step)
         END AS until
     FROM asked
-    JOIN alike USING (part)
+    JOIN kinds USING (part)
     CROSS JOIN (SELECT unnest([true, false]) AS is_late) AS side
 ),
 
@@ -107,6 +116,14 @@ weights AS (
     FROM ends
 ),
 
+-- Made before tasks are joined: DuckDB joins them first otherwise, and there are many.
+cases AS MATERIALIZED (
+    SELECT part, step, is_late, n_steps, died, is_dated, is_dead, weight
+    FROM fates
+    JOIN weights USING (part, step, is_late, until)
+    WHERE is_dead OR is_alive
+),
+
 per_task AS (
     SELECT
         part,
@@ -114,10 +131,10 @@ per_task AS (
         is_late,
         task,
         coalesce(sum(runs * weight) FILTER (is_dead), 0)::DOUBLE AS k_dead,
-        coalesce(sum(runs * weight) FILTER (is_dead OR is_alive), 0)::DOUBLE AS k_cases,
-        coalesce(sum(runs * weight * weight) FILTER (is_dead OR is_alive), 0)::DOUBLE AS squares
-    FROM fates
-    JOIN weights USING (part, step, is_late, until)
+        sum(runs * weight)::DOUBLE AS k_cases,
+        sum(runs * weight * weight)::DOUBLE AS squares
+    FROM cases
+    JOIN alike USING (part, n_steps, died, is_dated)
     GROUP BY part, step, is_late, task
 ),
 
