@@ -334,7 +334,7 @@ class ConversationTracker:
         returned = list[tuple[TrackedCall, ToolResult]]()
         for name, result in _number_result_ids(results, stored.results) if results else ():
             call = self._calls.get((lane.number, name))
-            if call is not None and call.is_open:
+            if call is not None and call.result is None:
                 call.result = replace(result, text="") if self._live else result
                 call.result_seq = exchange.seq
                 self._settle_joins(call, result)

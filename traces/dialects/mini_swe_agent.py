@@ -32,8 +32,8 @@ TOOL = "bash"
 
 _OWN = compile_lazily(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _PLAIN = compile_lazily(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
-_TICK, _TICKS = b"`", b"```"
-"""A single byte is searched with memchr, and most requests have none."""
+_TICK = b"`"
+"""A single byte is searched with memchr, and most requests have few of them."""
 _FENCES = (b"```bash", b"```mswea_bash_command")
 _TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
 """Matches a non-empty `tools` member; inside a text the quotes would be escaped."""
@@ -59,9 +59,7 @@ def can_read_request(request: Request) -> bool:
     if not openai_chat.can_read_request(request):
         return False
     body = decode_content(request.headers, request.body) or b""
-    if body.find(_TICK) < 0 or body.find(_TICKS) < 0:
-        return False
-    if not any(body.find(each) >= 0 for each in _FENCES):
+    if not _has_shell_fence(body):
         return False
     last = body.rfind(b'"tools"')
     if last >= 0 and (_TOOLS.match(body, last) or _TOOLS.search(body, 0, last)):
@@ -70,6 +68,15 @@ def can_read_request(request: Request) -> bool:
         return _has_text_commands(body)
     except ValueError:
         return False
+
+
+def _has_shell_fence(body: bytes) -> bool:
+    at = body.find(_TICK)
+    while at >= 0:
+        if body.startswith(_FENCES, at):
+            return True
+        at = body.find(_TICK, at + 1)
+    return False
 
 
 def _has_text_commands(body: bytes) -> bool:

@@ -33,12 +33,14 @@ from traces.redaction.redactor import (
 )
 from traces.tape import frames
 from traces.tape.append_file import AppendOnlyFile
+from traces.tape.frames import encode_frame
 from traces.tape.payload import LARGE, UNCOPIED, PayloadPacker, encode_edit, to_sparse_dict
 
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
 MARK, REDACTIONS = 9, 10
+_NO_FRAMES: tuple[bytes, ...] = ()
 
 
 class TapeWriter:
@@ -270,7 +272,7 @@ class TapeWriter:
         value: dict[str, object] = {"seq": exchange.seq, "by": exchange.answered_by}
         self._answered[exchange.answered_by] += 1
         self._unended.pop(exchange.seq, None)
-        response, released = exchange.response, tuple[bytes, ...]()
+        response, released = exchange.response, _NO_FRAMES
         length = self._lengths.pop(exchange.seq, 0)
         if response is not None:
             value["bytes"] = length
@@ -309,4 +311,4 @@ class TapeWriter:
         return cast("T", clean)
 
     def _encode_frame(self, kind: int, value: object) -> bytes:
-        return frames.encode_frame(kind, self._packer.pack(value))
+        return encode_frame(kind, self._packer.pack(value))
