@@ -6,6 +6,7 @@ agent in the world, which a fault on tools could hit.
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import orjson
@@ -60,7 +61,7 @@ def find_model_api(request: Request) -> str | None:
         return "OpenAI assistants"
     if request.method.upper() != "POST":
         return None
-    routes = [(name, fields) for name, pattern, fields in _ROUTES if pattern.search(path)]
+    routes = _find_routes(path)
     if not routes and b'"role"' not in request.body:
         return None
     body = _parse_object(request.body)
@@ -70,6 +71,12 @@ def find_model_api(request: Request) -> str | None:
         if any(each <= body.keys() for each in fields):
             return name
     return UNKNOWN_API if _has_roles(body) else None
+
+
+@lru_cache(maxsize=256)
+def _find_routes(path: str) -> tuple[tuple[str, tuple[frozenset[str], ...]], ...]:
+    """Return the routes that a path fits; an agent calls few paths, each many times."""
+    return tuple((name, fields) for name, pattern, fields in _ROUTES if pattern.search(path))
 
 
 def _parse_object(data: bytes) -> dict[str, object] | None:
