@@ -63,15 +63,42 @@ WITH facts AS (
         AND coalesce(t.condition, '') != 'shrink'
 ),
 
+struck_again AS (
+    SELECT trajectory_id
+    FROM facts
+    WHERE state != 'unfired' AND NOT is_sham
+    GROUP BY trajectory_id
+    HAVING count(*) > 1
+),
+
+verifiers AS (
+    SELECT
+        trace,
+        agent,
+        model,
+        world,
+        verifier_name,
+        row_number() OVER (
+            PARTITION BY trace, agent, model, world ORDER BY min(recorded_at), verifier_name
+        ) AS verifier_number
+    FROM facts
+    WHERE verifier_name IS NOT NULL
+    GROUP BY trace, agent, model, world, verifier_name
+),
+
 attributed AS (
     SELECT
-        *,
-        min(recorded_at) OVER (
-            PARTITION BY trace, agent, model, world, verifier_name
-        ) AS verifier_from,
-        sum((state != 'unfired' AND NOT is_sham)::INT) OVER (PARTITION BY trajectory_id) > 1
-            AS several_faults
+        facts.*,
+        verifiers.verifier_number,
+        facts.trajectory_id IN (FROM struck_again) AS several_faults
     FROM facts
+    LEFT JOIN verifiers
+        ON
+            facts.verifier_name = verifiers.verifier_name
+            AND facts.trace = verifiers.trace
+            AND facts.agent IS NOT DISTINCT FROM verifiers.agent
+            AND facts.model IS NOT DISTINCT FROM verifiers.model
+            AND facts.world IS NOT DISTINCT FROM verifiers.world
 )
 
 SELECT
@@ -82,18 +109,12 @@ SELECT
         is_noticeable,
         newest_judge,
         verifier_name,
-        verifier_from,
+        verifier_number,
         recorded_at
     ),
     {
         'judge': coalesce(judge_version, newest_judge),
-        'verifier': CASE
-            WHEN verifier_name IS NULL THEN 1
-            ELSE dense_rank() OVER (
-                PARTITION BY trace, agent, model, world
-                ORDER BY verifier_name IS NULL, verifier_from, verifier_name
-            )
-        END
+        'verifier': coalesce(verifier_number, 1)
     } AS measured_by,
     is_sham AS sham,
     coalesce(

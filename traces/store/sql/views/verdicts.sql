@@ -1,18 +1,20 @@
 -- The verdict on each injection, from the newest judge version that gave one.
 --
 -- Only what was judged more than once is ranked: that is rare, and ranking all is slow.
-WITH judged_again AS (
+WITH given AS (FROM outcomes),
+
+judged_again AS (
     SELECT injection_id
-    FROM outcomes
+    FROM given
     GROUP BY injection_id
     HAVING count(*) > 1
 )
 
 SELECT *
-FROM outcomes
+FROM given
 ANTI JOIN judged_again USING (injection_id)
 UNION ALL
 SELECT *
-FROM outcomes
+FROM given
 SEMI JOIN judged_again USING (injection_id)
 QUALIFY row_number() OVER (PARTITION BY injection_id ORDER BY judge_version DESC) = 1;
