@@ -29,9 +29,10 @@ def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
 
 def test_the_command_line_has_a_limit_of_nothing(tmp_path: Path) -> None:
     said = (
-        "import resource, sys; sys.argv = ['stumble', '--help']\n"
+        "import atexit, resource, sys; sys.argv = ['stumble', '--help']\n"
         "from stumble.__main__ import main\n"
-        "try:\n    main()\nfinally:\n    print('core', resource.getrlimit(resource.RLIMIT_CORE)[0])"
+        "atexit.register(lambda: print('core', resource.getrlimit(resource.RLIMIT_CORE)[0]))\n"
+        "main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", said], capture_output=True, text=True, timeout=60, check=False
