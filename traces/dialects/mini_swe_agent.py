@@ -32,7 +32,7 @@ TOOL = "bash"
 
 _OWN = compile_lazily(r"```mswea_bash_command[^\S\n]*\n(.*?)\n```", re.DOTALL)
 _PLAIN = compile_lazily(r"```bash[^\S\n]*\n(.*?)\n```", re.DOTALL)
-_TICK = b"`"
+_TICK, _TICKS = b"`", b"```"
 """A single byte is searched with memchr, and most requests have few of them."""
 _FENCES = (b"```bash", b"```mswea_bash_command")
 _TOOLS = compile_lazily(rb'"tools"\s*:\s*\[\s*\{')
@@ -71,12 +71,10 @@ def can_read_request(request: Request) -> bool:
 
 
 def _has_shell_fence(body: bytes) -> bool:
+    """Whether a fence is in the body; each search is native, as a body may be all ticks."""
     at = body.find(_TICK)
-    while at >= 0:
-        if body.startswith(_FENCES, at):
-            return True
-        at = body.find(_TICK, at + 1)
-    return False
+    at = body.find(_TICKS, at) if at >= 0 else at
+    return at >= 0 and any(body.find(each, at) >= 0 for each in _FENCES)
 
 
 def _has_text_commands(body: bytes) -> bool:
