@@ -6,7 +6,7 @@ pass finds every ending in any case, followed by a separator. The value must loo
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.neighbour_values import (
@@ -36,6 +36,8 @@ def _build_symbol_table() -> bytes:
 
 _SYMBOLS, _ENDING = _build_symbol_table(), b"002S"
 _SYLLABLES = frozenset((b"ord", b"swd", b"pwd", b"ret", b"ken", b"key"))
+NAME_ENDING = rb"(?i)(?:ord|swd|pwd|ret|ken|key)[\"':=><\\\- \r\n]"
+"""What ends a name of a secret, in four bytes."""
 _BEFORE = 40
 MAX_VALUE_LENGTH = 4096
 
@@ -118,20 +120,36 @@ _USER = compile_lazily(
 )
 
 
-def find_assigned_secrets(data: bytes) -> list[AssignedSecretSpan]:
-    """Return the values assigned to secret names, and the contents of private key blocks."""
-    marks, out = data.translate(_SYMBOLS), list[AssignedSecretSpan]()
-    at, blocks = marks.find(_ENDING), False
-    while at >= 0:
-        if data[at : at + 3].lower() in _SYLLABLES:
-            if data.startswith(b"PRIVATE KEY", at - 8):
-                blocks = True
-            elif span := _find_named_value(data, at + 3) or _find_value_beside(data, at + 3):
-                out.append(span)
-        at = marks.find(_ENDING, at + 3)
+def find_assigned_secrets(
+    data: bytes, name_ends: Sequence[int] | None = None
+) -> list[AssignedSecretSpan]:
+    """Return the values assigned to secret names, and the contents of private key blocks.
+
+    `name_ends` holds the offsets of all endings of names, in order, if they are known.
+    """
+    out, blocks = list[AssignedSecretSpan](), False
+    for at in _iter_name_ends(data) if name_ends is None else name_ends:
+        if data.startswith(b"PRIVATE KEY", at - 8):
+            blocks = True
+            continue
+        name = _match_secret_name(data, at + 3)
+        if name is None and not _ends_in_variable_name(data, at + 3):
+            continue
+        if span := _find_named_value(data, at + 3, name) or _find_value_beside(data, at + 3, name):
+            out.append(span)
     if blocks:
         out += [(match.start(1), match.end(1), "m") for match in _KEY_BLOCK.finditer(data)]
     return out
+
+
+def _iter_name_ends(data: bytes) -> Iterator[int]:
+    """Yield the offsets of the last three letters of what may be names of secrets."""
+    marks = data.translate(_SYMBOLS)
+    at = marks.find(_ENDING)
+    while at >= 0:
+        if data[at : at + 3].lower() in _SYLLABLES:
+            yield at
+        at = marks.find(_ENDING, at + 3)
 
 
 def find_url_passwords(data: bytes) -> list[AssignedSecretSpan]:
@@ -204,9 +222,12 @@ def _match_secret_name(data: bytes, at: int) -> re.Match[bytes] | None:
     return _NAME.match(data[max(0, at - _BEFORE) : at].lower()[::-1])
 
 
-def _find_named_value(data: bytes, at: int) -> AssignedSecretSpan | None:
-    """Return the value of the name that ends at `at`, if it looks like a secret."""
-    if (name := _match_secret_name(data, at)) is None:
+def _find_named_value(
+    data: bytes, at: int, name: re.Match[bytes] | None
+) -> AssignedSecretSpan | None:
+    """Return the value of the name that ends at `at`, if it looks like a secret; without a `name`
+    it is a variable of the environment."""
+    if name is None:
         return _find_variable_value(data, at)
     start = at - name.end()
     if data[start - 1 : start] == b"\\" and data[start : start + 1] in b"nrt":
@@ -227,14 +248,15 @@ def _find_named_value(data: bytes, at: int) -> AssignedSecretSpan | None:
     return None
 
 
-def _find_value_beside(data: bytes, at: int) -> AssignedSecretSpan | None:
-    """Return the value in a field beside the name that ends at `at`, if it looks like a secret."""
-    name, start, is_one = _match_secret_name(data, at), at, is_random_token
+def _find_value_beside(
+    data: bytes, at: int, name: re.Match[bytes] | None
+) -> AssignedSecretSpan | None:
+    """Return the value in a field beside the name that ends at `at`, if it looks like a secret;
+    without a `name` it is a variable of the environment."""
+    start, is_one = at, is_random_token
     if name is not None:
         start -= name.end()
         is_one = _is_beside_password if name["password"] else _is_quoted_secret
-    elif not _ends_in_variable_name(data, at):
-        return None
     for low, high in find_neighbour_values(data, start, at):
         value = data[low:high]
         if b"REDACTED" in value or NO_VALUE.fullmatch(value) or not is_one(value):
@@ -246,8 +268,6 @@ def _find_value_beside(data: bytes, at: int) -> AssignedSecretSpan | None:
 
 def _find_variable_value(data: bytes, at: int) -> AssignedSecretSpan | None:
     """Return the value of an environment variable that ends at `at`, if it looks random."""
-    if not _ends_in_variable_name(data, at):
-        return None
     for pattern in (_QUOTED, _BARE):
         match = pattern.match(data, at)
         if match and len(value := match[pattern.groups]) >= MIN_VARIABLE_SECRET:

@@ -21,6 +21,7 @@ from traces.redaction.detection.prefilter import (
     PLACED,
     TOKENS,
     find_begun_places,
+    find_name_ends,
     find_openings,
 )
 from traces.redaction.detection.token_formats import (
@@ -89,7 +90,8 @@ def find_pattern_secrets(
     `extract_suspect_runs`, `possible` from the prefilter."""
     out = _find_tokens(data, hay) if hay and possible & TOKENS else []
     if possible & ASSIGNED:
-        out += assignments.find_assigned_secrets(data)
+        name_ends = find_name_ends(data) if len(data) > _LARGE else None
+        out += assignments.find_assigned_secrets(data, name_ends)
     if possible & ADDRESS:
         out += assignments.find_url_passwords(data)
     if possible & PLACED:

@@ -17,6 +17,7 @@ from tests.support.secret_shapes import ENCODINGS, PLACES
 from traces.model import Chunk
 from traces.redaction.detection import (
     assignments,
+    native_matcher,
     patterns,
     placed_values,
     prefilter,
@@ -54,7 +55,7 @@ VALUES = (
 
 @pytest.fixture(autouse=True)
 def native(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(prefilter, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(native_matcher, "_WORTH_COMPILING", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
@@ -205,6 +206,19 @@ def test_near_its_openings_a_place_holds_what_it_holds_in_the_whole_text(seed: i
     assert found == placed_values.find_placed_secrets(data, everything)
 
 
+@pytest.mark.parametrize("seed", range(examples(60)))
+def test_the_ends_of_names_are_those_that_a_search_byte_by_byte_finds(seed: int) -> None:
+    chance = random.Random(seed)
+    data = mix_places(chance) + b"".join(
+        chance.choice((b"API_KEY", b"token", b"passWord", b"PRIVATE KEY", b"secret", b"monkey"))
+        + bytes([chance.choice(b"\"':=><\\- \r\n-x_")])
+        for _ in range(40)
+    )
+    ends = prefilter.find_name_ends(data)
+    assert ends == list(assignments._iter_name_ends(data))
+    assert assignments.find_assigned_secrets(data, ends) == assignments.find_assigned_secrets(data)
+
+
 def test_a_beginning_is_shorter_than_what_is_searched_before_its_end() -> None:
     for place in placed_values.PLACES:
         bounded = place.beginning.replace(b"(?:25)*", b"(?:25){0,20}")
@@ -341,17 +355,17 @@ def test_values_from_the_wire_are_seen_after_they_were_learned() -> None:
 
 def test_the_matcher_is_kept_for_the_next_process(tmp_path: Path) -> None:
     patterns_ = prefilter.list_prefilter_patterns()
-    made = prefilter._NativeMatcher(patterns_, kept=True)
+    made = native_matcher.NativeMatcher(patterns_, kept=True)
     assert made.find_possible(b"AKIA0123456789ABCDEF") == prefilter.TOKENS
     [kept] = (tmp_path / "stumble").iterdir()
-    again = prefilter._NativeMatcher(patterns_, kept=True)
+    again = native_matcher.NativeMatcher(patterns_, kept=True)
     assert again._scan is not None
     assert again.find_possible(b"AKIA0123456789ABCDEF") == prefilter.TOKENS
     kept.write_bytes(kept.read_bytes()[:-100])
-    assert prefilter._NativeMatcher(patterns_, kept=True)._scan is None
+    assert native_matcher.NativeMatcher(patterns_, kept=True)._scan is None
 
 
 def test_without_the_library_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefilter, "is_native", lambda: False)
-    made = prefilter._NativeMatcher(prefilter.list_prefilter_patterns(), kept=True)
+    monkeypatch.setattr(native_matcher, "is_native", lambda: False)
+    made = native_matcher.NativeMatcher(prefilter.list_prefilter_patterns(), kept=True)
     assert made.find_possible(b"nothing") == prefilter.EVERYTHING & ~prefilter.NEEDLES
