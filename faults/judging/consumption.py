@@ -96,9 +96,20 @@ def _decide_at_model(
     if last.answered_by == "fault":
         return ConsumptionVerdict(True, last.seq, "the last attempt was struck too", attempts)
     answer = story.answers.get(last.seq)
-    if is_failed_attempt(last) or answer is None or answer.finish is None:
+    if answer is None or answer.finish is None or _has_failed(last):
         return ConsumptionVerdict(None, last.seq, "undecidable", attempts)
     return ConsumptionVerdict(False, last.seq, "absorbed", attempts)
+
+
+def _has_failed(attempt: Exchange) -> bool:
+    """Return whether an attempt whose answer came to its finish failed nevertheless.
+
+    A client may leave as soon as it has read the finish, before the stream ends: Codex does, if the
+    end of the stream comes a moment later.
+    """
+    answer = attempt.response
+    left = answer is not None and answer.status < 400 and _has_client_left(attempt)
+    return is_failed_attempt(attempt) and not left
 
 
 def _has_client_left(exchange: Exchange) -> bool:

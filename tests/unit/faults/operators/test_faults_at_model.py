@@ -286,6 +286,27 @@ def test_what_the_client_tried_again_is_absorbed_with_its_attempts_for_evidence(
 
 
 @pytest.mark.parametrize(
+    ("error", "pieces", "consumed", "why"),
+    [
+        ("cancelled: eof by the agent", None, False, "absorbed"),
+        ("cancelled: eof by the agent", 2, None, "undecidable"),
+        ("reset", None, None, "undecidable"),
+    ],
+)
+def test_a_client_may_leave_once_it_has_read_the_finish_of_an_answer(
+    error: str, pieces: int | None, consumed: bool | None, why: str
+) -> None:
+    struck = strike(at_model("http_status", params={"code": 500}), "responses", stream=True)
+    first, again, *later = [x for x in struck.agent.seen if x.seq >= struck.injection.seq]
+    assert again.response is not None
+    given = replace(again.response, chunks=again.response.chunks[:pieces], ended=None)
+    seen = [x for x in struck.agent.seen if x.seq < first.seq]
+    seen += [first, replace(again, response=given, error=error), *later]
+    found = decide_consumption(struck.injection, derive_steps(seen), seen)
+    assert (found.consumed, found.why) == (consumed, why)
+
+
+@pytest.mark.parametrize(
     ("persist", "times", "consumed"),
     [("once", 1, False), ("burst:n=1", 2, True), ("same_args", 2, True), ("burst:n=2", 4, True)],
 )
