@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_origin
 
 OPTIONS = frozenset({"frozen", "slots", "kw_only", "eq"})
 OWN_METHODS = frozenset(
-    {"__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__"}
+    {
+        "__init__",
+        "__repr__",
+        "__eq__",
+        "__hash__",
+        "__setattr__",
+        "__delattr__",
+        "__getstate__",
+        "__setstate__",
+        "__replace__",
+        "__match_args__",
+    }
 )
 """A class that defines one of these is left to `dataclasses.dataclass`."""
 FACTS = ("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__replace__")
@@ -133,13 +144,13 @@ def _generate_init(cls: type, frozen: bool) -> object:
     arguments: dict[bool, list[str]] = {False: [], True: []}
     lines = list[str]()
     for each in _list_fields(cls):
-        names[f"set_{each.name}"] = getattr(cls, each.name).__set__
-        names[f"default_{each.name}"] = each.default
-        names[f"make_{each.name}"] = each.default_factory
+        names[f"__set_{each.name}__"] = getattr(cls, each.name).__set__
+        names[f"__default_{each.name}__"] = each.default
+        names[f"__make_{each.name}__"] = each.default_factory
         if each.init:
             arguments[bool(each.kw_only)].append(each.name + _default_of(each))
         if value := _initial_value_of(each):
-            place = f"set_{each.name}(self, {value})"
+            place = f"__set_{each.name}__(self, {value})"
             lines.append(place if frozen else f"self.{each.name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
@@ -155,17 +166,17 @@ def _default_of(field: Field[Any]) -> str:
     """Return the default of an argument of `__init__` in source code."""
     if field.default_factory is not MISSING:
         return "=MISSING"
-    return "" if field.default is MISSING else f"=default_{field.name}"
+    return "" if field.default is MISSING else f"=__default_{field.name}__"
 
 
 def _initial_value_of(field: Field[Any]) -> str | None:
     """Return what `__init__` sets the field to, in source code; None if it leaves it unset."""
     name, is_made = field.name, field.default_factory is not MISSING
     if field.init:
-        return f"make_{name}() if {name} is MISSING else {name}" if is_made else name
+        return f"__make_{name}__() if {name} is MISSING else {name}" if is_made else name
     if is_made:
-        return f"make_{name}()"
-    return None if field.default is MISSING else f"default_{name}"
+        return f"__make_{name}__()"
+    return None if field.default is MISSING else f"__default_{name}__"
 
 
 def _generate_repr(cls: type, frozen: bool) -> object:

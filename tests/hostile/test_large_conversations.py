@@ -10,7 +10,7 @@ from tests.hostile.measured import measured
 from tests.unit.traces.importers.test_traces_mutated import SAMPLES, list_places, put
 
 MOST_MEMORY = 750_000_000
-"""Bytes of the whole command; what it imports and an empty store take 200 to 250 MB."""
+"""Bytes of the whole command, its imports and the store included."""
 MOST_SECONDS = 30.0
 FILLS: dict[str, Callable[[], str]] = {
     "a text of 60 MB": lambda: '"' + "x" * (60 << 20) + '"',

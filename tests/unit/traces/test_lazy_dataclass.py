@@ -60,6 +60,13 @@ def define(decorate: Callable[..., Any]) -> Classes:
         x: int = 1
 
     @decorate(frozen=True, slots=True)
+    class Alike:
+        x: int
+        set_x: int = 1
+        make_x: list[int] = field(default_factory=list)
+        default_x: int = 2
+
+    @decorate(frozen=True, slots=True)
     class Empty:
         pass
 
@@ -83,6 +90,7 @@ ARGUMENTS: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
     ("Deeper", (), {"one": 1, "three": 2.0}),
     ("Deeper", (), {"one": 1}),
     ("ByIdentity", (), {}),
+    ("Alike", (7, 8, [9]), {}),
     ("Empty", (), {}),
 )
 

@@ -18,7 +18,7 @@ from traces.redaction.detection.secret_place import LONGEST_PLACED, SecretPlace
 LONGEST_OPEN_PLACE = LONGEST_PLACED + 320
 """Bytes at the end of a text in which a value may have begun, with the beginning of its place."""
 
-REACH = 1024
+OPENING_REACH = 1024
 """Bytes before and after the end of an opening, between which the place begins and its value does:
 more than a beginning has, unless it is escaped twenty times."""
 
@@ -86,7 +86,7 @@ def _find_place(
     found = 0
     for first, last in _group_ends(ends):
         begun = _compile(place.start_pattern)
-        for start in begun.finditer(data, max(0, first - REACH), last + REACH):
+        for start in begun.finditer(data, max(0, first - OPENING_REACH), last + OPENING_REACH):
             if start.start() < found:
                 continue
             if start.start() > last:
@@ -102,7 +102,7 @@ def _group_ends(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
     for end in ends:
         if first is None or last is None:
             first = end
-        elif end - last > 2 * REACH:
+        elif end - last > 2 * OPENING_REACH:
             yield first, last
             first = end
         last = end

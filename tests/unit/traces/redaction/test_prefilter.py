@@ -222,7 +222,7 @@ def test_the_ends_of_names_are_those_that_a_search_byte_by_byte_finds(seed: int)
 def test_a_beginning_is_shorter_than_what_is_searched_before_its_end() -> None:
     for place in placed_values.PLACES:
         bounded = place.beginning.replace(b"(?:25)*", b"(?:25){0,20}")
-        assert sre_parser.parse(bounded).getwidth()[1] < placed_values.REACH
+        assert sre_parser.parse(bounded).getwidth()[1] < placed_values.OPENING_REACH
 
 
 FORM = b'--b\r\nContent-Disposition: form-data; name="user-%b"\r\n\r\nnothing\r\n--b--'
