@@ -4,7 +4,7 @@ python := .venv/bin/python
 # Where it is set, each process of each test compiles all that it imports: three times the work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup dev demo docs mutants pipeline test test-all test-clients test-clients-latest test-spark test-real check lock bench
+.PHONY: setup dev demo docs fuzz gate mutants pipeline test test-all test-clients test-clients-latest test-spark test-real check lock bench
 
 setup:
 	@python3 bootstrap.py
@@ -22,37 +22,43 @@ pipeline: dev
 
 # Needs Python and a package registry, nothing else.
 test: dev
-	@$(python) tests/groups.py quick
+	@$(python) -m tests.runner test
 
-# Needs what .ci/run installs: npm, docker, a browser, compilers; as root also namespaces. With fewer
-# than four processors a third of the slowest files and of the mutants, unless STUMBLE_TESTS=all.
+# Needs what .ci/run installs: npm, docker, a browser, compilers; as root also namespaces.
+gate: dev
+	@$(python) -m tests.runner gate
+
+# Every case of every test. SHARD=2/4 runs the second of four parts.
 test-all: dev
-	@$(python) tests/groups.py
+	@$(python) -m tests.runner all --shard $(or $(SHARD),1/1)
 
-# All mutants. With fewer than four processors test-all runs a third of them, another one each day.
+# Random search by Hypothesis for MINUTES; prints examples to paste beside the property.
+fuzz: dev
+	@$(python) -m tests.runner.fuzz $(or $(MINUTES),10)
+
 mutants: dev
-	@STUMBLE_TESTS=thorough $(python) tests/mutation/run.py
+	@STUMBLE_TESTS=all $(python) tests/mutation/run.py
 
 # Installs every client of the tables in tests/support/agents, each pinned, and has it recorded and replayed.
 test-clients: dev
-	@STUMBLE_CLIENTS=$${STUMBLE_CLIENTS:-all} $(python) tests/groups.py install clients
+	@STUMBLE_CLIENTS=$${STUMBLE_CLIENTS:-all} STUMBLE_TESTS=all $(python) -m tests.runner install clients
 
 # The same with the newest release of each client instead of the pinned one, and what changed.
 test-clients-latest: dev
-	@STUMBLE_CLIENTS=latest $(python) tests/groups.py install clients; status=$$?; \
+	@STUMBLE_CLIENTS=latest STUMBLE_TESTS=all $(python) -m tests.runner install clients; status=$$?; \
 	$(python) -m tests.support.agents.client_rows .cache/agents/latest.jsonl; exit $$status
 
 # Needs Java 17 and fetches pyspark (430 MB), so it is no part of test-all.
 test-spark: dev
-	@$(python) tests/groups.py spark
+	@$(python) -m tests.runner spark
 
 # A fresh environment with the extra `real` (130 MB to fetch) runs `stumble demo --real` twice, and
 # Phoenix (620 MB installed) takes exported spans.
 test-real: dev
-	@$(python) tests/groups.py real
+	@$(python) -m tests.runner real
 
 check: dev
-	@$(python) tests/groups.py lint format types
+	@$(python) -m tests.runner lint format types
 
 # Builds docs/ into site/, in an environment of its own. A broken link fails.
 docs:

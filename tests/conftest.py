@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.example_counts import (
-    THOROUGH,
-    keep_some,
-    load_profile,
-)
+from tests.support.tiers import load_profile, select_tests
 
 NO_SHARED = "a clone without ../shared"
 
@@ -27,6 +23,25 @@ os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
 
 load_profile()
 
+
+class CpuClock:
+    """Processor seconds of this process and of all children that it has waited for."""
+
+    def __init__(self) -> None:
+        self._before = self._read()
+
+    def spend(self) -> float:
+        """Return the seconds since the last call: those of one test, its fixtures included."""
+        before, self._before = self._before, self._read()
+        return self._before - before
+
+    @staticmethod
+    def _read() -> float:
+        return sum(os.times()[:4])
+
+
+CPU = CpuClock()
+
 type Report = pytest.TestReport | pytest.CollectReport
 
 
@@ -40,11 +55,12 @@ def shared() -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep some cases of the tests that have many, unless all are asked for."""
-    if THOROUGH or any("::" in argument for argument in config.args):
-        return
-    items[:], left_out = keep_some(items)
-    config.hook.pytest_deselected(items=left_out)
+    """Run the tests of the tier, shard and order that the environment names."""
+    named = any("::" in argument for argument in config.args)
+    chosen = select_tests(items, named)
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = chosen
 
 
 def pytest_collection_finish() -> None:
@@ -53,7 +69,11 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, Report, Report]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Report, Report]:
+    if call.when == "teardown":
+        item.user_properties += [("node", item.nodeid), ("cpu", f"{CPU.spend():.3f}")]
     return unskipped((yield))
 
 

@@ -26,15 +26,16 @@ import signal
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from zlib import crc32
 
 from tests.mutation.fork_server import JobResult, PytestJob, preload, run_jobs
 from tests.mutation.mutant import Mutant, read_mutants
+from tests.mutation.selection import select_for_gate
 from tests.mutation.supervised import ENDING_SIGNALS
 from tests.mutation.tree import copy_tree
 from tests.mutation.unspoilt import UnspoiltRun, collect, run_unspoilt
+from tests.runner.green_commit import list_changed_files
+from tests.support.tiers import TIER, is_in_shard
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python tests/mutation/run.py"
@@ -50,21 +51,13 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="mutants to run, all if none is named")
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--every", type=int, default=1, metavar="DAYS",
-        help="run those that are due today, so that each is run once in so many days",
-    )  # fmt: skip
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="list the N slowest")
     options = parser.parse_args()
     # Noticed between jobs: a handler that raises may do so where Python drops the exception.
     noticed = [each for each in ENDING_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
     signal.pthread_sigmask(signal.SIG_BLOCK, noticed)
     try:
-        mutants = select_due(
-            read_mutants(options.root, options.names),
-            options.every,
-            datetime.now(UTC).toordinal(),
-        )
+        mutants = select_mutants(read_mutants(options.root, options.names), bool(options.names))
     except ValueError as error:
         print("".join(f"ERROR     {line}\n" for line in str(error).splitlines()), end="")
         return 1
@@ -78,9 +71,16 @@ def main() -> int:
             return 130
 
 
-def select_due(mutants: tuple[Mutant, ...], every: int, today: int) -> tuple[Mutant, ...]:
-    """Return the mutants of a day's share, by name, so that a new one moves no other."""
-    return tuple(each for each in mutants if (crc32(each.name.encode()) - today) % every == 0)
+def select_mutants(mutants: tuple[Mutant, ...], named: bool) -> tuple[Mutant, ...]:
+    """Return those of the tier and shard that the environment names, or all if they were named."""
+    if named:
+        return mutants
+    if TIER == "gate":
+        selection = select_for_gate(mutants, list_changed_files())
+        if selection.left_out:
+            print(f"left to `make mutants`: {selection.left_out} of changed files")
+        return selection.mutants
+    return tuple(each for each in mutants if is_in_shard(each.name))
 
 
 def run_mutants(mutants: tuple[Mutant, ...], base: Path, workers: int, slowest: int) -> int:

@@ -23,7 +23,7 @@ def test_that_is_marked():
 def run(folder: Path, text: str, ci: str) -> str:
     here, folder = Path(__file__).parents[1], folder / "checkout" / "tests"
     (folder / "support").mkdir(parents=True)
-    for name in ("conftest.py", "support/example_counts.py"):
+    for name in ("conftest.py", "support/tiers.py"):
         shutil.copy(here / name, folder / name)
     (folder / "test_it.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "."]

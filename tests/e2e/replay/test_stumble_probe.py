@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stumble.llm import next_step_probe
-from tests.support.example_counts import examples
 from tests.support.practice_shop import (
     Said,
     Shop,
     shop,
 )
+from tests.support.tiers import examples
 
 ACTIONS = st.lists(st.sampled_from("abc"), min_size=2, max_size=4)
 type Codes = numpy.typing.NDArray[numpy.int_]

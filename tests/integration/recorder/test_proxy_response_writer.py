@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recorder.proxy.server import ProxyServer, RunListener
-from tests.support.example_counts import examples
 from tests.support.servers.replay_server_thread import (
     GET,
     Script,
@@ -33,6 +32,7 @@ from tests.support.servers.replay_server_thread import (
     rest,
     say,
 )
+from tests.support.tiers import examples
 from traces.model import Chunk, Exchange, Headers, Response
 
 

@@ -36,13 +36,13 @@ from tests.support.agents.concurrent_agents import (
     recorded,
     said,
 )
-from tests.support.example_counts import examples
 from tests.support.servers.replay_server_thread import Script as Seen
 from tests.support.servers.replay_server_thread import (
     dial,
     eventually,
     on_stage,
 )
+from tests.support.tiers import examples
 from traces.conversation.tracker import ConversationTap
 from traces.model import Exchange, Request
 from traces.taps import TapChain

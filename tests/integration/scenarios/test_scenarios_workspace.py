@@ -19,7 +19,7 @@ from scenarios.workspace.snapshot import (
     SnapshotSizeError,
     take_snapshot,
 )
-from tests.support.example_counts import examples
+from tests.support.tiers import examples
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from tests.support.agents.busy_agents import (
     run_agent,
     serve_provider,
 )
-from tests.support.example_counts import examples
 from tests.support.recording_daemon import (
     Daemon,
     count_by_tag,
@@ -30,6 +29,7 @@ from tests.support.recording_daemon import (
     wait_for_end,
 )
 from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.tiers import examples
 
 QUICK = "idle_seconds = 60\nmin_free_mb = 0\ngrace_seconds = 6\n"
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", 8))

@@ -16,7 +16,7 @@ from replay.matching.diff import explain_miss
 from replay.matching.index import BUILT_IN_RULES, RecordingIndex
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.player import REFUSED_STATUS, PlaybackOptions, TapePlayer
-from tests.support.example_counts import examples
+from tests.support.tiers import examples
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import openai_chat
 from traces.dialects.types import ModelAnswer, ToolCall

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.secret_shapes import ENCODINGS, PLACES
+from tests.support.tiers import examples
 from traces.model import Chunk
 from traces.redaction.detection import (
     assignments,

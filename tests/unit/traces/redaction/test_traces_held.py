@@ -20,12 +20,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.leak_search import (
     copies,
     leaks,
 )
 from tests.support.secret_spellings import SPELLINGS
+from tests.support.tiers import examples
 from traces.bodies.content_encoding import decode_content
 from traces.model import Chunk, Exchange, Headers, Request, Response, Trajectory, find_header
 from traces.redaction.redactor import PLACEHOLDER, Redactor

@@ -10,12 +10,12 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
     near,
 )
+from tests.support.tiers import examples
 
 DRAWN = 3000
 

@@ -8,13 +8,13 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
     fill,
     near,
 )
+from tests.support.tiers import examples
 from traces.store.sql import run_question
 
 RUN: dict[str, object] = {"model": "m", "world": "fresh", "source": "fork", "ended": "final"}

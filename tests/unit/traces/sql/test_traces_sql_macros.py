@@ -9,12 +9,12 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
     Sql,
     empty,
     near,
 )
+from tests.support.tiers import examples
 
 CLUSTERED = "SELECT unnest(clustered($hits::DOUBLE[], $cases::DOUBLE[]))"
 AT = "SELECT unnest(clustered_at($hits::DOUBLE[], $cases::DOUBLE[], $confidence::DOUBLE))"

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.stores.faulted_runs import (
     Strike,
     absorbed,
@@ -24,6 +23,7 @@ from tests.support.stores.in_memory_relations import (
     near,
     one,
 )
+from tests.support.tiers import examples
 from traces.store.sql import VIEWS, run_question
 
 SIX = ("recovered", "masked", "honest_fail", "noticed_wrong", "silent_wrong", "crashed")

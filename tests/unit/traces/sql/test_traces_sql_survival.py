@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
 from tests.support.stores.in_memory_relations import (
     Sql,
     answers,
@@ -18,6 +17,7 @@ from tests.support.stores.in_memory_relations import (
     near,
     one,
 )
+from tests.support.tiers import examples
 from traces.store.sql import run_question
 
 type Known = dict[str, object]

@@ -12,8 +12,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.support.example_counts import THOROUGH
 from tests.support.stores.in_memory_relations import Sql
+from tests.support.tiers import EXHAUSTIVE
 from traces.store.schema import SCHEMAS, make_relation_row, make_relation_table
 from traces.store.trace_store import TraceStore
 
@@ -296,7 +296,7 @@ for number in range(int(sys.argv[2])):
 @pytest.mark.many
 def test_readers_are_right_or_fail_while_others_write_and_pack(store: TraceStore) -> None:
     """The twenty old runs are always there, once; what is added is there whole or not at all."""
-    rounds = 12 if THOROUGH else 4
+    rounds = 12 if EXHAUSTIVE else 4
     for number in range(20):
         store.write(f"old{number}", run(f"old{number}"))
     old = (

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.example_counts import examples
+from tests.support.tiers import examples
 from traces.model import (
     BodyEdit,
     Chunk,
