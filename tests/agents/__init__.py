@@ -48,6 +48,8 @@ SEPARATE = {
     "spark",
 }
 """What `python -m tests.agents` leaves out: the first test that needs it installs it."""
+IN_GATE = {"axe", "claude-code", "node-sdks", "sdks-httpx"}
+"""What the tests of the gate need."""
 
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-linux-x64/claude",

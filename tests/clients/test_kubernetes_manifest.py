@@ -8,7 +8,7 @@ import pytest
 from tests.agents import environment
 
 MANIFEST = Path(__file__).resolve().parents[2] / "examples" / "cluster" / "kubernetes-job.yaml"
-pytestmark = pytest.mark.agents
+pytestmark = [pytest.mark.thorough, pytest.mark.agents]
 
 
 def validate(path: Path, version: str) -> "subprocess.CompletedProcess[str]":

@@ -48,7 +48,7 @@ COMMANDS = (
 CAT_NORTH = 2
 """Which call of the shell reads the file that the model is lied to about."""
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
 
 
 @pytest.fixture(params=AGENTS)

@@ -18,7 +18,7 @@ from tests.support.practice_shop import shop
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.tape import Tape, read_tape
 
-pytestmark = pytest.mark.timeout(LIMIT * 4)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(LIMIT * 4)]
 
 RATES = (
     "select persist, fired, absorbed, consumed, recovery_rate, handled_rate"

@@ -18,7 +18,7 @@ from traces.store.trace_store import TraceStore
 
 NAMES = ("claude-code", "openai3")
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
 
 
 @pytest.fixture(scope="module")

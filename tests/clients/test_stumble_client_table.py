@@ -18,7 +18,7 @@ CHOSEN = tuple(AGENTS) if ALL else ("cohere",)
 WRITTEN = (CACHE / "latest.jsonl" if LATEST else ROWS) if ALL else None
 """The newest releases have a file of their own, as the table is that of the pinned ones."""
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ LIMIT = 120.0
 SAID = [True, "Echo: hello", "The sum of 23 and 42 is 65."]
 CALLS = ("echo", "get-sum")
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 3)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(LIMIT * 3)]
 
 
 def server(how: str) -> tuple[str, ...]:

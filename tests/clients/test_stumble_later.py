@@ -25,7 +25,7 @@ TRIES = 3
 """Gemini CLI lists its own two skills in the order in which it read them (docs/clients.md), which a
 busy machine changes from run to run."""
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(LIMIT * 6)]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from tests.support.stores.judged_fork import make_judged_fork
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.tape import read_tape
 
+pytestmark = pytest.mark.thorough
+
 LIMIT = 300.0
 STUMBLE = (sys.executable, "-m", "stumble")
 

@@ -21,7 +21,7 @@ from traces.tape import Tape, read_tape
 
 REPLAYED = re.compile(r"(\d+) answered from the tape, 0 upstream, 0 diverged")
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(LIMIT * 3)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(LIMIT * 3)]
 
 
 CHOSEN = (

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TAPES, REPS = 2, 8
 CELLS = TAPES * (3 + 1 + REPS)
 """Clean twins, a sham and faults of each tape's one call."""
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True, slots=True)

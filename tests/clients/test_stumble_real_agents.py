@@ -114,6 +114,7 @@ print(whole.model)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(LIMIT)
 def test_a_program_on_openai_3_is_recorded_and_replayed(world: Shop) -> None:
     agent = (str(environment("sdks")), "-c", ASKS)

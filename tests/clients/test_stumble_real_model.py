@@ -23,7 +23,7 @@ from scenarios.practice.tasks.registry import ALL_TASKS
 from tests.agents import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.agents, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

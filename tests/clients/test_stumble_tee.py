@@ -176,6 +176,7 @@ def test_claude_code_calls_its_stdio_server_through_the_tee_unknowingly(desk: De
     assert (code, out.strip()) == (0, "done"), err
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(2 * LIMIT)
 def test_codex_calls_its_stdio_server_through_the_tee_unknowingly(desk: Desk) -> None:
     script = Script("echo", {"text": "value 4711"}, namespace="mcp__small")

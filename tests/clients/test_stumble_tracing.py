@@ -12,6 +12,8 @@ from tests.integration.stumble.test_collect import SECRET, collecting
 from tests.support.practice_shop import TASK, shop
 from traces.store.trace_store import TraceStore
 
+pytestmark = pytest.mark.thorough
+
 KINDS = {
     "openllmetry": {},
     "openinference": {},

@@ -28,6 +28,8 @@ from tests.support.stores.simulated_stores import (
 from tests.support.stores.survival_of_runs import Runs, observe, survive
 from traces.store.sql import run_question
 
+pytestmark = pytest.mark.many(2)
+
 REPETITIONS = 2000
 CHANCE = 0.0038
 """One standard error of a share of .97 of so many. By 60,000 repetitions the lowest coverage from

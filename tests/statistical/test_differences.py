@@ -27,6 +27,8 @@ from tests.support.stores.simulated_stores import (
 )
 from traces.store.sql import SqlValue, bind_question
 
+pytestmark = pytest.mark.many(2)
+
 STORES = 1000
 ALARMS = 0.06
 CHECKED = 12

@@ -5,6 +5,8 @@ import pytest
 from tests.statistical.grids.__main__ import FIGURES
 from tests.statistical.grids.cells import all_cells
 
+pytestmark = pytest.mark.many(2)
+
 PART = {
     "recovery": 1,
     "standardised": 4,

@@ -24,6 +24,8 @@ from tests.support.stores.simulated_stores import (
     struck,
 )
 
+pytestmark = pytest.mark.many(2)
+
 STORES = 1000
 ASKED = 50
 """Stores that the view answers for as well."""

@@ -43,7 +43,7 @@ COMPUTED: Mapping[str, Callable[..., Bounds]] = {
 COMPARED = 20
 """Rows of each list that the SQL has to give alike."""
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.many(2), pytest.mark.timeout(900)]
 """A cell is a few seconds of processor time, of which a busy machine has little."""
 
 

@@ -33,7 +33,7 @@ from tests.support.stores.survival_of_runs import (
 )
 from traces.store.sql import run_question
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.many(2), pytest.mark.timeout(900)]
 
 STORES = 1000
 ASKED = 25

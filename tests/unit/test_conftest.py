@@ -52,6 +52,7 @@ def test_the_reason_counts_to_the_letter(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.gate
 def test_a_module_that_skips_itself_fails_in_ci(tmp_path: Path) -> None:
     text = 'import pytest\n\npytest.importorskip("a_module_nobody_has")\n'
     assert "1 skipped in" in run(tmp_path / "home", text, ci="")

@@ -50,6 +50,7 @@ def file_imports(path: Path, package: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, package
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("package", MIDDLE)
 def test_a_package_imports_the_base_layer_and_itself(package: str) -> None:
     others = PACKAGES - {"traces", "sandbox", package}
@@ -88,6 +89,7 @@ def test_the_wheel_has_the_packages_with_their_sql_and_data_alone(
     assert "scenarios/pipeline/compiler/language.md" in held
 
 
+@pytest.mark.gate
 def test_what_the_packages_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()
@@ -172,6 +174,7 @@ def undocumented(path: Path) -> Iterator[str]:
             yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("package", sorted(PACKAGES))
 def test_what_is_public_says_what_it_is(package: str) -> None:
     files = sorted((ROOT / package).rglob("*.py"))

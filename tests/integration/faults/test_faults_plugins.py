@@ -67,6 +67,7 @@ def stumble(site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.gate
 def test_an_operator_of_another_package_is_listed_explained_and_bound(tmp_path: Path) -> None:
     site = installed(tmp_path, "V90")
     listed = stumble(site, "faults").stdout

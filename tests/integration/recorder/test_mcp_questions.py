@@ -124,6 +124,7 @@ def find_answered(tape: Tape) -> list[float]:
     return [at for at, message in said if message is not None and message.role == "reply"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("tool", "mode", "apart"), CASES)
 def test_a_call_in_which_the_server_asks_is_recorded_and_replayed(
     tool: str, mode: Mode, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +139,7 @@ def test_a_call_in_which_the_server_asks_is_recorded_and_replayed(
     assert (player.diverged, player.list_unasked(), session.asked) == ([], (), [])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("tool", "mode", "apart"), CASES)
 def test_a_faulted_call_in_which_the_server_asks_gets_its_changed_result(
     tool: str, mode: Mode, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

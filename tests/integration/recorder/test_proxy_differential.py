@@ -205,6 +205,7 @@ def compare_all(shapes: list[Shape], *, tls: bool, behind: bool = False) -> list
     return run_event_loop(main())
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 def test_through_the_recorder_is_as_directly(tls: bool, part: int) -> None:
@@ -242,6 +243,7 @@ async def tunnelling_proxy(seen: list[bytes]) -> AsyncIterator[int]:
         yield listener.port
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 def test_behind_a_proxy_it_is_as_directly(tls: bool) -> None:
     one_request = [shape for shape in SHAPES if shape.asked.count(b" HTTP/1.") == 1]

@@ -297,6 +297,7 @@ async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream:
         return await events.get_final_response()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", [anthropic, responses, generated, ollama, cohere, converse])
@@ -306,6 +307,7 @@ def test_the_same_conversation_gets_the_same_answers_in_every_dialect(
     assert tuple(led(dialect(stream=stream, listed=listed), results(told))) == told.said
 
 
+@pytest.mark.gate
 def test_the_log_is_the_same_whatever_the_dialect(told: Run, tmp_path: Path) -> None:
     logs: list[list[dict[str, Any]]] = []
     for lead in (anthropic(stream=False), responses(stream=True), generated(stream=True)):

@@ -94,6 +94,7 @@ def test_it_serves_inside_a_process_too(tmp_path: Path) -> None:
     assert asyncio.run(ask()) == 200
 
 
+@pytest.mark.gate
 def test_it_ends_when_told_to_or_when_its_stdin_ends(tmp_path: Path) -> None:
     with program("tool_server", "--db", tmp_path / "shop.db") as process:
         port(process)

@@ -120,6 +120,7 @@ def test_survival_agrees_with_lifelines(
     assert compared >= 15
 
 
+@pytest.mark.gate
 def test_every_sentence_names_a_question_that_gives_its_figures(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:

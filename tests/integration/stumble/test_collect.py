@@ -100,6 +100,7 @@ def json_of(trace: str, **more: object) -> bytes:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
 
 
+@pytest.mark.gate
 def test_each_form_is_taken_and_a_run_at_the_end_without_its_secret(tmp_path: Path) -> None:
     with collecting(tmp_path, "--grpc", "0") as collector:
         plain, packed = request("m1"), request("m2", "1" * 32)
@@ -135,6 +136,7 @@ def test_each_form_is_taken_and_a_run_at_the_end_without_its_secret(tmp_path: Pa
         )
 
 
+@pytest.mark.gate
 def test_what_a_killed_collector_left_is_imported_by_the_next(tmp_path: Path) -> None:
     with collecting(tmp_path) as killed:
         killed.post("/v1/traces", request("m1").SerializeToString(), PROTOBUF)
@@ -197,6 +199,7 @@ def test_values_that_are_nested_too_deeply_are_refused(
     assert status == 200 or b"a record cannot be kept: Recursion limit" in said
 
 
+@pytest.mark.gate
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector:
         [port] = collector.ports
@@ -209,6 +212,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in again.stderr
 
 
+@pytest.mark.gate
 def test_a_trace_is_a_run_while_the_collector_runs_and_grows(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector:
         collector.post("/v1/traces", request("m1").SerializeToString(), PROTOBUF)

@@ -43,6 +43,7 @@ def hosts(provider: Provider) -> dict[str, int]:
     return dict.fromkeys(("model.lab", "tools.lab"), provider.port)
 
 
+@pytest.mark.gate
 @pytest.mark.many
 @pytest.mark.parametrize(
     ("tag", "count"), [("", examples(500)), (EVERYBODY, examples(100))], ids=["tasks", "one task"]
@@ -62,6 +63,7 @@ def test_all_conversations_at_once_are_as_many_tapes(tmp_path: Path, tag: str, c
     assert set(provider.seen.values()) == {3}
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(300 + 2 * SOAK_SECONDS)
 def test_kills_and_handovers_lose_nothing_that_an_agent_received(tmp_path: Path) -> None:
     async def run() -> tuple[Counter[str], Daemon, int, float]:
@@ -84,6 +86,7 @@ def test_kills_and_handovers_lose_nothing_that_an_agent_received(tmp_path: Path)
     assert broken == 0, "a handover dropped a connection"
 
 
+@pytest.mark.gate
 def test_a_handover_ends_connections_with_an_answer_and_waits_for_those_under_way(
     tmp_path: Path,
 ) -> None:
@@ -124,6 +127,7 @@ def wait_for_successor(found: Daemon) -> None:
     assert found.page("readyz") == "ready\n"
 
 
+@pytest.mark.gate
 def test_a_successor_that_cannot_start_leaves_the_daemon_as_it_is(tmp_path: Path) -> None:
     async def run() -> tuple[int, Daemon]:
         async with serve_provider() as provider, open_session() as session:
@@ -172,6 +176,7 @@ async def soak(session: object, found: Daemon) -> tuple[Counter[str], int, float
     return answers, broken, sum(spent)
 
 
+@pytest.mark.gate
 def test_a_provider_that_is_down_and_a_broken_file_of_rules(tmp_path: Path) -> None:
     limits = "min_free_mb = 0\nidle_seconds = 1\ngrace_seconds = 2\nsample = 0\n"
     rules = f"{limits}always = ['error', 'tool:pay']\n[tools]\npay = 'POST /pay'\n"
@@ -205,6 +210,7 @@ def test_a_provider_that_is_down_and_a_broken_file_of_rules(tmp_path: Path) -> N
     assert sorted(statuses) == [200, 200, 200, 503]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("sent", [b"POST", b"POST http://model.lab/v1/chat/completions HTTP/1.1\r\n"
                                   b"host: model.lab\r\ncontent-length: 900\r\n\r\n{"],
                          ids=["head", "body"])  # fmt: skip
@@ -230,6 +236,7 @@ def test_a_client_that_never_ends_keeps_nobody_waiting(tmp_path: Path, sent: byt
     assert "Traceback" not in found.log.read_text()
 
 
+@pytest.mark.gate
 def test_an_agent_that_restarts_begins_another_conversation(tmp_path: Path) -> None:
     async def run() -> Daemon:
         async with serve_provider() as provider, open_session() as session:
@@ -243,6 +250,7 @@ def test_an_agent_that_restarts_begins_another_conversation(tmp_path: Path) -> N
     assert len(found.tapes()) == 3
 
 
+@pytest.mark.gate
 def test_a_provider_that_cannot_be_reached_is_seen_as_such_and_recorded(tmp_path: Path) -> None:
     port = free_port()
 
@@ -263,6 +271,7 @@ def test_a_provider_that_cannot_be_reached_is_seen_as_such_and_recorded(tmp_path
     assert all(error.startswith("refused") for error in errors)
 
 
+@pytest.mark.gate
 def test_a_disk_without_room_harms_no_agent(tmp_path: Path) -> None:
     async def run() -> tuple[list[int], Daemon, float]:
         async with serve_provider() as provider, open_session() as session:
@@ -277,6 +286,7 @@ def test_a_disk_without_room_harms_no_agent(tmp_path: Path) -> None:
     assert "not recorded: less than" in found.log.read_text()
 
 
+@pytest.mark.gate
 def test_a_disk_that_fills_up_harms_no_agent_and_no_tape(tmp_path: Path) -> None:
     rules = "min_free_mb = 0\ngrace_seconds = 0.5\nidle_seconds = 0.5\n"
 
@@ -318,6 +328,7 @@ def test_a_disk_that_fills_up_harms_no_agent_and_no_tape(tmp_path: Path) -> None
         assert "Traceback" not in found.log.read_text()
 
 
+@pytest.mark.gate
 def test_a_header_names_the_conversation_and_old_tapes_go(tmp_path: Path) -> None:
     limits = "min_free_mb = 0\ngrace_seconds = 2\nmax_store_mb = 0.0018\nidle_seconds = 0.2\n"
     rules = f"by = 'header:X-Session'\n{limits}"

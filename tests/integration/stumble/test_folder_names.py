@@ -22,6 +22,7 @@ def run_stumble(folder: Path, *arguments: str, **env: str) -> str:
     return done.stdout
 
 
+@pytest.mark.gate
 def test_a_run_in_a_folder_of_any_name_is_recorded_and_asked_for(tmp_path: Path) -> None:
     folder = tmp_path / "a*[b]" / "[slug]" / 'it\'s "q"' / "two\nlines" / "große 单"
     folder.mkdir(parents=True)

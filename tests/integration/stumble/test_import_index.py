@@ -45,6 +45,7 @@ def ids_of(store: TraceStore) -> list[str]:
         return sorted(id for (id,) in sql.sql("FROM trajectories SELECT trajectory_id").fetchall())
 
 
+@pytest.mark.gate
 def test_files_of_one_run_are_merged_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +70,7 @@ def test_files_of_one_run_are_merged_together(
     assert len(set(ids_of(store))) == len(ids_of(store)) == 40
 
 
+@pytest.mark.gate
 def test_states_of_a_run_in_files_that_come_together_are_one_run(tmp_path: Path) -> None:
     store = TraceStore(tmp_path / ".stumble")
     states = (events("a"), events("a", "b", "c"), events("a", "b"), events("z"))

@@ -60,6 +60,7 @@ def make_store(folder: Path) -> TraceStore:
     return store
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("step", ["index.find_unindexed_tapes", "tape_rows.build_tables_by_run"])
 def test_a_signal_while_the_index_is_written_is_an_interrupt(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

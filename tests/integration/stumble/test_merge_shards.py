@@ -58,6 +58,7 @@ def make_newer(tape: Path) -> None:
     tape.write_bytes(data)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -70,6 +70,7 @@ def store(tmp_path: Path) -> TraceStore:
     return TraceStore(tmp_path / ".stumble")
 
 
+@pytest.mark.gate
 def test_an_old_recording_stays_with_its_young_forks(store: TraceStore) -> None:
     add_run(store, "a", 100)
     add_fork(store, "a", 1999)

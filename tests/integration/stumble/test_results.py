@@ -28,12 +28,14 @@ def make(folder: Path, *words: str) -> None:
     assert subprocess.run(command, timeout=300, check=False).returncode == 0
 
 
+@pytest.mark.gate
 def test_tables_and_figure_come_out_of_the_rows(tmp_path: Path) -> None:
     make(tmp_path, "--rows", str(RESULTS / "rows.csv"))
     for name in ("rates.csv", "differences.csv", "rates.svg"):
         assert (tmp_path / name).read_bytes() == (RESULTS / name).read_bytes(), name
 
 
+@pytest.mark.gate
 def test_rows_come_out_of_the_recordings(tmp_path: Path) -> None:
     make(tmp_path, "--part", PART)
     with (RESULTS / "rows.csv").open(newline="") as file:
@@ -57,6 +59,7 @@ def test_the_rows_are_those_of_the_packs() -> None:
     assert rows == sorted(tapes)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("part", PARTS)
 def test_recordings_are_of_the_sealed_plan_and_name_no_machine(part: str, tmp_path: Path) -> None:
     seal = json.loads((RESULTS / f"{part}.seal.json").read_text())["seal"]

@@ -42,6 +42,7 @@ def test_the_same_runs_twice_are_there_once(opened: Shop) -> None:
     assert said.json == [{"n": 200}]
 
 
+@pytest.mark.gate
 def test_a_question_in_every_format(opened: Shop) -> None:
     ask = ("sql", "pass_hat_k", "k=2", "--format")
     rows = opened.stumble(*ask, "json").json
@@ -133,6 +134,7 @@ def test_any_duckdb_client_can_open_the_store(opened: Shop) -> None:
     assert done.stdout == "200 30"
 
 
+@pytest.mark.gate
 def test_an_answer_is_all_that_is_printed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stumble", "sql", "--json", "select 1 one"]
     environment = {**os.environ, "STUMBLE_STORE": str(tmp_path)}

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from stumble.cli.command_table import JOB_FOLDERS
 from traces.model import RunEnding, Trajectory
 from traces.tape import TapeWriter
@@ -42,6 +44,7 @@ run_cli()
 """
 
 
+@pytest.mark.gate
 def test_only_a_page_or_a_picture_imports_what_draws(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     said = subprocess.run(
@@ -117,6 +120,7 @@ run_cli()
 UNNEEDED = {"mitmproxy", "cryptography", "duckdb", "pyarrow", "wsproto", "faults", "litellm"}
 
 
+@pytest.mark.gate
 def test_a_replay_that_nothing_strikes_imports_only_what_it_needs(tmp_path: Path) -> None:
     with TapeWriter(tmp_path / "a.tape", Trajectory(id="run-1", recorded_at=0.0)) as tape:
         tape.write_ending(RunEnding(ended="final"))
@@ -162,6 +166,7 @@ UNREAD = {
 AFTER_THE_AGENT = {"faults", "scenarios.benchmarks", "stumble.drift"}
 
 
+@pytest.mark.gate
 def test_a_recording_loads_neither_the_index_nor_the_faults(tmp_path: Path) -> None:
     env = os.environ | {"HOME": str(tmp_path), "STUMBLE_STORE": str(tmp_path / "store")}
     # The first one makes the authority, and needs what makes certificates.

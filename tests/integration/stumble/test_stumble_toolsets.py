@@ -83,6 +83,7 @@ def test_what_changed_is_named_by_its_path_and_order_is_no_change() -> None:
     )
 
 
+@pytest.mark.gate
 def test_two_recordings_are_held_side_by_side(tmp_path: Path) -> None:
     with shop(tmp_path, mcp=()) as world:
         assert world.record("a.tape", "practice/retries", "--tools", "mcp").code == 0

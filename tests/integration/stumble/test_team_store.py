@@ -166,6 +166,7 @@ def test_another_tape_of_the_same_name_is_never_overwritten(bucket: str, tmp_pat
     assert (yours.tapes / "a.tape").read_bytes() == mine_bytes
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_half_an_object_is_named_and_not_pulled(bucket: str, tmp_path: Path, share: float) -> None:
     mine = make_store(tmp_path / "mine", "a", "b")

@@ -90,6 +90,7 @@ def verdicts(store: TraceStore) -> dict[str, tuple[object, ...]]:
         return {str(row[0]): row for row in connection.execute(VERDICTS).fetchall()}
 
 
+@pytest.mark.gate
 @settings(deadline=None, max_examples=4, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(FORKED, min_size=2, max_size=3))
 def test_forking_again_changes_no_earlier_verdict(forks: list[Forked]) -> None:
@@ -104,6 +105,7 @@ def test_forking_again_changes_no_earlier_verdict(forks: list[Forked]) -> None:
             earlier = now
 
 
+@pytest.mark.gate
 @settings(deadline=None, max_examples=2, suppress_health_check=[HealthCheck.too_slow])
 @given(FORKED, st.integers(1, 2))
 def test_the_same_fork_made_again_has_the_same_verdict(forked: Forked, times: int) -> None:

@@ -29,6 +29,7 @@ def test_the_nearest_is_the_one_with_the_fewest_fields_that_differ() -> None:
     assert "nearest is exchange 1" in explain_miss(asked(9, 11, "b").request, recorded)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
 def test_of_large_ones_those_nearest_in_size_are_compared(size: int) -> None:
     recorded = [asked(mb, mb << 20, str(mb)) for mb in range(1, 7)]

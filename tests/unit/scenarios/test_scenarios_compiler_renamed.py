@@ -12,6 +12,7 @@ NAMES = [case.name for case in program_cases.list_graded_cases()]
 STAGES_WITH_INPUT = ("source", *STAGES[1:])
 
 
+@pytest.mark.gate
 @pytest.mark.skipif(
     toolchain.explain_missing_tools() is not None, reason=str(toolchain.explain_missing_tools())
 )

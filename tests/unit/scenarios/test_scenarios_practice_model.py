@@ -89,6 +89,7 @@ def test_a_good_site_is_called_and_some_have_three_answers_after_them(
     assert any(done.calls.index(site.tool) + 3 < done.steps for site in reads)
 
 
+@pytest.mark.gate
 @each_task
 @each_skill
 def test_the_same_conversation_gets_the_same_answer(
@@ -159,6 +160,7 @@ def test_retries_believes_a_wrong_value(
     assert "differ" not in " ".join(done.said)
 
 
+@pytest.mark.gate
 @each_read
 @pytest.mark.parametrize("nth", [1, 2])
 def test_verifies_sees_which_field_differs_and_takes_the_majority(
@@ -241,6 +243,7 @@ def test_a_write_that_never_works_is_reported(
     assert Counter(done.calls)[tool] == 3
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "text",
     ["", "null", "[]", "{}", "not json", '{"error": "no"}', "<html>502</html>", '{"amount": 1}'],
@@ -264,6 +267,7 @@ def test_rows_that_do_not_add_up_are_noticed(tmp_path: Path) -> None:
     assert done.noticed == ("list_orders failed: count is 3, but orders has 1 rows.",)
 
 
+@pytest.mark.gate
 def test_a_model_of_known_skill_recovers_as_often_as_it_says(tmp_path: Path) -> None:
     """The bounds are what 999 of 1000 fair coins of 0.7 would hold."""
     recovered = troubles = 0
@@ -281,6 +285,7 @@ def test_a_model_of_known_skill_recovers_as_often_as_it_says(tmp_path: Path) -> 
     assert abs(recovered - 0.7 * troubles) < 3.3 * (0.7 * 0.3 * troubles) ** 0.5
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("p", "like"), [("p=0", "naive"), ("p=1", "verifies"), ("p=1.0", "verifies")]
 )

@@ -6,6 +6,7 @@ import scipy
 from stumble.verdicts.excess_failures import compare_ends
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("faulted", "twins"),
     [

@@ -102,6 +102,7 @@ def test_what_no_judge_has_seen_counts_beside_the_newest(sql: Sql) -> None:
     assert row == {"fired": 8, "judged": 8, "judge_versions": [1]}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("told", "why"),
     [

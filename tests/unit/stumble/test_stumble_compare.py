@@ -105,6 +105,7 @@ def test_the_rates_differ_by_what_is_given_as_their_difference(sql: Sql) -> None
     assert rate_b < rate_a
 
 
+@pytest.mark.gate
 def test_one_pair_per_trace_has_mcnemar_as_well(sql: Sql) -> None:
     from statsmodels.stats.contingency_tables import mcnemar
 
@@ -175,6 +176,7 @@ MEASURES: dict[str, tuple[Told, Told]] = {
 }
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("reason", MEASURES)
 def test_what_was_measured_otherwise_is_not_compared(sql: Sql, reason: str) -> None:
     """Nothing changed but the judge or the verifier, which would be a difference of 1."""
@@ -187,6 +189,7 @@ def test_what_was_measured_otherwise_is_not_compared(sql: Sql, reason: str) -> N
     assert run_question(sql, "flips", a="before", b="after").fetchall() == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("reason", MEASURES)
 def test_two_measures_of_both_sides_are_two_rows(sql: Sql, reason: str) -> None:
     one, other = MEASURES[reason]

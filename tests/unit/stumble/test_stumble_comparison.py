@@ -211,6 +211,7 @@ def held(
     )
 
 
+@pytest.mark.gate
 def test_as_good_passes_and_much_worse_fails(sql: Sql) -> None:
     store(sql, [SAME] * 20)
     assert (held(sql).answer, held(sql, AnalysisTerms(margin=0.1)).answer) == (
@@ -229,6 +230,7 @@ def test_as_good_passes_and_much_worse_fails(sql: Sql) -> None:
     assert silent["candidate"]["rate"] == 0.75  # type: ignore[index]
 
 
+@pytest.mark.gate
 def test_few_roots_and_unknown_outcomes_leave_it_open_and_say_why(sql: Sql) -> None:
     store(sql, [SAME] * 4)
     assert "below 5" in held(sql).reasons[0]
@@ -243,6 +245,7 @@ def test_few_roots_and_unknown_outcomes_leave_it_open_and_say_why(sql: Sql) -> N
     assert held(sql, AnalysisTerms(margin=0.2, max_unknown=0.2)).answer == "pass"
 
 
+@pytest.mark.gate
 def test_a_sealed_plan_is_looked_at_as_it_was_said(sql: Sql) -> None:
     """Nothing before its first look, and of what came after a look nothing changes its answer."""
     terms = AnalysisTerms(margin=0.3, looks=(0.25, 0.5, 1.0), spending="pocock")
@@ -263,6 +266,7 @@ def test_a_sealed_plan_is_looked_at_as_it_was_said(sql: Sql) -> None:
     assert (failed.answer, failed.look.number) == ("fail", 1)
 
 
+@pytest.mark.gate
 def test_each_of_several_measures_has_to_pass(sql: Sql) -> None:
     store(sql, [("masked", "honest_fail")] * 30)
     terms = AnalysisTerms(margin=0.2, measures=("handled", "ends-right"))
@@ -271,6 +275,7 @@ def test_each_of_several_measures_has_to_pass(sql: Sql) -> None:
     assert combine_answers(found) == "fail"
 
 
+@pytest.mark.gate
 def test_what_reads_test_results_sees_only_a_pass_as_one(sql: Sql) -> None:
     store(sql, [SAME] * 20)
     passed, wrong = held(sql), replace(held(sql), answer="error", reasons=("a | <b>",))

@@ -18,6 +18,7 @@ def ask(url: str, body: dict[str, object]) -> Request:
     )
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("text", "meant"),
     [

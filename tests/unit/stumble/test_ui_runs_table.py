@@ -120,6 +120,7 @@ def test_hostile_characters_are_named() -> None:
     assert show_text("a\u202eb\x1b[31m\u200bc\n\td") == "a<U+202E>b\u241b[31m<U+200B>c\n\td"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("chosen", [{}, {"agent": "one"}])
 @pytest.mark.parametrize("order", ["when", "agent", "cost"])

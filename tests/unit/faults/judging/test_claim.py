@@ -24,6 +24,7 @@ def claim(*messages: str, tools: tuple[FinalToolCall, ...] = (), **how: object) 
     return read_claim(FinalTurns(messages, tools, **how)).claim  # type: ignore[arg-type]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['language']}: {case['text'][:40]}")
 def test_one_message_is_read(case: dict[str, str]) -> None:
     assert claim(case["text"]) == case["claim"]
@@ -106,6 +107,7 @@ def test_a_run_that_broke_claims_nothing_unless_it_said_so() -> None:
     assert claim("I could not complete the refund.", ended="crash") == "admits_failure"
 
 
+@pytest.mark.gate
 @given(st.lists(st.text(max_size=200), max_size=3), st.text(max_size=60), st.booleans())
 @settings(max_examples=20, deadline=None)
 def test_any_text_is_read_alike_twice(messages: list[str], call: str, opened: bool) -> None:
@@ -115,6 +117,7 @@ def test_any_text_is_read_alike_twice(messages: list[str], call: str, opened: bo
     assert read_claim(final) == read
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("piece", ["a ", "{", '{"a":', "no ", "```", "(", "if ", "。", "\\", '"'])
 def test_a_megabyte_takes_no_longer_than_its_ends(piece: str) -> None:
     assert claim(piece * (1_000_000 // len(piece))) in CLAIMS

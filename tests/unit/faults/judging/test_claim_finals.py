@@ -13,6 +13,7 @@ def found(shared: Path) -> LabelAgreement:
     return calibrate_claims(shared / "finals" / "finals.jsonl").all
 
 
+@pytest.mark.gate
 def test_few_are_left_unknown(found: LabelAgreement) -> None:
     assert (found.unknown_rate.rate or 0) <= 0.30
 

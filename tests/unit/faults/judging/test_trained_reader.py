@@ -105,6 +105,7 @@ def test_a_message_that_is_nothing_but_the_last_call_is_a_step() -> None:
     assert read_claim(FinalTurns((answer,), (FinalToolCall(answer),))).claim == "delivered"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "final",
     [

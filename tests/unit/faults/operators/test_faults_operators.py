@@ -44,6 +44,7 @@ texts = st.one_of(
 )
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @given(text=texts, at=st.text("0123456789abcdef", min_size=1, max_size=8))
 def test_the_same_address_bends_the_same_way_and_the_original_is_left_alone(

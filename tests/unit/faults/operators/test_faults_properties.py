@@ -118,6 +118,7 @@ def streamed(body: str) -> Exchange:
     return make_example_exchange(events, (("content-type", "text/event-stream"),))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @given(
     data=st.data(),
@@ -162,6 +163,7 @@ def test_what_does_not_say_that_it_makes_something_up_invents_no_word(name, data
 DRAWN = sorted(n for n, each in OPERATORS.items() if each.family == "V" and not each.by_hand)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", DRAWN)
 @given(data=st.data(), body=said, at=addresses)
 @slow
@@ -301,6 +303,7 @@ DECODE = {
 }
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "name", sorted(n for n, each in OPERATORS.items() if each.family in ("V", "S", "E", "X"))
 )

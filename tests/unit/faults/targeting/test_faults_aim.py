@@ -178,6 +178,7 @@ def test_chance_depends_on_the_seed_and_strikes_about_as_often_as_it_says() -> N
     assert 0.22 < sum(map(len, by_seed)) / (200 * len(SOME)) < 0.28
 
 
+@pytest.mark.gate
 def test_chance_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
     program = (
         "from tests.unit.faults.targeting.test_faults_aim import SOME, drawn\n"

@@ -106,6 +106,7 @@ limit = os.getenv("REFUND_LIMIT", "3")
 """
 
 
+@pytest.mark.gate
 def test_needs_are_read_from_the_agents_own_files() -> None:
     files = [
         ("agent.py", AGENT),

@@ -177,6 +177,7 @@ def oddities(value: object) -> Iterator[object]:
 each_lens = pytest.mark.parametrize("dialect", LENSES, ids=lambda each: str(each.NAME))
 
 
+@pytest.mark.gate
 @each_lens
 def test_no_lens_raises_on_an_odd_request(dialect: DialectLens) -> None:
     bodies = [json.dumps(value).encode() for value in oddities(BODIES[dialect.NAME])]
@@ -189,6 +190,7 @@ def test_no_lens_raises_on_an_odd_request(dialect: DialectLens) -> None:
             dialect.replace_call_results(body, found.call_id, "another")
 
 
+@pytest.mark.gate
 @each_lens
 def test_a_request_says_the_same_however_large_it_is(dialect: DialectLens) -> None:
     bodies = [json.dumps(value).encode() for value in oddities(BODIES[dialect.NAME])]

@@ -132,6 +132,7 @@ def test_a_gzipped_answer_is_read_and_an_error_is_no_answer() -> None:
     assert openai_chat.parse_model_answer(headers, b"<html>") is None
 
 
+@pytest.mark.gate
 def test_real_recordings_of_chat_completions_are_read(shared: Path) -> None:
     """Every answer that other projects recorded is understood, streamed or whole."""
     seen = streamed = calls = 0

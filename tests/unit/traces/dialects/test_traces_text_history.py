@@ -191,6 +191,7 @@ def test_real_histories_are_told(shared: Path, name: str) -> None:
     assert len(told.tool_uses) + len(refused) == len(told.agent_steps)
 
 
+@pytest.mark.gate
 def test_five_hundred_real_histories_are_read(shared: Path) -> None:
     calls = repeated = failed = 0
     path = shared / "coding" / "mini_swe_gemini3pro_500.jsonl.gz"

@@ -170,6 +170,7 @@ def test_what_kind_a_turn_is(request_: Request, expected: str) -> None:
 texts = st.text(st.characters(codec="utf-8"), max_size=80)
 
 
+@pytest.mark.gate
 @settings(deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4), texts, st.booleans())
 def test_law_on_turns(said: list[str], now: str, ascii: bool) -> None:

@@ -225,6 +225,7 @@ def test_the_spans_of_a_run_without_times_have_none_and_keep_their_order(
     assert tables["trajectories"]["recorded_at"].to_pylist() == [None]
 
 
+@pytest.mark.gate
 def test_an_export_of_a_store_adds_nothing_to_it_and_each_run_once_to_another(
     store: TraceStore, tmp_path: Path
 ) -> None:
@@ -316,6 +317,7 @@ def test_parquet_is_a_folder_that_others_read(store: TraceStore, tmp_path: Path)
         assert found.fetchall() == [("ramp", 15), ("tau", 200)]
 
 
+@pytest.mark.gate
 def test_parquet_keeps_who_a_step_is_of_for_every_reader(store: TraceStore, tmp_path: Path) -> None:
     import pandas
     import polars

@@ -55,6 +55,7 @@ def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql
         yield connection
 
 
+@pytest.mark.gate
 def test_the_published_counts_of_tau_bench_come_out(real: Sql) -> None:
     runs = "SELECT count(*) AS n, avg(passed::INT) AS rate FROM trajectories WHERE source = 'tau'"
     assert one(real, runs) == {"n": 200, "rate": near(0.42)}

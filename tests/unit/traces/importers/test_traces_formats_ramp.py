@@ -73,6 +73,7 @@ def cents(value: object) -> object:
     return pytest.approx(value, abs=0.0101)
 
 
+@pytest.mark.gate
 def test_the_figures_of_the_paper_come_out_of_our_own_table(ours: Sql) -> None:
     rows = answers(ours, "FROM leaderboard")
     assert {str(each["model"]) for each in rows} == PAPER.keys()
@@ -109,6 +110,7 @@ def test_a_run_that_does_nothing_scores_over_64_published_and_nothing_gated(ours
     assert rows[-1] == {"model": "deepseek-reasoner", "gated_aei": 0}
 
 
+@pytest.mark.gate
 def test_our_table_says_what_the_score_files_say(ours: Sql, real: Sql) -> None:
     names = "model, pl, mr, tier, aei, seconds, cost_usd, ramp_tokens"
     mine = answers(ours, f"SELECT {names} FROM leaderboard ORDER BY model")
@@ -208,6 +210,7 @@ def test_the_autonomous_board_17_of_17_without_any_bonus(real: Sql, shared: Path
     assert mine == cents(theirs)
 
 
+@pytest.mark.gate
 def test_the_board_of_a_cohort_is_a_named_question(ours: Sql) -> None:
     best = run_question(ours, "leaderboard", cohort="paper").fetchone()
     assert best is not None

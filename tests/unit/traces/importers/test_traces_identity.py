@@ -75,6 +75,7 @@ def test_a_file_that_grew_adds_what_is_new(store: TraceStore, tmp_path: Path) ->
     assert len(facts(store)) == 5
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("states", [(2, 3, 4), (4, 3, 2), (3, 4, 3)])
 def test_a_run_that_grew_is_there_once_with_its_newest_state(
     store: TraceStore, tmp_path: Path, states: tuple[int, ...]
@@ -101,6 +102,7 @@ def test_a_run_with_an_ending_is_no_older_state(store: TraceStore, tmp_path: Pat
     assert len(facts(store)) == 2
 
 
+@pytest.mark.gate
 def test_a_verdict_that_comes_later_completes_the_run(store: TraceStore, tmp_path: Path) -> None:
     said = [{"role": "user", "content": "fix"}, {"role": "assistant", "content": "done"}]
     run = {"instance_id": "a__b-1", "exit_status": "Submitted", "messages": said}
@@ -111,6 +113,7 @@ def test_a_verdict_that_comes_later_completes_the_run(store: TraceStore, tmp_pat
     assert [(each["passed"], each["ended"]) for each in facts(store)] == [(True, "final")]
 
 
+@pytest.mark.gate
 def test_replace_takes_the_file_at_its_word(store: TraceStore, tmp_path: Path) -> None:
     import_to_store(store, written(tmp_path / "gpt-4o-airline.json", RUNS))
     copy = written(tmp_path / "o3-airline.json", RUNS, indent=1)
@@ -122,6 +125,7 @@ def test_replace_takes_the_file_at_its_word(store: TraceStore, tmp_path: Path) -
     assert ({run["model"] for run in facts(again)}, len(facts(again))) == ({"o3"}, 5)
 
 
+@pytest.mark.gate
 def test_a_forgotten_run_stays_away_until_it_is_imported_again(
     store: TraceStore, tmp_path: Path
 ) -> None:

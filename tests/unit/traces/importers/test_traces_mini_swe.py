@@ -50,6 +50,7 @@ def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql
         yield connection
 
 
+@pytest.mark.gate
 def test_the_counts_of_the_source_come_out(real: Sql) -> None:
     assert one(
         real,

@@ -74,6 +74,7 @@ def read_or_refuse(format: ImportFormat, path: Path) -> tuple[int, str | None]:
         return 0, str(refusal)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_value_of_another_type_is_read_or_refused_by_name(tmp_path: Path, name: str) -> None:
     path, sample, read = tmp_path / "x.json", SAMPLES[name], 0
@@ -98,6 +99,7 @@ def test_depth_without_end_is_read_or_refused_by_name(tmp_path: Path, name: str)
         assert read_or_refuse(format, path)[1] != ""
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_gzip_that_unpacks_without_end_is_not_read_to_it(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.json"

@@ -278,6 +278,7 @@ def lines_of(name: str) -> list[Any]:
     return [json.loads(line) for line in (OBSERVED / name).read_text().splitlines()]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("parts", "prefix"),
     [

@@ -79,6 +79,7 @@ def exact(data: bytes) -> int:
     return found
 
 
+@pytest.mark.gate
 def test_the_native_pass_is_there() -> None:
     assert possible_in(b"nothing to see here, 4 items in the cart") == 0
     assert prefilter._match_formats()._scan is not None
@@ -99,6 +100,7 @@ def test_threads_share_a_matcher_and_no_match_is_lost() -> None:
             assert found == {expected[data]}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("format", TOKEN_FORMATS, ids=lambda each: each[0].decode())
 def test_every_token_format_is_seen(format: tuple[bytes, str, bytes]) -> None:
     # Hypothesis fails at most lookarounds: what has one is drawn from what it is widened to.
@@ -131,6 +133,7 @@ def assigned() -> Iterator[bytes]:
                 yield b"--" + name.upper() + separator + value + b"\"' and"
 
 
+@pytest.mark.gate
 def test_every_assignment_is_seen() -> None:
     seen = 0
     for data in assigned():
@@ -148,6 +151,7 @@ NEIGHBOURS = (
 )  # fmt: skip
 
 
+@pytest.mark.gate
 def test_every_value_beside_a_name_is_seen() -> None:
     seen = 0
     for name in [*NAMES, b"FAL_KEY", b"MY_TOKEN"]:
@@ -163,6 +167,7 @@ def test_every_value_beside_a_name_is_seen() -> None:
     assert seen > 2000
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("place", range(len(placed_values.PLACES)))
 def test_every_place_is_seen(place: int) -> None:
     @settings(max_examples=examples(12))
@@ -174,6 +179,7 @@ def test_every_place_is_seen(place: int) -> None:
     check()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("name", PLACES)
 def test_the_shapes_of_secrets_are_found_with_it(name: str, encoding: str) -> None:
@@ -267,6 +273,7 @@ def test_a_stream_is_written_the_same_with_and_without_it(
     assert written(data, sizes, events, native=True) == written(data, sizes, events, native=False)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", PLACES)
 def test_the_beginning_of_a_value_is_seen(name: str) -> None:
     text, shape = PLACES[name]
@@ -342,6 +349,7 @@ def test_an_escaped_value_is_seen_and_decoded(known: tuple[str, ...], spelling: 
         assert made.is_clean(data, stream=False) is not expected
 
 
+@pytest.mark.gate
 def test_values_from_the_wire_are_seen_after_they_were_learned() -> None:
     search, value = redactor(native=True), b"kq83hf-learned-9fj2k"
     assert search.find_spans(b"x " + value) == []
@@ -353,6 +361,7 @@ def test_values_from_the_wire_are_seen_after_they_were_learned() -> None:
     assert search.find_spans(b"x " + value) == []  # only the latest ones are remembered
 
 
+@pytest.mark.gate
 def test_the_matcher_is_kept_for_the_next_process(tmp_path: Path) -> None:
     patterns_ = prefilter.list_prefilter_patterns()
     made = native_matcher.NativeMatcher(patterns_, kept=True)

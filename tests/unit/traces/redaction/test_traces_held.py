@@ -93,6 +93,7 @@ def test_an_answer_in_one_piece_is_written_as_one_that_came_in_pieces(
         assert read_tape(whole).exchanges == read_tape(pieces).exchanges
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_split_over_two_chunks_at_every_offset(spelling: str, tmp_path: Path) -> None:
     body = b'{"a": "b ' + SPELLINGS[spelling](KEY).encode() + b' c"}'
@@ -221,6 +222,7 @@ def encoded(name: str, pieces: list[bytes]) -> list[bytes]:
     return [*out[:-1], out[-1] + squeeze.flush()]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["gzip", "deflate", "raw", "br", "zstd"])
 @pytest.mark.parametrize("spelling", ["plain", "json \\u", "base64 1"])
 def test_an_encoded_stream_begins_anew_once_a_secret_turns_up(

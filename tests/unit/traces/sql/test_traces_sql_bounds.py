@@ -52,6 +52,7 @@ def told(request: pytest.FixtureRequest) -> Iterator[tuple[str, Sql]]:
         yield name, sql
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_makes_up_no_number(told: tuple[str, Sql], view: str) -> None:
     name, sql = told
@@ -63,6 +64,7 @@ def test_a_view_makes_up_no_number(told: tuple[str, Sql], view: str) -> None:
         assert all(row["reason"] for row in found)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("question", [each.name for each in list_questions()])
 def test_a_question_makes_up_no_number(told: tuple[str, Sql], question: str) -> None:
     _, sql = told

@@ -54,6 +54,7 @@ def around(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
     return np.where(rng.random(len(a)) < 0.5, near_mean, a * 10 ** rng.uniform(-1, 1, len(a)))
 
 
+@pytest.mark.gate
 def test_incomplete_gamma(sql: Sql, rng: np.random.Generator) -> None:
     a = 10 ** rng.uniform(-1, 4, DRAWN)
     x = around(rng, a)
@@ -67,6 +68,7 @@ def test_incomplete_beta(sql: Sql, rng: np.random.Generator) -> None:
     close(computed(sql, "beta_i(a, b, x)", a=a, b=b, x=x), scipy.special.betainc(a, b, x))
 
 
+@pytest.mark.gate
 def test_chi_squared(sql: Sql, rng: np.random.Generator) -> None:
     df = rng.integers(1, 200, DRAWN).astype(float)
     x = around(rng, df)
@@ -112,6 +114,7 @@ def test_the_edges_of_distributions(sql: Sql) -> None:
     )
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (1, 500), (499, 500), (47, 282)])
 def test_the_exact_interval_is_clopper_and_pearsons(sql: Sql, k: int, n: int) -> None:
     from statsmodels.stats.proportion import proportion_confint
@@ -125,6 +128,7 @@ def test_the_exact_interval_is_clopper_and_pearsons(sql: Sql, k: int, n: int) ->
     assert values(sql, "exact_lo(0, 0, 0.95), exact_hi(NULL, 3, 0.95)") == (None, None)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("n", [30, 50, 100, 199])
 @pytest.mark.parametrize(("p1", "p2"), [(0.8, 0.9), (0.02, 0.05), (0.5, 0.5), (0.9, 0.6)])
 def test_power_is_that_of_two_proportions(sql: Sql, p1: float, p2: float, n: int) -> None:
@@ -159,6 +163,7 @@ def test_sample_sizes_are_those_of_the_book(sql: Sql, sum: str, expected: float 
 FAMILY = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
+@pytest.mark.gate
 @settings(max_examples=examples(6), deadline=None)
 @given(families=st.lists(FAMILY, min_size=1, max_size=30))
 def test_holm_adjusts_a_family(sql: Sql, families: list[list[float]]) -> None:

@@ -49,6 +49,7 @@ def _estimating(sql: Sql) -> Iterator[str]:
             yield name
 
 
+@pytest.mark.gate
 def test_every_relation_of_rates_stands_in_the_page(
     sections: dict[str, str], estimating: set[str]
 ) -> None:

@@ -99,6 +99,7 @@ def test_too_little_is_unknown_and_says_why(sql: Sql) -> None:
     assert drift(sql) == {}
 
 
+@pytest.mark.gate
 def test_equal_rates_are_rarely_called_different(sql: Sql) -> None:
     random, cells = Random(3), list[tuple[int, int, float, float]]()
     for group in range(200):

@@ -91,6 +91,7 @@ def correlated(rng: np.random.Generator, traces: int, each: int) -> list[Strike]
     ]
 
 
+@pytest.mark.gate
 def test_the_bootstrap_draws_traces(sql: Sql) -> None:
     import statsmodels.api as sm
 

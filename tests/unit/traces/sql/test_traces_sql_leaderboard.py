@@ -64,6 +64,7 @@ def test_modes_and_cohorts_are_kept_apart(sql: Sql) -> None:
     assert [row["mr"] for row in answers(sql, "FROM leaderboard ORDER BY mode")] == [near(100), 0]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("told", [{"source": "replay"}, {"condition": "clean", "forked_at": "x"}])
 def test_a_replay_and_a_clean_twin_are_no_further_runs(sql: Sql, told: Known) -> None:
     board(sql, [100] * 6, told=told)
@@ -100,6 +101,7 @@ def test_the_index_is_against_the_own_cohort_with_its_maxima(sql: Sql) -> None:
     assert [each["aei"] for each in found] == [near((100 * 1 / 5 + mr) / 5), near(40)]
 
 
+@pytest.mark.gate
 def test_a_run_of_no_cohort_stands_beside_the_paper_or_has_no_index(sql: Sql) -> None:
     board(sql, [100] * 6, [100] * 6)
     sql.execute("UPDATE trajectories SET cohort = NULL WHERE trajectory_id = 'p0'")

@@ -63,6 +63,7 @@ def by_scipy(found: list[float], alpha: float) -> tuple[float, float, float]:
     return mean, max(-1, mean - max(half, down)), min(1, mean + max(half, up))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("alpha", [0.2, 0.05, 0.001])
 def test_paired_bounds_are_those_of_scipy(sql: Sql, alpha: float) -> None:
     pairs = zip(samples(1), samples(2), strict=True)
@@ -71,6 +72,7 @@ def test_paired_bounds_are_those_of_scipy(sql: Sql, alpha: float) -> None:
         assert row == pytest.approx(by_scipy(differences, alpha), abs=1e-9)
 
 
+@pytest.mark.gate
 def test_unpaired_bounds_mirror_one_another(sql: Sql) -> None:
     """Arms that change places, and failures for successes, turn the interval round."""
     one, other = samples(3), samples(4)

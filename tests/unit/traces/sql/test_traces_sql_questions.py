@@ -45,6 +45,7 @@ def test_a_file_begins_with_its_help(path: Path) -> None:
     assert re.fullmatch(r"-- .{20,}[.?]", first)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("question", list_questions(), ids=names)
 def test_a_question_has_an_answer_without_parameters(sql: Sql, question: SqlQuestion) -> None:
     answer = run_question(sql, question.name)

@@ -75,6 +75,7 @@ def fates(sql: Sql) -> tuple[np.ndarray, np.ndarray]:
     return np.array([each["n_steps"] for each in rows]), np.array(died)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("name", "runs"), [("tau", 200), ("coding", 500)])
 def test_the_curve_of_real_runs(name: str, runs: int, request: pytest.FixtureRequest) -> None:
     """Nobody knows at which step they failed: the last is the latest, the first the earliest."""

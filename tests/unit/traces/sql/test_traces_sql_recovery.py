@@ -94,6 +94,7 @@ def test_a_failing_baseline_counts_for_nothing(sql: Sql) -> None:
     assert found["recovery_rate"] == 1
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "unknown",
     [
@@ -205,6 +206,7 @@ def rows_of(sql: Sql, relation: str) -> list[dict[str, object]]:
     return [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("relation", "figure", "where"),
     [
@@ -227,6 +229,7 @@ def test_what_was_measured_twice_is_never_pooled(
     assert found[0]["measured_by"] != found[1]["measured_by"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("question", "figure", "figures"),
     [
@@ -272,6 +275,7 @@ def test_recovery_of_two_measures_is_timed_by_each(sql: Sql) -> None:
     assert [row["recovered"] for row in rows_of(sql, "time_to_recovery")] == [6, 6]
 
 
+@pytest.mark.gate
 def test_resilience_that_was_measured_twice_is_two_rows_and_no_standing(twice: Sql) -> None:
     found = answers(twice, "SELECT recovery.rate AS rate, silent.rate AS silent, judged, settled,"
                     " measured_in FROM resilience ORDER BY measured_by")  # fmt: skip
@@ -283,6 +287,7 @@ def test_resilience_that_was_measured_twice_is_two_rows_and_no_standing(twice: S
     assert (row["judged"], row["measured_in"]) == (12, ["fresh"])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("more", [{"consumed": None}, {"ended": "harness"}])
 def test_a_measure_that_decided_nothing_is_no_second_one(sql: Sql, more: Strike) -> None:
     """What another judge saw and could not judge is in no rate, and takes no rate away."""
@@ -356,6 +361,7 @@ STRIKE = st.builds(
 )
 
 
+@pytest.mark.gate
 @settings(max_examples=examples(60), deadline=None)
 @given(strikes=st.lists(STRIKE, max_size=60))
 def test_any_store_is_counted_right(sql: Sql, strikes: list[Strike]) -> None:

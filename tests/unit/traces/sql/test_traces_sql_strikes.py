@@ -33,6 +33,7 @@ def test_a_fault_of_a_fork_counts_once(source: str, repeats: int, fired: int) ->
         assert one(sql, "SELECT sum(fired) AS n FROM recovery")["n"] == (fired or None)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("ended", ["harness", "diverged", "replay_miss"])
 def test_a_run_that_was_cut_off_is_censored_and_not_a_failure(ended: str) -> None:
     """Its agent had no chance to do anything about the fault."""

@@ -297,6 +297,7 @@ def test_a_label_goes_before_the_family(sql: Sql) -> None:
     assert found == [{"class": "other", "h": 1}, {"class": "quiet", "h": 0}]
 
 
+@pytest.mark.gate
 def test_its_interval_takes_the_worst_and_the_best_of_all_three(sql: Sql) -> None:
     runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
     struck(sql, {"e1": ["recovered", "crashed"]})
@@ -358,6 +359,7 @@ def test_the_error_rate_in_the_store_is_used_beside_the_assumed(sql: Sql) -> Non
     assert found[2]["e_from"] == "store"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("faults", "clean", "reason"),
     [
@@ -399,6 +401,7 @@ def test_a_curve_at_an_end_is_bounded_by_the_tasks_seen(
     assert (found["survival"], found["lo"], found["hi"]) == (survival, *map(near, expected))
 
 
+@pytest.mark.gate
 @settings(max_examples=examples(10), deadline=None)
 @given(told=st.lists(RUN, max_size=12), said=st.lists(st.sampled_from(["masked", "crashed"])))
 def test_no_figure_is_not_a_number(filled: Sql, told: list[Known], said: list[str]) -> None:
@@ -436,6 +439,7 @@ def weighted(sql: Sql, **params: object) -> Known:
     return found
 
 
+@pytest.mark.gate
 def test_equal_weights_of_all_loud_classes_are_the_view(sql: Sql) -> None:
     runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
     struck(sql, {"e1": ["recovered", "crashed"], "e2": ["silent_wrong"] * 3 + ["masked"]})
@@ -455,6 +459,7 @@ def test_each_class_counts_by_its_weight(sql: Sql) -> None:
     assert found["survival"] == near((1 - 0.1 * (1 - 0.4375)) ** 10)
 
 
+@pytest.mark.gate
 def test_a_class_without_faults_is_unknown_between_fatal_and_harmless(sql: Sql) -> None:
     runs(sql, [{} for _ in range(10)])
     struck(sql, {"e1": ["recovered", "crashed"]})
@@ -468,6 +473,7 @@ def test_a_class_without_faults_is_unknown_between_fatal_and_harmless(sql: Sql) 
     assert (none["at_least"], none["at_most"], none["reason"]) == (near(0.9**10), 1, "no_faults")
 
 
+@pytest.mark.gate
 def test_the_interval_of_the_error_rate_widens_the_answer(sql: Sql) -> None:
     runs(sql, [{} for _ in range(10)])
     struck(sql, {"e1": ["recovered", "crashed"]})

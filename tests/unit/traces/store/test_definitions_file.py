@@ -36,6 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Definitions]:
     return file, first
 
 
+@pytest.mark.gate
 def test_the_next_loads_copy_the_file_that_the_first_one_made(
     made: tuple[Path, Definitions],
 ) -> None:
@@ -45,6 +46,7 @@ def test_the_next_loads_copy_the_file_that_the_first_one_made(
     assert file.stat().st_mtime_ns == before.st_mtime_ns
 
 
+@pytest.mark.gate
 def test_with_a_damaged_one_they_are_created(
     made: tuple[Path, Definitions], tmp_path: Path
 ) -> None:
@@ -55,6 +57,7 @@ def test_with_a_damaged_one_they_are_created(
     assert load(tmp_path) == whole
 
 
+@pytest.mark.gate
 def test_without_a_folder_for_the_cache_they_are_created(
     made: tuple[Path, Definitions], tmp_path: Path
 ) -> None:

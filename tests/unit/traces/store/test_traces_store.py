@@ -120,6 +120,7 @@ def test_packing_changes_no_row(store: TraceStore) -> None:
     assert store.compact(limit=0) == 0
 
 
+@pytest.mark.gate
 def test_packs_of_packs(store: TraceStore) -> None:
     for number in range(12):
         store.write(f"s{number}", run(f"s{number}"))
@@ -128,6 +129,7 @@ def test_packs_of_packs(store: TraceStore) -> None:
             assert ask(store, COUNTED) == [(3 * (number + 1), number + 1)]
 
 
+@pytest.mark.gate
 def test_a_packed_segment_is_replaced_and_dropped_like_any_other(store: TraceStore) -> None:
     for name in "abc":
         store.write(name, run(name))
@@ -216,6 +218,7 @@ def test_older_files_lack_newer_columns(store: TraceStore) -> None:
     assert ask(store, new) == [("a", None, None, None)]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("relation", SCHEMAS)
 def test_a_store_from_before_a_relation_was_there_opens(store: TraceStore, relation: str) -> None:
     for n in range(5):
@@ -293,6 +296,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.gate
 @pytest.mark.many
 def test_readers_are_right_or_fail_while_others_write_and_pack(store: TraceStore) -> None:
     """The twenty old runs are always there, once; what is added is there whole or not at all."""
@@ -373,6 +377,7 @@ def test_a_batch_is_one_file_per_relation(store: TraceStore) -> None:
     assert ask(store, "FROM tool_calls ORDER BY ALL") == before
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_segment_of_a_batch_is_replaced_and_dropped_like_any_other(
     store: TraceStore, packed: bool
@@ -390,6 +395,7 @@ def test_a_segment_of_a_batch_is_replaced_and_dropped_like_any_other(
     assert ask(store, COUNTED) == [(8, 8)]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_segment_of_a_batch_is_found_and_read_like_any_other(
     store: TraceStore, packed: bool
@@ -402,6 +408,7 @@ def test_a_segment_of_a_batch_is_found_and_read_like_any_other(
     assert store.read_segment("b")["tool_calls"].num_rows == 3
 
 
+@pytest.mark.gate
 def test_everything_may_be_dropped_and_written_again(store: TraceStore) -> None:
     """As `sql --rebuild` does it; what is written next has the same names."""
     batch = {name: run(name) for name in "abcdef"}
@@ -413,6 +420,7 @@ def test_everything_may_be_dropped_and_written_again(store: TraceStore) -> None:
         assert ask(store, COUNTED) == [(0, 0)]
 
 
+@pytest.mark.gate
 def test_packs_without_a_dropped_segment_are_not_written_again(store: TraceStore) -> None:
     for names in ("abcde", "fghij"):
         store.write_all({name: run(name) for name in names})
@@ -444,6 +452,7 @@ for size in (7, 11):
 """
 
 
+@pytest.mark.gate
 def test_two_processes_write_the_same_segments_in_other_batches(store: TraceStore) -> None:
     root = Path(__file__).resolve().parents[4]
     command = [sys.executable, "-c", BATCHES, str(store.root)]

@@ -319,6 +319,7 @@ for seq in range(1_000_000):
 """
 
 
+@pytest.mark.gate
 @pytest.mark.many
 def test_killed_at_any_moment_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
     chance = random.Random(3)

@@ -104,6 +104,7 @@ def test_tapes_of_any_shape_can_be_browsed_sealed_or_not(path: Path, tmp_path: P
         assert same(read_tape_lazily(copy), read_tape(copy))
 
 
+@pytest.mark.gate
 def test_the_end_of_a_conversation_is_read_without_its_middle(tmp_path: Path) -> None:
     said = list(conversation(300))
     path = written(tmp_path / "a.tape", *said)

@@ -63,6 +63,7 @@ def test_what_is_damaged_or_sealed_stays_as_it_is(name: str, tmp_path: Path) -> 
     assert path.read_bytes() == (TAPES / f"{name}.tape").read_bytes()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("steps", "share"), [(60, 60), (200, 100)])
 def test_a_long_conversation_is_sealed_to_a_fraction(
     steps: int, share: int, tmp_path: Path
