@@ -60,6 +60,7 @@ def test_no_cheat_finds_an_answer_in_docker(places: CheatPlaces) -> None:  # noq
     assert right == []
 
 
+@pytest.mark.thorough
 def test_what_an_agent_compiles_or_packs_in_docker_is_removed_or_named(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     (workspace / "t5").mkdir(parents=True)
@@ -81,6 +82,7 @@ def test_what_an_agent_compiles_or_packs_in_docker_is_removed_or_named(tmp_path:
     assert unwritten(named, RUN, build) == {"t5/notes"}
 
 
+@pytest.mark.thorough
 def test_a_small_compiler_that_works_in_docker_is_removed_and_named(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     (workspace / "t5").mkdir(parents=True)
@@ -100,6 +102,7 @@ def test_a_small_compiler_that_works_in_docker_is_removed_and_named(tmp_path: Pa
     assert f"t5/helper, a copy of {TCC}" in grade.why
 
 
+@pytest.mark.thorough
 def test_the_same_for_a_user_without_privileges(request: pytest.FixtureRequest) -> None:
     """All of these tests, by a user who may only use the engine."""
     if os.geteuid() != 0:

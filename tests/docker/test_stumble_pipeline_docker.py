@@ -55,6 +55,7 @@ def sql(query: str) -> list[list[Any]]:
     return [list(row.values()) for row in json.loads(stumble("sql", "--json", query))]
 
 
+@pytest.mark.thorough
 def test_a_whole_pipeline_in_docker_is_replayed(port):
     host = f"model.practice=127.0.0.1:{port}"
     stumble(

@@ -57,12 +57,14 @@ def talks(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str
     return found
 
 
+@pytest.mark.many(1)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_tapes_are_read_or_refused(seed: int, tmp_path: Path) -> None:
     assert walk_all(tmp_path, seed, 2000) > 1000
 
 
+@pytest.mark.many(1)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_agents_say_may_be_anything(

@@ -500,6 +500,7 @@ def test_no_cheat_finds_an_answer_or_becomes_the_graders_failure(
     assert done.passed is False
 
 
+@pytest.mark.thorough
 def test_the_same_for_a_user_without_privileges(request: pytest.FixtureRequest) -> None:
     """All tests of graded programs, in user namespaces; its own places are fewer than root's."""
     if os.geteuid() != 0:

@@ -18,6 +18,7 @@ FILLS: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_conversation_is_imported_or_refused_in_bounded_memory(

@@ -154,6 +154,7 @@ BOMBS: list[Callable[[], bytes]] = [
 ]
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("made", BOMBS)
 def test_a_bomb_is_shown_in_bounded_time_and_memory(
     made: Callable[[], bytes], tmp_path: Path

@@ -37,6 +37,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return made
 
 
+@pytest.mark.thorough
 def test_a_campaign_of_few_recordings_decides_nothing_and_says_so(bench: Bench) -> None:
     with serve_comments() as comments:
         runner = ActionRunner(bench.folder, bench.environment(), PULL_REQUEST)
@@ -137,6 +138,7 @@ def write_desk_campaign(lab: Desk, where: str) -> str:
     )
 
 
+@pytest.mark.thorough
 def test_faults_that_find_no_call_decide_nothing_and_name_the_calls(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     fault = '[[faults]]\nfault = "http_status:code=503"\nwhere = { tool = "gone" }\n'
@@ -146,6 +148,7 @@ def test_faults_that_find_no_call_decide_nothing_and_name_the_calls(tmp_path: Pa
     assert "the recording has no call of tool 'gone'; there is " in job.summary
 
 
+@pytest.mark.thorough
 def test_a_flaky_agent_decides_nothing(tmp_path: Path) -> None:
     turns = count()
 
@@ -169,6 +172,7 @@ def test_a_flaky_agent_decides_nothing(tmp_path: Path) -> None:
     assert "not enough evidence" in job.summary
 
 
+@pytest.mark.thorough
 def test_the_gitlab_job_without_its_secret_is_neither_green_nor_red(tmp_path: Path) -> None:
     """Its script is run with its variables, as GitLab's runner does."""
     job = yaml.safe_load((ROOT / "examples/ci/gitlab.yml").read_text())["stumble"]

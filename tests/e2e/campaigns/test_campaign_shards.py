@@ -95,6 +95,7 @@ def merged(farm: Farm, tmp_path: Path) -> Bench:
     return bench
 
 
+@pytest.mark.thorough
 def test_merged_rows_are_those_of_one_machine(farm: Farm, merged: Bench) -> None:
     assert len(farm.one.ask(ROWS)) == 10
     assert merged.ask(ROWS) == farm.one.ask(ROWS)

@@ -112,6 +112,8 @@ def test_a_fault_that_never_struck_leaves_no_standardised_figure() -> None:
     assert {row[name] for name in row if "_rate" in name} == {None}
 
 
+@pytest.mark.many(1)
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_table_of_some_of_the_runs_is_marked(tmp_path: Path, as_json: bool) -> None:

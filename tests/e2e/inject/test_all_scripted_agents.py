@@ -1,5 +1,7 @@
 """The judge on all agents of known behaviour; half of them it was not made with."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.scripted.data import FOLDER, load_agents
@@ -17,6 +19,15 @@ def agreements(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Agreement]
 
 
 @pytest.mark.timeout(600)
+def test_every_fourteenth_agent_is_judged_as_known(tmp_path: Path) -> None:
+    agents = [agent for agent in load_agents() if agent.name not in MISJUDGED][::14]
+    cases = run_scripted(agents, tmp_path)
+    assert len(cases) >= 30
+    assert [str(case) for case in cases if any(case.mistakes())] == []
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["made with", "held out"])
 def test_verdicts_are_those_of_agents_of_known_behaviour(
     agreements: dict[str, Agreement], name: str
@@ -28,6 +39,7 @@ def test_verdicts_are_those_of_agents_of_known_behaviour(
     assert found.swapped == (), told
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_unseen_agents_are_judged_as_known(agreements: dict[str, Agreement]) -> None:
     """None is swapped, no other one is wrong, and one that is judged right leaves the list."""

@@ -163,6 +163,7 @@ def test_a_provider_that_refuses_is_an_error_of_the_agents_own_api(recorded: Sho
     assert b"another provider's model: " in answer.body
 
 
+@pytest.mark.thorough
 def test_a_campaign_goes_on_with_each_model_and_compare_pairs_them(recorded: Shop) -> None:
     said = recorded.stumble(
         "campaign", "--traces", "a.tape", *FAULT, "--name", "models", "--jobs", "1",

@@ -132,6 +132,7 @@ def stage(request: pytest.FixtureRequest, stages: Callable[[Tools], Open]) -> Op
     return stages(request.param)
 
 
+@pytest.mark.many(12)
 @pytest.mark.parametrize(("stage", "name"), tuple(cells()), indirect=["stage"])
 def test_a_cell_strikes(stage: Open, name: str) -> None:
     tools = stage.stage.tools
@@ -234,6 +235,7 @@ ABSORBED = {"hang", "cut", "http_status"}
 """What this agent's SDK tries again by itself."""
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("stage", ["http"], indirect=True)
 @pytest.mark.parametrize("name", AT_MODEL)
 def test_a_cell_strikes_at_the_model(stage: Open, name: str) -> None:
@@ -273,6 +275,7 @@ def test_a_cell_strikes_at_the_model(stage: Open, name: str) -> None:
 SHAMS: tuple[tuple[Tools, Place], ...] = (*PLACES.items(), ("http", "model"))
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("stage", "place"), SHAMS, indirect=["stage"])
 def test_a_sham_changes_no_byte(stage: Open, place: Place) -> None:
     """What the agent sends and gets is what it sent and got when nobody stood in between.
@@ -341,6 +344,7 @@ ELSEWHERE: Mapping[tuple[Tools, Place], str] = {
 """Places where tools of this kind cannot be struck, and why."""
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("stage", "place"), ELSEWHERE, indirect=["stage"])
 def test_a_tool_is_not_struck_where_it_does_not_go(stage: Open, place: Place) -> None:
     tape = stage.run(stage.stage.recorded("refund-1")).tape

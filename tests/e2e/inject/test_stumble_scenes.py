@@ -175,6 +175,7 @@ def test_the_long_task_takes_sixty_steps() -> None:
     assert 2 + len(ALL_TASKS["audit-1"].plan) + 1 == 60
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("path", list_ready_scenarios(), ids=lambda path: path.stem)
 def test_every_ready_scenario_strikes_the_practice_agent(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

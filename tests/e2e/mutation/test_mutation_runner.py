@@ -138,6 +138,7 @@ def test_what_is_not_killed_is_explained(tree: Path) -> None:
     assert any("SyntaxError" in line for line in lines)
 
 
+@pytest.mark.thorough
 def test_all_that_cannot_be_planted_is_listed(tree: Path) -> None:
     plant(tree, "moved", "n * 4", "n * 3", "test_sums.py::test_double")
     plant(tree, "vague", "return", "yield", "test_sums.py::test_double")
@@ -152,6 +153,7 @@ def test_all_that_cannot_be_planted_is_listed(tree: Path) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_the_file_of_a_test_may_be_moved_but_must_be_the_only_one(tree: Path) -> None:
     plant(tree, "tripled", "n * 2", "n * 3", "test_sums.py::test_double")
     (tree / "tests" / "unit").mkdir()
@@ -163,6 +165,7 @@ def test_the_file_of_a_test_may_be_moved_but_must_be_the_only_one(tree: Path) ->
     assert run(tree)[1][-1] == "mutants killed 1/1"
 
 
+@pytest.mark.thorough
 def test_the_copy_comes_before_the_checkout_that_is_installed(tree: Path) -> None:
     (tree / "traces").mkdir()
     (tree / "traces" / "__init__.py").write_text("FLOOR = 1\n")
@@ -174,6 +177,7 @@ def test_the_copy_comes_before_the_checkout_that_is_installed(tree: Path) -> Non
     assert run(tree)[1][-1] == "mutants killed 1/1"
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_leaves_no_process(tree: Path, number: signal.Signals) -> None:
     notes = tree.parent / "notes"

@@ -42,6 +42,7 @@ def test_the_demo_records_and_grades_without_a_key(tmp_path: Path) -> None:
     assert placed.nth > 1, "`ls` shows no number"
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_what_the_demo_prints_runs_as_printed(tmp_path: Path) -> None:
     """With an agent of one page, and without the model's server, which the fork starts itself."""

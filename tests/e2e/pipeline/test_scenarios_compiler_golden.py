@@ -77,6 +77,7 @@ def test_optimising_is_worth_something_in_every_program() -> None:
         assert counts.optimised < 0.97 * counts.plain, name
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_all_artifacts_made_anew_and_run_are_as_frozen() -> None:
     made = CliRunner().invoke(command)
@@ -84,6 +85,7 @@ def test_all_artifacts_made_anew_and_run_are_as_frozen() -> None:
     assert made.exit_code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_another_compiler_for_another_machine_comes_to_the_same(tmp_path: Path) -> None:
     """gcc watches over what the page calls *never*, too: no program does any of it."""

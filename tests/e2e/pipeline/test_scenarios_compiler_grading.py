@@ -264,6 +264,7 @@ def test_programs_that_know_the_path_of_the_workspace_see_the_copy(tmp_path: Pat
     assert graded("T1", tmp_path).score == 100
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
@@ -333,6 +334,7 @@ BAD = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_program_is_contained_scored_and_explained(tmp_path: Path, name: str) -> None:
     text, result, reason = BAD[name]

@@ -60,6 +60,7 @@ def test_each_sentence_of_the_page_has_what_shows_it_and_nothing_else_has() -> N
         assert sentence.startswith(begins)
 
 
+@pytest.mark.many(12)
 @pytest.mark.parametrize("witness", WITNESSES, ids=lambda each: each.begins)
 def test_a_sentence_is_shown(witness: SentenceWitness) -> None:
     match witness.kind:

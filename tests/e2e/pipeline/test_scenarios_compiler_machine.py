@@ -143,6 +143,7 @@ CRASHES = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_crash_is_the_programs_own(name: str) -> None:
     body, why = CRASHES[name]

@@ -48,6 +48,7 @@ def assert_as_measured(grade: StageGrade, quality: str) -> None:
     assert differing == {}
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_good_solution(tmp_path: Path, stage: str) -> None:
     found = graded(tmp_path, stage, "good")
@@ -58,6 +59,7 @@ def test_a_good_solution(tmp_path: Path, stage: str) -> None:
         assert_as_measured(found, "good")
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize(
     ("stage", "quality", "least", "most"),
     [
@@ -77,6 +79,7 @@ def test_a_lesser_one(tmp_path: Path, stage: str, quality: str, least: int, most
     assert_as_measured(found, quality)
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize(
     ("stage", "quality"),
     [

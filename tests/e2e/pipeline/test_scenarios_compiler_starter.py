@@ -150,6 +150,7 @@ def test_the_check_is_content_with_what_is_right(tmp_path: Path) -> None:
     assert said.count(f": {count} of {count} samples are right\n") == 5
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("stage", "text", "reason"),
     [

@@ -50,6 +50,7 @@ def grade(checkout: YatccCheckout, stage: str, workspace: Path, wall: float = 60
     return grade_yatcc_stage(checkout, stage, workspace, jobs=2, limits=limits)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("stage", "points", "total"),
     [
@@ -123,6 +124,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_cmake_files_of_the_agent_change_nothing_that_scores(
     checkout: YatccCheckout, name: str
@@ -182,6 +184,7 @@ os.utime(Path(sys.argv[1], "score.json"), (1e9, 1e9))
 )
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("script", "why"),
     [

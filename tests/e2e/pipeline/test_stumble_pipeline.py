@@ -102,6 +102,7 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     assert [case["why"] for case in shown if case["stage"] == "T2"] == [None] * 63
 
 
+@pytest.mark.thorough
 def test_a_stage_may_be_tried_as_often_as_was_allowed(here):
     (here / "fails").write_text("T1")
     (here / "learns").touch()
@@ -123,6 +124,7 @@ def test_a_stage_may_be_tried_as_often_as_was_allowed(here):
     assert "cost_usd" not in attempt, "a replay that knows no price would differ"
 
 
+@pytest.mark.thorough
 def test_no_more_attempts_are_made_than_allowed_also_after_a_kill(here):
     (here / "fails").write_text("T0")
     (here / "hangs-later").touch()
@@ -141,6 +143,7 @@ def test_no_more_attempts_are_made_than_allowed_also_after_a_kill(here):
     assert rows("attempts, attempts_allowed, attempt_scores")[-1] == [2, 2, "[0.0, 0.0]"]
 
 
+@pytest.mark.thorough
 def test_without_resurrection_what_a_stage_left_flows_on(here):
     (here / "fails").write_text("T1 T2")
     pipeline(here, "--no-resurrection")
@@ -220,6 +223,7 @@ Path("said").write_text(json.dumps([len(found), said, os.environ.get("STUMBLE_MA
 """
 
 
+@pytest.mark.thorough
 def test_an_agent_tells_no_facts_of_its_own(here):
     (here / "agent").write_text(FORGER)
     pipeline(here, stages="T0", sandbox="none")
@@ -256,6 +260,7 @@ def test_what_cannot_be_is_said_before_anything_starts(here):
     assert not Path(".stumble/tapes").exists()
 
 
+@pytest.mark.thorough
 def test_a_grader_that_breaks_is_no_failure_of_the_agents(tmp_path):
     given = ArtifactSlot(stage="T1", provenance="golden")
     graded = grade_pipeline_stage(

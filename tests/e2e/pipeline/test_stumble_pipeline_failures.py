@@ -55,6 +55,7 @@ def stumble(*words: object, code: int = 0) -> str:
     return ran.stdout if code == 0 else ran.stdout + ran.stderr
 
 
+@pytest.mark.thorough
 def test_each_stage_fails_of_what_the_tape_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         yield Place(folder=tmp_path, port=port)
 
 
+@pytest.mark.thorough
 def test_a_budget_ends_an_agent_and_its_replay_at_the_same_question(place):
     tape = place.run("--calls", 2, stages="T2")
     assert sql("select score, calls, tokens, budget, agent_exit from stages") == [
@@ -101,6 +102,7 @@ def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passe
     assert "but none with stage=T3; its stages are T2, T4" in none
 
 
+@pytest.mark.thorough
 def test_a_resumed_stage_counts_what_it_had_spent_before(place, tmp_path):
     """A failed attempt, one that is cut by a kill, and one more: three calls in all."""
     replies = [

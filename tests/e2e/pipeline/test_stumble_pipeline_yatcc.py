@@ -41,6 +41,7 @@ def run(here: Path, *words: str, code: int = 0) -> "subprocess.CompletedProcess[
     return ran
 
 
+@pytest.mark.thorough
 def test_an_agent_goes_through_the_tasks_of_a_copy(here: Path) -> None:
     files = [path for path in (here / "checkout").rglob("*.*") if path.is_file()]
     before = {path: path.read_bytes() for path in files}

@@ -32,6 +32,7 @@ def folders(tool: str, home: Path) -> Mapping[str, str]:
     return bare | cache | kept | {tools: str(home / "tools"), programs: str(home / "bin")}
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("tool", ["uv", "pipx"])
 def test_an_installed_program_does_the_main_job(tool: str, tmp_path: Path) -> None:
     env, uv = folders(tool, tmp_path / "home"), bootstrap.find_uv()

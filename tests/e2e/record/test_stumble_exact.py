@@ -245,6 +245,7 @@ def asked(folder: Path, origins: Mapping[str, str], replayed: bool) -> Path:
     return path
 
 
+@pytest.mark.many(12)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_said_is_heard(runs: Runs, name: str, scheme: str) -> None:

@@ -83,6 +83,7 @@ def test_show_tells_it_and_sql_asks_it(world: Shop) -> None:
     assert rows.json == [{"n": len(turns), "kinds": 1}], rows.err
 
 
+@pytest.mark.thorough
 def test_what_was_refused_replays_without_the_network(world: Shop) -> None:
     agent = world.agent("practice/retries", "--websocket")
     again = world.stumble("replay", "http.tape", "--json", "--", *agent)
@@ -122,6 +123,7 @@ def turns(tape: Tape) -> list[tuple[str, bytes, tuple[bytes, ...]]]:
     ]
 
 
+@pytest.mark.thorough
 def test_a_fork_goes_live_with_the_whole_conversation_and_the_lie_in_it(world: Shop) -> None:
     before = len(world.asked())
     said = world.stumble(

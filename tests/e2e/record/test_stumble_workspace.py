@@ -231,6 +231,7 @@ def test_where_isolation_cannot_be_had_that_is_said_and_what_requires_it_does_no
 POWERLESS = (sys.executable, str(Path(__file__).parents[2] / "support" / "without_namespaces.py"))
 
 
+@pytest.mark.thorough
 def test_a_folder_that_is_not_kept_is_said_and_not_replayed(folder: Path, api: int) -> None:
     (folder / "big").write_bytes(bytes(2 << 20))
     said = record(folder, api, "--snapshot-mb", "1")

@@ -66,6 +66,7 @@ def test_an_agent_developer_gets_from_nothing_to_a_number(
     assert "FAIL                 double actions at most 0: 1 in 1 faulted runs" in said
 
 
+@pytest.mark.thorough
 def test_a_platform_engineer_gets_from_nothing_to_a_number(
     folder: tuple[Path, dict[str, str]],
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_platform_engineer_gets_from_nothing_to_a_number(
     assert "not enough runs" in said
 
 
+@pytest.mark.thorough
 def test_a_researcher_gets_from_nothing_to_a_number(folder: tuple[Path, dict[str, str]]) -> None:
     path = folder[0] / "examples/research/campaign.toml"
     text = path.read_text()

@@ -40,6 +40,7 @@ def test_the_readme_is_run_as_written(repository: Bench) -> None:
     assert "double actions at most 0: 1 in 1 faulted runs  refund-agent" in done.stdout
 
 
+@pytest.mark.thorough
 def test_the_workflow_is_green(repository: Bench) -> None:
     workflow = yaml.safe_load((QUICKSTART / ".github/workflows/stumble.yml").read_text())
     *_, step = workflow["jobs"]["faults"]["steps"]

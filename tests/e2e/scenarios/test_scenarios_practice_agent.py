@@ -80,6 +80,7 @@ def cold(*arguments: str, env: dict[str, str]) -> Ran:
     return Ran(exit=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("task", ORDER_TASKS)
 @pytest.mark.parametrize("skill", ["naive", "retries", "verifies"])
 def test_every_task_is_done_by_every_skill(

@@ -42,6 +42,7 @@ async def ask(
     return {tool.name for tool in listed}, answers
 
 
+@pytest.mark.thorough
 def test_an_agent_finds_why_a_run_was_silently_wrong(store: TraceStore) -> None:
     async def debug() -> None:
         tools, [(failed, runs)] = await ask(store, ("list_runs", {"limit": 10}))

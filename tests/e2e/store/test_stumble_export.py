@@ -15,6 +15,7 @@ from traces.store.trace_store import TraceStore
 VALIDATE = Path(__file__).parents[2] / "support" / "validate_atif.py"
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_every_trajectory_of_the_real_data_with_steps_is_valid_for_harbor(
     tmp_path: Path, shared: Path

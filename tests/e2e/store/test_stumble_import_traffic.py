@@ -195,6 +195,7 @@ def test_a_bad_file_stops_none_of_the_others(tmp_path: Path) -> None:
     assert "Traceback" not in told.err
 
 
+@pytest.mark.thorough
 def test_ten_thousand_exchanges_in_one_cassette(tmp_path: Path) -> None:
     pair = {"request": asked(), "response": said()}
     document = {"version": 1, "interactions": [pair] * 10_000}
