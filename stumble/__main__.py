@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+from stumble.errors import ExitCode
+
 PACKAGES = ("faults", "recorder", "replay", "sandbox", "scenarios", "traces")
 """Packages installed along with `stumble`, under names that other distributions may use too."""
-HARNESS = 6
-"""`ExitCode.HARNESS`, which cannot be imported if one of PACKAGES is hidden."""
 CLI_MCP_OPTIONS = ("-h", "--help", "--replay", "--http", "--port", "--speed")
 """Options of `stumble mcp` that the full command line handles."""
 
@@ -26,7 +26,7 @@ def main() -> None:
     """
     if hidden := find_hidden_package():
         print(hidden, file=sys.stderr)
-        sys.exit(HARNESS)
+        sys.exit(ExitCode.HARNESS)
     disable_core_dumps()
     # A program that ignores it hands that on, and then nobody knows how a process has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

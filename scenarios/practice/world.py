@@ -2,10 +2,12 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from scenarios.effect_ledger import EffectReading
+from scenarios.practice.ledger import read_shop_effects
 from scenarios.practice.order_book import (
     BOOK_SCHEMA,
     BOOK_TABLES,
@@ -15,7 +17,9 @@ from scenarios.practice.order_book import (
     read_order_book,
 )
 from scenarios.practice.tasks.plan import PracticeTask
+from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.world import Verdict
+from traces.lazy_dataclass import dataclass
 
 
 def set_up_order_book(path: Path, task: PracticeTask) -> None:
@@ -53,3 +57,24 @@ def _compare_order_books(wanted: OrderBook, found: OrderBook) -> Iterator[str]:
         have = Counter(getattr(found, table).values())
         yield from (f"missing: {row}" for row in want - have)
         yield from (f"not asked for: {row}" for row in have - want)
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeWorld:
+    """The order book of one task, served at `hosts`."""
+
+    path: Path
+    task: str
+    hosts: Mapping[str, tuple[str, int]]
+
+    async def reset(self) -> None:
+        """Bring the book into the task's start state."""
+        reset_order_book(self.path, ALL_TASKS[self.task])
+
+    async def verify(self, said: Sequence[str] = ()) -> Verdict:
+        """Compare the book with the state that the task demands."""
+        return verify_order_book(self.path, ALL_TASKS[self.task])
+
+    async def read_effects(self) -> EffectReading:
+        """Return what was done in the shop."""
+        return read_shop_effects(self.path, ALL_TASKS[self.task])

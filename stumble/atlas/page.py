@@ -12,13 +12,13 @@ from stumble.report.html import ReportPage
 from stumble.report.model import (
     FigureUnit,
     ReportFigure,
-    ReportRow,
     ReportSection,
     ReportTable,
     TableCell,
     make_figure,
     read_row_number,
 )
+from stumble.store.filter import ReportRow
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:

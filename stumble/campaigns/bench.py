@@ -9,8 +9,7 @@ from pathlib import Path
 import scenarios
 from stumble.campaigns.results import CampaignResult, format_rate_interval
 from stumble.campaigns.spec import Campaign, parse_campaign
-from stumble.report.model import ReportRow
-from stumble.store.filter import fetch_named_rows
+from stumble.store.filter import ReportRow, fetch_named_rows
 from traces.lazy_dataclass import dataclass
 from traces.store.sql import run_question
 from traces.store.trace_store import TraceStore

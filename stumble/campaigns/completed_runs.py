@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from stumble.campaigns.shards import CampaignShard
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.user_data.paths import new_experiment_id
 from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore

@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from scenarios.pipeline.replay_check import Pipeline, find_passed_stages
 from scenarios.practice import world
 from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ORDER_TASKS
+from scenarios.practice.world import PracticeWorld
 from scenarios.scenario import PracticeSettings
 from stumble.campaigns.spec import Campaign, TraceSource
-from stumble.cli.options import use_recorded_program
-from stumble.demo.runner import PracticeWorld
 from stumble.packs.packed_snapshots import is_packed_snapshot
-from stumble.pipeline.replay_check import Pipeline, find_passed_stages
+from stumble.runs.environment.recorded_program import use_recorded_program
 from stumble.runs.environment.user_edits import find_user_edits
 from stumble.runs.environment.workspaces import RecordedWorkspace, format_first_names
 from stumble.runs.environment.worlds import WORKSPACE_SLOT, WorldCommands

@@ -14,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.packs.pack_cache import open_packed_files
 from stumble.packs.packed_snapshots import import_snapshot
 from stumble.packs.read_pack import is_pack

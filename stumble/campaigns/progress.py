@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
 from stumble.campaigns.scheduler import CampaignProgress, ProgressListener
+from stumble.notices import print_notice
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,10 +55,10 @@ def print_progress_lines(_: "Console") -> Iterator[ProgressListener]:
         if time.monotonic() >= due:
             due = time.monotonic() + PRINT_INTERVAL_SECONDS
             if now.laid < now.sources:
-                click.echo(f"{now.laid} of {now.sources} traces are ready", err=True)
+                print_notice(f"{now.laid} of {now.sources} traces are ready")
                 return
             done = now.before + now.done
-            click.echo(f"{done} of {now.wanted} runs, {format_campaign_progress(now)}", err=True)
+            print_notice(f"{done} of {now.wanted} runs, {format_campaign_progress(now)}")
 
     yield tell
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from faults.judging.judge import to_run_evidence
 from stumble.campaigns.scheduler import CampaignProgress
 from stumble.campaigns.spec import Campaign
-from stumble.cli.exit_codes import ExitCode, signal_to_exit_code
-from stumble.report.model import ReportRow
+from stumble.errors import ExitCode, signal_to_exit_code
 from stumble.store.filter import (
+    ReportRow,
     StoreFilter,
     fetch_named_rows,
     make_measure_namer,

@@ -28,7 +28,7 @@ from stumble.campaigns.worker import (
     WorkerTask,
 )
 from stumble.campaigns.worker_plan import WorkerPlan, open_task_runner
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from traces.store.trace_store import TraceStore
 
 MAX_TRIES = 3

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from recorder import ending_signals, event_loop
 from scenarios.practice import PRACTICE_KEY
+from scenarios.practice.pipeline_model import serve_recorded_model
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.environment import (
     PracticeEnvironment,
@@ -27,9 +28,8 @@ from stumble.campaigns.environment import (
 )
 from stumble.campaigns.run_matrix import RunCell, RunMatrix, build_run_matrix
 from stumble.campaigns.spec import Campaign, TraceSource
-from stumble.cli.exit_codes import CommandNotFound, HarnessError, UsageError, signal_to_exit_code
+from stumble.errors import CommandNotFound, HarnessError, UsageError, signal_to_exit_code
 from stumble.llm.prices import compute_token_cost
-from stumble.pipeline.demo import serve_recorded_model
 from stumble.runs.environment.workspaces import snapshot_current_folder
 from stumble.runs.fork import find_fork_point, label_other_model, plan_fork_run
 from stumble.runs.record import record_run

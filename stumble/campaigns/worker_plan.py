@@ -11,7 +11,7 @@ import yaml
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.spec import Campaign
 from stumble.campaigns.task_runner import TaskRunner
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from traces.lazy_dataclass import dataclass
 from traces.store.trace_store import TraceStore
 

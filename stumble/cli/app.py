@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 
 from stumble.cli.command_table import COMMAND_GROUPS, COMMANDS, load_command
-from stumble.cli.exit_codes import ExitCode, HarnessError, signal_to_exit_code
 from stumble.cli.project_defaults import find_project_file, read_project_defaults
+from stumble.errors import ExitCode, UsageError, signal_to_exit_code
+from stumble.notices import print_notice
 from traces.errors import TapeWriteError
 
 _UNWRITABLE = (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -37,6 +38,13 @@ class _LazyGroup(click.Group):
             hint = f"did you mean {close[0]}?" if close else "stumble --help lists the commands"
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            print_notice(f"stumble: {error.message}")
+            ctx.exit(error.exit_code)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for job, commands in COMMAND_GROUPS.items():
@@ -104,7 +112,7 @@ def run_cli() -> None:
     except click.Abort as error:
         code = signal_to_exit_code(getattr(error.__cause__, "number", signal.SIGINT))
     except ChildProcessError as error:
-        HarnessError(str(error)).show()
+        print_notice(f"stumble: {error}")
         code = ExitCode.HARNESS
     except BrokenPipeError:
         # The reader closed the pipe; without this the interpreter reports the error again at exit.
@@ -113,10 +121,11 @@ def run_cli() -> None:
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             traceback.print_exc()
-        HarnessError(f"{error.filename or 'a file'} could not be used: {error.strerror}").show()
+        what = error.filename or "a file"
+        print_notice(f"stumble: {what} could not be used: {error.strerror}")
         code = ExitCode.HARNESS
     except TapeWriteError as error:
-        click.echo(f"stumble: stopped, since the tape can no longer be written: {error}", err=True)
+        print_notice(f"stumble: stopped, since the tape can no longer be written: {error}")
         code = ExitCode.HARNESS
     except Exception:
         # A defect in stumble or in a plugged-in operator. Python would exit with 1, which means

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 
 LISTEN_DEFAULT = "127.0.0.1:8080"
 METRICS_DEFAULT = "127.0.0.1:9464"

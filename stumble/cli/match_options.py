@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 
 if TYPE_CHECKING:
     from replay.matching.rules import MatchRule

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
 from stumble.cli.tape_path import TapePath
+from stumble.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from stumble.llm.model_choice import ModelChoice
@@ -263,11 +263,6 @@ def snapshot_options[R](function: Callable[..., R]) -> Callable[..., R]:
     return functools.reduce(lambda f, option: option(f), reversed(options), wrapper)
 
 
-def print_warning(why: str) -> None:
-    """Print a warning to standard error."""
-    click.echo(f"warning: {why}", err=True)
-
-
 class PositiveSeconds(click.FloatRange):
     """A finite number of seconds above 0; refuses `nan` and `inf`."""
 
@@ -407,32 +402,11 @@ def choose_agent_command(command: tuple[str, ...], recorded: "Trajectory") -> tu
     """Return the given command, else the recorded one, as this machine can run it; see
     `check_agent_command`.
     """
+    from stumble.runs.environment.recorded_program import is_in_workspace, use_recorded_program
+
     chosen = command or use_recorded_program(recorded)
-    in_copy = not command and chosen and _is_in_workspace(chosen[0], recorded.workspace)
+    in_copy = not command and chosen and is_in_workspace(chosen[0], recorded.workspace)
     return check_agent_command(chosen, search=not in_copy)
-
-
-def use_recorded_program(trajectory: "Trajectory") -> tuple[str, ...]:
-    """Return the recorded command; a program that is not here is replaced by one of the same name,
-    with a note.
-    """
-    recorded = trajectory.command
-    if not recorded or _is_in_workspace(recorded[0], trajectory.workspace):
-        return recorded
-    from stumble.packs.pack_needs import find_program_here
-
-    found = find_program_here(recorded)
-    if found is None or found == recorded[0]:
-        return recorded
-    click.echo(f"{recorded[0]} is not on this machine: using {found}", err=True)
-    return (found, *recorded[1:])
-
-
-def _is_in_workspace(program: str, workspace: str | None) -> bool:
-    """Whether a program lies in the agent's folder, of which a run has a copy."""
-    if workspace is None or os.sep not in program:
-        return False
-    return (Path(workspace) / program).is_relative_to(workspace)
 
 
 def check_new_tape_path(path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from stumble.cli.command_table import COMMANDS
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from traces.did_you_mean import suggest_nearest_name
 
 FILE_NAME = "stumble.toml"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.record_replay.record import record_to_store, run_controls, snapshot_workspace
+from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 
 if TYPE_CHECKING:
     from stumble.runs.types import Hosts, RecordPlan, RunResult

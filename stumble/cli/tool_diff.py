@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 from stumble.store.tape_files import load_tape
 from traces.conversation.tool_definitions import (
     ToolChange,

@@ -20,13 +20,11 @@ from queue import Empty
 from tempfile import TemporaryDirectory
 
 from recorder import ending_signals, event_loop
-from scenarios.effect_ledger import EffectReading
 from scenarios.practice import PRACTICE_KEY, world
-from scenarios.practice.ledger import read_shop_effects
 from scenarios.practice.served_world import serve_practice_world
-from scenarios.practice.tasks.registry import ALL_TASKS, ORDER_TASKS
-from scenarios.world import Verdict
-from stumble.cli.exit_codes import signal_to_exit_code
+from scenarios.practice.tasks.registry import ORDER_TASKS
+from scenarios.practice.world import PracticeWorld
+from stumble.errors import signal_to_exit_code
 from stumble.runs.fork import ForkPoint, find_fork_point, plan_fork_run
 from stumble.runs.launcher import WarmAgentProcess, WarmLauncher, start_warm_agent
 from stumble.runs.record import record_run
@@ -68,27 +66,6 @@ class DemoJob:
 
     task: str
     skill: str
-
-
-@dataclass(frozen=True, slots=True)
-class PracticeWorld:
-    """The order book of one task, served at `hosts`."""
-
-    path: Path
-    task: str
-    hosts: Hosts
-
-    async def reset(self) -> None:
-        """Bring the book into the task's start state."""
-        world.reset_order_book(self.path, ALL_TASKS[self.task])
-
-    async def verify(self, said: Sequence[str] = ()) -> Verdict:
-        """Compare the book with the state that the task demands."""
-        return world.verify_order_book(self.path, ALL_TASKS[self.task])
-
-    async def read_effects(self) -> EffectReading:
-        """Return what was done in the shop."""
-        return read_shop_effects(self.path, ALL_TASKS[self.task])
 
 
 def list_demo_jobs() -> tuple[DemoJob, ...]:

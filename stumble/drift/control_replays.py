@@ -14,7 +14,6 @@ from pathlib import Path
 
 from recorder.agent.isolation import find_missing_capabilities
 from replay.matching.run_values import find_run_values
-from stumble.cli.exit_codes import ExitCode
 from stumble.drift.background_requests import ended_alike, find_background_candidates
 from stumble.drift.volatile_rules import (
     LearnedRules,
@@ -22,6 +21,7 @@ from stumble.drift.volatile_rules import (
     learn_volatile_rules,
     shorten_value,
 )
+from stumble.errors import ExitCode
 from traces.lazy_dataclass import dataclass
 from traces.tape import Tape, add_rules, read_tape
 

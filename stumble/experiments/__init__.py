@@ -9,10 +9,7 @@ seals/alpha_spending   group-sequential boundaries
 seals/plan_progress    the complete roots of a plan, in the order of the plan
 noninferiority/        a candidate against a baseline: arms, roots, bounds, answer, report
 seal_checks            violations of a seal, and gaps in the evidence
-seal_options           the options of the command line
-seal_output            the output of `stumble campaign` for seals
 gate_comparison        arms, seal and answer of `stumble gate --against`
-gate_answer            its output and exit code
 sequential_run         a campaign that stops at the first look that decides
 unfinished_plans       sealed campaigns that are not finished
 plan_completion        whether a sealed campaign is complete, or decided

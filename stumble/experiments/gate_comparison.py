@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.completed_runs import CampaignFolder
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments import seal_checks
 from stumble.experiments.noninferiority.arm_evidence import (
     BASELINE_PREFIX,

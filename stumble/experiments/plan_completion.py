@@ -1,7 +1,7 @@
 """Whether a sealed campaign is complete, or decided."""
 
 from scenarios.toml_reader import ScenarioError
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.gate_comparison import GateRequest, compare_candidates
 from stumble.experiments.noninferiority.arm_pairs import ArmFilter
 from stumble.experiments.noninferiority.comparison import combine_answers

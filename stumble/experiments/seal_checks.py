@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.toml_reader import ScenarioError
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX, ExperimentArm
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_sealed_terms
 from stumble.experiments.seals.plan_progress import PlanUnit, describe_missing_runs

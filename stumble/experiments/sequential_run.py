@@ -13,7 +13,7 @@ from stumble.campaigns.runner import CampaignDisplay, run_campaign_session
 from stumble.campaigns.scheduler import ProgressListener
 from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.campaigns.worker_plan import WorkerPlan
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.gate_comparison import GateRequest, compare_candidates
 from stumble.experiments.noninferiority.arm_pairs import ArmFilter
 from stumble.experiments.noninferiority.comparison import ArmComparison, combine_answers

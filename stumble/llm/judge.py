@@ -22,7 +22,7 @@ from faults.judging.llm_judge import (
     measure_judge_agreement,
     parse_judge_opinion,
 )
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.llm.client import LitellmClient
 from stumble.llm.prices import compute_token_cost
 from traces.dialects.types import TokenUsage

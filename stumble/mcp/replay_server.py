@@ -18,7 +18,7 @@ from replay.mcp.servers import (
     to_stdio_server,
 )
 from replay.player import PlaybackOptions, TapePlayer
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
 from stumble.user_data.paths import prepare_ca_folder
 from traces.conversation.tracker import ConversationTap

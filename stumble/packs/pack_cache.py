@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_manifest import PackManifest
 from stumble.packs.packed_snapshots import BLOBS, MANIFESTS, check_snapshot_data, import_snapshot
 from stumble.packs.read_pack import PackReader, open_pack

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scenarios.scenario import find_scenario, list_ready_scenarios
 from scenarios.workspace.blobs import BlobStore
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.packs.pack_cache import packs_folder
 from stumble.packs.pack_manifest import PackKind, PackManifest, PlanOptions
 from stumble.packs.pack_needs import MAX_SOURCE_BYTES, find_needs

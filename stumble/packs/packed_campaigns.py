@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scenarios.toml_reader import read_toml_document
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.packs.pack_cache import OpenedPack
 from stumble.packs.pack_contents import CAMPAIGN_TABLE, TAPES, PackContents
 from stumble.packs.pack_manifest import PACK_SUFFIX, PackManifest

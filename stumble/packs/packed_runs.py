@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.packs.pack_contents import PackContents
 from stumble.packs.pack_manifest import PackManifest, PlanOptions
 from stumble.store.open_store import open_indexed_store

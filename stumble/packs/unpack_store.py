@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scenarios.workspace.blobs import BlobStore, write_atomic_file
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_cache import OpenedPack, find_packed_snapshot
 from traces.store.store_dir import StoreDirectory
 from traces.tape import read_tape

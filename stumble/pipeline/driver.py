@@ -11,13 +11,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
 from recorder.run_events import RunEventClient, connect_run_events
 from sandbox.types import Sandbox
 from scenarios.agents.presets import parse_agent_preset
 from scenarios.pipeline.compiler.types import PASS, ArtifactSlot, StageGrade
-from stumble.cli.exit_codes import HarnessError
+from stumble.errors import HarnessError
+from stumble.notices import print_notice
 from stumble.pipeline.budget_text import describe_attempts, describe_budget
 from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
@@ -260,7 +259,7 @@ def _format_score(score: object) -> str:
 
 
 def _print_pipeline_line(line: str) -> None:
-    click.echo(f"pipeline: {line}", err=True)
+    print_notice(f"pipeline: {line}")
 
 
 async def drive_pipeline(folder: Path) -> None:

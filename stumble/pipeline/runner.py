@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from recorder import event_loop
 from recorder.scratch_folder import make_scratch_folder
+from scenarios.pipeline.replay_check import Pipeline
 from scenarios.workspace.snapshot import SnapshotLimits
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.llm.prices import compute_token_cost
 from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import PipelineConfig
-from stumble.pipeline.replay_check import Pipeline
 from stumble.runs.environment.workspaces import take_folder_snapshot
 from stumble.runs.launcher import ColdLauncher
 from stumble.runs.record import record_run

@@ -10,12 +10,18 @@ from stumble.report.cost_and_time import build_cost_section, build_recovery_time
 from stumble.report.effects import build_effects_section
 from stumble.report.exclusions import build_exclusions_section
 from stumble.report.headline import build_headline_section
-from stumble.report.model import AgentKey, ReportRow, ReportSection
+from stumble.report.model import AgentKey, ReportSection
 from stumble.report.notice import build_notice_section
 from stumble.report.outcomes import build_outcomes_section
 from stumble.report.paired_effect import build_paired_section
 from stumble.report.survival import build_survival_section
-from stumble.store.filter import StoreFilter, fetch_question_rows, fetch_view_rows, make_agent_namer
+from stumble.store.filter import (
+    ReportRow,
+    StoreFilter,
+    fetch_question_rows,
+    fetch_view_rows,
+    make_agent_namer,
+)
 
 if TYPE_CHECKING:
     import duckdb

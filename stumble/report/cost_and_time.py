@@ -8,7 +8,6 @@ from stumble.report.model import (
     FigureUnit,
     ReportChart,
     ReportFigure,
-    ReportRow,
     ReportSection,
     ReportTable,
     make_count_figure,
@@ -16,7 +15,7 @@ from stumble.report.model import (
     read_row_count,
     read_row_number,
 )
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import ReportRow, fetch_question_rows
 
 if TYPE_CHECKING:
     import duckdb

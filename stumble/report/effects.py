@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stumble.report.model import (
-    ReportRow,
     ReportSection,
     ReportTable,
     make_count_figure,
     make_figure,
     read_row_count,
 )
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import ReportRow, fetch_question_rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stumble.report.model import ReportRow
 from stumble.report.outcomes import (
     DETECTABILITY_LABELS,
     NOT_RATED,
@@ -13,7 +12,7 @@ from stumble.report.outcomes import (
 )
 from stumble.report.side_by_side import RunsSideBySide, StoreTapeCache, build_side_by_side
 from stumble.report.text_diff import find_replaced_words, sanitize_text
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import ReportRow, fetch_question_rows
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -3,14 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.model import (
-    ReportRow,
-    ReportSection,
-    ReportTable,
-    make_count_figure,
-    read_row_count,
-)
-from stumble.store.filter import fetch_question_rows
+from stumble.report.model import ReportSection, ReportTable, make_count_figure, read_row_count
+from stumble.store.filter import ReportRow, fetch_question_rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,7 +7,6 @@ from stumble.report.model import (
     AgentKey,
     ReportChart,
     ReportFigure,
-    ReportRow,
     ReportSection,
     ReportTable,
     make_count_figure,
@@ -16,7 +15,7 @@ from stumble.report.model import (
     read_row_text,
     sum_row_counts,
 )
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import ReportRow, fetch_question_rows
 from stumble.verdicts.exclusions import EXCLUSION_WORDS, MIXED_VERDICT_REMEDIES
 
 if TYPE_CHECKING:

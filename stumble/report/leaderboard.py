@@ -8,14 +8,13 @@ from stumble.report.model import (
     FigureUnit,
     ReportChart,
     ReportFigure,
-    ReportRow,
     ReportSection,
     ReportTable,
     make_count_figure,
     read_row_count,
     read_row_number,
 )
-from stumble.store.filter import fetch_view_rows
+from stumble.store.filter import ReportRow, fetch_view_rows
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from stumble.store.filter import ReportRow
 from traces.lazy_dataclass import dataclass
 
-type ReportRow = Mapping[str, object]
 type AgentKey = tuple[str | None, str | None, str | None]
 """Agent, model and world of a row."""
 type FigureUnit = Literal["share", "count", "steps", "tokens", "seconds", "usd", "points"]

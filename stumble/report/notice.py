@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 from stumble.report.model import (
     ReportChart,
     ReportFigure,
-    ReportRow,
     ReportSection,
     ReportTable,
     make_figure,
     read_row_number,
 )
 from stumble.report.outcomes import NOT_RATED
-from stumble.store.filter import fetch_question_rows, make_measure_namer
+from stumble.store.filter import ReportRow, fetch_question_rows, make_measure_namer
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 from stumble.report.headline import make_handled_figure, make_recovered_figure, make_silent_figure
 from stumble.report.model import (
     ReportChart,
-    ReportRow,
     ReportSection,
     ReportTable,
     make_count_figure,
     read_row_count,
 )
-from stumble.store.filter import fetch_view_rows
+from stumble.store.filter import ReportRow, fetch_view_rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from stumble.report.model import (
     ReportChart,
     ReportFigure,
-    ReportRow,
     ReportSection,
     ReportTable,
     make_count_figure,
@@ -14,7 +13,7 @@ from stumble.report.model import (
     read_row_count,
     read_row_number,
 )
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import ReportRow, fetch_question_rows
 
 if TYPE_CHECKING:
     import duckdb

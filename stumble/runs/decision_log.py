@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from replay.player import TapePlayer
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
 from traces.conversation.tracker import ConversationTap, ExchangeContext
 from traces.model import Exchange, Outcome, Request

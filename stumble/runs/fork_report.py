@@ -7,28 +7,19 @@ from dataclasses import replace
 from faults.judging.counterfactual import CounterfactualResult, confirm_by_forks
 from faults.judging.judge import ENDINGS_FAILED, judge_injection, to_run_evidence
 from faults.judging.taint.sinks import FINAL
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 from stumble.runs.decision_log import log_verdicts
 from stumble.runs.fork import ForkPoint, ForkResult
 from stumble.runs.savings import SavedCost, compute_savings, sum_savings
 from stumble.runs.types import RunResult
-from stumble.verdicts.excess_failures import ExcessFailures, compare_ends
+from stumble.verdicts.excess_failures import ExcessFailures, compare_ends, is_right_ending
 from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclusion
+from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.lazy_dataclass import dataclass
 from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.tape import read_tape
 
-OUTCOME_MEANINGS: Mapping[OutcomeClass | None, str] = {
-    "recovered": "noticed, and the end state is right",
-    "masked": "not noticed, yet the end state is right",
-    "honest_fail": "the end state is wrong, and the agent says so",
-    "noticed_wrong": "noticed, yet delivered wrong as done",
-    "silent_wrong": "not noticed, and delivered wrong as done",
-    "crashed": "no final answer",
-    "unreached": "the model never saw it",
-    None: "what decides it is not known",
-}
 WORST_FIRST: tuple[OutcomeClass, ...] = (
     "crashed",
     "noticed_wrong",
@@ -39,14 +30,6 @@ WORST_FIRST: tuple[OutcomeClass, ...] = (
     "unreached",
 )
 """Of several faults in one run: the class that tells what came of all of them."""
-
-
-def describe_outcome(verdict: Outcome) -> str:
-    """Return the meaning of the outcome class; without a class, the reason for that."""
-    if verdict.false_failure:
-        return "the end state is right, yet the agent says that it failed"
-    why = verdict.reasons.get("class") if verdict.outcome is None else None
-    return why or OUTCOME_MEANINGS[verdict.outcome]
 
 
 ANSWER_SOURCES = ("recorded", "live", "simulated", "fault", "refused")
@@ -374,11 +357,6 @@ def _format_twin_ends(endings: Sequence[RunEnding]) -> str:
     unchecked = len(passes) - len(checked)
     more = f", {unchecked} not checked" if unchecked else ""
     return f"{checked.count(True)} of {len(checked)} right{more}"
-
-
-def is_right_ending(ending: RunEnding) -> bool | None:
-    """What is known of an end; one that came by a crash or a budget is wrong."""
-    return False if ending.ended in ENDINGS_FAILED else ending.passed
 
 
 def _format_tristate(value: bool | None, yes: str, no: str) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import find_missing_capabilities
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 from stumble.packs.packed_snapshots import is_packed_snapshot
 from stumble.runs.environment.workspaces import (
     WORKSPACE_VARIABLE,

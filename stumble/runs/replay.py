@@ -12,8 +12,8 @@ from replay.model_substitution import ModelSubstitution
 from replay.player import PlaybackOptions, TapePlayer
 from replay.prompt_edit import PromptSubstitution
 from replay.result_pinning import ResultPinning
+from scenarios.pipeline.replay_check import Pipeline
 from scenarios.world import World
-from stumble.pipeline.replay_check import Pipeline
 from stumble.runs.budgets import BudgetTap, find_event_listeners
 from stumble.runs.environment.base_urls import restore_base_urls
 from stumble.runs.environment.outside_changes import settle_outside_changes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from recorder.agent.blocked_connections import BlockedConnection
 from replay.matching.diff import describe_matches
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 from stumble.runs.isolation import IsolationMode, IsolationPlan, isolation_exit_code
 from stumble.runs.types import RunResult
 from traces.lazy_dataclass import dataclass

@@ -22,9 +22,9 @@ from scenarios.practice.served_world import serve_practice_world
 from scenarios.practice.tasks.registry import ALL_TASKS
 from scenarios.practice.tools.json_schema import build_schema_example
 from scenarios.practice.tools.registry import SHOP_TOOLS
+from scenarios.practice.world import PracticeWorld
 from scenarios.scenario import PracticeSettings, Scenario, find_scenario, read_scenario
 from scenarios.toml_reader import ScenarioError
-from stumble.demo.runner import PracticeWorld
 from stumble.runs.fork import ForkPlan, ForkResult, run_fork
 from stumble.runs.fork_report import ForkReport, judge_fork
 from stumble.runs.launcher import WarmLauncher, start_warm_agent

@@ -21,7 +21,7 @@ from recorder.ca import ensure_ca_certificate
 from recorder.mcp import stdio
 from recorder.mcp.tee import RUN_SOCKET_VARIABLE
 from recorder.proxy.server import ChunkDue, ProxyServer, RunListener
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 from stumble.llm.model_choice import ModelChoice
 from stumble.runs.budgets import BudgetTap
 from stumble.runs.decision_log import log_decisions

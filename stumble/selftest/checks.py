@@ -9,7 +9,7 @@ from itertools import pairwise
 from replay.player import REFUSED_STATUS
 from scenarios.practice import fixed_pace_server
 from scenarios.practice.agents.logging_agent import ExchangeNote
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 from stumble.runs.isolation import UNSEEN_TRAFFIC_NOTE
 from stumble.runs.replay_report import compute_replay_exit_code
 from stumble.selftest.runner import LiveRuns, OfflineRuns, SelftestEvidence

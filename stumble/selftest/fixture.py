@@ -25,8 +25,8 @@ from scenarios.practice.agents.logging_agent import ExchangeNote, read_exchange_
 from scenarios.practice.http_listen import listen_on_loopback
 from scenarios.practice.model_server import ModelServer
 from scenarios.practice.tasks.registry import ORDER_TASKS
-from stumble.cli.exit_codes import signal_to_exit_code
-from stumble.demo.runner import PracticeWorld
+from scenarios.practice.world import PracticeWorld
+from stumble.errors import signal_to_exit_code
 from stumble.runs.launcher import ColdLauncher
 from stumble.runs.record import record_run
 from stumble.runs.replay import run_replay

@@ -12,6 +12,7 @@ from urllib.parse import quote_from_bytes
 
 import pyarrow.parquet as pq
 
+from stumble.store.data_leaves import walk_data_leaves
 from traces.bodies.content_encoding import decode_content
 from traces.model import Exchange
 from traces.tape import frames, read_tape
@@ -62,18 +63,3 @@ def _decode_bodies(exchange: Exchange) -> Iterator[bytes]:
     for headers, body in bodies:
         inflated = decode_content(headers, body)
         yield body if inflated is None else inflated
-
-
-def walk_data_leaves(value: object) -> Iterator[bytes]:
-    """Yield every str and bytes in plain data, as bytes."""
-    match value:
-        case bytes():
-            yield value
-        case str():
-            yield value.encode("utf-8", "surrogatepass")
-        case list() | tuple():
-            for each in value:
-                yield from walk_data_leaves(each)
-        case dict():
-            for each in value.values():
-                yield from walk_data_leaves(each)

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.spark import MISSING_LIBRARY
 from stumble.spark.translate import SparkTranslator, open_translator
 from stumble.store.query import QueryLimits

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from stumble.report.model import ReportRow
 from traces.lazy_dataclass import dataclass
 from traces.store.definitions_file import load_definitions
 from traces.store.schema import SCHEMAS
@@ -13,6 +12,9 @@ from traces.store.trace_store import TraceStore
 
 if TYPE_CHECKING:
     import duckdb
+
+type ReportRow = Mapping[str, object]
+"""Values of a row by column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import click
-
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
+from stumble.notices import print_warning
 from stumble.store.index import refresh_index
 from stumble.user_data.paths import store_root
 from traces.store.trace_store import TraceStore
@@ -26,5 +25,5 @@ def open_indexed_store(root: Path | None = None, *, rebuild: bool = False) -> Tr
     if rebuild:
         store.drop(*store.segments())
     for refused in refresh_index(store):
-        click.echo(f"warning: not indexed: {refused}", err=True)
+        print_warning(f"not indexed: {refused}")
     return store

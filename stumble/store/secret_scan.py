@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from stumble.selftest.leak_scan import walk_data_leaves
+from stumble.store.data_leaves import walk_data_leaves
 from traces.bodies.content_encoding import decode_content
 from traces.importers.shared.file_reader import read_unpacked_file
 from traces.lazy_dataclass import dataclass

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stumble.cli.exit_codes import HarnessError
+from stumble.errors import HarnessError
 from traces.store.store_dir import StoreDirectory
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import click
-
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
+from stumble.notices import print_warning
 from stumble.store.store_errors import unwritable_store
 from traces.store.store_dir import StoreDirectory
 from traces.tape import Tape, read_tape, seal_tape
@@ -25,13 +24,11 @@ def load_tape(path: Path, opened: Callable[[Path], Tape] = read_tape) -> Tape:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     for damage in tape.damage:
-        click.echo(
-            f"warning: {path}: {damage.length} bytes at {damage.offset} could not be read "
-            f"({damage.why})",
-            err=True,
+        print_warning(
+            f"{path}: {damage.length} bytes at {damage.offset} could not be read ({damage.why})"
         )
     if tape.cut_at is not None:
-        click.echo(f"warning: {path}: the run was not closed: {describe_tape_cut(tape)}", err=True)
+        print_warning(f"{path}: the run was not closed: {describe_tape_cut(tape)}")
     return tape
 
 
@@ -55,10 +52,8 @@ def seal_finished_tape(path: Path) -> None:
     try:
         seal_tape(path)
     except OSError as error:
-        click.echo(
-            f"warning: {path} was not sealed: {error.strerror}; it is whole, only larger than "
-            "it could be",
-            err=True,
+        print_warning(
+            f"{path} was not sealed: {error.strerror}; it is whole, only larger than it could be"
         )
 
 

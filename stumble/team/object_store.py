@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 
 SCHEMES = ("s3", "gs", "az", "file")
 MISSING_LIBRARY = "s3:// needs the extra s3: uv pip install 'stumble[s3]'"

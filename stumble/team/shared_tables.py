@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from scenarios.workspace.blobs import write_atomic_file
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_cache import packs_folder
 from stumble.team.object_store import ObjectStore
 from stumble.team.sync_store import find_push_refusal

@@ -6,9 +6,8 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-import click
-
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
+from stumble.notices import print_notice, print_warning
 
 STALE_CA_NOTE = "whatever trusts the old one (a container, a keychain) has to be updated"
 
@@ -78,14 +77,14 @@ def prepare_ca_folder() -> Path:
     try:
         repairs = list(repair_ca_permissions(folder))
         for line in repairs:
-            click.echo(f"warning: {line}", err=True)
+            print_warning(line)
         if repairs:
-            click.echo("warning: others may have the key; see `stumble ca rotate`", err=True)
+            print_warning("others may have the key; see `stumble ca rotate`")
         info = read_ca_info(folder)
         if info.expires_soon:
             rotate_ca(folder)
             message = f"the certificate authority, valid until {info.expires:%Y-%m-%d}, was renewed"
-            click.echo(f"{message}; {STALE_CA_NOTE}", err=True)
+            print_notice(f"{message}; {STALE_CA_NOTE}")
     except PermissionError as error:
         raise HarnessError(f"the certificate authority: {error}") from None
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ from faults.judging.claims.calibration import (
     read_labelled_final,
 )
 from faults.judging.claims.types import CLAIMS
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from traces.lazy_dataclass import dataclass
 
 

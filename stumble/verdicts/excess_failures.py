@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from math import comb
 
+from faults.judging.judge import ENDINGS_FAILED
 from traces.lazy_dataclass import dataclass
+from traces.model import RunEnding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +62,8 @@ def compare_ends(
         twins_wrong=without_fault.count(False),
         twins=len(without_fault),
     )
+
+
+def is_right_ending(ending: RunEnding) -> bool | None:
+    """What is known of an end; one that came by a crash or a budget is wrong."""
+    return False if ending.ended in ENDINGS_FAILED else ending.passed

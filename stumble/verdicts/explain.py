@@ -15,10 +15,10 @@ from faults.judging.judge import (
     judge_injection,
 )
 from stumble.control_characters import escape_controls
-from stumble.runs.fork_report import describe_outcome, is_right_ending
-from stumble.verdicts.excess_failures import compare_ends
+from stumble.verdicts.excess_failures import compare_ends, is_right_ending
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.file_changes import RunFiles, compare_files, list_changes
+from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.lazy_dataclass import dataclass
 from traces.model import Injection, Outcome

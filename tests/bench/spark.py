@@ -25,7 +25,7 @@ from typing import Any
 
 import duckdb
 
-from stumble.cli.exit_codes import HarnessError
+from stumble.errors import HarnessError
 from stumble.spark.session import SparkTables, open_spark
 from stumble.spark.translate import open_translator
 from tests.support.spark_cluster import spark_cluster

@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 import brotli
 import zstandard
 
-from stumble.selftest.leak_scan import walk_data_leaves
+from stumble.store.data_leaves import walk_data_leaves
 from traces.tape import frames, read_tape
 from traces.tape.payload import unpack
 

@@ -21,7 +21,7 @@ from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.local_workers import LocalWorkers
 from stumble.campaigns.spec import Campaign
 from stumble.campaigns.worker import RunDone, RunTask, TaskFailed, TaskLost, TaskReport
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.packs.pack_cache import open_packed_files, packs_folder
 from stumble.runs.environment.workspaces import remove_afterwards
 from stumble.user_data.paths import prepare_ca_folder

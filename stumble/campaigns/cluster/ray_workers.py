@@ -38,7 +38,7 @@ from stumble.campaigns.worker import (
     WorkerTask,
 )
 from stumble.campaigns.worker_plan import WorkerPlan
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.packs.pack_contents import PackContents
 from stumble.user_data.known_secrets import find_known_secrets
 from traces.store.trace_store import TraceStore

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode, UsageError
-from stumble.experiments.seal_options import add_seal_options, to_seal_table
+from stumble.cli.seal_options import add_seal_options, to_seal_table
+from stumble.errors import ExitCode, UsageError
+from stumble.notices import print_warning
 
 if TYPE_CHECKING:
     from stumble.campaigns.scheduler import ProgressListener
@@ -203,7 +204,7 @@ def campaign(
     from stumble.campaigns.shards import parse_shard
     from stumble.campaigns.spec import parse_campaign as read
     from stumble.campaigns.worker_plan import check_ray_campaign, parse_worker_plan
-    from stumble.experiments.seal_output import print_campaign_end, print_seal
+    from stumble.cli.seal_output import print_campaign_end, print_seal
     from stumble.experiments.seals.seal_store import apply_seal
     from stumble.experiments.sequential_run import run_sealed_campaign
     from stumble.user_data.paths import prepare_ca_folder, store_root
@@ -221,7 +222,7 @@ def campaign(
         spec = read(table, path)
         spec = replace(spec, shard=parse_shard(shard_text) if shard_text else None)
     for line in check_workspaces(spec, store):
-        options.print_warning(line)
+        print_warning(line)
     if sealing:
         print_seal(spec, store, table, path, as_json)
         return
@@ -241,19 +242,19 @@ def campaign(
         path,
         ca=prepare_ca_folder(),
         workers=workers,
-        display=CampaignDisplay(show_campaign_progress, options.print_warning),
+        display=CampaignDisplay(show_campaign_progress, print_warning),
     )
     print_campaign_end(result, as_json)
 
 
 def _merge_parts(store: "TraceStore", parts: tuple[Path, ...], as_json: bool) -> None:
     from stumble.campaigns.merge_shards import merge_shards
-    from stumble.cli.terminal_progress import show_terminal_progress
+    from stumble.terminal_progress import show_terminal_progress
 
     with show_terminal_progress("merging runs") as tell:
         merged, refused = merge_shards(store, parts, tell)
     for why in refused:
-        options.print_warning(f"not merged: {why}")
+        print_warning(f"not merged: {why}")
     for each in merged:
         click.echo(json.dumps(each.to_dict()) if as_json else "\n".join(each.to_lines()))
     if refused or not all(each.is_whole for each in merged):

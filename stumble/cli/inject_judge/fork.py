@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
-from stumble.cli.exit_codes import UsageError, signal_to_exit_code
+from stumble.errors import UsageError, signal_to_exit_code
+from stumble.notices import print_warning
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ def fork(
     """
     from replay.matching.rules import parse_match_rule
     from replay.prompt_edit import PromptEdit
+    from scenarios.pipeline.replay_check import Pipeline, find_passed_stages
     from stumble.campaigns.run_matrix import place_in_stage
-    from stumble.pipeline.replay_check import Pipeline, find_passed_stages
     from stumble.runs.fork import ForkPlan, find_fork_point
     from stumble.runs.isolation import max_parallel_runs, plan_isolation
     from stumble.runs.launcher import ColdLauncher
@@ -266,7 +267,7 @@ class _Forks:
             *collect_run_warnings(forked.runs),
             *match_options.describe_unused_rules(self.idle, forked.runs),
         ):
-            options.print_warning(why)
+            print_warning(why)
         report = judge_fork(design.fork_point, forked)
         data, lines = _format_fork(report, design, self.isolation_plan)
         if data["diverged"]:
@@ -355,7 +356,7 @@ async def _run_planned_forks(
     jobs: int,
 ) -> None:
     """Run all forks of a plan in one session, `jobs` at a time."""
-    from stumble.pipeline.demo import serve_recorded_model
+    from scenarios.practice.pipeline_model import serve_recorded_model
     from stumble.runs.fork import run_fork
     from stumble.runs.session import open_replay_session
     from stumble.user_data.paths import prepare_ca_folder

@@ -77,7 +77,7 @@ def _ask_llm_judge(
 
     from faults.judging.judge import judge_injection as by_rules
     from faults.judging.llm_judge import make_opinion_case
-    from stumble.cli.exit_codes import ExitCode
+    from stumble.errors import ExitCode
     from stumble.llm.judge import (
         LlmJudge,
         collect_opinions,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode, HarnessError, UsageError
+from stumble.errors import ExitCode, HarnessError, UsageError
 
 if TYPE_CHECKING:
-    from stumble.llm.next_step_probe import ProbeQuestion, ProbeSample
+    from stumble.runs.next_step_probe import ProbeQuestion, ProbeSample
     from traces.model import Fault
 
 
@@ -77,8 +77,8 @@ def probe(
         --max-cost 0.50
     """  # fmt: skip
     from recorder import event_loop
-    from stumble.llm import next_step_probe as probing
     from stumble.llm.client import LitellmClient
+    from stumble.runs import next_step_probe as probing
     from stumble.runs.fork import find_fork_point
     from stumble.store.tape_files import load_tape
     from stumble.user_data.paths import new_trajectory_id, store_root
@@ -144,7 +144,7 @@ def _probe_to_dict(
     question: "ProbeQuestion", samples: Sequence["ProbeSample"], model: str, k: int, seed: int
 ) -> dict[str, object]:
     """Return the result as JSON-compatible data."""
-    from stumble.llm import next_step_probe as probing
+    from stumble.runs import next_step_probe as probing
 
     by = {
         group: [x.action for x in samples if x.group == group and x.action is not None]

@@ -13,8 +13,8 @@ import click
 
 from scenarios.practice import PRACTICE_KEY
 from stumble.cli import match_options, options
-from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.tape_path import TapePath
+from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
-from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
 from stumble.cli.tape_path import TapePath, find_tape
+from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class _FaultSetForker:
     @asynccontextmanager
     async def open_session(self) -> AsyncIterator[None]:
         """Open the replay session that all forks run in."""
-        from stumble.pipeline.demo import serve_recorded_model
+        from scenarios.practice.pipeline_model import serve_recorded_model
         from stumble.runs.session import open_replay_session
         from stumble.user_data.paths import prepare_ca_folder
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
+from stumble.notices import print_warning
 
 
 @click.command(
@@ -116,7 +117,7 @@ def bench(
     bench_store = TraceStore(archive or store or store_root() / "bench")
     if archive is not None:
         for why in index.refresh_index(bench_store):
-            options.print_warning(why)
+            print_warning(why)
     else:
         table_config = definition.to_campaign_table(models, command, agent) | (
             {"in_place": True} if in_place else {}
@@ -130,7 +131,7 @@ def bench(
             Path.cwd() / "bench",
             ca=prepare_ca_folder(),
             workers=WorkerPlan(jobs=count_processes(jobs)),
-            display=CampaignDisplay(show_campaign_progress, options.print_warning),
+            display=CampaignDisplay(show_campaign_progress, print_warning),
         )
         code, progress, incomplete = (
             result.exit_code,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from stumble.collect.collector import CollectedCounts, SpanCollector

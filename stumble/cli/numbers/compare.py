@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 from traces.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:

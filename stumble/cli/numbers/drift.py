@@ -5,7 +5,7 @@ import re
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 
 
 @click.command(

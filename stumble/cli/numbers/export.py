@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
 from stumble.cli.tape_path import find_tape
+from stumble.errors import ExitCode, UsageError
 from stumble.packs.pack_manifest import PACK_SUFFIX
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def _check_known_runs(connection: "DuckDBPyConnection", runs: tuple[str, ...]) -
 
 
 def _export_to_bucket(runs: tuple[str, ...], address: str, as_json: bool) -> None:
-    from stumble.cli.terminal_progress import show_terminal_progress
     from stumble.store.open_store import open_indexed_store
     from stumble.team.object_store import ObjectStore
     from stumble.team.shared_tables import export_tables
+    from stumble.terminal_progress import show_terminal_progress
     from stumble.user_data.known_secrets import find_known_secrets
 
     remote, store = ObjectStore(address), open_indexed_store()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 
 
 @click.command()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
-from stumble.experiments.seal_options import add_gate_options
+from stumble.cli.seal_options import add_gate_options
+from stumble.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from stumble.gate.limits import GateMeasure, GateRate
@@ -150,7 +150,7 @@ def gate(
     stumble gate --against before --campaign after --margin 0.1
     stumble gate --against main/.stumble --margin 0.1 --measure handled --require-seal
     """  # fmt: skip
-    from stumble.experiments.gate_answer import answer_comparison, parse_comparison_options
+    from stumble.cli.gate_answer import answer_comparison, parse_comparison_options
     from stumble.gate.effect_limits import EffectMeasure, check_effect_limits
     from stumble.gate.limits import GateLimit, check_gate_limits, join_gate_verdicts
     from stumble.gate.output_files import GateFiles

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from stumble.imports.import_files import ImportedFile
@@ -52,8 +52,8 @@ def import_command(
     stumble import runs/*/*.traj.json tests/cassettes/
     stumble import --cohort paper
     """
-    from stumble.cli.terminal_progress import show_terminal_progress
     from stumble.imports.import_files import import_recordings, list_import_files
+    from stumble.terminal_progress import show_terminal_progress
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from stumble.cli.exit_codes import UsageError
 from stumble.control_characters import escape_controls
+from stumble.errors import UsageError
+from stumble.notices import print_warning
 
 if TYPE_CHECKING:
     import duckdb
@@ -196,7 +197,6 @@ def _ask_spark(
 
 
 def _open_shared_tables(address: str) -> "TraceStore":
-    from stumble.cli.options import print_warning
     from stumble.team.object_store import ObjectStore
     from stumble.team.shared_tables import open_shared_store
 

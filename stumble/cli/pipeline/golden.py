@@ -2,7 +2,7 @@
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, HarnessError, UsageError
+from stumble.errors import ExitCode, HarnessError, UsageError
 
 
 @click.command(short_help="Regenerate the golden artifacts, and compare.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 DEMO_MODEL = "openai/practice/solver:T0=good,T1=good,T2=half,T3=good,T4=fair,T5=good"
 """It fails at the parser, so that the demo shows a resurrection."""
@@ -45,6 +45,7 @@ def demo(stages: str, sandbox: str, agent: str, model: str, as_json: bool) -> No
     The model puts prepared programs in place. That of T2, the parser, is too weak to pass, so
     golden artifacts replace its output, and the later stages build on these. Takes two minutes.
     """
+    from scenarios.practice.pipeline_model import serve_practice_model
     from stumble.cli.pipeline.pipeline import (
         check_pipeline_config,
         end_pipeline_run,
@@ -52,7 +53,6 @@ def demo(stages: str, sandbox: str, agent: str, model: str, as_json: bool) -> No
         parse_stage_names,
     )
     from stumble.pipeline.config import PipelineConfig
-    from stumble.pipeline.demo import serve_practice_model
     from stumble.pipeline.runner import PipelineEnvironment, record_pipeline_run
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode, HarnessError, UsageError, signal_to_exit_code
 from stumble.cli.pipeline import golden, newcomer
+from stumble.errors import ExitCode, HarnessError, UsageError, signal_to_exit_code
 
 if TYPE_CHECKING:
     from stumble.pipeline.config import Arm, Mode, PipelineConfig

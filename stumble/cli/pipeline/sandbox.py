@@ -2,7 +2,7 @@
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 
 SANDBOX_IMAGE = "stumble-sandbox:latest"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 if TYPE_CHECKING:
     from stumble.doctor.probe_run import DoctorResult

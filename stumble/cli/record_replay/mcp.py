@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
 from stumble.cli.tape_path import TapePath
+from stumble.errors import ExitCode, UsageError
 
 
 @click.command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 
 if TYPE_CHECKING:
     from stumble.packs.pack_contents import PackContents

@@ -10,8 +10,8 @@ import click
 
 from stumble.cli import match_options, options
 from stumble.cli.daemon_options import check_daemon_options, daemon_options, serve_daemon
-from stumble.cli.exit_codes import ExitCode, UsageError, signal_to_exit_code
-from stumble.cli.terminal_progress import show_terminal_progress
+from stumble.errors import ExitCode, UsageError, signal_to_exit_code
+from stumble.terminal_progress import show_terminal_progress
 
 if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault

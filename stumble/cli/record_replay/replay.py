@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import match_options, options
-from stumble.cli.exit_codes import ExitCode, signal_to_exit_code
+from stumble.errors import ExitCode, signal_to_exit_code
+from stumble.notices import print_warning
 
 if TYPE_CHECKING:
     from replay.player import OnMiss
@@ -207,7 +208,7 @@ def _print_replays(
     from stumble.runs.summary import collect_run_warnings
 
     for why in (*collect_run_warnings([each.played for each in runs]), *unused):
-        options.print_warning(why)
+        print_warning(why)
     if as_json:
         click.echo(json.dumps(replays_to_dict(runs, times)))
     else:
@@ -235,7 +236,7 @@ def _run_replays(
 ) -> list["ReplayReport"]:
     """Run all replays in one session; stop if a signal ended an agent."""
     from recorder import event_loop
-    from stumble.pipeline.demo import serve_recorded_model
+    from scenarios.practice.pipeline_model import serve_recorded_model
     from stumble.runs.replay import run_replay
     from stumble.runs.replay_report import summarize_replay
     from stumble.runs.session import open_replay_session

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import UsageError
 from stumble.cli.record_replay.show_stored_run import indent_step_text, show_stored_run
 from stumble.cli.tape_path import RunPath, TapePath
+from stumble.errors import UsageError
 
 if TYPE_CHECKING:
     from traces.conversation.derived_steps import DerivedSteps, ToolUse, TrajectoryStep

@@ -2,7 +2,7 @@
 
 import click
 
-from stumble.cli.exit_codes import HarnessError
+from stumble.errors import HarnessError
 
 
 @click.group(invoke_without_command=True)

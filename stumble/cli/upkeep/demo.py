@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
+from stumble.notices import print_warning
 
 if TYPE_CHECKING:
     from scenarios.practice.real.chat_model import RealChatModel
@@ -91,7 +92,6 @@ def _run_with_real_model(model: "RealChatModel", root: Path) -> None:
 
     from stumble.campaigns.runner import CampaignDisplay
     from stumble.cli.inject_judge.campaign import count_processes, show_campaign_progress
-    from stumble.cli.options import print_warning
     from stumble.demo.real import RUNS, fetch_demo_endings, run_real_demo
     from stumble.user_data.paths import prepare_ca_folder
     from traces.store.trace_store import TraceStore

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scenarios.practice import PRACTICE_KEY
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.user_data.practice_ports import PracticePorts, free_ports, remember_ports, served_ports
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import re
 
 import click
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 
 UNITS = {"h": 3_600, "d": 86_400, "w": 604_800, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 MAX_SHOWN = 20

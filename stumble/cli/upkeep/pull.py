@@ -4,7 +4,7 @@ import json
 
 import click
 
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 
 @click.command(
@@ -21,9 +21,9 @@ def pull(address: str, as_json: bool) -> None:
     \b
     stumble pull s3://our-bucket/stumble
     """
-    from stumble.cli.terminal_progress import show_terminal_progress
     from stumble.team.object_store import ObjectStore
     from stumble.team.sync_store import pull_store
+    from stumble.terminal_progress import show_terminal_progress
     from stumble.user_data.paths import store_root
     from traces.store.store_dir import StoreDirectory
 

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 
 @click.command(
@@ -23,9 +23,9 @@ def push(address: str, as_json: bool) -> None:
     \b
     stumble push s3://our-bucket/stumble
     """
-    from stumble.cli.terminal_progress import show_terminal_progress
     from stumble.team.object_store import ObjectStore
     from stumble.team.sync_store import push_store
+    from stumble.terminal_progress import show_terminal_progress
     from stumble.user_data.known_secrets import find_known_secrets
     from stumble.user_data.paths import store_root
     from traces.store.store_dir import StoreDirectory

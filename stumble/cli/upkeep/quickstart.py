@@ -6,7 +6,7 @@ import time
 
 import click
 
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 
 @click.command()

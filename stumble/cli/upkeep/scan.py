@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 if TYPE_CHECKING:
     from stumble.store.secret_scan import FileFindings

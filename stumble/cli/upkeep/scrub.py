@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 
 
 @click.command()

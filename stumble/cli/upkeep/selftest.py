@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stumble.cli import options
-from stumble.cli.exit_codes import ExitCode
+from stumble.errors import ExitCode
 
 if TYPE_CHECKING:
     from stumble.selftest.checks import SelftestCheck

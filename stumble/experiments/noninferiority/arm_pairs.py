@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX, ExperimentArm
 from traces.did_you_mean import suggest_nearest_name
 from traces.lazy_dataclass import dataclass

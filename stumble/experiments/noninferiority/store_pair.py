@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX
 from stumble.store import index
 from traces.store.definitions_file import load_definitions

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from stumble.campaigns.spec import Campaign, TraceSource
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.seals.analysis_terms import AnalysisTerms
 from traces.model import JUDGE_VERSION, Fault
 from traces.tape import Tape, read_tape

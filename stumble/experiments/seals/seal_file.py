@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.seals.canonical_json import hash_canonical_json, to_canonical_json
 from traces.lazy_dataclass import dataclass
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from scenarios.toml_reader import read_toml_document
 from stumble.campaigns.completed_runs import CampaignFolder
 from stumble.campaigns.spec import Campaign, parse_campaign
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_terms
 from stumble.experiments.seals.seal_contents import collect_seal_contents
 from stumble.experiments.seals.seal_file import ExperimentSeal, find_value_differences, read_seal

@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from stumble.report.charting.palette import Palette
-from stumble.report.model import ReportRow, read_row_number
+from stumble.report.model import read_row_number
 from stumble.report.outcomes import OUTCOME_LABELS
+from stumble.store.filter import ReportRow
 
 if TYPE_CHECKING:
     import altair as alt

@@ -13,7 +13,8 @@ from stumble.report.charting.fault_charts import (
     to_inline_data,
 )
 from stumble.report.charting.palette import Palette
-from stumble.report.model import ReportRow, read_row_number
+from stumble.report.model import read_row_number
+from stumble.store.filter import ReportRow
 
 if TYPE_CHECKING:
     import altair as alt

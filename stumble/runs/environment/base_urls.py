@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from traces.lazy_dataclass import dataclass
 
 CLIENT_VARIABLES: Mapping[str, tuple[str, ...]] = {

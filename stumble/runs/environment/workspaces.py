@@ -17,8 +17,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from recorder.agent.isolation import (
     MountedCopy,
     explain_unmountable,
@@ -36,9 +34,10 @@ from scenarios.workspace.stand_ins import (
     remove_stand_ins,
 )
 from scenarios.world import CommandWorld, World
-from stumble.cli.exit_codes import HarnessError
-from stumble.cli.terminal_progress import show_terminal_progress
+from stumble.errors import HarnessError
+from stumble.notices import print_notice
 from stumble.packs.pack_cache import find_packed_snapshot
+from stumble.terminal_progress import show_terminal_progress
 from stumble.user_data.paths import prepare_ca_folder
 from traces.lazy_dataclass import dataclass
 from traces.model import Trajectory
@@ -267,7 +266,7 @@ def snapshot_current_folder(store: StoreDirectory) -> str | None:
         report_secret_files(taken.manifest)
         return taken.name
     except ValueError as error:
-        click.echo(f"workspace not kept: {error}", err=True)
+        print_notice(f"workspace not kept: {error}")
         return None
 
 
@@ -367,4 +366,4 @@ def report_secret_files(manifest: SnapshotManifest) -> None:
     if found:
         more = f" and {len(found) - MAX_NAMES_SHOWN} more" if len(found) > MAX_NAMES_SHOWN else ""
         named = ", ".join(found[:MAX_NAMES_SHOWN])
-        click.echo(f"secrets found, so not kept in the snapshot: {named}{more}", err=True)
+        print_notice(f"secrets found, so not kept in the snapshot: {named}{more}")

@@ -20,11 +20,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from scenarios.effect_ledger import DEFAULT_KEY, EffectLedger, is_ledger_address
 from scenarios.world import CommandWorld, World
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
+from stumble.notices import print_notice
 
 WORKSPACE_SLOT = "{workspace}"
 """In a command of the world: the folder in which this run works."""
@@ -141,7 +140,7 @@ async def lock_world(
     world: World | None,
     folder: Path | None = None,
     *,
-    say: Callable[[str], object] = lambda line: click.echo(line, err=True),
+    say: Callable[[str], object] = print_notice,
     after: float = WAIT_NOTICE_SECONDS,
 ) -> AsyncIterator[None]:
     """Wait for a world behind commands and keep all other runs from it; any other world is free.

@@ -8,12 +8,12 @@ from stumble.report.outcomes import DETECTABILITY_LABELS, NOT_RATED, OUTCOME_LAB
 from stumble.report.side_by_side import StepPair, align_whole_runs, is_same_step
 from stumble.report.text_diff import TextPiece, find_replaced_words, mark_differences
 from stumble.runs.environment.workspaces import open_store_blobs
-from stumble.runs.fork_report import describe_outcome
 from stumble.store.judged_rows import load_run_with_twins
 from stumble.ui.values.file_view import FilesView, build_files_view
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
 from stumble.verdicts.explain import VerdictExplanation, explain_verdict
 from stumble.verdicts.file_changes import read_run_files
+from stumble.verdicts.outcome_meanings import describe_outcome
 from traces.lazy_dataclass import dataclass
 from traces.model import Outcome, OutcomeClass, RunEnding
 from traces.store.trace_store import TraceStore

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stumble.cli.inject_judge.judge import judge
+from stumble.cli.app import cli
 
 GOOD = json.dumps(
     {"last_messages": ["", "Done: refunded 12.50."], "language": "en",
@@ -21,7 +21,7 @@ TEXTLESS = json.dumps({"label": {"claim": "none"}})
 
 
 def run(path: Path, *words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(judge, ["--calibrate", str(path), *words])
+    result = CliRunner().invoke(cli, ["judge", "--calibrate", str(path), *words])
     return result.exit_code, result.output
 
 
@@ -86,7 +86,7 @@ def test_bytes_that_are_no_text_and_a_missing_file_are_told(tmp_path: Path) -> N
 
 
 def test_one_of_both_ways_is_asked_for(tmp_path: Path) -> None:
-    assert CliRunner().invoke(judge, []).exit_code == 2
+    assert CliRunner().invoke(cli, ["judge"]).exit_code == 2
     path = tmp_path / "finals.jsonl"
     path.write_text(GOOD)
     assert run(path, "--llm", "any/model")[0] == 2

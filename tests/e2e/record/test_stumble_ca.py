@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from recorder.ca import CA_KEY_FILES, ensure_ca_certificate, read_ca_info, rotate_ca
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.user_data.paths import check_store_owner
 
 RECORD = ("record", "-o", "a.tape", "--", sys.executable, "-c", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recorder.event_loop import run_event_loop
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.runs.environment.base_urls import parse_base_urls as read_upstreams
 from tests.e2e.record.test_stumble_ca import stumble
 from tests.support.servers.raw_servers import (

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stumble.llm import next_step_probe
+from stumble.runs import next_step_probe
 from tests.support.practice_shop import (
     Said,
     Shop,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from moto.server import ThreadedMotoServer
 
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.store.index import refresh_index
 from stumble.team.object_store import ObjectStore
 from stumble.team.shared_tables import SharedExport, export_tables, open_shared_store

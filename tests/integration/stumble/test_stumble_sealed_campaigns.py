@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stumble.campaigns.spec import parse_campaign as read_campaign
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.seals.analysis_terms import parse_terms
 from stumble.experiments.seals.seal_contents import collect_seal_contents
 from stumble.experiments.seals.seal_file import ExperimentSeal

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from stumble.cli.app import cli
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import ExitCode
 from tests.support.practice_shop import Shop
 
 
@@ -151,6 +151,6 @@ def test_spark_without_its_libraries_names_the_extra(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.setenv("STUMBLE_STORE", str(bare.folder / ".stumble"))
-    said = CliRunner().invoke(cli, ["sql", "recovery", "--on", "spark"], standalone_mode=False)
-    assert isinstance(said.exception, UsageError)
-    assert "uv pip install 'stumble[spark]'" in str(said.exception)
+    done = CliRunner().invoke(cli, ["sql", "recovery", "--on", "spark"])
+    assert done.exit_code == ExitCode.USAGE
+    assert "uv pip install 'stumble[spark]'" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from scenarios.workspace.snapshot import take_snapshot
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from stumble.runs.environment.workspaces import find_recorded_workspace, open_store_blobs
 from stumble.team.object_store import ObjectStore
 from stumble.team.sync_store import SyncResult, pull_store, push_store

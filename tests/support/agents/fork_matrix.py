@@ -18,7 +18,7 @@ from scenarios.practice import PRACTICE_KEY, mcp_server, tool_server, world
 from scenarios.practice.http_listen import listen_on_loopback
 from scenarios.practice.model_server import ModelServer
 from scenarios.practice.tasks.registry import ALL_TASKS
-from stumble.demo.runner import PracticeWorld
+from scenarios.practice.world import PracticeWorld
 from stumble.runs.fork import find_fork_point, plan_fork_run
 from stumble.runs.launcher import ColdLauncher, WarmAgentProcess, WarmLauncher, start_warm_agent
 from stumble.runs.record import record_run

@@ -31,7 +31,7 @@ from stumble.campaigns.worker import (
     TaskReport,
     WorkerTask,
 )
-from stumble.cli.exit_codes import HarnessError, UsageError
+from stumble.errors import HarnessError, UsageError
 from traces.model import Fault
 
 CELLS = tuple(

@@ -8,7 +8,7 @@ from scenarios.world import CommandWorld
 from stumble.campaigns.environment import count_worlds
 from stumble.campaigns.spec import Campaign, fingerprint_surroundings, parse_campaign
 from stumble.campaigns.worker_plan import check_ray_campaign
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.runs.environment.worlds import WorldCommands, name_world
 from traces.store.trace_store import TraceStore
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stumble.__main__ import HARNESS, PACKAGES, find_hidden_package
-from stumble.cli.exit_codes import ExitCode
+from stumble.__main__ import PACKAGES, find_hidden_package
+from stumble.errors import ExitCode
 
 
 def test_nothing_is_hidden_here() -> None:
@@ -26,7 +26,7 @@ def test_a_file_of_the_user_is_named_in_one_line(tmp_path: Path, name: str) -> N
         text=True,
         timeout=60,
     )
-    assert done.returncode == HARNESS == ExitCode.HARNESS
+    assert done.returncode == ExitCode.HARNESS
     assert done.stderr.count("\n") == 1
     assert f"another module {name!r}" in done.stderr
     assert "pipx install" in done.stderr

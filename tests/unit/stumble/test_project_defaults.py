@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from stumble.cli.app import cli
 from stumble.cli.command_table import load_command
-from stumble.cli.exit_codes import UsageError
 from stumble.cli.project_defaults import find_project_file, read_project_defaults
+from stumble.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
 

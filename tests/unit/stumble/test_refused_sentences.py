@@ -7,10 +7,10 @@ import pytest
 from stumble.gate.limits import GateLimit, GateRate, check_gate_limits, join_gate_verdicts
 from stumble.gate.report import format_check_line
 from stumble.report.headline import build_headline_section
-from stumble.report.model import AgentKey, ReportRow
+from stumble.report.model import AgentKey
 from stumble.report.notice import build_notice_section
 from stumble.report.survival import build_survival_section
-from stumble.store.filter import fetch_question_rows
+from stumble.store.filter import ReportRow, fetch_question_rows
 from tests.support.stores.faulted_runs import (
     Strike,
     store,

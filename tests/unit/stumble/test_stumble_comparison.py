@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.noninferiority.arm_evidence import BASELINE_PREFIX, ExperimentArm
 from stumble.experiments.noninferiority.arm_pairs import ArmFilter, pair_arms
 from stumble.experiments.noninferiority.comparison import (

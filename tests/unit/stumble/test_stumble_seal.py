@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scenarios.toml_reader import ScenarioError
 from stumble.campaigns.spec import parse_campaign as read_campaign
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.experiments.seals.analysis_terms import AnalysisTerms, parse_sealed_terms, parse_terms
 from stumble.experiments.seals.canonical_json import hash_canonical_json, to_canonical_json
 from stumble.experiments.seals.seal_contents import collect_seal_contents

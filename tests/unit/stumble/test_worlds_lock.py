@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.world import CommandWorld
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.runs.environment import worlds
 from stumble.runs.environment.worlds import lock_world, name_world
 

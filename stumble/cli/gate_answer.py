@@ -7,7 +7,7 @@ from typing import NoReturn, cast
 import click
 
 from scenarios.toml_reader import ScenarioError
-from stumble.cli.exit_codes import ExitCode, UsageError
+from stumble.errors import ExitCode, UsageError
 from stumble.experiments.gate_comparison import GateRequest, compare_candidates
 from stumble.experiments.noninferiority import comparison_report
 from stumble.experiments.noninferiority.arm_pairs import ArmFilter

@@ -1,9 +1,9 @@
-"""Exit codes, the same for every command; `record` returns the agent's exit code."""
+"""Errors that end a command, and exit codes, the same for every command.
+
+`record` returns the agent's exit code instead.
+"""
 
 from enum import IntEnum
-from typing import IO, Any
-
-import click
 
 
 class ExitCode(IntEnum):
@@ -20,14 +20,14 @@ class ExitCode(IntEnum):
     NO_COMMAND = 127
 
 
-class UsageError(click.ClickException):
+class UsageError(Exception):
     """Invalid options or input, reported in one line before anything starts."""
 
     exit_code = ExitCode.USAGE
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line to standard error."""
-        click.echo(f"stumble: {self.message}", file=file, err=file is None)
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class HarnessError(UsageError):

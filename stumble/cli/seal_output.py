@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 
 from stumble.campaigns.spec import Campaign
-from stumble.experiments.gate_answer import ANSWER_EXITS
+from stumble.cli.gate_answer import ANSWER_EXITS
 from stumble.experiments.noninferiority import comparison_report
 from stumble.experiments.noninferiority.comparison import combine_answers, plan_looks
 from stumble.experiments.noninferiority.decision import count_fewest_roots

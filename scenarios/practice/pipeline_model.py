@@ -6,19 +6,21 @@ The demo and the replays and forks of its tape start it by themselves.
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
-from stumble.runs.types import Hosts
 from traces.tape import Tape
+
+type ModelHosts = Mapping[str, tuple[str, int]]
+"""The address behind each host name."""
 
 MODEL_HOST = "model.practice"
 
 
 @contextmanager
-def serve_practice_model() -> Iterator[Hosts]:
+def serve_practice_model() -> Iterator[ModelHosts]:
     """Serve the model in a thread, with the environment variables of its clients; yield its host.
 
     The variables of this process are as before at the end.
@@ -35,7 +37,7 @@ def serve_practice_model() -> Iterator[Hosts]:
 
 
 @asynccontextmanager
-async def serve_recorded_model(recording: Tape, hosts: Hosts) -> AsyncIterator[Hosts]:
+async def serve_recorded_model(recording: Tape, hosts: ModelHosts) -> AsyncIterator[ModelHosts]:
     """Serve the model for replays and forks of a pipeline run that used it, unless `hosts` names
     it, with the variables of its clients; yield the hosts with its own.
     """

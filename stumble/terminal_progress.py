@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
 SHOW_AFTER, SHOW_EVERY = 1.0, 0.2
 """Seconds before the first line, and between updates."""
 
@@ -21,10 +19,10 @@ def show_terminal_progress(what: str) -> Iterator[Callable[[int, int], None]]:
         nonlocal due, shown
         if terminal and time.monotonic() >= due:
             due, shown = time.monotonic() + SHOW_EVERY, True
-            click.echo(f"\r{what}: {done} of {total}", nl=False, err=True)
+            print(f"\r{what}: {done} of {total}", end="", file=sys.stderr, flush=True)
 
     try:
         yield tell
     finally:
         if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
