@@ -189,6 +189,7 @@ def test_a_part_is_selected_by_model_and_operator(store: TraceStore) -> None:
     assert "no campaign 'may' and no other" in report(store.root, "--campaign", "may").err
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("chart", CHART_NAMES)
 def test_a_chart_is_a_picture_of_its_own(store: TraceStore, tmp_path: Path, chart: str) -> None:
     drawn = tmp_path / "a.svg"
@@ -250,6 +251,7 @@ def test_clean_runs_alone_show_survival_and_no_rate(tmp_path: Path) -> None:
     assert "no faults were injected" in said
 
 
+@pytest.mark.thorough
 def test_one_injection_without_a_verdict_is_no_rate(tmp_path: Path) -> None:
     store = fill(
         tmp_path / "one", jobs=(DemoJob("refund-1", "naive"),), faults=FAULTS[:1], verified=False
@@ -262,6 +264,7 @@ def test_one_injection_without_a_verdict_is_no_rate(tmp_path: Path) -> None:
     assert row["handled"]["value"] is None
 
 
+@pytest.mark.thorough
 def test_thousands_of_injections_make_a_page_for_people(store: TraceStore, tmp_path: Path) -> None:
     """Within ten seconds, of which the machine's other work takes none."""
     large = multiplied(store, tmp_path / "large", 5000)

@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import anyio
+import pytest
 
 from tests.support.campaign_folder import Bench, practising
 from tests.support.headless_browser import Tab
@@ -22,6 +23,7 @@ fault = "delay:ms={PAUSED_AFTER}"
 """A run that goes on until somebody has clicked on Pause."""
 
 
+@pytest.mark.thorough
 def test_a_campaign_is_watched_to_its_end(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.write(

@@ -177,6 +177,7 @@ def nested_content(depth: int) -> bytes:
     return b'{"model":"m","messages":[{"role":"user","content":[' + inner + b"]}]}"
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("depth", [100, 340, 1000, 100_000])
 @pytest.mark.parametrize("body", [nested, nested_content])
 def test_depth_of_a_body_is_no_trouble(

@@ -28,6 +28,7 @@ def campaign(lab: Desk, name: str, *options: str) -> Any:
     return lab.bench.stumble(*command, *world, *options, timeout=500)
 
 
+@pytest.mark.thorough
 def test_two_workers_give_the_verdicts_of_one(lab: Desk) -> None:
     planned = campaign(lab, "two", "--jobs", "2", "--plan", "--json")
     assert planned.json["jobs"] == 1, "one run after the other, whoever makes them"

@@ -19,7 +19,8 @@ from tests.support.servers.scripted_model import Script, serving
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "cluster"
 COUNT = 2
-pytestmark = pytest.mark.timeout(900)  # eight campaigns and recordings, one after the other
+# Eight campaigns and recordings, one after the other.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,6 @@ def merged(farm: Farm, tmp_path: Path) -> Bench:
     return bench
 
 
-@pytest.mark.thorough
 def test_merged_rows_are_those_of_one_machine(farm: Farm, merged: Bench) -> None:
     assert len(farm.one.ask(ROWS)) == 10
     assert merged.ask(ROWS) == farm.one.ask(ROWS)

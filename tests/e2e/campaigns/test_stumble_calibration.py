@@ -12,6 +12,7 @@ from tests.support.stores.judge_calibration import (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_the_judge_says_what_the_model_wrote_down(tmp_path: Path) -> None:
     found = calibrate(tmp_path, small=True)

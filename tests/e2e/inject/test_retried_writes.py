@@ -21,6 +21,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         yield found
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     "fault", ["lost_ack", "lost_ack:how=reset", "cut:after_bytes=0", "delay:ms=20000"]
 )

@@ -81,6 +81,7 @@ def test_each_stage_is_graded_on_the_answers_of_the_one_before(
     assert (checkout.folder / "config.cmake").read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_a_user_who_gives_no_answers_is_overruled_in_the_copy(checkout: YatccCheckout) -> None:
     config = checkout.folder / "config.cmake"
     config.write_text(config.read_text().replace("TASK4_REVIVE ON", "TASK4_REVIVE OFF"))
@@ -146,6 +147,7 @@ MEDDLES = """
 """
 
 
+@pytest.mark.thorough
 def test_a_program_that_changes_answers_while_it_is_scored_is_named(
     checkout: YatccCheckout,
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_program_that_changes_answers_while_it_is_scored_is_named(
     )
 
 
+@pytest.mark.thorough
 def test_scores_of_other_cases_do_not_count(checkout: YatccCheckout) -> None:
     workspace = handed_in(checkout, "T1", "80")
     (checkout.folder / "test" / "score.py").write_text(SCORE.format(names="'x', 'group/a.c'"))
@@ -212,6 +215,7 @@ program.write_bytes(program.read_bytes() + b"linked again")
 )
 
 
+@pytest.mark.thorough
 def test_a_program_that_the_checkout_builds_again_is_not_the_agents(
     checkout: YatccCheckout,
 ) -> None:
@@ -222,6 +226,7 @@ def test_a_program_that_the_checkout_builds_again_is_not_the_agents(
     assert found.cases[0].why == "the checkout built its own program again before it scored"
 
 
+@pytest.mark.thorough
 def test_what_the_control_left_is_not_the_agents(checkout: YatccCheckout) -> None:
     hand_in(checkout.folder, "T1", "50")
     assert grade(checkout, "T1", handed_in(checkout, "T1", "nothing")).score == 0
@@ -236,6 +241,7 @@ def test_a_program_that_does_not_build_is_the_agents_doing(checkout: YatccChecko
     assert "error" in found.cases[0].why
 
 
+@pytest.mark.thorough
 def test_time_that_a_program_takes_is_the_agents(checkout: YatccCheckout) -> None:
     found = grade(checkout, "T1", handed_in(checkout, "T1", "slow"), wall=20)
     assert (found.result, found.score) == ("limit", 0)

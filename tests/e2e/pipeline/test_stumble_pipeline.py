@@ -79,6 +79,7 @@ def tapes() -> list[Path]:
     return sorted(Path(".stumble/tapes").glob("*.tape"))
 
 
+@pytest.mark.thorough
 def test_a_failed_stage_is_resurrected_and_keeps_its_score(here):
     (here / "fails").write_text("T1")
     shown = pipeline(here)
@@ -151,6 +152,7 @@ def test_without_resurrection_what_a_stage_left_flows_on(here):
     assert two == [False, False, "own", 0, "no-resurrection"]
 
 
+@pytest.mark.thorough
 def test_a_strict_replay_grades_the_same_and_says_where_it_does_not(here):
     pipeline(here, "--from-golden", stages="T2")
     assert rows("score, provenance, arm") == [[100.0, "golden", "from-golden"]]

@@ -102,6 +102,7 @@ def test_each_stage_fails_of_what_the_tape_shows(
     }
 
 
+@pytest.mark.thorough
 def test_a_provider_that_never_answers_is_named_and_no_score_of_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

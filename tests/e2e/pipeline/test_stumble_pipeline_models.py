@@ -77,6 +77,7 @@ def test_a_budget_ends_an_agent_and_its_replay_at_the_same_question(place):
     assert "0 diverged" in stumble("replay", tape)
 
 
+@pytest.mark.thorough
 def test_a_fault_strikes_in_the_stage_that_was_named_and_is_judged_by_what_passes(place):
     tape = place.run(stages="T2,T4")
     said = stumble(

@@ -66,12 +66,14 @@ def test_it(stumble):
 """
 
 
+@pytest.mark.thorough
 def test_a_limit_that_is_kept_passes(installed: Path, tmp_path: Path) -> None:
     here(tmp_path, traces(30))
     code, said = run(installed, tmp_path, MARKED.replace("RUNS", "30"))
     assert code == 0, said
 
 
+@pytest.mark.thorough
 def test_a_broken_limit_fails_the_test(installed: Path, tmp_path: Path) -> None:
     here(tmp_path, traces(30, **{"class": "silent_wrong"}))
     code, said = run(installed, tmp_path, MARKED.replace("RUNS", "30"))
@@ -80,6 +82,7 @@ def test_a_broken_limit_fails_the_test(installed: Path, tmp_path: Path) -> None:
     assert "0.000 [0.000, 0.095]" in said
 
 
+@pytest.mark.thorough
 def test_too_little_evidence_is_no_pass(installed: Path, tmp_path: Path) -> None:
     here(tmp_path, traces(10))
     code, said = run(installed, tmp_path, MARKED.replace("RUNS", "10"))
@@ -94,6 +97,7 @@ def test_a_test_that_fails_by_itself_is_not_judged(installed: Path, tmp_path: Pa
     assert "stumble gate" not in said
 
 
+@pytest.mark.thorough
 def test_without_a_marker_a_test_has_an_empty_store_of_its_own(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -166,6 +166,7 @@ def test_where_the_sealed_tape_does_not_fit_the_other_one_stays(
     assert halves(disk.folder) == []
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("room", [20_000, 60_000, 120_000, 200_000, 300_000])
 def test_an_index_that_does_not_fit_is_made_once_it_does(
     room: int, disk: Disk, shop: str, tmp_path: Path

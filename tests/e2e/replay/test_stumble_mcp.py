@@ -19,6 +19,7 @@ def methods(tape: Path) -> list[str]:
     return [each.method for each in said if each is not None]
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_run_over_mcp_is_told_and_replays_without_its_server(
     tmp_path: Path, version: str

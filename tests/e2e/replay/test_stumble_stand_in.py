@@ -101,6 +101,7 @@ def test_another_call_is_refused_explained_and_no_answer_is_given_twice(
     assert "2 diverged" in err
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 def test_a_server_of_http_is_one_of_stdio_and_of_http_again(tmp_path: Path, version: str) -> None:
     folder = tmp_path / "shop"

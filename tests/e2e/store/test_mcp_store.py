@@ -71,6 +71,7 @@ def test_an_agent_finds_why_a_run_was_silently_wrong(store: TraceStore) -> None:
 
 def test_nothing_can_be_written_or_read_beside_the_store(store: TraceStore, tmp_path: Path) -> None:
     outside = tmp_path / "outside.tape"
+    asyncio.run(ask(store, ("list_runs", {})))  # the first question seals the tapes
     before = {path: path.read_bytes() for path in store.tapes.iterdir()}
     calls = (
         ("run_sql", {"query": f"copy (select 1) to '{outside}'"}),
