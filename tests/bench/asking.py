@@ -4,19 +4,20 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from tests.bench.serving import SECRETS, text
+from tests.bench.traffic import SECRETS, make_repeated_body
 
-ASKED = text(1_000)
+REPEATED = make_repeated_body(1_000)
 HEADERS = (
     "Host: 127.0.0.1\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
     f"User-Agent: bench/1\r\nAuthorization: Bearer {SECRETS[0]}\r\n"
 )
 EVENT_ENDS = b"\n\n"
+CHAT_PATH = "/v1/chat/completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Way:
         absolute = self.port is not None and self.trusted is None
         return f"http://127.0.0.1:{self.server}{path}" if absolute else path
 
-    def request(self, path: str, body: bytes = ASKED) -> bytes:
+    def request(self, path: str, body: bytes = REPEATED) -> bytes:
         """Return a POST, of 1 KB unless a body is given."""
         head = f"POST {self.target(path)} HTTP/1.1\r\n{HEADERS}Content-Length: {len(body)}\r\n\r\n"
         return head.encode() + body
@@ -59,16 +60,39 @@ class Client:
     def __init__(self, way: Way) -> None:
         self.way, self.connection = way, way.dial()
 
-    def ask(self, path: str, size: int, times: int, bodies: Sequence[bytes] = (ASKED,)) -> None:
-        """Request `times` answers of `size` bytes, with these bodies in turn."""
-        requests = [self.way.request(path, body) for body in bodies]
-        view = memoryview(bytearray(1 << 18))
-        for number in range(times):
-            self.connection.sendall(requests[number % len(requests)])
-            got = self.connection.recv(65536)
-            left = size + got.index(b"\r\n\r\n") + 4 - len(got)
-            while left > 0:
-                left -= self.connection.recv_into(view)
+    def send_all(self, requests: Iterable[bytes]) -> int:
+        """Send each when the one before it is answered; return their number."""
+        count = 0
+        for request in requests:
+            self.send(request)
+            count += 1
+        return count
+
+    def send(self, request: bytes) -> bytearray:
+        """Return the body of the answer, which has a length.
+
+        Raises:
+            ConnectionError: the answer is not complete, or its status is not 200.
+        """
+        self.connection.sendall(request)
+        got = b""
+        while (end := got.find(b"\r\n\r\n")) < 0:
+            got += self._check_received(self.connection.recv(65536))
+        if not got.startswith(b"HTTP/1.1 200 "):
+            raise ConnectionError(got[:500].decode(errors="replace"))
+        length = got[:end].lower().partition(b"content-length: ")[2].partition(b"\r")[0]
+        body, filled = bytearray(int(length)), len(got) - end - 4
+        body[:filled] = got[end + 4 :]
+        view = memoryview(body)
+        while filled < len(body):
+            filled += self._check_received(self.connection.recv_into(view[filled:]))
+        return body
+
+    @staticmethod
+    def _check_received[Received: (bytes, int)](received: Received) -> Received:
+        if not received:
+            raise ConnectionError("the connection ended within an answer")
+        return received
 
     def events(self, count: int, gap: float) -> tuple[float, list[float]]:
         """Return milliseconds to the first byte of a stream, and the latency of each event."""

@@ -7,24 +7,14 @@ Seeded.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
+from tests.bench.traffic import SOURCES
 from traces.dialects import openai_chat
 from traces.dialects.types import ModelAnswer, TokenUsage, ToolCall
 from traces.model import Chunk, Exchange, Request, Response
 
 SEED = 7
-
-
-def _texts() -> str:
-    library = Path(json.__file__).parent.parent
-    names = ("argparse.py", "typing.py", "inspect.py", "tarfile.py", "subprocess.py", "ast.py")
-    return "".join((library / name).read_text() for name in names)
-
-
-SOURCES = _texts()
-"""Source text, which is most of the text that agents read."""
 
 
 def conversation(

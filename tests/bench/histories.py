@@ -16,16 +16,13 @@ from tempfile import TemporaryDirectory
 
 import zstandard
 
-from tests.bench.conversation import SOURCES, conversation
+from tests.bench.conversation import conversation
 from tests.bench.target import target
+from tests.bench.traffic import LIBRARY, SOURCES
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.tape import TapeWriter, read_tape, seal_tape
 
 KEPT_RESULTS, WINDOW_LOG = 10, 27
-LIBRARY = "".join(
-    path.read_text(errors="ignore")
-    for path in sorted(Path(json.__file__).parents[1].glob("*.py"))[:80]
-)
 SIZES: tuple[tuple[str, int, range], ...] = (
     ("1 KB", 60, range(1000, 1001)),
     ("5 to 50 KB", 60, range(5_000, 50_000)),

@@ -29,8 +29,8 @@ from faults.injector.injector import FaultInjector, RunSeeds
 from faults.targeting.bound_fault import BoundFault
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.player import TapePlayer
-from tests.bench.conversation import SOURCES
 from tests.bench.target import target
+from tests.bench.traffic import SOURCES
 from traces.conversation.tracker import ConversationTap
 from traces.dialects import LENSES, openai_responses
 from traces.dialects.types import DialectLens, ModelAnswer, ToolCall

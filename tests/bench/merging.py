@@ -8,15 +8,12 @@ again with nothing to do.
 """
 
 import json
-import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 
 import boto3
 import httpx
@@ -24,7 +21,7 @@ from moto.server import ThreadedMotoServer
 
 from scenarios.workspace.snapshot import take_snapshot
 from stumble.runs.environment.workspaces import open_store_blobs
-from tests.bench.growth import STUMBLE
+from tests.bench.command_cost import STUMBLE, measure_command
 from tests.bench.installed import environment
 from tests.support.stores.judged_fork import keep, told
 from tests.support.stores.scripted_runs import BENT, ORDER
@@ -79,20 +76,8 @@ def _keep_family(store: TraceStore, head: Trajectory) -> None:
 
 def measure(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> tuple[float, str]:
     """Return the processor seconds of a command and what it prints."""
-    command = [STUMBLE, *words]
-    with TemporaryFile("w+") as errors, subprocess.Popen(
-        command, cwd=folder, env={**environment(), **(extra or {})}, stdout=subprocess.PIPE,
-        stderr=errors, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        errors.seek(0)
-        said = errors.read()
-    if process.returncode:
-        raise SystemExit(f"{shlex.join(command)}: exit code {process.returncode}\n{printed}{said}")
-    return used.ru_utime + used.ru_stime, printed
+    cost = measure_command((STUMBLE, *words), folder, {**environment(), **(extra or {})})
+    return cost.processor, cost.output
 
 
 @contextmanager

@@ -4,21 +4,24 @@ proxy.
     python -m tests.bench.proxy [ROUNDS [small|many|large|streaming ...]]
 
 All alternate within each round; the median of the per-round ratios is shown. CPU is the proxy's own
-processor time, on a connection that has had its first exchange. A request has 1 KB.
+processor time, on a connection that has had its first exchange. A request has 1 KB. Rows of one
+repeated body show what a tape saves; others have bodies that differ from request to request.
 """
 
+import itertools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
 from recorder.event_loop import run_event_loop
-from tests.bench.asking import Client, Way, crowd
+from tests.bench.asking import CHAT_PATH, Client, Way, crowd
 from tests.bench.conversation import conversation
 from tests.bench.serving import PROXIES, STREAMING, started
 from tests.bench.target import target
+from tests.bench.traffic import make_chat_request, make_differing_body
 
 ROUNDS = 11
 TIMES = {1_000: 300, 100_000: 60, 5_000_000: 5}
@@ -26,6 +29,8 @@ CONNECTIONS, CROWD = 50, 1_500
 STREAMS, EVENTS, GAP, FLOOD = 9, 500, 2, 2_000
 HISTORY = range(52, 84)
 """Steps of a conversation whose requests have about 100 KB."""
+ONE_BODY, MANY_BODIES = "one repeated body", "bodies that differ"
+PAIR = ("mitmdump", "record")
 CA = "mitmproxy-ca-cert.pem"
 type Figures = Mapping[str, Sequence[float]]
 
@@ -34,7 +39,7 @@ class Bench:
     """All compared processes, started."""
 
     def __init__(self, folder: Path, stack: ExitStack, rounds: int) -> None:
-        self.folder, self.rounds = folder, rounds
+        self.folder, self.rounds, self.numbers = folder, rounds, itertools.count()
         self.server = stack.enter_context(started("server", folder))
         names = (*PROXIES, STREAMING)
         self.proxies = {name: stack.enter_context(started(name, folder)) for name in names}
@@ -47,33 +52,57 @@ class Bench:
         trusted = self.folder / name / CA if tls else None
         return Way(server=server, port=self.proxies[name].ports[0], trusted=trusted)
 
-    def cpu(self, size: int, path: str, names: Sequence[str], *, tls: bool = False) -> Figures:
-        """Return the proxy's CPU milliseconds per exchange, round by round."""
-        return self._rounds(names, lambda name: self._cost(name, size, path, tls=tls))
+    def repeated(self, size: int, names: Sequence[str], *, tls: bool = False) -> Figures:
+        """Return the proxy's CPU milliseconds per exchange; all answers have the same body."""
 
-    def _cost(self, name: str, size: int, path: str, *, tls: bool) -> float:
-        client = Client(self.way(name, tls=tls))
-        client.ask(path, size, 1)
-        proxy = self.proxies[name]
+        def cost(name: str) -> float:
+            way = self.way(name, tls=tls)
+            return self._cost(name, [way.request(f"/{size}")] * (TIMES[size] + 1), way)
+
+        return self._rounds(names, cost)
+
+    def differing(self, size: int, names: Sequence[str], *, tls: bool = False) -> Figures:
+        """Return the proxy's CPU milliseconds per exchange; all bodies and paths differ."""
+
+        def cost(name: str) -> float:
+            way = self.way(name, tls=tls)
+            numbers = itertools.islice(self.numbers, TIMES[size] + 1)
+            requests = (
+                way.request(f"/{number}/{size}", make_differing_body(number, 1_000))
+                for number in numbers
+            )
+            return self._cost(name, requests, way)
+
+        return self._rounds(names, cost)
+
+    def chats(self, size: int, names: Sequence[str]) -> Figures:
+        """Return the proxy's CPU milliseconds per chat request, unrelated to all before it."""
+
+        def cost(name: str) -> float:
+            way = self.way(name, tls=False)
+            numbers = itertools.islice(self.numbers, TIMES[size] + 1)
+            requests = (way.request(CHAT_PATH, make_chat_request(each, size)) for each in numbers)
+            return self._cost(name, requests, way)
+
+        return self._rounds(names, cost)
+
+    def _cost(self, name: str, requests: Iterable[bytes], way: Way, warmup: int = 1) -> float:
+        """Return CPU milliseconds for each request after those that warm up."""
+        client, proxy, rest = Client(way), self.proxies[name], iter(requests)
+        client.send_all(itertools.islice(rest, warmup))
         before = proxy.used()
-        client.ask(path, size, TIMES[size])
-        used = proxy.used() - before
+        count = client.send_all(rest)
         client.close()
-        return used / TIMES[size] * 1e3
+        return (proxy.used() - before) / count * 1e3
 
     def histories(self, names: Sequence[str]) -> Figures:
         """Return the proxy's CPU milliseconds for each request of a growing conversation."""
         return self._rounds(names, self._history_cost)
 
     def _history_cost(self, name: str) -> float:
-        bodies = [each.request.body for each in conversation(HISTORY.stop)]
-        client, proxy = Client(self.way(name, tls=False)), self.proxies[name]
-        path = "/v1/chat/completions/1000"
-        client.ask(path, 1_000, HISTORY.start, bodies)
-        before, rest = proxy.used(), bodies[HISTORY.start :]
-        client.ask(path, 1_000, len(rest), rest)
-        client.close()
-        return (proxy.used() - before) / len(rest) * 1e3
+        way, steps = self.way(name, tls=False), conversation(HISTORY.stop)
+        requests = (way.request(CHAT_PATH, step.request.body) for step in steps)
+        return self._cost(name, requests, way, warmup=HISTORY.start)
 
     def floods(self, names: Sequence[str]) -> Figures:
         """Return the proxy's CPU milliseconds for a stream of FLOOD events without gaps."""
@@ -81,7 +110,7 @@ class Bench:
 
     def _flood_cost(self, name: str) -> float:
         client, proxy = Client(self.way(name, tls=False)), self.proxies[name]
-        client.ask("/1000", 1_000, 1)
+        client.send(client.way.request("/1000"))
         before = proxy.used()
         client.events(FLOOD, 0)
         client.close()
@@ -108,7 +137,7 @@ class Bench:
         for _ in range(times):
             for name in ("direct", "record"):
                 client = Client(self.way(name, tls=tls))
-                client.ask("/1000", 1_000, 1)
+                client.send(client.way.request("/1000"))
                 first, delays = client.events(count, GAP)
                 client.close()
                 out.setdefault(f"{name} first", []).append(first)
@@ -128,18 +157,22 @@ def show(what: str, figures: Figures, unit: str) -> None:
 
 def small(bench: Bench) -> None:
     """1 KB, compared with mitmdump and with the proxy without a tape."""
-    plain = bench.cpu(1_000, "/1000", PROXIES)
-    show("HTTP, 1 KB", plain, "ms of CPU")
-    secure = bench.cpu(1_000, "/1000", PROXIES, tls=True)
-    show("HTTPS, 1 KB", secure, "ms of CPU")
-    target("CPU of `record`, 1 KB, HTTP", ratio(plain, "record", "mitmdump"), "x mitmdump",
-           most=0.15)  # fmt: skip
-    target("CPU of `record`, 1 KB, HTTPS", ratio(secure, "record", "mitmdump"), "x mitmdump",
-           most=0.20)  # fmt: skip
-    print(f"our proxy without a tape: {ratio(plain, 'ours', 'mitmdump'):.2f} x mitmdump")
-    tape("1 KB", plain, 1.10, 1.05)
-    model = bench.cpu(1_000, "/v1/chat/completions/1000", ("ours", "redact", "record"))
-    show("HTTP, 1 KB, to a model's address", model, "ms of CPU")
+    for scheme, most in (("HTTP", 0.15), ("HTTPS", 0.20)):
+        tls = scheme == "HTTPS"
+        repeated = bench.repeated(1_000, PROXIES, tls=tls)
+        beside_mitmdump(f"{scheme}, 1 KB, {ONE_BODY}", repeated, most)
+        differing = bench.differing(1_000, PAIR, tls=tls)
+        beside_mitmdump(f"{scheme}, 1 KB, {MANY_BODIES}", differing, most)
+        if not tls:
+            print(f"our proxy without a tape: {ratio(repeated, 'ours', 'mitmdump'):.2f} x mitmdump")
+            tape(f"1 KB, {ONE_BODY}", repeated, 1.10, 1.05)
+    beside_mitmdump("unrelated model requests of 1 KB", bench.chats(1_000, PAIR), 0.2)
+
+
+def beside_mitmdump(what: str, figures: Figures, most: float) -> None:
+    show(what, figures, "ms of CPU")
+    target(f"CPU of `record`, {what}", ratio(figures, "record", "mitmdump"), "x mitmdump",
+           most=most)  # fmt: skip
 
 
 def tape(size: str, figures: Figures, redacted: float, verbatim: float) -> None:
@@ -155,15 +188,14 @@ def large(bench: Bench) -> None:
         ("100 KB", 100_000, 0.4, 1.35, 1.15),
         ("5 MB", 5_000_000, 0.6, 1.6, 1.3),
     ):
-        figures = bench.cpu(size, f"/{size}", PROXIES)
-        show(f"HTTP, {said}", figures, "ms of CPU")
-        target(f"CPU of `record`, answer of {said}", ratio(figures, "record", "mitmdump"),
-               "x mitmdump", most=beside)  # fmt: skip
-        tape(said, figures, redacted, verbatim)
-    figures = bench.histories(("mitmdump", "record"))
-    show("model requests of 100 KB", figures, "ms of CPU")
-    target("CPU of `record`, model request of 100 KB", ratio(figures, "record", "mitmdump"),
-           "x mitmdump", most=0.4)  # fmt: skip
+        repeated = bench.repeated(size, PROXIES)
+        beside_mitmdump(f"answer of {said}, {ONE_BODY}", repeated, beside)
+        tape(f"{said}, {ONE_BODY}", repeated, redacted, verbatim)
+        differing = bench.differing(size, PROXIES)
+        beside_mitmdump(f"answer of {said}, {MANY_BODIES}", differing, beside)
+        tape(f"{said}, {MANY_BODIES}", differing, redacted, verbatim)
+    beside_mitmdump("model request of 100 KB in one conversation", bench.histories(PAIR), 0.4)
+    beside_mitmdump("unrelated model requests of 100 KB", bench.chats(100_000, PAIR), 0.4)
 
 
 def many(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from mitmproxy import http
 from mitmproxy.io import FlowWriter
 from mitmproxy.test.tflow import tclient_conn, tserver_conn
 
-from tests.bench.conversation import SOURCES
+from tests.bench.traffic import SOURCES
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
 from traces.tape import TapeWriter, seal_tape
 

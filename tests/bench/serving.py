@@ -10,7 +10,6 @@ python -m tests.bench.serving NAME FOLDER runs one of them.
 
 import asyncio
 import itertools
-import json
 import socket
 import subprocess
 import sys
@@ -25,7 +24,12 @@ from recorder.ending_signals import SignalInterrupt
 from recorder.event_loop import run_event_loop
 from recorder.proxy.recording import start_recording_proxy
 from recorder.proxy.route import UpstreamRoute
-from tests.bench.conversation import SOURCES
+from tests.bench.traffic import (
+    SECRETS,
+    make_chat_answer,
+    make_differing_body,
+    make_repeated_body,
+)
 from tests.support.servers.raw_servers import (
     server_ca,
     server_tls,
@@ -40,16 +44,8 @@ PROXIES = ("mitmdump", "ours", "verbatim", "redact", "record")
 STREAMING = "mitmdump -w"
 """mitmdump that passes a stream on as it comes, and writes it."""
 SIZES = (1_000, 100_000, 5_000_000)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-def text(size: int) -> bytes:
-    """Return JSON of this size that contains source text, like agents' requests and answers."""
-    said = {"id": "chatcmpl-9xK2mQp0aBcDeFgHiJkLmNoP", "model": "m", "content": ""}
-    room = size - len(json.dumps(said)) - 1
-    escaped = json.dumps(SOURCES)[1:-1]
-    content = (escaped * (room // len(escaped) + 1))[:room].rstrip("\\")
-    return (json.dumps(said)[:-2] + content + '"}').ljust(size).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +98,17 @@ def _answering(port: int) -> None:
 
 
 class Answering(asyncio.Protocol):
-    """Answers POST /SIZE with that many bytes, and GET /events/COUNT/GAP with a stream of events.
+    """Answers one of these.
 
-    Each event contains its sending time, in seconds of time.monotonic(); GAP is in ms.
+    POST /SIZE                  that many bytes, the same each time
+    POST /NUMBER/SIZE           about that many bytes, others for each number
+    POST /v1/chat/completions   another chat completion each time
+    GET /events/COUNT/GAP       events that contain their sending time, in seconds of
+                                time.monotonic(); GAP is in ms
     """
 
-    answers: dict[int, bytes]
+    repeated: dict[int, bytes]
+    numbers: Iterator[int]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport, self.got = cast(asyncio.Transport, transport), b""
@@ -117,11 +118,20 @@ class Answering(asyncio.Protocol):
         head, end, body = self.got.partition(b"\r\n\r\n")
         if not end or len(body) < int(head.lower().partition(b"content-length: ")[2] or 0):
             return
-        self.got, path = b"", head.split(b" ", 2)[1].rpartition(b"//")[2].split(b"/")[1:]
-        if path[0] == b"events":
-            self.task = asyncio.create_task(self._events(int(path[1]), float(path[2]) / 1e3))
-        else:
-            self.transport.write(self.answers[int(path[-1])])
+        self.got = b""
+        match head.split(b" ", 2)[1].rpartition(b"//")[2].split(b"/")[1:]:
+            case [b"events", count, gap]:
+                self.task = asyncio.create_task(self._events(int(count), float(gap) / 1e3))
+            case [b"v1", *_]:
+                calls_tool = b'"tools"' in body
+                self._answer(make_chat_answer(next(self.numbers), calls_tool=calls_tool))
+            case [number, size]:
+                self._answer(make_differing_body(int(number), int(size)))
+            case [size]:
+                self._answer(self.repeated[int(size)])
+
+    def _answer(self, body: bytes) -> None:
+        self.transport.write(HEAD % len(body) + body)
 
     async def _events(self, count: int, gap: float) -> None:
         self.transport.write(STREAM)
@@ -134,8 +144,8 @@ class Answering(asyncio.Protocol):
 
 
 async def serve(folder: Path) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    Answering.answers = {size: head % size + text(size) for size in SIZES}
+    Answering.repeated = {size: make_repeated_body(size) for size in SIZES}
+    Answering.numbers = itertools.count()
     loop = asyncio.get_running_loop()
     plain = await loop.create_server(Answering, "127.0.0.1", 0)
     secure = await loop.create_server(Answering, "127.0.0.1", 0, ssl=server_tls())
@@ -166,14 +176,6 @@ async def listen(name: str, folder: Path) -> None:
         ) as here:
             print(here.port, flush=True)
             await asyncio.Event().wait()
-
-
-SECRETS = (
-    "sk-proj-Zx81kQp0aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abcd",
-    "hf_aBcDeFgHiJkLmNoPqRsTuVwXyZ012345",
-    "tvly-0123456789abcdefghij",
-)
-"""As many keys as in a developer's environment."""
 
 
 if __name__ == "__main__":

@@ -6,15 +6,15 @@ The agent alone uses the practice model and the shop; replayed, it uses neither.
 median of the differences is shown. `--times 10` is ten agents and one start-up.
 """
 
-import os
-import subprocess
 import sys
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from tests.bench.command_cost import STUMBLE, CommandCost, measure_command
 from tests.bench.installed import UNCOMPILED
 from tests.bench.target import target
 from tests.support.practice_shop import (
@@ -27,51 +27,68 @@ MODEL = "practice/verifies"
 FAULT = ("--fault", "http_status:code=503", "--twins", "0")
 FORKED = (0, 1, 5)
 """Exit codes of a fork: the agent recovered, it did not, or there is no verdict."""
-STUMBLE = str(Path(sys.executable).with_name("stumble"))
 
 
-def took(
-    command: tuple[str, ...], folder: Path, env: Mapping[str, str], codes: Collection[int] = (0,)
-) -> tuple[float, float]:
-    """Return wall seconds and processor seconds of a command, including its children."""
-    began = time.perf_counter()
-    with subprocess.Popen(
-        command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stderr is not None
-        said = process.stderr.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in codes:
-        raise subprocess.CalledProcessError(process.returncode, command, stderr=said)
-    return time.perf_counter() - began, used.ru_utime + used.ru_stime
+@dataclass(frozen=True, slots=True)
+class PracticeCommands:
+    """Commands about the recording a.tape of the practice agent."""
+
+    world: Shop
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {k: v for k, v in self.world.environment().items() if k != UNCOMPILED}
+
+    @property
+    def agent(self) -> tuple[str, ...]:
+        return self.world.agent(MODEL)
+
+    def run_agent(self) -> CommandCost:
+        """Run the agent without stumble, with the practice model and the shop."""
+        self.world.reset()
+        tools, model = (host.partition("=")[2] for host in self.world.hosts)
+        hosts = {"OPENAI_BASE_URL": f"http://{model}/v1", "TOOLS_URL": f"http://{tools}"}
+        return measure_command(self.agent, self.world.folder, self.environment | hosts)
+
+    def replay(self, *options: str) -> CommandCost:
+        return self.run_stumble("replay", "a.tape", *options, "--", *self.agent)
+
+    def fork(self) -> CommandCost:
+        options = (*self.world.host_options(), *FAULT, *self.world.world())
+        return self.run_stumble("fork", "a.tape", *options, "--", *self.agent, codes=FORKED)
+
+    def run_stumble(self, *words: str, codes: tuple[int, ...] = (0,)) -> CommandCost:
+        return measure_command((STUMBLE, *words), self.world.folder, self.environment, codes)
 
 
-def rounds(world: Shop, count: int) -> None:
+@contextmanager
+def open_practice(parent: Path) -> Iterator[PracticeCommands]:
+    """Serve the practice world for the block, with a recording in a new folder."""
+    folder = parent / "here"
+    folder.mkdir()
+    with shop(folder) as world:
+        practice = PracticeCommands(world)
+        world.reset()
+        practice.run_stumble("record", "-o", "a.tape", *world.host_options(), "--", *practice.agent)
+        yield practice
+
+
+def rounds(practice: PracticeCommands, count: int) -> None:
     """Run all `count` times and once more to warm up."""
-    agent, kept = world.agent(MODEL), world.environment()
-    kept.pop(UNCOMPILED, None)
-    tools, model = (host.partition("=")[2] for host in world.hosts)
-    alone = kept | {"OPENAI_BASE_URL": f"http://{model}/v1", "TOOLS_URL": f"http://{tools}"}
-    replay = (STUMBLE, "replay", "a.tape")
-    many = (*replay, "--times", str(TIMES))
-    fork = (STUMBLE, "fork", "a.tape", *world.host_options(), *FAULT, *world.world())
     more, shared = list[tuple[float, float]](), list[tuple[float, float]]()
     faulted = list[tuple[float, float]]()
     for number in range(count + 1):
-        world.reset()
-        one = took(agent, world.folder, alone)
-        ours = took((*replay, "--", *agent), world.folder, kept)
-        all = took((*many, "--", *agent), world.folder, kept)
-        episode = took((*fork, "--", *agent), world.folder, kept, FORKED)
+        agent, replayed = practice.run_agent(), practice.replay()
+        many, episode = practice.replay("--times", str(TIMES)), practice.fork()
         if number:
-            faulted.append((episode[0] - one[0], episode[1] - one[1]))
-            more.append((ours[0] - one[0], ours[1] - one[1]))
-            shared.append((all[0] / ours[0], all[1] / ours[1]))
+            faulted.append(subtract(episode, agent))
+            more.append(subtract(replayed, agent))
+            shared.append((many.seconds / replayed.seconds, many.processor / replayed.processor))
             print(
-                f"alone {one[0]:.2f} s ({one[1]:.2f} of CPU), replayed {ours[0]:.2f} s "
-                f"({ours[1]:.2f}), {TIMES} times {all[0]:.2f} s ({all[1]:.2f}), "
-                f"faulted {episode[0]:.2f} s ({episode[1]:.2f})",
+                f"alone {agent.seconds:.2f} s ({agent.processor:.2f} of CPU), "
+                f"replayed {replayed.seconds:.2f} s ({replayed.processor:.2f}), "
+                f"{TIMES} times {many.seconds:.2f} s ({many.processor:.2f}), "
+                f"faulted {episode.seconds:.2f} s ({episode.processor:.2f})",
                 flush=True,
             )
     wall, cpu = (median(each) for each in zip(*more, strict=True))
@@ -85,14 +102,14 @@ def rounds(world: Shop, count: int) -> None:
     target("one faulted episode, longer than the agent alone", wall, "s", most=0.5)
 
 
+def subtract(cost: CommandCost, other: CommandCost) -> tuple[float, float]:
+    """Return how much longer one took, in wall seconds and in processor seconds."""
+    return cost.seconds - other.seconds, cost.processor - other.processor
+
+
 def main(count: int) -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name) / "here"
-        folder.mkdir()
-        with shop(folder) as world:
-            said = world.record(model=MODEL)
-            assert said.code == 0, said.err
-            rounds(world, count)
+    with TemporaryDirectory() as name, open_practice(Path(name)) as practice:
+        rounds(practice, count)
 
 
 if __name__ == "__main__":
