@@ -1,12 +1,13 @@
 """An agent that only sends requests; through the proxy of HTTP_PROXY, if that is set.
 
-    python -m tests.bench.agent KIND PORT COUNT SIZE
+    python -m tests.bench.agent KIND PORT FIRST COUNT SIZE
 
     answers        COUNT requests whose answers differ, of about SIZE bytes each
     chats          COUNT unrelated chat requests of about SIZE bytes
     conversation   COUNT steps, each with the full history and a new tool result of SIZE bytes
 
-PORT is that of `tests.bench.serving`.
+PORT is that of `tests.bench.serving`. Bodies are numbered from FIRST; equal numbers give equal
+bodies.
 """
 
 import json
@@ -26,41 +27,41 @@ from tests.bench.traffic import (
 REQUEST_SIZE = 1_000
 
 
-def request_answers(client: Client, count: int, size: int) -> None:
-    for number in range(count):
+def request_answers(client: Client, numbers: range, size: int) -> None:
+    for number in numbers:
         body = make_differing_body(number, REQUEST_SIZE)
         client.send(client.way.request(f"/{number}/{size}", body))
 
 
-def request_chats(client: Client, count: int, size: int) -> None:
-    for number in range(count):
+def request_chats(client: Client, numbers: range, size: int) -> None:
+    for number in numbers:
         client.send(client.way.request(CHAT_PATH, make_chat_request(number, size)))
 
 
-def converse(client: Client, steps: int, size: int) -> None:
-    system = {"role": "system", "content": make_differing_text(steps, 4_000)}
+def converse(client: Client, numbers: range, size: int) -> None:
+    system = {"role": "system", "content": make_differing_text(numbers.stop, 4_000)}
     messages = [system, {"role": "user", "content": "Read all parts."}]
-    for step in range(steps):
+    for number in numbers:
         value = {"model": "m", "tools": [READ_TOOL], "messages": messages}
         answer = json.loads(client.send(client.way.request(CHAT_PATH, json.dumps(value).encode())))
         message = answer["choices"][0]["message"]
-        call_id, content = message["tool_calls"][0]["id"], make_differing_text(step, size)
+        call_id, content = message["tool_calls"][0]["id"], make_differing_text(number, size)
         messages += [message, {"role": "tool", "tool_call_id": call_id, "content": content}]
 
 
-KINDS: dict[str, Callable[[Client, int, int], None]] = {
+KINDS: dict[str, Callable[[Client, range, int], None]] = {
     "answers": request_answers,
     "chats": request_chats,
     "conversation": converse,
 }
 
 
-def main(kind: str, server: int, count: int, size: int) -> None:
+def main(kind: str, server: int, first: int, count: int, size: int) -> None:
     proxy = urlsplit(os.environ.get("HTTP_PROXY", "")).port
     client = Client(Way(server=server, port=proxy))
-    KINDS[kind](client, count, size)
+    KINDS[kind](client, range(first, first + count), size)
     client.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:5]))
+    main(sys.argv[1], *map(int, sys.argv[2:6]))

@@ -3,8 +3,9 @@
     python -m tests.bench.gate [--write]
 
 Fails if a ratio is more than twice that of gate.toml, twice in a row. `--write` replaces the ratios
-of the file by those measured now. Processor seconds of commands with all of their descendants, or
-peak memory, never wall time; the least of the rounds, as other work on the machine only adds.
+of the file by those measured now. Processor seconds (of commands with
+all of their descendants, or of a proxy for each request) or peak memory, never wall time; the least
+of the rounds, as other work on the machine only adds.
 """
 
 import os
@@ -28,7 +29,7 @@ from tests.bench.ratios import (
 )
 
 RATIOS = Path(__file__).with_name("gate.toml")
-ROUNDS = 3
+ROUNDS = 2
 
 
 def read_ratios(rows: Sequence[BenchRow]) -> dict[str, float]:
