@@ -43,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROXIES = ("mitmdump", "ours", "verbatim", "redact", "record")
 STREAMING = "mitmdump -w"
 """mitmdump that passes a stream on as it comes, and writes it."""
+STARTED = 300
+"""Seconds in which a process has to listen, on a busy machine too."""
 SIZES = (1_000, 100_000, 5_000_000)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -86,7 +88,7 @@ def started(name: str, folder: Path) -> Iterator[Serving]:
 
 
 def _answering(port: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + STARTED
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
