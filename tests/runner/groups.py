@@ -33,7 +33,7 @@ GROUPS: dict[str, Group] = {
     "types": Group((*PYTHON, "mypy")),
     # Compiles all modules once, else each worker in a fresh clone does.
     "collect": Group((*PYTHON, "pytest", "--collect-only", "-qq", *UNIT), quiet=True),
-    "unit": pytest(*UNIT, "-m", "not programs and not alone", workers=3),
+    "unit": pytest(*UNIT, "-m", "not programs and not alone", workers=2),
     "install": Group((*PYTHON, "tests.agents"), downloads=True),
     "docs": Group(("make", "--no-print-directory", "docs")),
     "programs": pytest(*UNIT, "-m", "programs and not alone", workers=2),
@@ -49,9 +49,8 @@ GROUPS: dict[str, Group] = {
     "real": pytest("tests/real", workers=0),
 }
 STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (("lint", "format"), ("collect",)),
     # mypy uses one processor, and installations wait for the network: the tests use the rest.
-    (("types", "docs"), ("install",), ("unit",)),
+    (("lint", "format", "types", "docs"), ("install",), ("collect", "unit")),
     # Runs of agents often wait; the statistical tests compute in what they leave.
     (("statistical",), ("e2e", "clients", "selftest")),
     (("docker", "programs"), ("mutation",)),

@@ -44,6 +44,7 @@ def test_in_ci_only_the_data_beside_the_checkout_may_be_missing(tmp_path: Path) 
     assert "no network (in CI nothing but 'a clone without ../shared' is skipped)" in said
 
 
+@pytest.mark.gate
 def test_the_reason_counts_to_the_letter(tmp_path: Path) -> None:
     text = SKIPS.replace("REASON", "a clone without ../shared")
     assert "2 skipped in" in run(tmp_path / "same", text, ci="true")
@@ -59,6 +60,7 @@ def test_a_module_that_skips_itself_fails_in_ci(tmp_path: Path) -> None:
     assert "1 error in" in run(tmp_path / "ci", text, ci="true")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("ci", ["", "true"])
 def test_an_expected_failure_is_not_a_skip(tmp_path: Path, ci: str) -> None:
     text = "import pytest\n\n@pytest.mark.xfail\ndef test_it():\n    assert False\n"

@@ -57,6 +57,7 @@ def test_a_package_imports_the_base_layer_and_itself(package: str) -> None:
     assert [(where, name) for where, name in imports(package) if name in others] == []
 
 
+@pytest.mark.gate
 def test_the_base_layer_needs_the_standard_library_and_a_few_others() -> None:
     allowed = sys.stdlib_module_names | BASE_DEPENDENCIES | {"traces"}
     assert [(where, name) for where, name in imports("traces") if name not in allowed] == []
@@ -70,6 +71,7 @@ def test_imports_are_really_read() -> None:
     }
 
 
+@pytest.mark.gate
 def test_the_wheel_has_the_packages_with_their_sql_and_data_alone(
     tmp_path: Path,
 ) -> None:
@@ -135,6 +137,7 @@ FORBIDDEN = {
 }
 
 
+@pytest.mark.gate
 def test_no_file_names_a_machine_path_or_a_registry() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]

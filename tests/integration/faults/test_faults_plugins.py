@@ -107,6 +107,7 @@ def test_all_families_are_listed_and_a_code_explains_one_with_its_example() -> N
     assert '"status": "open"' in told.partition("after\n")[2]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("name", "says"), [("truncate", True), ("digit", True), ("E1", False)])
 def test_it_is_said_how_a_part_is_bent(name: str, says: bool) -> None:
     assert ("path=none  a JSONPath" in stumble(None, "faults", name).stdout) is says

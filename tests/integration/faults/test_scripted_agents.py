@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.scripted.data import load_agents, load_tasks
 from tests.support.scripted.runs import run_scripted
 
 FEW = ("sorry_in_every_run", "asks_first", "looks_again_if_odd", "fails_then_goes_on_talking")
 
 
+@pytest.mark.gate
 def test_verdicts_on_a_few_scripted_agents(tmp_path: Path) -> None:
     agents = [agent for agent in load_agents() if agent.name in FEW]
     assert len(agents) == len(FEW)

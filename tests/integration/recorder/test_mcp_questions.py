@@ -155,6 +155,7 @@ def test_a_faulted_call_in_which_the_server_asks_gets_its_changed_result(
     assert nemesis.no_site == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("fault", [Fault(name="cut"), Fault(name="truncate"), Fault(name="delay")])
 def test_each_failure_after_a_question_ends_the_call(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +171,7 @@ def test_each_failure_after_a_question_ends_the_call(
     assert (struck.error == "reset") == (fault.name == "cut")
 
 
+@pytest.mark.gate
 def test_a_closed_stream_is_resumed_and_its_result_is_faulted_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,6 +212,7 @@ def test_httpx_by_way_of_the_proxy(performer: ProxyServer, confdir: Path, url: s
     assert {x.connection for x in script.asked} == {1}
 
 
+@pytest.mark.gate
 def test_the_openai_client_streams(performer: ProxyServer, confdir: Path) -> None:
     said = ["Hel", "lo"]
     parts = [

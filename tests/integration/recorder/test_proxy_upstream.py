@@ -476,6 +476,7 @@ def test_a_server_that_is_not_there_is_refused(performer: ProxyServer) -> None:
     assert [x.error for x in script.got] == ["refused: Connection refused"]
 
 
+@pytest.mark.gate
 @plain_and_tls
 def test_fifty_streams_at_once(performer: ProxyServer, confdir: Path, tls: bool) -> None:
     def answer(end: socket.socket, n: int) -> None:

@@ -279,6 +279,7 @@ def test_a_websocket_is_cut_as_it_was(end: str) -> None:
     run_event_loop(main())
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_whatever_happens_each_exchange_is_told_once_and_whole(scheme: str) -> None:
     """80 agents and servers that vanish when they like, by a seed."""

@@ -120,6 +120,7 @@ def of(tape: Path, method: str) -> Exchange:
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_words_before_the_answer_are_heard_before_it(
     tmp_path: Path, mode: Literal["auto", "legacy"]

@@ -63,6 +63,7 @@ async def joined(client: openai.AsyncOpenAI, messages: Any, model: str) -> ChatC
     return state.get_final_completion()
 
 
+@pytest.mark.gate
 def test_streamed_and_whole_answers_say_the_same(tmp_path: Path) -> None:
     conversation = run(tmp_path, ORDER_TASKS["refund-1"], "verifies").messages
 
@@ -168,6 +169,7 @@ def test_the_log_says_what_was_noticed(tmp_path: Path) -> None:
     assert first["model"] == "practice/retries"
 
 
+@pytest.mark.gate
 def test_as_a_program(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     with program(

@@ -27,6 +27,7 @@ def shop(tmp_path: Path) -> Iterator[httpx.Client]:
             yield client
 
 
+@pytest.mark.gate
 def test_it_lists_its_tools_with_their_schemas(shop: httpx.Client) -> None:
     listed = {tool["name"]: tool for tool in shop.get("/tools").json()}
     assert len(listed) == 16
@@ -41,6 +42,7 @@ def test_it_lists_its_tools_with_their_schemas(shop: httpx.Client) -> None:
     assert listed["get_order"]["returns"]["properties"]["amount"] == {"type": "number"}
 
 
+@pytest.mark.gate
 def test_it_calls_a_tool_and_says_with_its_status_how_it_refuses(shop: httpx.Client) -> None:
     def call(name: str, body: str) -> httpx.Response:
         return shop.post(f"/tools/{name}", content=body)
@@ -60,6 +62,7 @@ def test_it_calls_a_tool_and_says_with_its_status_how_it_refuses(shop: httpx.Cli
         assert (refused.status_code, list(refused.json()["error"])) == (status, ["code", "message"])
 
 
+@pytest.mark.gate
 def test_reset_and_verify(shop: httpx.Client, tmp_path: Path) -> None:
     def verify(task: str) -> object:
         return shop.get("/verify", params={"task": task}).json()["passed"]
@@ -107,6 +110,7 @@ def test_it_ends_when_told_to_or_when_its_stdin_ends(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
+@pytest.mark.gate
 def test_it_serves_without_a_stdin(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "scenarios.practice.tool_server", "--db", tmp_path / "shop.db")
     with subprocess.Popen(

@@ -66,6 +66,7 @@ def test_there_are_many_runs_of_many_models(runs: "pl.DataFrame") -> None:
     assert failed.filter(pl.col("source") == "tau-airline")["run_id"].n_unique() == 36
 
 
+@pytest.mark.gate
 def test_five_numbers_of_the_page_agree_with_polars(
     connection: duckdb.DuckDBPyConnection, runs: "pl.DataFrame"
 ) -> None:

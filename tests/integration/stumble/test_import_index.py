@@ -83,6 +83,7 @@ def test_states_of_a_run_in_files_that_come_together_are_one_run(tmp_path: Path)
     assert len(ids_of(TraceStore(store.root))) == 2
 
 
+@pytest.mark.gate
 def test_an_export_beside_its_tape_is_one_run_after_the_index_was_rebuilt(tmp_path: Path) -> None:
     store, tape = TraceStore(tmp_path / ".stumble"), read_tape(TAPE)
     link_tape(store, TAPE, tape.trajectory.id)

@@ -52,6 +52,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.gate
 def test_a_failed_stage_is_resurrected_and_keeps_its_score(folder: Path) -> None:
     run = drive(folder)
     (graded,), (resurrection,) = run.data("graded"), run.data("resurrection")
@@ -62,6 +63,7 @@ def test_a_failed_stage_is_resurrected_and_keeps_its_score(folder: Path) -> None
     assert slot.provenance == "golden"
 
 
+@pytest.mark.gate
 def test_without_resurrection_what_a_stage_left_is_kept(folder: Path) -> None:
     run = drive(folder, arm="no-resurrection")
     assert run.data("resurrection") == []

@@ -84,6 +84,7 @@ def test_an_old_recording_stays_with_its_young_forks(store: TraceStore) -> None:
     assert not any(read_rows(store, "b%"))
 
 
+@pytest.mark.gate
 def test_a_campaign_goes_as_a_whole_or_not_at_all(store: TraceStore) -> None:
     for n, day in enumerate((100, 101, 1999)):
         add_run(store, f"young-{n}", day, campaign="young", cell=f"c{n}")
@@ -91,6 +92,7 @@ def test_a_campaign_goes_as_a_whole_or_not_at_all(store: TraceStore) -> None:
     assert prune(store, 30) == ["young-0", "young-1", "young-2"]
 
 
+@pytest.mark.gate
 def test_the_oldest_go_until_the_tapes_fit(store: TraceStore) -> None:
     for n in range(5):
         add_run(store, f"r{n}", 100 + n)
@@ -99,6 +101,7 @@ def test_the_oldest_go_until_the_tapes_fit(store: TraceStore) -> None:
     assert prune(store, None, round(size * 0.5)) == ["r3", "r4"]
 
 
+@pytest.mark.gate
 def test_sealed_and_running_campaigns_and_named_tapes_stay(
     store: TraceStore, tmp_path: Path
 ) -> None:
@@ -114,6 +117,7 @@ def test_sealed_and_running_campaigns_and_named_tapes_stay(
     assert prune(store, 1) == ["named", "sealed"]
 
 
+@pytest.mark.gate
 def test_contents_stay_as_long_as_a_tape_needs_them(store: TraceStore, tmp_path: Path) -> None:
     for id, day in (("old", 100), ("young", 1999)):
         work = tmp_path / id
@@ -144,6 +148,7 @@ def run(store: TraceStore, *words: str) -> Result:
     return CliRunner().invoke(cli, ["prune", *words], env=env)
 
 
+@pytest.mark.gate
 def test_without_yes_nothing_is_removed(store: TraceStore) -> None:
     add_run(store, "a", 100)
     shown = run(store, "--older-than", "30d")

@@ -72,6 +72,7 @@ UNASKED = {"faults", "traces.importers", "traces.tape", "stumble.atlas", "pyarro
 """What a query needs only if there is something to index, to restore or to look up."""
 
 
+@pytest.mark.gate
 def test_no_command_imports_pandas_because_it_is_installed(tmp_path: Path) -> None:
     assert importlib.util.find_spec("pandas"), "the tests' environment has it"
     (tmp_path / "store").mkdir()

@@ -117,6 +117,7 @@ def test_two_people_pushing_at_once_lose_nothing(bucket: str, tmp_path: Path) ->
     assert names(yours) == ["own-0", "own-1", "own-2", "own-3", "shared"]
 
 
+@pytest.mark.gate
 def test_a_push_that_was_cut_off_goes_on(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

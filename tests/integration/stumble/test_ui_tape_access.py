@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import zstandard
 
 from stumble.ui.reading.tape_access import OPEN_BLOCKS, TapeAccess
@@ -38,6 +39,7 @@ def exchanges() -> Iterator[Exchange]:
         )
 
 
+@pytest.mark.gate
 def test_a_tape_that_is_not_sealed_is_read_exchange_by_exchange(tmp_path: Path) -> None:
     path = tmp_path / "large.tape"
     with TapeWriter(path, Trajectory(id="large", recorded_at=0.0), redact=False) as tape:

@@ -59,6 +59,7 @@ a_read_of_each_kind = pytest.mark.parametrize(
 each_write = pytest.mark.parametrize(("task", "tool"), WRITES.values(), ids=WRITES)
 
 
+@pytest.mark.gate
 @each_task
 @each_skill
 def test_a_task_without_trouble_is_done_in_the_steps_of_its_skill(
@@ -175,6 +176,7 @@ def test_verifies_sees_which_field_differs_and_takes_the_majority(
         assert any(noticed in said for said in done.said)
 
 
+@pytest.mark.gate
 @each_read
 def test_a_lie_that_is_always_the_same_is_believed_by_all(
     task: PracticeTask, tool: str, field: str, tmp_path: Path
@@ -207,6 +209,7 @@ def test_a_lost_write_is_repeated_blindly_by_retries(
         assert "not asked for" in done.verdict.detail
 
 
+@pytest.mark.gate
 @each_write
 @pytest.mark.parametrize("bent", [lost, refused, cut], ids=["lost", "refused", "cut"])
 def test_verifies_looks_before_it_writes_again(
@@ -221,6 +224,7 @@ def test_verifies_looks_before_it_writes_again(
     )
 
 
+@pytest.mark.gate
 @each_write
 def test_verifies_sees_that_a_write_had_no_effect(
     task: PracticeTask, tool: str, tmp_path: Path

@@ -56,6 +56,7 @@ def sql() -> Iterator[Sql]:
         yield connection
 
 
+@pytest.mark.gate
 @settings(max_examples=8, deadline=None)
 @given(runs=st.lists(st.tuples(VERDICT, ENDED), min_size=1, max_size=30))
 def test_a_run_and_the_store_give_the_same_reason(

@@ -44,6 +44,7 @@ def write(
         tape.write_ending(RunEnding(ended="final", passed=passed, state=state, state_of=of))
 
 
+@pytest.mark.gate
 def test_a_newer_judge_leaves_the_older_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ def test_where_only_end_states_are_known_twins_say_what_is_right(tmp_path: Path)
     assert found["t2"] == found["f"] == (False, "state", None)
 
 
+@pytest.mark.gate
 def test_too_few_twins_leave_an_end_unknown_with_the_reason_until_there_are_more(
     tmp_path: Path,
 ) -> None:

@@ -18,6 +18,7 @@ def test_a_view_and_what_it_reads_are_named(translator: SparkTranslator) -> None
     assert "outcomes" in translator.translate(read_view("verdicts")).tables
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["compare", "standardised", "flips", "zero_events"])
 def test_a_question_has_a_translation(translator: SparkTranslator, name: str) -> None:
     query = translator.translate(*bind_question(name)).text

@@ -128,6 +128,7 @@ def test_repeats_within_a_trace_do_not_count_as_traces(sql: Sql) -> None:
     assert found["p_mcnemar"] is None
 
 
+@pytest.mark.gate
 def test_families_are_adjusted_together(sql: Sql) -> None:
     from statsmodels.stats.multitest import multipletests
 
@@ -153,6 +154,7 @@ def test_what_is_unknown_on_one_side_is_left_out_and_counted(sql: Sql) -> None:
         assert (found["delta"], found["lo"], found["reason"]) == (near(delta), None, "few_traces")
 
 
+@pytest.mark.gate
 def test_traces_that_all_differ_alike_have_the_sign_test(sql: Sql) -> None:
     found = compared(sql, runs("before", [S] * 8) + runs("after", [R] * 8))[("recovery", "all")]
     assert (found["delta"], found["hi"], found["reason"]) == (1, 1, "conservative")
@@ -162,6 +164,7 @@ def test_traces_that_all_differ_alike_have_the_sign_test(sql: Sql) -> None:
     assert (same["delta"], same["p"]) == (0, 1)
 
 
+@pytest.mark.gate
 def test_cells_without_a_mate_are_not_paired_and_a_cell_run_again_counts_once(sql: Sql) -> None:
     alone = runs("after", [R] * 5, cell="other")
     again = runs("after", [S] * 5)
@@ -206,6 +209,7 @@ def test_two_measures_of_both_sides_are_two_rows(sql: Sql, reason: str) -> None:
     ]
 
 
+@pytest.mark.gate
 def test_models_are_paired_within_one_campaign(sql: Sql) -> None:
     known = [
         each
@@ -230,6 +234,7 @@ def test_two_agents_are_not_paired_with_each_other(sql: Sql) -> None:
     assert (found["pairs"], found["delta"], found["gained"], found["lost"]) == (10, 0, 0, 0)
 
 
+@pytest.mark.gate
 def test_what_flipped_is_listed_with_both_injections(sql: Sql) -> None:
     known = runs("before", [R, S, None]) + runs("after", [R, R, S])
     compared(sql, known)

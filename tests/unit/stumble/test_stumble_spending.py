@@ -24,6 +24,7 @@ def even(looks: int) -> tuple[float, ...]:
     return tuple((number + 1) / looks for number in range(looks))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("spending", "published"),
     [
@@ -71,6 +72,7 @@ def test_one_look_has_all_of_alpha(spending: Spending) -> None:
     )
 
 
+@pytest.mark.gate
 @settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.integers(1, 19), min_size=1, max_size=3, unique=True),

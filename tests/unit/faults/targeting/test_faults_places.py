@@ -130,6 +130,7 @@ def struck(name: str, place: Place) -> tuple[Run, tuple[Injection, ...], FaultIn
     return Run(TapChain([watch, nemesis]), place), tuple(injections), nemesis
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("name", "place"), CELLS)
 def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
     name: str, place: Place
@@ -159,6 +160,7 @@ def test_a_strike_is_what_the_model_is_told_and_what_the_record_says(
     assert injection.detect is not None or name in ("sham", "delay")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("name", "place"), CELLS)
 def test_nothing_that_an_agent_sees_names_the_injector(name: str, place: Place) -> None:
     run, _, _ = struck(name, place)

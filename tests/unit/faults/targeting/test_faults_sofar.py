@@ -94,6 +94,7 @@ def test_a_lie_is_no_observation() -> None:
         assert [i.op for i in later] == (["stale"] if local else [])
 
 
+@pytest.mark.gate
 def test_only_the_latest_is_kept() -> None:
     watch = ConversationTap()
     seen = LiveObservations(watch, world=False)

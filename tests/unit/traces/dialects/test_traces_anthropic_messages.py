@@ -229,6 +229,7 @@ def test_tools_that_the_provider_runs_are_no_calls() -> None:
     assert (call.id, call.arguments) == ("t", '{"n": 12345678901234567890123}')
 
 
+@pytest.mark.gate
 def test_real_recordings_are_read(shared: Path) -> None:
     """Every answer that other projects recorded is understood, streamed or whole."""
     seen = streamed = calls = results = 0

@@ -201,6 +201,7 @@ def test_a_request_says_the_same_however_large_it_is(dialect: DialectLens) -> No
         ), body
 
 
+@pytest.mark.gate
 @each_lens
 def test_a_request_says_the_same_whatever_was_read_before(dialect: DialectLens) -> None:
     known = dialect.make_dialect_reader()
@@ -220,6 +221,7 @@ def test_no_lens_raises_on_an_odd_answer(dialect: DialectLens) -> None:
         assert dialect.parse_model_answer((("content-encoding", coding),), b"{no") is None
 
 
+@pytest.mark.gate
 @each_lens
 def test_no_lens_raises_on_an_odd_stream(dialect: DialectLens) -> None:
     headers, chunks = dialect.write_model_answer(ANSWER, stream=True, id="x", created=1)

@@ -182,6 +182,7 @@ def test_what_the_agent_is_asked_for_are_calls_and_what_the_provider_did_are_non
     ]
 
 
+@pytest.mark.gate
 def test_real_recordings_are_read(shared: Path) -> None:
     """Every answer that other projects recorded is understood, streamed or whole."""
     seen = streamed = calls = results = 0

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_every_member_stands_where_it_is_said_to(
     assert json_offsets.find_json_end(text, 0) == len(text)
 
 
+@pytest.mark.gate
 @given(items=st.lists(values | st.dictionaries(st.text("kl", max_size=2), values)), form=dumps)
 @example(items=[{"k": deep(30)}, "]", [deep(12)]], form={})
 def test_the_objects_of_a_list_come_in_order(items: list[object], form: dict[str, object]) -> None:

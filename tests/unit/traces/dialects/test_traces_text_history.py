@@ -173,6 +173,7 @@ def test_the_same_text_again_is_another_call() -> None:
     assert [use.ordinal for use in told.tool_uses] == [0, 1, 2]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["django__django-16560", "sympy__sympy-13091"])
 def test_real_histories_are_told(shared: Path, name: str) -> None:
     """Every command that was run has its result; a user told the model what was refused."""

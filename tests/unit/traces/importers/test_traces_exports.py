@@ -112,6 +112,7 @@ def exchanges(draw: st.DrawFn) -> Exchange:
     )
 
 
+@pytest.mark.gate
 @given(st.lists(exchanges(), min_size=1, max_size=3))
 def test_whatever_was_recorded_comes_back_from_har_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, found: list[Exchange]
@@ -306,6 +307,7 @@ def store(tmp_path: Path, shared: Path) -> TraceStore:
     return store
 
 
+@pytest.mark.gate
 def test_parquet_is_a_folder_that_others_read(store: TraceStore, tmp_path: Path) -> None:
     folder = tmp_path / "warehouse"
     with store.connect() as connection:

@@ -96,6 +96,7 @@ def test_completion_collapses_along_the_pipeline_as_published(ours: Sql) -> None
     assert [each["serial"] for each in rows] == [15, 12, 4, 4, 1, 1]
 
 
+@pytest.mark.gate
 def test_costs_differ_by_the_published_ratio(ours: Sql) -> None:
     asked = "SELECT max(cost_usd) AS most, min(cost_usd) AS least FROM leaderboard"
     found = one(ours, asked)
@@ -103,6 +104,7 @@ def test_costs_differ_by_the_published_ratio(ours: Sql) -> None:
     assert round(float(str(found["most"])) / round(float(str(found["least"])), 2)) == 2525
 
 
+@pytest.mark.gate
 def test_a_run_that_does_nothing_scores_over_64_published_and_nothing_gated(ours: Sql) -> None:
     assert one(ours, "SELECT DISTINCT round(idle_aei, 1) AS aei FROM efficiency") == {"aei": 64.3}
     rows = answers(ours, "SELECT model, gated_aei FROM leaderboard ORDER BY gated_aei DESC")
@@ -134,6 +136,7 @@ def test_our_table_says_what_the_score_files_say(ours: Sql, real: Sql) -> None:
     assert counted == of_all
 
 
+@pytest.mark.gate
 def test_the_paper_cohort_15_of_15(real: Sql, shared: Path) -> None:
     rows = answers(real, "FROM leaderboard WHERE cohort = 'engineer-500-score'")
     found = {each["model"]: each for each in rows}

@@ -129,6 +129,7 @@ def test_gzip_that_does_not_inflate_gives_what_is_whole(tmp_path: Path) -> None:
     assert "gzip" in found[-1].why
 
 
+@pytest.mark.gate
 def test_an_entry_that_is_too_large_is_left_out_by_name(tmp_path: Path) -> None:
     large = entry(response=answered(text="x" * (har.LIMIT + 1)))
     first, remark, last = read(file(tmp_path, entry(), large, entry()))

@@ -48,6 +48,7 @@ def facts(store: TraceStore) -> list[dict[str, object]]:
         return answers(sql, "FROM trajectories ORDER BY trajectory_id")
 
 
+@pytest.mark.gate
 def test_six_disguises_of_a_file_are_its_runs_once(store: TraceStore, tmp_path: Path) -> None:
     import_to_store(store, written(tmp_path / "gpt-4o-airline.json", RUNS))
     before = facts(store)

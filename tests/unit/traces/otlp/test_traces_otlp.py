@@ -115,6 +115,7 @@ def varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("data", "why"),
     [

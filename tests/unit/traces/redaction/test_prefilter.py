@@ -202,6 +202,7 @@ def mix_places(chance: random.Random) -> bytes:
     return b"".join(pieces)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("seed", range(examples(60)))
 def test_near_its_openings_a_place_holds_what_it_holds_in_the_whole_text(seed: int) -> None:
     everything = (1 << len(placed_values.PLACES)) - 1

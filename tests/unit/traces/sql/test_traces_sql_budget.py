@@ -43,6 +43,7 @@ def test_the_truth_of_half_is_told_as_half(sql: Sql, measure: str) -> None:
     assert found["other_rate"] == near(1.0)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("measure", ["recovery", "handled"])
 def test_censored_runs_are_left_out_and_the_other_rate_stands_beside(
     sql: Sql, measure: str

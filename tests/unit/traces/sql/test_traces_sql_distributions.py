@@ -83,6 +83,7 @@ def test_normal(sql: Sql, rng: np.random.Generator) -> None:
     np.testing.assert_allclose(computed(sql, "norm_sf(z)", z=z), scipy.stats.norm.sf(z), rtol=1e-9)
 
 
+@pytest.mark.gate
 def test_students_t(sql: Sql, rng: np.random.Generator) -> None:
     df = np.floor(10 ** rng.uniform(0, 4, DRAWN))
     x, p = 1.5 * rng.standard_t(df), rng.uniform(0.0001, 0.9999, DRAWN)

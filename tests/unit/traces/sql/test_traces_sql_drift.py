@@ -79,6 +79,7 @@ def test_means_are_compared_by_welch(sql: Sql) -> None:
     assert cost["earlier"] == near(sum(amounts[1]) / 30)
 
 
+@pytest.mark.gate
 def test_windows_are_those_that_were_asked_for(sql: Sql) -> None:
     store(sql, (1, 6, 0.0, 1.0), (9, 7, 0.0, 1.0), (34, 8, 0.0, 1.0), (40, 9, 0.0, 1.0))
     steps = drift(sql)["steps", None]

@@ -369,6 +369,7 @@ def test_two_judges_are_compared(sql: Sql) -> None:
     assert found["agreed"] == near((said[:, 0] == said[:, 1]).mean())
 
 
+@pytest.mark.gate
 def test_sample_size_and_power_of_the_book(sql: Sql) -> None:
     found = only(sql, "sample_size", m=10, icc=0.2)
     assert (found["per_arm"], found["traces_per_arm"]) == (558, 56)

@@ -31,6 +31,7 @@ def filled() -> Iterator[Sql]:
         yield connection
 
 
+@pytest.mark.gate
 def test_one_run_has_its_figures_and_no_interval(sql: Sql) -> None:
     board(sql, [100, 100, 80, 100, 50, 0])
     found = one(sql, "FROM leaderboard")
@@ -41,6 +42,7 @@ def test_one_run_has_its_figures_and_no_interval(sql: Sql) -> None:
     assert (found["tier_lo"], found["tier_hi"], found["runs"]) == (1, 1, 1)
 
 
+@pytest.mark.gate
 def test_several_runs_have_an_interval_over_runs(sql: Sql) -> None:
     board(sql, [100] * 6, [100] * 5 + [50], [100] * 4 + [50, 50], told={"model": "m"})
     found = one(sql, "FROM leaderboard")
@@ -58,6 +60,7 @@ def test_several_runs_have_an_interval_over_runs(sql: Sql) -> None:
     )
 
 
+@pytest.mark.gate
 def test_modes_and_cohorts_are_kept_apart(sql: Sql) -> None:
     board(sql, [100] * 6, [0] * 6, told={"model": "m"})
     sql.execute("UPDATE stages SET mode = 'guided' WHERE trajectory_id = 'p0'")
@@ -71,6 +74,7 @@ def test_a_replay_and_a_clean_twin_are_no_further_runs(sql: Sql, told: Known) ->
     assert answers(sql, "FROM leaderboard") == []
 
 
+@pytest.mark.gate
 def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
     board(sql, [100] * 6, [0] * 6, [50] * 6, [60] * 6, told={"model": "m"})
     sql.execute("UPDATE trajectories SET condition = 'fault' WHERE trajectory_id != 'p0'")
@@ -91,6 +95,7 @@ def test_a_run_that_was_struck_is_told_apart(sql: Sql) -> None:
     assert (found["mr_faulted"], found["runs_faulted"]) == (0, 1), "no miss, and nothing twice"
 
 
+@pytest.mark.gate
 def test_the_index_is_against_the_own_cohort_with_its_maxima(sql: Sql) -> None:
     board(sql, [100, 100, 0, 0, 0, 0], [100] * 6)
     found = answers(sql, "FROM leaderboard ORDER BY model")
@@ -137,6 +142,7 @@ def strike(sql: Sql, agents: str, worlds: str = "f") -> None:
     )
 
 
+@pytest.mark.gate
 def test_recovery_of_the_same_agent_and_model_stands_beside_its_scores(sql: Sql) -> None:
     board(sql, [100] * 6, [100] * 6)
     strike(sql, "a")
@@ -148,6 +154,7 @@ def test_recovery_of_the_same_agent_and_model_stands_beside_its_scores(sql: Sql)
     assert found[0]["survival_20_reason"] == "no_clean_runs"
 
 
+@pytest.mark.gate
 def test_another_agent_with_the_same_model_has_a_row_of_its_own(sql: Sql) -> None:
     board(sql, [100] * 6)
     strike(sql, "ab")
@@ -157,6 +164,7 @@ def test_another_agent_with_the_same_model_has_a_row_of_its_own(sql: Sql) -> Non
     assert (found[1]["mr_reason"], found[1]["runs"]) == ("no_pipeline", 0)
 
 
+@pytest.mark.gate
 def test_recovery_in_two_worlds_is_not_pooled(sql: Sql) -> None:
     board(sql, [100] * 6)
     strike(sql, "a", "fn")

@@ -212,6 +212,7 @@ def test_no_cases_have_no_rate(sql: Sql, cases: list[int]) -> None:
 CLUSTER = st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
+@pytest.mark.gate
 @settings(max_examples=examples(150), deadline=None)
 @given(clusters=st.lists(CLUSTER, min_size=1, max_size=30))
 def test_an_interval_holds_its_rate(sql: Sql, clusters: list[tuple[int, int]]) -> None:

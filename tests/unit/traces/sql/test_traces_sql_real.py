@@ -116,6 +116,7 @@ def test_what_is_no_more_than_a_correlation_says_so() -> None:
         assert "correlation" in told[name] or "association" in told[name]
 
 
+@pytest.mark.gate
 def test_coding_steps_are_the_calls_of_its_source(coding: Sql, shared: Path) -> None:
     path = shared / "coding" / "mini_swe_gemini3pro_500.jsonl.gz"
     with gzip.open(path, "rt") as lines:

@@ -129,6 +129,7 @@ def test_models_and_worlds_are_never_pooled(sql: Sql) -> None:
     ]
 
 
+@pytest.mark.gate
 def test_sites_are_pooled_by_name_and_kept_apart_next_door(sql: Sql) -> None:
     sites = [{"place": "http", "persist": "once"}, {"place": "mcp", "persist": "permanent"}]
     store(sql, [strike(**each, detect="D0") for each in sites for _ in range(2)])

@@ -15,6 +15,7 @@ STRUCK = {"trajectory_id": "t", "op": "http_status", "consumed": True, "sham": F
 VERDICT = {"class": "recovered", "noticed": True, "baseline_valid": True, "judge_version": 1}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("source", "repeats", "fired"), [("fork", 0, 1), ("fork", 4, 1), ("replay", 0, 0)]
 )
@@ -118,6 +119,7 @@ def test_tries_of_shrink_enter_no_rate() -> None:
         assert one(sql, "SELECT fired, judged FROM recovery") == {"fired": 1, "judged": 1}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("told", "ended", "handled"),
     [({}, "final", 1.0), ({"passed": False}, "final", 0.0), ({}, "budget", 0.0)],
@@ -134,6 +136,7 @@ def test_a_retry_that_pays_twice_or_never_ends_handled_nothing(
         assert one(sql, "SELECT handled_rate FROM recovery") == {"handled_rate": handled}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("told", "reason"),
     [

@@ -57,6 +57,7 @@ RUN = st.builds(
 RIGHT = "FROM kaplan_meier WHERE curve = 'ends_right' ORDER BY step"
 
 
+@pytest.mark.gate
 @settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(RUN, min_size=1, max_size=40))
 def test_the_curve_is_kaplan_and_meiers(filled: Sql, told: list[Known]) -> None:
@@ -271,6 +272,7 @@ def test_an_honest_failure_ends_wrong_but_not_silently(sql: Sql) -> None:
     assert found == {"ends_right": near(0.95**20), "not_silently_wrong": 1}
 
 
+@pytest.mark.gate
 def test_errors_are_charged_with_faults_of_their_own_class(sql: Sql) -> None:
     """Up from every error, taken in by every lie."""
     runs(sql, [{} for _ in range(10)])
@@ -415,6 +417,7 @@ def test_no_figure_is_not_a_number(filled: Sql, told: list[Known], said: list[st
             assert found["survival"] <= found["hi"] + 1e-12 <= 1 + 1e-9  # type: ignore[operator]
 
 
+@pytest.mark.gate
 def test_an_error_rate_may_be_given(sql: Sql) -> None:
     runs(sql, [CRASHED if k % 4 == 0 else {} for k in range(20)])
     struck(sql, {"e1": ["recovered", "crashed"]})
@@ -451,6 +454,7 @@ def test_equal_weights_of_all_loud_classes_are_the_view(sql: Sql) -> None:
     assert found["at_least"] == near(found["at_most"]) == near(found["survival"])
 
 
+@pytest.mark.gate
 def test_each_class_counts_by_its_weight(sql: Sql) -> None:
     runs(sql, [{} for _ in range(10)])
     struck(sql, {"e1": ["recovered", "crashed"], "e2": ["silent_wrong"] * 3 + ["masked"]})

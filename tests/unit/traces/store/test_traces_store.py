@@ -108,6 +108,7 @@ def test_a_table_must_be_the_relations(store: TraceStore) -> None:
     assert store.segments() == ()
 
 
+@pytest.mark.gate
 def test_packing_changes_no_row(store: TraceStore) -> None:
     for number in range(9):
         store.write(f"s.{number}", run(f"s.{number}", calls=number))
@@ -152,6 +153,7 @@ def test_a_connection_from_before_a_packing_fails_and_does_not_lie(store: TraceS
     assert ask(store, COUNTED) == [(3, 1)]
 
 
+@pytest.mark.gate
 def test_a_packing_that_was_killed_is_finished_by_the_next_who_connects(store: TraceStore) -> None:
     for name in "abc":
         store.write(name, run(name))
@@ -179,6 +181,7 @@ def test_a_packing_that_was_killed_half_way_is_forgotten(store: TraceStore) -> N
     assert ask(store, COUNTED) == [(3, 1)]
 
 
+@pytest.mark.gate
 def test_a_store_that_was_moved_still_answers(store: TraceStore, tmp_path: Path) -> None:
     for name in "ab":
         store.write(name, run(name))
@@ -264,6 +267,7 @@ with duckdb.connect(sys.argv[1], read_only=True) as sql:
 """
 
 
+@pytest.mark.gate
 def test_another_process_holds_it_open_while_segments_are_written(store: TraceStore) -> None:
     store.write("a", run("a"))
     ask(store, COUNTED)

@@ -156,6 +156,7 @@ signal.pause()
 """
 
 
+@pytest.mark.gate
 def test_what_a_killed_run_left_is_sealed_by_whoever_indexes_it(tmp_path: Path) -> None:
     store = TraceStore(tmp_path / "store")
     path = store.tapes / "run-1.tape"
