@@ -2,13 +2,14 @@
 
 Each answer's bytes are given on in the callback in which they arrive, with what the taps are shown
 of them; nothing waits for the next turn of the event loop. What the server does between answers
-(end, reset, bytes that nobody asked for) is given on too.
+(end, reset, bytes that nobody asked for) is given on too; what it does before the first request is
+the answer to that request, as for a client that reads only after it has written.
 """
 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from recorder.proxy import tcp
 from recorder.proxy.errors import describe_tls_error, to_connection_error
@@ -32,6 +33,16 @@ class IdleListener(Protocol):
     def on_idle_end(
         self, connection: "OriginConnection", *, reset: bool, truncated: bool
     ) -> None: ...
+
+
+class _ConnectionEnd(NamedTuple):
+    """How a connection ended."""
+
+    error: str
+    truncated: bool = False
+
+
+_ABORTED = _ConnectionEnd("cancelled: this side ended the connection")
 
 
 class _PendingAnswer:
@@ -58,7 +69,9 @@ class OriginConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._answer: _PendingAnswer | None = None
         self._handshake: asyncio.Future[None] = self._loop.create_future()
-        self._ended = False
+        self._end: _ConnectionEnd | None = None
+        self._early: list[bytes] | None = []
+        """What came before the first request; None after it."""
         self._keeps = True
         self.opener: asyncio.StreamWriter | None = None
         """What opened the TCP connection, and would close it when it is no longer referenced."""
@@ -70,13 +83,14 @@ class OriginConnection(asyncio.Protocol):
     @property
     def is_usable(self) -> bool:
         """Whether another request can be sent here."""
-        return self._keeps and not self._ended and not self._transport.is_closing()
+        return self._keeps and self._end is None and not self._transport.is_closing()
 
     async def start_tls(self) -> None:
         """Complete the TLS handshake. Raises UpstreamFailedError."""
         if self._tls is not None:
-            self._tls.receive(b"")
-            self._flush_tls(self._tls)
+            if self._end is None:
+                self._tls.receive(b"")
+                self._flush_tls(self._tls)
             await self._handshake
 
     async def ask(
@@ -84,7 +98,8 @@ class OriginConnection(asyncio.Protocol):
     ) -> AnswerEnd:
         """Send a request, give the answer's parts to `take`, return how it ended.
 
-        Raises what `take` raises. Cancelled, the connection is aborted.
+        A connection that has ended gives its end. Raises what `take` raises. Cancelled, the
+        connection is aborted.
         """
         self._answer = answer = _PendingAnswer(take, self._loop.create_future(), head_only)
         self._keeps = False
@@ -93,6 +108,12 @@ class OriginConnection(asyncio.Protocol):
         else:
             self._write(head)
             self._write(body)
+        early, self._early = self._early, None
+        if early:
+            self._set_reading(True)
+            self._take_data(answer, b"".join(early))
+        if self._end is not None and self._answer is answer:
+            self._finish_at_end(answer, self._end)
         try:
             end = await answer.done
             if answer.wait is not None:
@@ -103,8 +124,8 @@ class OriginConnection(asyncio.Protocol):
                 self.abort()
 
     def close(self) -> None:
-        """End an idle connection cleanly."""
-        self._ended = True
+        """End the connection cleanly."""
+        self._end_with(_ABORTED)
         if not self._transport.is_closing():
             if self._tls is not None and (outgoing := self._tls.close()):
                 self._transport.write(outgoing)
@@ -112,7 +133,7 @@ class OriginConnection(asyncio.Protocol):
 
     def abort(self, *, reset: bool = False) -> None:
         """End the connection at once."""
-        self._ended, self._answer = True, None
+        self._end_with(_ABORTED)
         if reset and not self._transport.is_closing():
             tcp.reset_connection(self._transport)
         self._transport.abort()
@@ -138,40 +159,45 @@ class OriginConnection(asyncio.Protocol):
             plain = tls.receive(data)
         except ssl.SSLError as error:
             self._flush_tls(tls)
-            self._end(describe_tls_error(error))
+            self._end_with(_ConnectionEnd(describe_tls_error(error)))
             return self._transport.abort()
         self._flush_tls(tls)
         if tls.open and not self._handshake.done():
             self._handshake.set_result(None)
         if plain:
             self._receive(plain)
-        if tls.over and not self._ended:
-            self._end_cleanly(truncated=False)
+        if tls.over and self._end is None:
+            self._end_with(_ConnectionEnd(SERVER_CLOSED))
             self._transport.close()
         return None
 
     def eof_received(self) -> None:
-        self._end_cleanly(truncated=self._tls is not None and not self._tls.over)
+        truncated = self._tls is not None and not self._tls.over
+        self._end_with(_ConnectionEnd(SERVER_CLOSED, truncated))
 
     def connection_lost(self, error: Exception | None) -> None:
-        if isinstance(error, OSError):
-            self._end(to_connection_error(error))
-        else:
-            self._end_cleanly(truncated=self._tls is not None)
+        broken = isinstance(error, OSError)
+        text = to_connection_error(error) if isinstance(error, OSError) else SERVER_CLOSED
+        self._end_with(_ConnectionEnd(text, self._tls is not None and not broken))
         self._forget(self)
         self.lost.set()
 
     # Answers.
 
     def _receive(self, data: bytes) -> None:
-        answer, at = self._answer, self._now()
-        if self._ended:
+        if self._end is not None:
             return
-        if answer is None:
+        if self._answer is not None:
+            self._take_data(self._answer, data)
+        elif self._early is not None:
+            self._early.append(data)
+            self._set_reading(False)
+        else:
             self._keeps = False
             self._listener.on_idle_data(data)
-            return
-        reader = answer.reader
+
+    def _take_data(self, answer: _PendingAnswer, data: bytes) -> None:
+        reader, at = answer.reader, self._now()
         reader.feed(data, at)
         end = None
         if reader.complete:
@@ -185,25 +211,33 @@ class OriginConnection(asyncio.Protocol):
         try:
             pending = answer.take(part)
         except BaseException as error:
-            if not answer.done.done():
-                answer.done.set_exception(error)
-            self.abort()
-            return
+            return self._fail(answer, error)
         if pending is not None:
             self._set_reading(False)
-            answer.wait = self._loop.create_task(self._read_after(answer.wait, pending))
+            answer.wait = self._loop.create_task(self._read_after(answer, answer.wait, pending))
+        return None
 
     async def _read_after(
-        self, earlier: asyncio.Task[None] | None, pending: Awaitable[None]
+        self, answer: _PendingAnswer, earlier: asyncio.Task[None] | None, pending: Awaitable[None]
     ) -> None:
-        if earlier is not None:
-            await earlier
-        await pending
+        try:
+            if earlier is not None:
+                await earlier
+            await pending
+        except BaseException as error:
+            self._fail(answer, error)
+            raise
         self._set_reading(True)
 
     def _set_reading(self, wanted: bool) -> None:
-        if not (self._ended or self._transport.is_closing()):
+        if self._end is None and not self._transport.is_closing():
             (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+
+    def _fail(self, answer: _PendingAnswer, error: BaseException) -> None:
+        """End an answer with an error of whoever takes it."""
+        if not answer.done.done():
+            answer.done.set_exception(error)
+        self.abort()
 
     def _finish(self, answer: _PendingAnswer, end: AnswerEnd) -> None:
         if self._answer is answer:
@@ -213,27 +247,27 @@ class OriginConnection(asyncio.Protocol):
 
     # The end of the connection.
 
-    def _end_cleanly(self, *, truncated: bool) -> None:
-        answer = self._answer
-        if not self._ended and answer is not None and answer.reader.finish():
-            self._ended = True
-            end = AnswerEnd(None, truncated=truncated)
-            self._give(answer, AnswerPart(b"", self._now(), None, [], end))
-            return self._finish(answer, end)
-        return self._end(SERVER_CLOSED, truncated=truncated)
-
-    def _end(self, error: str, *, truncated: bool = False) -> None:
-        if self._ended:
+    def _end_with(self, end: _ConnectionEnd) -> None:
+        """Note the first end, and give it to whoever waits: nothing waits for a later one."""
+        if self._end is not None:
             return
-        self._ended = True
-        answer = self._answer
-        if not self._handshake.done() and self._tls is not None:
-            code = error.partition(":")[0]
-            message = error if code == "tls" else f"{code}: in the TLS handshake"
+        self._end = end
+        if self._tls is not None and not self._handshake.done():
+            code = end.error.partition(":")[0]
+            message = end.error if code == "tls" else f"{code}: in the TLS handshake"
             self._handshake.set_exception(UpstreamFailedError(message))
-        elif answer is not None:
-            ending, error = error.partition(":")[0], answer.reader.error or error
-            self._finish(answer, AnswerEnd(error, truncated=truncated, ending=ending))
-        else:
-            reset = error is not SERVER_CLOSED
-            self._listener.on_idle_end(self, reset=reset, truncated=truncated)
+        elif self._answer is not None:
+            self._finish_at_end(self._answer, end)
+        elif self._early is None and end is not _ABORTED:
+            reset = end.error != SERVER_CLOSED
+            self._listener.on_idle_end(self, reset=reset, truncated=end.truncated)
+
+    def _finish_at_end(self, answer: _PendingAnswer, end: _ConnectionEnd) -> None:
+        """The end completes an answer without a length; else it is why there is no more of it."""
+        if end.error == SERVER_CLOSED and answer.reader.finish():
+            complete = AnswerEnd(None, truncated=end.truncated)
+            self._give(answer, AnswerPart(b"", self._now(), None, [], complete))
+            return self._finish(answer, complete)
+        ending = end.error.partition(":")[0]
+        error = answer.reader.error or end.error
+        return self._finish(answer, AnswerEnd(error, truncated=end.truncated, ending=ending))

@@ -10,6 +10,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +38,7 @@ type ChunkCallback = Callable[[Chunk], Awaitable[None] | None]
 
 NO_HEADERS: Headers = ()
 _CLOSING_TIMEOUT = 5.0
+_READ_SIZE = 1 << 16
 
 
 class AgentLine(Protocol):
@@ -230,9 +232,15 @@ class OriginClient:
         connection.opener = writer
         transport.set_protocol(connection)
         connection.connection_made(transport)
-        reader.feed_eof()  # returns what came with the proxy's answer, without waiting for more
-        if early := await reader.read():
-            connection.data_received(early)
+        self._open.add(connection)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):  # what came with the proxy's answer, its end included
+                while early := await reader.read(_READ_SIZE):
+                    connection.data_received(early)
+                connection.eof_received()
+                transport.close()
+        if transport.is_closing():  # its loss may have gone to the earlier protocol
+            connection.connection_lost(None)
 
     def _now(self) -> float:
         return time.monotonic() - self._began

@@ -182,6 +182,7 @@ class MitmConnection(server.LiveConnectionHandler):
             await self.handle_connection(upstream)
         finally:
             del self._readers[upstream]
+            upstream.error = None  # it concerned what was sent here; another may be dialled
             if writer.get_extra_info("sslcontext") is not None:
                 # close() would wait for the proxy's close_notify, beyond the end of this
                 # connection.
@@ -310,6 +311,8 @@ class MitmConnection(server.LiveConnectionHandler):
             return f"cancelled: {self._get_error_code(self.client) or 'eof'} by the agent"
         if said in self._tls_errors:
             return self._tls_errors[said]
+        if flow.server_conn.error:
+            return flow.server_conn.error
         return classify_mitm_error(said, broken=self._get_error_code(flow.server_conn))
 
     def _get_error_code(self, conn: connection.Connection) -> str | None:

@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import cast
 
+from h2 import events as h2_events
 from h11 import Data, EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
+from hyperframe.frame import Frame, GoAwayFrame
 from mitmproxy import http
+from mitmproxy.connection import ConnectionState
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.options import Options
-from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy import commands, events, layer, tunnel
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import HttpLayer, tcp, tls
 from mitmproxy.proxy.layers import http as layers_http
-from mitmproxy.proxy.layers.http import HTTPMode, HttpStream, _http1
+from mitmproxy.proxy.layers.http import HTTPMode, HttpStream, _http1, _http2
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
     ErrorCode,
@@ -33,6 +37,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHook
+from OpenSSL import SSL
 
 from recorder.proxy.mitm.tls import ALPN_PROTOCOLS
 from traces.lazy_pattern import compile_lazily
@@ -58,6 +63,8 @@ OPTIONS = cast(
 _LAST_CHUNK = b"0\r\n\r\n"
 _INTERIM_HEAD = compile_lazily(rb"HTTP/1\.\d 1(?!01)\d\d[ \r]")
 """A head before the final one: 100 or 103 (RFC 9110 15.2), but not the 101 of an upgrade."""
+_TLS_ALERT = compile_lazily(r"TLS Error: .*'([^']*)'\)\]")
+"""mitmproxy's report of an error of an open TLS connection; the last name is OpenSSL's reason."""
 JOINED_BYTES = 1 << 16
 """Maximum bytes of joined pieces; beyond this, copying costs more than another write."""
 
@@ -118,6 +125,98 @@ class _TrailerHttp1Client(_http1.Http1Client):
             yield command
 
 
+class DrainingHttp2Client(_http2.Http2Client):
+    """The server's side of HTTP/2: what a server took before its GOAWAY, it finishes.
+
+    RFC 9113 6.8: streams above the last number of the GOAWAY were not processed; those up to it go
+    on, on this connection, and new requests need another one. h2 would end all of them.
+    """
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._draining = False
+        self.h2_conn._frame_dispatch_table[GoAwayFrame] = _receive_goaway
+
+    def handle_h2_event(self, event: h2_events.Event) -> layer.CommandGenerator[bool]:
+        if isinstance(event, h2_events.ConnectionTerminated):
+            yield from self._drain(event.last_stream_id or 0)
+        elif (yield from super().handle_h2_event(event)):
+            return True
+        if self._draining and not self.streams:
+            yield from self.close_connection("HTTP/2 connection closed")
+            return True
+        return False
+
+    def _drain(self, last: int) -> layer.CommandGenerator[None]:
+        """Let the streams up to `last` go on, and no new one begin."""
+        self._draining = True
+        self.conn.state &= ~ConnectionState.CAN_WRITE  # mitmproxy reuses only open connections
+        unsent = {-number: theirs for number, theirs in enumerate(self.stream_queue, 1)}
+        self.their_stream_id.update(unsent)
+        self.stream_queue.clear()
+        for number in (*(each for each in self.streams if each > last), *unsent):
+            self.streams.pop(number, None)
+            message = "stream reset by client (REFUSED_STREAM)"
+            code = ResponseProtocolError.code
+            yield ReceiveHttp(ResponseProtocolError(number, message, code))
+
+
+def _receive_goaway(frame: GoAwayFrame) -> tuple[list[Frame], list[h2_events.Event]]:
+    """Report a GOAWAY, and leave the connection as it is."""
+    event = h2_events.ConnectionTerminated()
+    event.last_stream_id = frame.last_stream_id
+    return [], [event]
+
+
+class EndingServerTls(tls.ServerTLSLayer):
+    """TLS to a server, every end of which reaches the requests that wait for an answer.
+
+    mitmproxy loses two: OpenSSL counts a fatal alert as a shutdown, so mitmproxy takes the end of
+    the connection after it for one that it passed on; and what comes with the last message of the
+    handshake is passed on before anybody knows the connection. In TLS 1.3 a server refuses a
+    client's certificate only after that message (RFC 8446 4.4.2.4).
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self._early: list[events.Event] = []
+        self._end_passed_on = False
+
+    def event_to_child(self, event: events.Event) -> layer.CommandGenerator[None]:
+        if isinstance(event, events.DataReceived | events.ConnectionClosed) and (
+            event.connection is self.conn
+        ):
+            if self.tunnel_state is tunnel.TunnelState.ESTABLISHING:
+                self._early.append(event)
+                return
+            self._end_passed_on |= isinstance(event, events.ConnectionClosed)
+        yield from super().event_to_child(event)
+
+    def _handshake_finished(self, err: str | None) -> layer.CommandGenerator[None]:
+        yield from super()._handshake_finished(err)
+        early, self._early = self._early, []
+        for event in early:
+            yield from self.event_to_child(event)
+
+    def receive_data(self, data: bytes) -> layer.CommandGenerator[None]:
+        for command in super().receive_data(data):
+            if isinstance(command, commands.Log) and (
+                alert := _TLS_ALERT.fullmatch(command.message)
+            ):
+                self.conn.error = f"tls: {alert[1]}"
+            yield command
+
+    def receive_close(self) -> layer.CommandGenerator[None]:
+        if not self._end_passed_on:
+            yield from tunnel.TunnelLayer.receive_close(self)
+
+    def send_data(self, data: bytes) -> layer.CommandGenerator[None]:
+        try:
+            yield from super().send_data(data)
+        except SSL.Error:  # after a fatal alert; the end follows
+            yield from self.tls_interact()
+
+
 def _skip_field_checks(_: http.MessageData) -> None:
     """Replace a check that mitmproxy omits under `python -O`.
 
@@ -129,6 +228,8 @@ def _skip_field_checks(_: http.MessageData) -> None:
 _http1.ChunkedReader = _TrailerChunkedReader  # type: ignore[attr-defined]
 layers_http.Http1Server = _TrailerHttp1Server  # type: ignore[attr-defined]
 layers_http.Http1Client = _TrailerHttp1Client  # type: ignore[attr-defined]
+layers_http.Http2Client = DrainingHttp2Client  # type: ignore[attr-defined]
+tls.ServerTLSLayer = EndingServerTls  # type: ignore[misc, assignment]
 http.MessageData.__post_init__ = _skip_field_checks  # type: ignore[method-assign]
 
 

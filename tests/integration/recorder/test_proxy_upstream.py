@@ -14,7 +14,7 @@ import pytest
 from recorder.proxy.route import UpstreamRoute
 from recorder.proxy.server import ProxyServer
 from recorder.proxy.upstream import OriginClient, UpstreamClient
-from tests.support.servers.raw_servers import server_ca, server_tls
+from tests.support.servers.raw_servers import server_ca, server_tls, wanting_certificates
 from tests.support.servers.replay_server_thread import (
     GET,
     WAIT,
@@ -286,6 +286,43 @@ def test_each_connection_of_the_agent_has_its_own(performer: ProxyServer) -> Non
                     end.sendall(GET)
                     heard(end, b"hi")
     assert (len(proxy.asked), proxy.connections) == (6, 3)
+
+
+def test_a_server_that_ends_each_connection_at_once_ends_each_request(
+    performer: ProxyServer,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            with suppress(OSError):  # the test is over
+                while True:
+                    listening.accept()[0].close()
+
+        acceptor = threading.Thread(target=accept)
+        acceptor.start()
+        script, proxy = Script(), Proxy(listening.getsockname()[1])
+        with on_stage(performer, script, upstream=proxy.way) as stage:
+            for _ in range(30):
+                with dial(stage) as end:
+                    end.sendall(GET)
+                    assert ending(end)[0] == b""
+        listening.shutdown(socket.SHUT_RDWR)
+        acceptor.join(WAIT)
+    assert {(each.error or "").partition(":")[0] for each in script.got} <= {"eof", "reset"}
+    assert len(script.got) == 30
+
+
+def test_a_server_that_wants_a_client_certificate_ends_the_request(
+    performer: ProxyServer, confdir: Path
+) -> None:
+    script = Script()
+    with wanting_certificates() as port:
+        proxy = Proxy(port)
+        with on_stage(performer, script, upstream=proxy.way) as stage:
+            with reach(stage, confdir, True)[0] as end:
+                end.sendall(GET)
+                assert ending(end) == (b"", "reset")
+    assert [each.error for each in script.got] == ["tls: tlsv13 alert certificate required"]
 
 
 @plain_and_tls

@@ -9,6 +9,7 @@ import h2.connection
 import h2.events
 import httpx
 import pytest
+from hyperframe.frame import GoAwayFrame
 
 from recorder.event_loop import run_event_loop
 from tests.support.servers.raw_servers import (
@@ -21,6 +22,7 @@ from tests.support.servers.raw_servers import (
     says,
     server_tls,
     serving,
+    wanting_certificates,
 )
 from traces.model import Chunk, Exchange
 
@@ -302,6 +304,73 @@ def test_a_server_that_goes_away_finishes_what_it_took_and_is_dialled_again() ->
         assert (first.text, second.text) == ("last", "last")
         assert server.accepts == 2
         assert [each.error for each in notes.over] == [None, None]
+
+    run_event_loop(main())
+
+
+def test_a_graceful_goaway_lets_the_running_answers_end() -> None:
+    """Two requests run; the server takes the first alone, and says so in the middle of it."""
+
+    async def main() -> None:
+        notes, tls = Notes(), server_tls("h2.test", h2=True)
+        streams = list[int]()
+
+        async def reply(
+            machine: h2.connection.H2Connection, stream: int, writer: asyncio.StreamWriter
+        ) -> None:
+            streams.append(stream)
+            if len(streams) == 3:  # on another connection
+                machine.send_headers(stream, [(":status", "200")])
+                machine.send_data(stream, b"third", end_stream=True)
+            if len(streams) != 2:
+                return
+            machine.send_headers(streams[0], [(":status", "200")])
+            machine.send_data(streams[0], b"a")
+            writer.write(machine.data_to_send())
+            goaway = GoAwayFrame(0, last_stream_id=streams[0])
+            writer.write(goaway.serialize())
+            await refused.wait()
+            machine.send_data(streams[0], b"b", end_stream=True)
+
+        async with listening(speaking_h2(reply), tls=tls) as server, recording(notes) as proxy:
+            trust = ssl.create_default_context(cafile=proxy.certificate)
+            async with httpx.AsyncClient(proxy=proxy.url, verify=trust, http2=True) as client:
+                url = f"https://localhost:{server.port}/"
+                refused = asyncio.Event()
+                first = asyncio.ensure_future(client.get(url))
+                while not streams:
+                    await asyncio.sleep(0.001)
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await client.get(url)
+                third = await client.get(url)
+                refused.set()
+                assert (await first).text == "ab"
+        assert third.text == "third"
+        assert server.accepts == 2
+        assert sorted(each.error or "" for each in notes.over) == [
+            "",
+            "",
+            "reset: the server reset the stream REFUSED_STREAM",
+        ]
+
+    run_event_loop(main())
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("h2_only", [True, False])
+def test_a_server_that_wants_a_client_certificate_ends_the_request(h2_only: bool) -> None:
+    """In TLS 1.3 the handshake is over for the client when the refusal comes."""
+
+    async def main() -> None:
+        notes = Notes()
+        with wanting_certificates(h2=h2_only) as port:
+            async with recording(notes) as proxy:
+                url = f"https://localhost:{port}/"
+                code, got = await curl("--http2", url, through=proxy)
+                exchange = await notes.only()
+        assert code not in (0, 28)
+        assert got == b""
+        assert exchange.error == "tls: tlsv13 alert certificate required"
 
     run_event_loop(main())
 

@@ -5,9 +5,10 @@ import itertools
 import socket
 import ssl
 import struct
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -154,6 +155,39 @@ async def listening(
         for writer in writers:
             writer.transport.abort()
         await asyncio.gather(*(each.wait_closed() for each in writers), return_exceptions=True)
+
+
+@contextmanager
+def wanting_certificates(*, h2: bool = False) -> Iterator[int]:
+    """Run a server that refuses clients without a certificate, with an alert; yield its port.
+
+    asyncio's TLS drops that alert, so this one has threads.
+    """
+    server_tls("a.example")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(server_ca()))
+    context.load_cert_chain(server_ca().with_name("a.example.pem"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.set_alpn_protocols(["h2"] if h2 else ["http/1.1"])
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            try:
+                end, _ = listening.accept()
+            except OSError:
+                return  # the test is over
+            with end, suppress(OSError), context.wrap_socket(end, server_side=True) as tls:
+                tls.recv(1 << 16)
+                tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+
+    acceptor = threading.Thread(target=accept)
+    acceptor.start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        acceptor.join(BOUND)
 
 
 async def read_message(reader: asyncio.StreamReader) -> bytes:
