@@ -28,6 +28,7 @@ Standard library only, with few imports: every run waits for this to start.
 """
 
 import ctypes
+import errno
 import json
 import os
 import socket
@@ -347,7 +348,12 @@ def become_command(command: list[str]) -> None:
     """Execute a program; exit with code 126 or 127 if that fails."""
     program, *arguments = command
     try:
-        os.execv(program, arguments)
+        try:
+            os.execv(program, arguments)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            os.execv("/bin/sh", ["sh", program, *arguments[1:]])  # as execvp does (POSIX)
     except OSError as error:
         os.write(2, f"{arguments[0]}: {error.strerror}\n".encode())
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)

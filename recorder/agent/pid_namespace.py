@@ -12,6 +12,7 @@ Standard library only, with few imports: every run waits for this.
 """
 
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -185,10 +186,20 @@ def _become_agent(
     for number in (*AGENT_SIGNALS, signal.SIGTTOU, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execv(program, arguments)
+        execute_program(program, arguments)
     except OSError as error:
         os.write(2, f"{arguments[0]}: {error.strerror}\n".encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def execute_program(program: str, arguments: list[str]) -> None:
+    """Become the program; a script without a first line is one of sh (POSIX execvp)."""
+    try:
+        os.execv(program, arguments)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        os.execv("/bin/sh", ["sh", program, *arguments[1:]])
 
 
 def _give_terminal_to(group: int) -> None:

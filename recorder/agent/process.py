@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import IO, NamedTuple
 from recorder.agent.isolation import AgentIsolation
 from recorder.ending_signals import ENDING_SIGNALS
 from traces.lazy_dataclass import dataclass
+from traces.reachable_paths import is_reachable, is_reachable_file
 
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL for leftover processes, or for an agent out of budget."""
@@ -206,14 +206,19 @@ _FORWARDING = _SignalForwarder()
 def _find_agent_program(
     name: str, env: Mapping[str, str], cwd: Path | None, cage: AgentIsolation | None
 ) -> str:
-    """Find the program to execute. Raises FileNotFoundError or PermissionError."""
-    location = name
-    if os.sep in name:
-        room = cage.room if cage else None
-        location = str(room.locate_program(name) if room else (cwd or Path()) / name)
-    path = env.get("PATH", os.defpath)
-    if program := shutil.which(location, path=path):
-        return name if os.sep in name else str(Path(program).absolute())
-    if shutil.which(location, mode=os.F_OK, path=path) or Path(location).is_dir():
+    """Find the program as execvp does (POSIX). Raises FileNotFoundError or PermissionError.
+
+    A name with a slash is a path from `cwd`; others are searched in the folders of PATH, of which
+    an empty one is `cwd`.
+    """
+    folders = env.get("PATH", os.defpath).split(os.pathsep) if os.sep not in name else [""]
+    room, denied = cage.room if cage else None, False
+    for folder in folders if name else []:
+        place = name if os.sep in name else f"{folder or os.curdir}{os.sep}{name}"
+        location = room.locate_program(place) if room else (cwd or Path()) / place
+        if is_reachable_file(location) and os.access(location, os.X_OK):
+            return place
+        denied |= is_reachable(location)
+    if denied:
         raise PermissionError(errno.EACCES, "not a program", name)
     raise FileNotFoundError(errno.ENOENT, "no such command", name)

@@ -24,6 +24,7 @@ Standard library only, with few imports: every run waits for this to start.
 """
 
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -157,7 +158,12 @@ class ProcessSupervisor(ProcessAncestor):
         for number in default:
             signal.signal(number, signal.SIG_DFL)
         try:
-            os.execv(program, command)
+            try:
+                os.execv(program, command)
+            except OSError as error:
+                if error.errno != errno.ENOEXEC:
+                    raise
+                os.execv("/bin/sh", ["sh", program, *command[1:]])  # as execvp does (POSIX)
         except OSError as error:
             os.write(2, f"{command[0]}: {error.strerror}\n".encode())
         finally:

@@ -318,10 +318,12 @@ def test_a_server_that_wants_a_client_certificate_ends_the_request(
     script = Script()
     with wanting_certificates() as port:
         proxy = Proxy(port)
-        with on_stage(performer, script, upstream=proxy.way) as stage:
-            with reach(stage, confdir, True)[0] as end:
-                end.sendall(GET)
-                assert ending(end) == (b"", "reset")
+        with (
+            on_stage(performer, script, upstream=proxy.way) as stage,
+            reach(stage, confdir, True)[0] as end,
+        ):
+            end.sendall(GET)
+            assert ending(end) == (b"", "reset")
     assert [each.error for each in script.got] == ["tls: tlsv13 alert certificate required"]
 
 

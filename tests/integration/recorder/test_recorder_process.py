@@ -71,6 +71,42 @@ def test_standard_output_directory_and_name_are_the_agents(tmp_path) -> None:
     assert err.read_text() == "oops\n"
 
 
+@pytest.mark.parametrize("path", ["/usr/bin:/bin", "", ":/bin", "/bin:", "sub", "no/such:sub:/bin"])
+@pytest.mark.parametrize(
+    "name",
+    ["./a", "a", "sub/b", "./sub/../a", "../here/a", "sub//b", "b", "plain", "./plain"]
+    + ["text", "./text", "sub", "./sub", ".", "./", "missing", "./missing", "a/", "", "true"],
+)
+def test_every_program_that_execvp_takes_is_taken(
+    name: str, path: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`env` of coreutils calls execvp."""
+    here = tmp_path / "here"
+    (here / "sub").mkdir(parents=True)
+    for program in ("a", "sub/b"):
+        (here / program).write_text("#!/bin/sh\necho program $1\n")
+    (here / "plain").write_text("echo without a first line $1\n")
+    (here / "text").write_text("no program")
+    for program in ("a", "sub/b", "plain"):
+        (here / program).chmod(0o755)
+    monkeypatch.chdir(here)
+    env = {"PATH": path}
+    expected = subprocess.run(
+        ["/usr/bin/env", "--", name, "x"], env=env, capture_output=True, check=False
+    )
+    out = tmp_path / "out"
+    code = 0
+    with out.open("wb") as to:
+        try:
+            ended = run_agent_process([name, "x"], env=env, streams=AgentStreams(stdout=to))
+            code = on_loop(ended).code
+        except FileNotFoundError:
+            code = 127
+        except PermissionError:
+            code = 126
+    assert (code, out.read_bytes()) == (expected.returncode, expected.stdout)
+
+
 def test_what_cannot_run_is_said_before_anything_is_started(tmp_path) -> None:
     (tmp_path / "text").write_text("no program")
     with pytest.raises(FileNotFoundError, match="no such command"):
