@@ -35,6 +35,7 @@ from recorder.mcp import tee
 from traces.clock import RunClock
 from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Request, Response
+from traces.tape.field_types import to_parsable_url
 from traces.taps import TapChain
 
 type StdioTiming = tuple[int, int, float]
@@ -261,7 +262,7 @@ class McpStdioSession(asyncio.Protocol):
 
     def _on_hello(self, at: float, data: bytes) -> None:
         name, *command = data.decode("utf-8", "surrogateescape").split("\0")
-        self._url = f"stdio://{name}/"
+        self._url = to_parsable_url(f"stdio://{name}/")
         self._send_frame(
             tee.LET_RUN_DECIDE if self._run.decides else tee.ONLY_WATCH,
             data=_pack_changed_variables(self._run.changed_variables),

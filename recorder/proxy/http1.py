@@ -25,7 +25,8 @@ from typing import Literal, NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from traces.lazy_pattern import compile_lazily
-from traces.model import Headers, Response
+from traces.model import Headers, Response, find_header
+from traces.tape.field_types import to_parsable_url
 
 HEAD_LIMIT = 1 << 20
 """Maximum bytes of a head, chunk line or trailer section; beyond it the answer is 431."""
@@ -50,6 +51,7 @@ _FRAMING_NAME_LENGTHS = frozenset(
 """Lengths of the names of the fields that frame an answer."""
 PROXY_ONLY_HEADERS = ("proxy-connection", "proxy-authorization")
 """Fields for the proxy and not for the server, so not part of a request (RFC 9110 7.6.1)."""
+_NO_BRACKETS = str.maketrans("", "", "[]")
 _BODY_FIELDS = ("content-length", "transfer-encoding", "expect")
 
 
@@ -219,7 +221,7 @@ class Http1RequestReader:
         parser = self._parser
         request = Http1Request(
             method=parser.get_method().decode("latin-1"),
-            target=self._target.decode("latin-1"),
+            target=_bracket_address(self._target.decode("latin-1"), self._headers),
             headers=self._headers,
             body=body,
             started=self._started,
@@ -232,6 +234,36 @@ class Http1RequestReader:
             self._upgraded = request
         else:
             self.ready.append(request)
+
+
+def _bracket_address(target: str, headers: Headers) -> str:
+    """Return a target with the brackets of an IPv6 address, which httpx leaves out for proxies.
+
+    Where `::1:80` ends and a port begins is in the Host field, or else the last number is a port.
+    """
+    scheme, mark, rest = target.partition("://") if "://" in target else ("", "", target)
+    authority, slash, path = rest.partition("/")
+    if authority.count(":") < 2 or "[" in authority or target.startswith("/"):
+        return target
+    host = find_header(headers, "host") or ""
+    name, _, port = authority.rpartition(":")
+    if host.translate(_NO_BRACKETS) == authority != host:
+        authority = host
+    elif _is_ipv6_address(name):
+        authority = f"[{name}]:{port}"
+    elif _is_ipv6_address(authority):
+        authority = f"[{authority}]"
+    return f"{scheme}{mark}{authority}{slash}{path}"
+
+
+def _is_ipv6_address(text: str) -> bool:
+    """Whether it is an IPv6 address, without brackets."""
+    from ipaddress import IPv6Address  # 3 ms, for rare targets
+
+    try:
+        return bool(IPv6Address(text))
+    except ValueError:
+        return False
 
 
 def _split_request_bytes(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
@@ -273,7 +305,7 @@ def to_absolute_url(scheme: str, authority: str, path: str) -> str:
         path = ""  # RFC 9112 3.2.4: OPTIONS * through a proxy is a URL without a path
     elif not path.startswith("/"):
         path = "/" + path
-    return f"{scheme}://{host}{path}"
+    return to_parsable_url(f"{scheme}://{host}{path}")
 
 
 @lru_cache(maxsize=_URL_CACHE_SIZE)

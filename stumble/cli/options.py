@@ -55,7 +55,8 @@ def _list_fault_options(
                           "or model (the model's answers, which --nth then counts). Default: the "
                           "call's own HTTP or MCP exchange if the recording has it, else "
                           "model-boundary."),
-        click.option("--seed", type=int, default=seed, show_default=seed is not None,
+        click.option("--seed", type=click.IntRange(1 - 2**53, 2**53 - 1), default=seed,
+                     show_default=seed is not None,
                      help="Random seed; the same seed gives the same injections on every "
                           "machine."),
     )  # fmt: skip

@@ -218,7 +218,7 @@ class TapeDecoder:
             case 5:
                 seq = self._add_done(value)
             case 1:
-                self.trajectory = _decode_trajectory(value)
+                self.trajectory = decode_trajectory(value)
                 self.verbatim = bool(value.get("verbatim"))
             case 6:
                 edits = tuple(decode_edit(each) for each in value.get("edits", ()))
@@ -314,7 +314,7 @@ class TapeDecoder:
         return tuple(self._said[seq].to_exchange() for seq in sorted(self._said))
 
 
-def _decode_trajectory(value: dict[str, Any]) -> Trajectory:
+def decode_trajectory(value: dict[str, Any]) -> Trajectory:
     """Decode a trajectory; ValueError if its id, snapshot, command or workspace is invalid."""
     trajectory = parse_dataclass(Trajectory, value)
     for name in (trajectory.id, trajectory.parent, trajectory.snapshot):

@@ -1,12 +1,13 @@
 """Type checks of decoded values, since a tape is untrusted input."""
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAliasType, Union, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from traces.lazy_pattern import compile_lazily
 from traces.model import BodyEdit
@@ -70,9 +71,30 @@ def is_parsable_url(value: object) -> bool:
     if PLAIN_ADDRESS.match(value):
         return True
     try:
+        value.encode()  # no half of a surrogate pair
         return urlsplit(value).port != 0
     except ValueError:
         return False
+
+
+def to_parsable_url(url: str) -> str:
+    """Return the URL if it parses; else with its authority percent-encoded, so that it does."""
+    if is_parsable_url(url):
+        return url
+    scheme, _, rest = url.encode("utf-8", "backslashreplace").decode().partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{quote(scheme, safe='+.-')}://{quote(authority, safe='')}{slash}{path}"
+
+
+def to_json_data(value: object, deep: int = MAX_DEPTH) -> object:
+    """Return the value as `is_json_data` takes it: what is not, as text."""
+    if is_json_data(value, deep):
+        return value
+    if deep and isinstance(value, tuple | list):
+        return tuple(to_json_data(each, deep - 1) for each in value)
+    if deep and isinstance(value, Mapping):
+        return {str(key): to_json_data(each, deep - 1) for key, each in value.items()}
+    return json.dumps(value, default=str)
 
 
 def is_text_list(value: object) -> bool:

@@ -19,11 +19,15 @@ _VALUE = 64
 """Bytes of memory that a value in a list or map takes."""
 
 
+_HALF_SURROGATES = "backslashreplace"
+"""Half a surrogate pair, which UTF-8 does not have, is written as `\\udcff`."""
+
+
 class PayloadPacker:
     """Packs values, in one thread."""
 
     def __init__(self) -> None:
-        self._msgpack = msgpack.Packer()
+        self._msgpack = msgpack.Packer(unicode_errors=_HALF_SURROGATES)
         self.pack: Callable[[object], bytes] = self._msgpack.pack
         """Encodes a value as the payload of a frame; without a method of its own around it, as
         each exchange has four."""
@@ -46,7 +50,7 @@ def _encode_bytes_header(data: bytes) -> bytes:
 
 def pack(value: object) -> bytes:
     """Encode a value as the payload of a frame."""
-    packed: bytes = msgpack.packb(value)
+    packed: bytes = msgpack.packb(value, unicode_errors=_HALF_SURROGATES)
     return packed
 
 

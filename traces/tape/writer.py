@@ -33,6 +33,8 @@ from traces.redaction.redactor import (
 )
 from traces.tape import frames
 from traces.tape.append_file import AppendOnlyFile
+from traces.tape.decoder import decode_trajectory
+from traces.tape.field_types import is_parsable_url, to_json_data, to_parsable_url
 from traces.tape.frames import encode_frame
 from traces.tape.payload import LARGE, UNCOPIED, PayloadPacker, encode_edit, to_sparse_dict
 
@@ -47,7 +49,8 @@ class TapeWriter:
     """The only writer of a new tape, and the tap that records what the agent received.
 
     Facts that become known together are written with one `write`. Raises FileExistsError if the
-    path exists, and TapeWriteError once the disk takes no more frames.
+    path exists, TypeError or ValueError if the trajectory could not be read again, and
+    TapeWriteError once the disk takes no more frames.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class TapeWriter:
                 trajectory, command=self.redactor.redact_command(trajectory.command)
             )
         first = self._redact_value(to_sparse_dict(trajectory))
+        decode_trajectory(first)
         first = first if redact else first | {"verbatim": True}
         preamble = frames.make_tape_preamble() + self._encode_frame(TRAJECTORY, first)
         self._file = AppendOnlyFile(path, (preamble, *self._encode_redactions()), sync=sync)
@@ -119,7 +123,8 @@ class TapeWriter:
 
     def write_mark(self, mark: RunEvent) -> None:
         """Write a run event reported by the command of the run."""
-        self._append(self._encode_frame(MARK, self._redact_value(to_sparse_dict(mark))))
+        value = to_sparse_dict(mark) | {"data": to_json_data(mark.data)}
+        self._append(self._encode_frame(MARK, self._redact_value(value)))
 
     def write_ending(self, ending: RunEnding) -> None:
         """Write how the run ended, with the first STATE_KEPT characters of the end state."""
@@ -167,8 +172,10 @@ class TapeWriter:
 
     def _encode_request(self, exchange: Exchange) -> tuple[bytes, ...]:
         request, edits, redacted = exchange.request, exchange.edits, exchange.redacted
+        if not is_parsable_url(request.url):
+            request = replace(request, url=to_parsable_url(request.url))
         if self._redact:
-            request = self.redactor.redact_request(exchange.request)
+            request = self.redactor.redact_request(request)
             url, body = request.url, request.body
             edits = self.redactor.redact_edits(exchange, body)
             redacted = redacted or (url, body) != (exchange.request.url, exchange.request.body)
@@ -180,7 +187,7 @@ class TapeWriter:
             "started": exchange.started,
             "by": exchange.answered_by,
             "method": request.method,
-            "url": request.url,
+            "url": to_parsable_url(request.url),
             "headers": request.headers,
             "body": self._encode_body(exchange.seq, request.body),
         }

@@ -17,6 +17,7 @@ from recorder.proxy.mitm.websocket import WebSocketExchanges
 from traces.bodies.websocket import is_websocket_upgrade
 from traces.lazy_dataclass import dataclass
 from traces.model import Chunk, Exchange, Headers, Request, Response
+from traces.tape.field_types import to_parsable_url
 from traces.taps import TapChain
 
 # Addressed to the proxy and not to the server, so not part of the request (RFC 9110 7.6.1).
@@ -193,7 +194,7 @@ def from_mitm_request(request: http.Request) -> Request:
     host = f"[{data.host}]" if ":" in data.host else data.host
     return Request(
         method=data.method.decode("latin-1"),
-        url=f"{scheme}://{hostport(scheme, host, data.port)}{path}",
+        url=to_parsable_url(f"{scheme}://{hostport(scheme, host, data.port)}{path}"),
         headers=_from_mitm_headers(data.headers),
         body=data.content or b"",
     )

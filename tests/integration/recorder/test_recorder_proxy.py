@@ -23,6 +23,8 @@ from tests.support.servers.raw_servers import (
     server_tls,
     serving,
 )
+from traces.model import Trajectory
+from traces.tape import TapeWriter, read_tape
 from traces.taps import TapChain
 
 PACKED = gzip.compress(b"the answer is forty-two. " * 40)
@@ -337,6 +339,32 @@ def test_two_proxies_in_one_process_do_not_mix() -> None:
 
 
 @pytest.mark.programs
+def test_httpx_reaches_an_ipv6_address_and_the_tape_is_readable(tmp_path) -> None:
+    """It sends a proxy `GET http://::1:80/`, without brackets."""
+    path = tmp_path / "run.tape"
+
+    async def main() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nsix")
+            writer.close()
+
+        server = await asyncio.start_server(serve, "::1", 0)
+        url = f"http://[::1]:{server.sockets[0].getsockname()[1]}/two"
+        with TapeWriter(path, Trajectory(id="r", recorded_at=0.0)) as tape:
+            async with (
+                server,
+                recording(tape) as proxy,
+                httpx.AsyncClient(proxy=proxy.url) as client,
+            ):
+                assert (await client.get(url)).text == "six"
+        read = read_tape(path)
+        assert read.damage == ()
+        assert [each.request.url for each in read.exchanges] == [url]
+
+    run_event_loop(main())
+
+
 def test_the_proxy_does_not_dial_itself() -> None:
     async def main() -> None:
         notes = Notes()

@@ -1,10 +1,11 @@
 """HTTP/1.1 as bytes, without sockets."""
 
 import time
+from ipaddress import IPv6Address
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recorder.proxy.http1 import (
@@ -16,6 +17,7 @@ from recorder.proxy.http1 import (
     to_absolute_url,
 )
 from traces.model import Headers, Response
+from traces.tape.field_types import is_parsable_url
 
 STREAM = (
     b"GET http://a.example/1 HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -50,6 +52,37 @@ def test_requests_do_not_depend_on_where_segments_end(cuts: list[int]) -> None:
     assert asked[2].headers == (("Host", "a"), ("Transfer-Encoding", "chunked"))
     assert [x.started for x in asked] == sorted(x.started for x in asked)
     assert requests.rest == b"\x16\x03\x01 and what follows"
+
+
+@given(address=st.ip_addresses(v=6), port=st.integers(1, 65535) | st.none(), tunnel=st.booleans())
+@example(address=IPv6Address("::1"), port=80, tunnel=False)
+@example(address=IPv6Address("::"), port=None, tunnel=False)
+def test_an_ipv6_address_gets_its_brackets(
+    address: IPv6Address, port: int | None, tunnel: bool
+) -> None:
+    """httpx leaves them out of what it sends a proxy, and has them in Host but for a tunnel."""
+    end = "" if port is None else f":{port}"
+    host = f"{address}:{port or 443}" if tunnel else f"[{address}]{end}"
+    line = f"CONNECT {host}" if tunnel else f"GET http://{address}{end}/a?b=http://::1:2/"
+    requests = Http1RequestReader(time.monotonic)
+    requests.feed(f"{line} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    (asked,) = requests.ready
+    assert isinstance(asked, Http1Request)
+    target = (
+        f"[{address}]:{port or 443}" if tunnel else f"http://[{address}]{end}/a?b=http://::1:2/"
+    )
+    assert asked.target == target
+    assert is_parsable_url(normalize_request_url(target) if not tunnel else f"https://{target}/")
+
+
+@given(
+    authority=st.text("aZ09.:[]@%~ \xe9", max_size=12),
+    path=st.text(st.characters(max_codepoint=255), max_size=8),
+)
+def test_every_url_of_a_request_parses(authority: str, path: str) -> None:
+    for scheme in ("http", "https", "ftp"):
+        assert is_parsable_url(to_absolute_url(scheme, authority, path))
+        assert is_parsable_url(normalize_request_url(f"{scheme}://{authority}/{path}"))
 
 
 SAID = st.one_of(

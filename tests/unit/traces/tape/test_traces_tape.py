@@ -9,9 +9,10 @@ import time
 from collections.abc import Buffer, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.tiers import examples
@@ -23,9 +24,11 @@ from traces.model import (
     Request,
     Response,
     RunEnding,
+    RunEvent,
     Trajectory,
 )
 from traces.tape import TapeWriter, read_tape, seal_tape
+from traces.tape.field_types import is_parsable_url
 
 RUN = Trajectory(id="run-1", recorded_at=1.5, command=("python", "agent.py"), task="t", seed=7)
 
@@ -112,6 +115,56 @@ def test_what_is_read_is_what_was_written(
     assert tape.trajectory == RUN
     assert tape.ending == RunEnding(ended="final", exit_code=0, passed=True, at=9.0)
     assert tape.damage == ()
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    scheme=st.sampled_from(["http", "https", "stdio", "ws+x", ""]),
+    authority=st.text("aZ09.:[]@%/#?\\ \xe9\u2100\ud800", max_size=12) | st.text(max_size=8),
+    path=st.text(max_size=8),
+    data=st.dictionaries(st.text(max_size=3), anything, max_size=3),
+    redact=st.booleans(),
+)
+@example(scheme="http", authority="::1:80", path="two", data={}, redact=True)
+@example(scheme="stdio", authority="my:[server", path="", data={"n": 2**60}, redact=True)
+@example(scheme="http", authority="h:0", path="\ud800", data={"x": float("nan")}, redact=False)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_whatever_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    scheme: str,
+    authority: str,
+    path: str,
+    data: dict[str, object],
+    redact: bool,
+) -> None:
+    url = f"{scheme}://{authority}/{path}"
+    file = tmp_path_factory.mktemp("t") / "a.tape"
+    with TapeWriter(file, RUN, redact=redact) as tape:
+        tape.write_exchange(replace(exchange(0), request=Request(method="GET", url=url)))
+        tape.write_mark(RunEvent(at=1.0, name="n", data=data))
+    read = read_tape(file)
+    assert read.damage == ()
+    assert [each.response.status for each in read.exchanges if each.response] == [200]
+    assert [each.name for each in read.marks] == ["n"]
+    if redact is False and is_parsable_url(url):
+        assert read.exchanges[0].request.url == url
+
+
+@pytest.mark.parametrize(
+    "field", [{"id": "a/b"}, {"seed": 2**60}, {"command": ("a\0b",)}, {"snapshot": ""}]
+)
+def test_a_trajectory_that_could_not_be_read_is_not_written(
+    tmp_path: Path, field: dict[str, Any]
+) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        TapeWriter(tmp_path / "a.tape", replace(RUN, **field))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_tape_of_an_older_format_opens() -> None:
