@@ -145,12 +145,11 @@ class WebSocketExchanges:
         error = turn.exchange.error or error
         if error is not None and error.startswith("cancelled") and turn.is_complete:
             error = None
+        if turn.head is None and error is None:  # the end of the connection is the answer
+            self._show_head(turn, (), self._clock())
         answer = turn.head
-        if error is None:
-            now = self._clock()
-            answer = answer or Response(status=101, at=now)
-            answer = replace(answer, ended=now)
         if answer is not None:
+            answer = replace(answer, ended=self._clock() if error is None else None)
             trailers = make_websocket_trailers(turn.binary, closed, by_agent=by_agent)
             answer = replace(answer, chunks=tuple(turn.chunks), trailers=trailers)
         self._taps.done(replace(turn.exchange, response=answer, error=error))
