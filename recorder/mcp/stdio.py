@@ -21,6 +21,7 @@ import itertools
 import json
 import math
 import os
+import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -48,6 +49,8 @@ type MessageRewriter = Callable[[bytes], bytes]
 """Rewrites such a chunk for this client."""
 
 SERVER_ENDED = "eof: the server ended"
+_CLIENT_SIGNALS = (*tee.TEE_SIGNALS, signal.SIGKILL)
+"""Signals with which clients end servers."""
 CANCELLED_METHOD = "notifications/cancelled"
 CLIENT_SECONDS = 120.0
 """Maximum wait for an answer of the client that a recorded server had before its own."""
@@ -130,6 +133,7 @@ async def serve_tees(
         path=path,
         cues=cues,
         retold=retold,
+        is_due=is_due,
         fail=fail,
     )
     server = await asyncio.get_running_loop().create_unix_server(stdio.open_session, path)
@@ -441,6 +445,9 @@ class McpStdioSession(asyncio.Protocol):
             if exchange.error is not None:
                 if exchange.error.partition(":")[0] in ("timeout", "cancelled"):
                     await self.over.wait()
+                await self._wait_for_client(exchange)  # an end of the session is its last event
+                if self._answering:
+                    await asyncio.wait(self._answering)
                 self._stop_tee(1 << 8)
         except asyncio.CancelledError:
             self._taps.done(replace(exchange, response=None, error=exchange.error or "cancelled"))
@@ -484,14 +491,21 @@ class McpStdioSession(asyncio.Protocol):
     async def _finish_session(self, at: float) -> None:
         """Complete all open exchanges: the server has exited or the session is over."""
         open_exchanges, self._waiting = tuple(self._waiting.values()), {}
-        server_exited = self.status is not None and not self._closed
         for exchange in open_exchanges:
-            error = SERVER_ENDED if server_exited else "cancelled: the session was over"
+            error = SERVER_ENDED if self._has_server_left else "cancelled: the session was over"
             self._taps.done(replace(exchange, error=error))
         start, self._start = self._start, None
         if start is not None and start.response is not None:
             ended = replace(start.response, chunks=tuple(self._said), ended=at)
             self._taps.done(replace(start, response=ended))
+
+    @property
+    def _has_server_left(self) -> bool:
+        """Whether the server exited by itself: nobody closed its input or killed it."""
+        status = self.status
+        if status is None or self._closed:
+            return False
+        return not (os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CLIENT_SIGNALS)
 
     def _send_frame(self, kind: bytes, number: int = 0, data: bytes = b"") -> None:
         self._transport.write(tee.pack_tee_frame(kind, number, 0.0, data))

@@ -39,8 +39,8 @@ TEE_HELLO, CLIENT_MESSAGE, SERVER_MESSAGE, CLIENT_CLOSED, SERVER_EXITED = (
     b"C",
     b"E",
 )
-"""To the run: name and command, a client message, a server message, the end of the client's input,
-the server's end (wait status as number).
+"""To the run: name and command, a client message, a server message, the end of the session by the
+client (of its input, or a signal), the server's end (wait status as number).
 """
 ONLY_WATCH, LET_RUN_DECIDE, START_SERVER, SEND_TO_SERVER, SEND_TO_CLIENT, CLOSE_INPUT, STOP_TEE = (
     b"W",
@@ -201,8 +201,9 @@ class McpTee:
         return self._wait_for_status()
 
     def forward_signal(self, number: int, _: object) -> None:
-        """Forward a received signal to the server."""
+        """Forward a received signal to the server: the client ends the session."""
         if self.server is not None:
+            self._report_frames(pack_tee_frame(CLIENT_CLOSED, 0, time.monotonic()))
             self.server.send_signal(number)
         else:
             self._set_status(number)

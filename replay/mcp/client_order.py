@@ -6,7 +6,7 @@ requests on other connections. A replay keeps this order: a chunk waits for thes
 a time.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import field
@@ -26,7 +26,8 @@ class StreamCue:
     replies: frozenset[str] = frozenset()
     """The ids of the server's requests that it had answered."""
     requests: int = 0
-    """How many requests and answers it had sent; counted for the session's own stream only."""
+    """How many requests and answers it had sent; counted for the session's own stream and
+    its end only."""
 
 
 @dataclass(slots=True)
@@ -60,6 +61,8 @@ class RecordedClient:
         self._replies: defaultdict[_Session, list[tuple[float, str]]] = defaultdict(list)
         self.stdio_replies: list[Request] = []
         """Answers to requests of servers over stdio; they have no response."""
+        self._last: dict[int, float] = {}
+        """By connection over stdio, the time of the client's last request."""
         self._asked_apart: defaultdict[_Session, set[str]] = defaultdict(set)
         """The ids of the server's requests on the session's own stream."""
         for exchange in recorded:
@@ -71,6 +74,7 @@ class RecordedClient:
                 continue
             if message.role != "aside":
                 self._times[session].append(exchange.started)
+                self._last[exchange.connection] = exchange.started
             if message.reply_to is not None:
                 self._replies[session].append((exchange.started, message.reply_to))
                 if exchange.transport == "stdio":
@@ -81,8 +85,14 @@ class RecordedClient:
             times.sort()
 
     def find_cues(self, found: Exchange) -> tuple[StreamCue, ...]:
-        """Return the cue of each chunk of a recorded answer; empty if no chunk waits."""
+        """Return the cue of each chunk of a recorded answer; empty if no chunk waits.
+
+        An error over stdio ended the session, so its cue is all that the client sent in it.
+        """
         answer, session = found.response, _find_session(found.request)
+        if answer is None and found.error is not None and found.transport == "stdio":
+            last = self._last.get(found.connection, found.started)
+            return (StreamCue(requests=bisect_right(self._times[session], last)),)
         if answer is None or not answer.chunks or found.request.method == "START":
             return ()
         if mcp.is_listening_request(found.request):

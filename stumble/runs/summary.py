@@ -151,6 +151,6 @@ def _is_unknown_issuer(error: str) -> bool:
 def _group_upstream_errors(tape: Tape) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for exchange in tape.exchanges:
-        if exchange.error is not None and exchange.response is None:
+        if _is_broken_exchange(exchange) and exchange.response is None and exchange.error:
             found.setdefault(exchange.error, set()).add(urlsplit(exchange.request.url).netloc)
     return found

@@ -2,6 +2,7 @@
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -19,7 +20,7 @@ UPGRADE = Exchange(
     response=Response(status=101, at=0.0),
     transport="websocket",
 )
-ENDS = {
+ENDS: dict[str, dict[str, Any]] = {
     "close": {"closed": (1008, "policy")},
     "agent closes": {"closed": (1000, ""), "by_agent": True},
     "cut": {"error": "eof: the server went without a close"},
@@ -48,7 +49,7 @@ def test_every_turn_is_readable(
                 turns.take_agent_message((False, b"question"))
             else:
                 turns.take_server_message((False, b"answer"))
-        turns.finish_turn(**ENDS[end])  # type: ignore[arg-type]
+        turns.finish_turn(**ENDS[end])
     read = read_tape(path)
     assert read.damage == ()
     errors = [each.error for each in read.exchanges]
