@@ -16,7 +16,7 @@ as if the agent had sent them again. If that response was never seen, or was inc
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -28,6 +28,7 @@ from traces.bodies.content_encoding import decode_content
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
 from traces.dialects import find_dialect, mcp, mini_swe_agent
+from traces.dialects.request_reader import number_equal_results
 from traces.dialects.requested_model import find_requested_model
 from traces.dialects.types import (
     ChatMessage,
@@ -191,6 +192,10 @@ class ConversationTracker:
         """By number of messages so far, of which there are few, and by address."""
         self._calls: dict[tuple[int, str], TrackedCall] = {}
         self._equal_calls = Counter[tuple[int, str, bytes]]()
+        self._nameless: list[TrackedCall] = []
+        """The calls without an id on the wire."""
+        self._made_up: set[tuple[int, str]] = set()
+        """Lane and id of the results of such calls."""
         """By lane, tool and a hash of the canonical arguments."""
         self._failed: dict[tuple[object, ...], int] = {}
         self._asked: dict[int, _StoredConversation] = {}
@@ -295,11 +300,10 @@ class ConversationTracker:
             return None
         self.steps += 1
         if exchange.response.status < 400:
+            answer = self._add_calls(answer, self._lanes[placed.lane], exchange.seq)
             self.last = answer
             if answer.message:
                 self.said.append(answer.message)
-            for call in answer.calls:
-                self._add_call(call, self._lanes[placed.lane], exchange.seq)
         return answer
 
     def _add_offered_tools(self, exchange: Exchange) -> None:
@@ -332,8 +336,9 @@ class ConversationTracker:
         new = messages[0 if missing else lane.earlier_messages :]
         self.steps += sum(message.role in STEP_ROLES for message in new)
         returned = list[tuple[TrackedCall, ToolResult]]()
-        for name, result in _number_result_ids(results, stored.results) if results else ():
-            call = self._calls.get((lane.number, name))
+        for result in number_equal_results(results, stored.results):
+            call = self._calls.get((lane.number, result.call_id))
+            call = call or self._find_nameless_call(lane.number, result.call_id)
             if call is not None and call.result is None:
                 call.result = replace(result, text="") if self._live else result
                 call.result_seq = exchange.seq
@@ -434,30 +439,59 @@ class ConversationTracker:
         lanes = {lane for length, lane in shared if length == most}
         return lanes.pop() if most >= MIN_SHARED_CHARS and len(lanes) == 1 else None
 
+    def _add_calls(self, answer: ModelAnswer, lane: _LaneState, seq: int) -> ModelAnswer:
+        """Track the calls of an answer; return it with ids that tell all calls apart."""
+        names = dict[str, ToolCall]()
+        for call in answer.calls:
+            name = self._make_unused_id(lane.number, call.id, names)
+            names[name] = call if name == call.id else replace(call, id=name)
+            self._add_call(names[name], lane, seq)
+        return replace(answer, calls=tuple(names.values())) if names else answer
+
     def _add_call(self, call: ToolCall, lane: _LaneState, seq: int) -> None:
         arguments = canonicalize_arguments(call.arguments).encode("utf-8", "surrogatepass")
         equal = lane.number, call.name, hashlib.blake2b(arguments, digest_size=16).digest()
         ordinal = self._equal_calls[equal]
-        id = self._make_unused_id(lane.number, call.id)
-        if (lane.number, id) not in self._calls:
+        if (lane.number, call.id) not in self._calls:
             tracked = TrackedCall(
-                id, call.name, call.arguments, lane.number, seq, lane.prefix, ordinal, self.steps
+                call.id,
+                call.name,
+                call.arguments,
+                lane.number,
+                seq,
+                lane.prefix,
+                ordinal,
+                self.steps,
             )
             tracked.read_only, tracked.stage = self._is_read_only(tracked), self.stage
-            self._calls[lane.number, id] = tracked
+            self._calls[lane.number, call.id] = tracked
             self._equal_calls[equal] += 1
             self._asked_for.append(tracked)
+            if not call.id.partition("#")[0]:
+                self._nameless.append(tracked)
+
+    def _find_nameless_call(self, lane: int, id: str) -> TrackedCall | None:
+        """Return the next call without an id, for which the client has made up this one."""
+        if not self._nameless or (lane, id) in self._made_up:
+            return None
+        call = next((each for each in self._nameless if each.lane == lane and each.is_open), None)
+        if call is not None:
+            self._made_up.add((lane, id))
+        return call
 
     def _is_read_only(self, call: TrackedCall) -> bool | None:
         tool = self.find_offered_tool(call) if self._offered else None
         return tool.read_only if tool is not None else None
 
-    def _make_unused_id(self, lane: int, id: str) -> str:
-        """Return the id, or `id#2` etc. if a call of that id has been answered: ids may be
-        reused."""
+    def _make_unused_id(self, lane: int, id: str, taken: Container[str]) -> str:
+        """Return the id, or `id#2` etc. if a call of that id is `taken` or has been answered.
+
+        Ids may be reused, equal or missing. An open call of an earlier answer is that call, which
+        a retry asked for again.
+        """
         for name in chain([id], (f"{id}#{number}" for number in count(2))):
             call = self._calls.get((lane, name))
-            if call is None or call.is_open:
+            if name not in taken and (call is None or call.is_open):
                 return name
         raise AssertionError("count never ends")
 
@@ -626,21 +660,6 @@ def is_failed_attempt(exchange: Exchange) -> bool:
         return True
     cut = exchange.error is not None or (answer.ended is None and exchange.transport == "http")
     return cut and not mcp.has_mcp_response(exchange)
-
-
-def _number_result_ids(
-    results: tuple[ToolResult, ...], before: tuple[str, ...] = ()
-) -> Iterator[tuple[str, ToolResult]]:
-    """Yield each result with the name of its call: ids may be reused (see `_make_unused_id`)."""
-    ids = [result.call_id for result in results]
-    if len({*before, *ids}) == len(before) + len(ids):
-        yield from zip(ids, results, strict=True)
-        return
-    seen = Counter(before)
-    for result in results:
-        seen[result.call_id] += 1
-        occurrence = seen[result.call_id]
-        yield result.call_id if occurrence == 1 else f"{result.call_id}#{occurrence}", result
 
 
 def _hash_conversation(messages: tuple[ChatMessage, ...]) -> str:

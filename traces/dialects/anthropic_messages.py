@@ -24,6 +24,7 @@ from traces.dialects.request_reader import (
     RequestContext,
     RequestItem,
     RequestReader,
+    has_wire_id,
     replace_matching_results,
 )
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
@@ -159,7 +160,7 @@ def _is_block_of_result(
     )
     return (
         is_result
-        and str(json_access.read_member_value(body, block, b"tool_use_id")) == result.call_id
+        and has_wire_id(result, str(json_access.read_member_value(body, block, b"tool_use_id")))
         and json_access.join_content_text(json_access.read_member_value(body, block, b"content"))
         == result.text
     )

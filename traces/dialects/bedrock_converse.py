@@ -28,6 +28,7 @@ from traces.dialects.request_reader import (
     RequestContext,
     RequestItem,
     RequestReader,
+    has_wire_id,
     replace_matching_results,
 )
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
@@ -139,7 +140,7 @@ def _find_result_members(
         if span is None or body[span[0] : span[0] + 1] != b"{":
             continue
         value = json_access.load_json_object(body[slice(*span)])
-        if str(value.get("toolUseId")) == result.call_id and (
+        if has_wire_id(result, str(value.get("toolUseId"))) and (
             _read_result_text(value) == result.text
         ):
             yield json_offsets.find_json_members(body, span[0])

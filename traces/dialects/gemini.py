@@ -140,7 +140,6 @@ def _find_gemini_calls(parts: Iterable[dict[str, object]]) -> Iterator[AskedCall
                 id=id,
                 name=name,
                 known_by=id or derive_call_id(name, call.get("args")),
-                is_derived=id is None,
             )
 
 

@@ -27,7 +27,6 @@ from traces.dialects.unnamed_calls import (
     ReturnedResult,
     UnnamedCallReader,
     derive_call_id,
-    number_equal_calls,
 )
 from traces.model import BodyEdit, Chunk, Headers, Request
 
@@ -70,7 +69,6 @@ def _find_asked_calls(message: dict[str, object]) -> Iterator[AskedCall]:
             id=json_access.to_optional_string(call.get("id")) or None,
             name=name,
             known_by=derive_call_id(name, function.get("arguments")),
-            is_derived=True,
         )
 
 
@@ -142,7 +140,7 @@ def parse_answer_lines(
     reason = json_access.to_optional_string(last.get("done_reason")) or "stop"
     return ModelAnswer(
         message=_join_members(messages, "content"),
-        calls=tuple(number_equal_calls(call for line, _ in lines for call in _read_calls(line))),
+        calls=tuple(call for line, _ in lines for call in _read_calls(line)),
         model=json_access.to_optional_string(last.get("model")),
         finish=reason if is_whole else None,
         usage=_to_ollama_usage(last),

@@ -19,6 +19,7 @@ from traces.dialects import json_access
 from traces.dialects.request_reader import RequestItem, RequestReader, replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
 from traces.identity_cache import IdentityCache
+from traces.lazy_dataclass import dataclass
 from traces.model import BodyEdit, Chunk, Headers, Request
 
 NAME = "openai_chat"
@@ -62,11 +63,10 @@ def read_chat_message(value: dict[str, object]) -> ChatMessage:
 
 def _read_chat_item(value: dict[str, object]) -> RequestItem:
     message = read_chat_message(value)
-    if message.role != "tool" or "tool_call_id" not in value or "content" not in value:
+    if message.role != "tool" or "content" not in value:
         return RequestItem(message=message)
-    return RequestItem(
-        message=message, results=((str(value["tool_call_id"]), message.content, None),)
-    )
+    call_id = str(value.get("tool_call_id") or "")  # some providers give none
+    return RequestItem(message=message, results=((call_id, message.content, None),))
 
 
 def make_dialect_reader() -> RequestReader:
@@ -150,7 +150,7 @@ def _read_reasoning(said: dict[str, object]) -> str:
 
 
 def _read_chat_stream(text: bytes) -> ModelAnswer | None:
-    content, calls, has_choices = [], dict[int, dict[str, str]](), False
+    content, calls, has_choices = [], list[_StreamedCall](), False
     reasoning = list[str]()
     refused = False
     name = finish = usage = None
@@ -170,21 +170,15 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
             content.append(json_access.join_content_text(delta.get("content")) + refusal)
             reasoning.append(_read_reasoning(delta))
             for piece in json_access.to_json_objects(delta.get("tool_calls")):
-                _append_call_delta(
-                    calls.setdefault(json_access.get_integer(piece, "index") or 0, {}), piece
-                )
+                _append_call_delta(calls, piece)
     if not has_choices:
         return None
     return ModelAnswer(
         message="".join(content),
         refused=refused,
         calls=tuple(
-            ToolCall(
-                id=call.get("id", ""),
-                name=call.get("name", ""),
-                arguments=call.get("arguments", ""),
-            )
-            for _, call in sorted(calls.items())
+            ToolCall(id=each.id, name=each.name, arguments=each.arguments)
+            for each in sorted(calls, key=lambda call: call.index)
         ),
         model=name,
         finish=finish,
@@ -193,15 +187,39 @@ def _read_chat_stream(text: bytes) -> ModelAnswer | None:
     )
 
 
-def _append_call_delta(call: dict[str, str], piece: dict[str, object]) -> None:
-    function = piece.get("function")
-    if isinstance(piece.get("id"), str):
-        call["id"] = str(piece["id"])
-    if isinstance(function, dict):
-        for key in ("name", "arguments"):
-            call[key] = call.get(key, "") + (
-                json_access.to_optional_string(function.get(key)) or ""
-            )
+@dataclass(slots=True)
+class _StreamedCall:
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+def _append_call_delta(calls: list[_StreamedCall], piece: dict[str, object]) -> None:
+    function = json_access.to_json_object(piece.get("function"))
+    id, name, arguments = (
+        json_access.to_optional_string(each) or ""
+        for each in (piece.get("id"), function.get("name"), function.get("arguments"))
+    )
+    index = json_access.get_integer(piece, "index") or 0
+    call = next((each for each in reversed(calls) if each.index == index), None)
+    if call is None or (name and call.name and _is_another_call(call, id, arguments)):
+        calls.append(call := _StreamedCall(index))
+        call.name = name
+    else:
+        call.name += name
+    call.id = id or call.id
+    call.arguments += arguments
+
+
+def _is_another_call(call: _StreamedCall, id: str, arguments: str) -> bool:
+    """Whether a piece with a name begins another call: some providers give all of them index 0."""
+    if id and call.id:
+        return id != call.id
+    try:
+        return bool(arguments) and json_access.parse_json_text(call.arguments.encode()) is not None
+    except ValueError:
+        return False
 
 
 def _get_first_choice(choices: object) -> dict[str, object]:

@@ -1,6 +1,8 @@
 """Shared by the dialects: read requests with one list of messages, each message once."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access
@@ -63,7 +65,7 @@ class RequestReader:
         ]
         return ModelRequest(
             messages=(*parsed.rest.messages, *messages),
-            results=tuple(results),
+            results=number_equal_results(results),
             state=parsed.rest.state,
         )
 
@@ -92,6 +94,37 @@ class RequestReader:
 
     def _read_context(self, text: bytes) -> RequestContext:
         return self._around(json_access.to_json_object(json_access.parse_json_text(text)))
+
+
+def number_equal_results(
+    results: Sequence[ToolResult], before: Iterable[str] = ()
+) -> tuple[ToolResult, ...]:
+    """Return the results with ids that tell them apart: the later ones of an id are `id#2` etc.
+
+    Ids may be reused, equal or missing; the nth result of an id is that of the nth call with it
+    (see `ConversationTracker`). `before` are the ids of earlier results.
+    """
+    seen, numbered = Counter[str](), list[ToolResult]()
+    for id in before:
+        seen[_strip_number(id, seen)] += 1
+    for result in results:
+        id = _strip_number(result.call_id, seen)
+        seen[id] += 1
+        name = id if seen[id] == 1 else f"{id}#{seen[id]}"
+        numbered.append(result if name == result.call_id else replace(result, call_id=name))
+    return tuple(numbered)
+
+
+def has_wire_id(result: ToolResult, id: str) -> bool:
+    """Whether the result may have this id on the wire, where equal ids have no numbers."""
+    name, _, number = result.call_id.rpartition("#")
+    return id == result.call_id or (id == name and number.isdecimal())
+
+
+def _strip_number(id: str, seen: Counter[str]) -> str:
+    """Return an id without the number of an earlier pass."""
+    name, mark, number = id.rpartition("#")
+    return name if mark and name in seen and number.isdecimal() else id
 
 
 def replace_matching_results(

@@ -1,16 +1,16 @@
 """Shared by the dialects whose calls may have no id on the wire: read requests, name the calls.
 
-Such a call is named after its name and arguments, and numbered if the same call repeats (`#2`). Its
-result is the next one with its id, else the next one of its name, else the next one without a name.
+Such a call is named after its name and arguments. Its result is the next one with its id, else the
+next one of its name, else the next one without a name. Equal names are numbered as equal ids are
+(`number_equal_results`).
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace as replace_fields
+from collections.abc import Callable
 
 from traces.bodies.canonical_json import hash_json_value
 from traces.bodies.incremental_json import IncrementalListReader
-from traces.dialects.types import ChatMessage, ModelRequest, ToolCall, ToolResult
+from traces.dialects.request_reader import number_equal_results
+from traces.dialects.types import ChatMessage, ModelRequest, ToolResult
 from traces.lazy_dataclass import dataclass
 
 
@@ -21,9 +21,7 @@ class AskedCall:
     id: str | None
     name: str
     known_by: str
-    """Its id, or the name derived for it."""
-    is_derived: bool
-    """Whether `known_by` is derived, and so the same for equal calls."""
+    """Its id, or the name derived for it, which is the same for equal calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +50,6 @@ def derive_call_id(name: str, arguments: object) -> str:
     return f"{name}-{hash_json_value(arguments or {}).hex()[:16]}"
 
 
-def number_equal_calls(calls: Iterable[ToolCall]) -> Iterator[ToolCall]:
-    """Yield the calls of one answer; of calls with the same id the later ones are numbered."""
-    counts = Counter[str]()
-    for call in calls:
-        counts[call.id] += 1
-        count = counts[call.id]
-        yield call if count == 1 else replace_fields(call, id=f"{call.id}#{count}")
-
-
 class UnnamedCallReader:
     """Reads requests in order: a result belongs to an earlier call."""
 
@@ -79,33 +68,26 @@ class UnnamedCallReader:
         except ValueError:
             return ModelRequest()
         messages, results = [*parsed.rest], list[ToolResult]()
-        counts, waiting = Counter[str](), list[AskedCall]()
+        waiting = list[AskedCall]()
         for item, start in zip(parsed.items, parsed.starts, strict=True):
             if item is None:
                 continue
             messages.append(item.message)
             if item.message.role != "assistant":
-                results += (_match_result(each, waiting, counts, start) for each in item.returned)
+                results += (_match_result(each, waiting, start) for each in item.returned)
             elif messages[-2:-1] and messages[-2].role != "assistant":
                 waiting = list(item.calls)
             else:
                 waiting += item.calls
-        return ModelRequest(messages=tuple(messages), results=tuple(results))
+        return ModelRequest(messages=tuple(messages), results=number_equal_results(results))
 
 
-def _match_result(
-    returned: ReturnedResult, waiting: list[AskedCall], counts: Counter[str], start: int
-) -> ToolResult:
+def _match_result(returned: ReturnedResult, waiting: list[AskedCall], start: int) -> ToolResult:
     call = _find_call(returned, waiting)
-    if call is None:
-        known_by = returned.id or returned.name
-    else:
+    if call is not None:
         waiting.remove(call)
-        counts[call.known_by] += 1
-        occurrence = counts[call.known_by] if call.is_derived else 1
-        known_by = call.known_by + (f"#{occurrence}" if occurrence > 1 else "")
     return ToolResult(
-        call_id=known_by,
+        call_id=returned.id or returned.name if call is None else call.known_by,
         text=returned.text,
         start=start + returned.start,
         stop=start + returned.stop,
