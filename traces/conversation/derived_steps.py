@@ -5,12 +5,14 @@ happened: a request when it was sent, a response when it was over; so parallel c
 order.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import orjson
 
+from traces.conversation.exit_codes import learn_exit_codes
 from traces.conversation.tracker import (
     STEP_ROLES,
     STRONG_JOINS,
@@ -126,10 +128,28 @@ def derive_steps(
             builder.add_request_steps(exchange, conversations.add_request(exchange))
     return DerivedSteps(
         steps=tuple(builder.steps),
-        tool_uses=tuple(_build_tool_use(call, by_seq) for call in conversations.calls),
+        tool_uses=_judge_by_exit_codes(
+            [_build_tool_use(call, by_seq) for call in conversations.calls]
+        ),
         contexts=conversations.placed,
         answers=builder.answers,
     )
+
+
+def _judge_by_exit_codes(uses: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
+    """Return the uses; a result of unknown success fails if its tool's exit code is not 0."""
+    unknown: defaultdict[str, list[int]] = defaultdict(list)
+    for at, use in enumerate(uses):
+        if use.result is not None and use.is_error is None:
+            unknown[use.tool].append(at)
+    judged = list(uses)
+    for places in unknown.values():
+        for at, code in zip(
+            places, learn_exit_codes([uses[at].result or "" for at in places]), strict=True
+        ):
+            if code is not None:
+                judged[at] = replace(uses[at], is_error=code != 0)
+    return tuple(judged)
 
 
 def iter_exchange_events(exchanges: Iterable[Exchange]) -> Iterator[tuple[float, bool, int]]:
@@ -266,8 +286,9 @@ def _is_failed_tool_exchange(exchange: Exchange) -> bool | None:
 def is_error_text(text: str) -> bool | None:
     """Whether a result text declares itself an error; None if it does not declare either.
 
-    True for text that begins with `Error` and for a JSON object with a non-empty `error` or a
-    non-zero `returncode`; False for any other JSON; plain text is unknown.
+    True for text that begins with `Error`, and for JSON (an object, or a list of some) with a
+    non-empty `error` or a non-zero `returncode`; False for JSON whose every object has one of these
+    fields, without an error in it. A field that is missing proves nothing.
     """
     if text.lstrip()[:5].lower() == "error":
         return True
@@ -275,6 +296,14 @@ def is_error_text(text: str) -> bool | None:
         value = orjson.loads(text)
     except ValueError:
         return None
-    if not isinstance(value, dict):
-        return False
-    return bool(value.get("error")) or value.get("returncode", 0) not in (0, None)
+    objects = value if isinstance(value, list) else [value]
+    flags = [_find_error_flag(each) for each in objects if isinstance(each, dict)]
+    if True in flags:
+        return True
+    return None if not flags or len(flags) < len(objects) or None in flags else False
+
+
+def _find_error_flag(value: dict[str, object]) -> bool | None:
+    if value.get("error") or value.get("returncode", 0) not in (0, None):
+        return True
+    return False if "error" in value or "returncode" in value else None

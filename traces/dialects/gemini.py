@@ -172,7 +172,7 @@ def _has_response_error(told: dict[str, object]) -> bool | None:
     """Whether a response reports a failed tool; None if unknown. An empty `error` is no failure."""
     if told.get("error") not in (None, False, ""):
         return True
-    return False if "output" in told else None
+    return False if "error" in told else None
 
 
 def _read_function_response_text(body: bytes, response: json_access.Span | None) -> str:

@@ -148,7 +148,7 @@ def _format_tool_use(
     seqs = ",".join(map(str, use.seqs))
     where = f"{use.place}, joined by {use.join}, exchange {seqs}" if use.seqs else use.place
     yield indent_step_text(f"-> {use.tool}({use.arguments})", full)
-    mark = "!! " if use.is_error else "<- "
+    mark = {True: "!! ", False: "<- ", None: "<? "}[use.is_error]
     result = "no result was ever sent" if use.result is None else use.result
     by = [labels[use.seqs[-1]]] if use.seqs and labels else []
     by += ["the model was told the recorded result"] if pinned else []

@@ -157,7 +157,7 @@ def test_what_is_no_lone_text_is_replaced_as_a_whole() -> None:
 def test_a_result_is_marked_as_an_error() -> None:
     body = body_of([GO, asks(("get", {})), user(returns("get", {"output": "x"}))])
     (result,) = gemini.read_tool_results(body)
-    assert result.is_error is False
+    assert result.is_error is None
     (failed,) = gemini.read_tool_results(
         apply_body_edits(body, gemini.mark_result_failed(body, result))
     )
