@@ -455,6 +455,15 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentInput:
+    """What the agent could read from its standard input, which was a pipe or a file."""
+
+    data: bytes
+    whole: bool = True
+    """False if there was more than a tape holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
     """Identifies the run of a tape: the only value with a wall clock and with names."""
 

@@ -8,12 +8,18 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from recorder.agent.agent_input import PipedInput
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
 from traces.lazy_dataclass import dataclass
+from traces.tape import Tape
+
+if TYPE_CHECKING:
+    from stumble.runs.types import AgentLauncher
 
 WARM_EXIT_SECONDS = 10.0
 """Seconds a warm process gets to end after its input was closed."""
@@ -35,6 +41,8 @@ class ColdLauncher:
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to those of the run."""
     warm: bool = False
+    input: PipedInput | None = None
+    """Its standard input; None passes that of this process through."""
 
     async def __call__(
         self,
@@ -47,13 +55,14 @@ class ColdLauncher:
         with ExitStack() as files:
             out = files.enter_context(self.output.open("ab")) if self.output else None
             env = {**env, **self.env}
+            stdin = files.enter_context(self.input.open_pipe()) if self.input else None
             return await run_agent_process(
                 self._add_prefix(command or self.command, env),
                 env=env,
                 cwd=cwd or self.cwd,
                 budget=self.budget,
                 patience=self.patience,
-                streams=AgentStreams(stdout=out, stderr=out),
+                streams=AgentStreams(stdin=stdin, stdout=out, stderr=out),
                 cage=cage,
             )
 
@@ -63,6 +72,13 @@ class ColdLauncher:
         if not self.prefix or program is None:
             return command
         return (*self.prefix, str(Path(program).absolute()), *command)
+
+
+def with_recorded_input(launch: "AgentLauncher", recording: Tape) -> "AgentLauncher":
+    """Return the launcher with the standard input of the recording, if that has one."""
+    if recording.input is None or not isinstance(launch, ColdLauncher):
+        return launch
+    return replace(launch, input=PipedInput(data=recording.input.data))
 
 
 class WarmAgentProcess:

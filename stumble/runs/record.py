@@ -53,7 +53,7 @@ from stumble.user_data.known_secrets import load_user_secrets
 from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.tracker import ConversationTap
 from traces.conversation.volatile_fields import VOLATILE_VERSION
-from traces.model import Trajectory
+from traces.model import AgentInput, Trajectory
 from traces.store.store_dir import StoreDirectory
 from traces.tape import TapeWriter
 from traces.taps import TapChain
@@ -126,6 +126,8 @@ class LiveRecording:
                 agent, refusals, injector = await self._run_with_faults(tape, budgets)
             else:
                 agent, refusals = await self._run_with_proxy(tape, budgets)
+            if (given := plan.input) is not None:
+                tape.write_input(AgentInput(data=given.kept, whole=given.is_whole))
             unseen = describe_untrusted_hosts(agent.untrusted)
             ending = await write_run_ending(
                 tape, self.watch, agent.exit, self.world, self.began, unseen=unseen

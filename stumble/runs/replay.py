@@ -20,6 +20,7 @@ from stumble.runs.environment.outside_changes import settle_outside_changes
 from stumble.runs.environment.run_files import keep_files_of_copy
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.environment.worlds import is_world_in_workspace, lock_world
+from stumble.runs.launcher import with_recorded_input
 from stumble.runs.session import ReplaySession, RunOptions, run_agent
 from stumble.runs.types import (
     MAX_UNASKED,
@@ -92,9 +93,11 @@ async def _run_replay_session(
         taps = _make_replay_taps(
             recording, plan, head, tape, began=began, world=world, halted=halted
         )
+        if recording.input is not None:
+            tape.write_input(recording.input)
         agent = await run_agent(
             session,
-            launch,
+            with_recorded_input(launch, recording),
             taps,
             tape,
             RunOptions(

@@ -37,6 +37,7 @@ from traces.tape import TapeWriter
 
 if TYPE_CHECKING:
     from faults.targeting.bound_fault import BoundFault
+    from recorder.agent.agent_input import PipedInput
     from stumble.runs.injection import InjectionPlan
 
 type Hosts = Mapping[str, tuple[str, int]]
@@ -134,6 +135,8 @@ class RecordPlan:
     """Whether the command may report run events, which the tape keeps."""
     before: str | None = None
     """The run that this one continues."""
+    input: "PipedInput | None" = None
+    """What the launcher gives the agent as standard input, to be kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

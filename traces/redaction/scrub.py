@@ -57,6 +57,8 @@ def _write_scrubbed_tape(old: Tape, path: Path, secrets: Iterable[str] | KnownSe
             _write_scrubbed_exchange(writer, exchange)
         for injection in old.injections:
             writer.write_injection(injection)
+        if old.input is not None:
+            writer.write_input(old.input)
         for mark in old.marks:
             writer.write_mark(mark)
         if old.ending is not None:

@@ -57,6 +57,8 @@ case of the wire. Bodies and chunks are bytes as on the wire, with their content
     11 rules      list of texts, read after the `rules` of frame 1: the differences from a
                   request that a replay ignores, accepted after the run; after all other frames
 
+    12 input      data (bytes), whole (bool): the agent's standard input, if it was a pipe or a
+                  file; whole is false if it was longer than data
     64 block      see above
 
 **Body.** Bytes, or a map of parent (int, the seq of an earlier request on this tape) and pieces (a

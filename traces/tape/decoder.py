@@ -11,6 +11,7 @@ from typing import Any, get_args
 from traces.bodies import body_delta
 from traces.lazy_dataclass import dataclass
 from traces.model import (
+    AgentInput,
     AnswerSource,
     BodyEdit,
     Chunk,
@@ -164,7 +165,7 @@ def decode_tape_body(said: Any, bodies: Mapping[int, bytes], budget: InflationBu
 _SPREAD, _CHUNK = 32, 128
 """Bytes of memory per byte of msgpack that is not text, and bytes of memory per chunk."""
 
-KNOWN_KINDS = frozenset((*range(1, 8), 9, 10, 11))
+KNOWN_KINDS = frozenset((*range(1, 8), 9, 10, 11, 12))
 """The kinds of facts that are decoded; others are skipped."""
 
 
@@ -186,6 +187,7 @@ class TapeDecoder:
         self.redactions: list[RedactionRecord] = []
         self._rules: tuple[str, ...] = ()
         self.ending: RunEnding | None = None
+        self.input: AgentInput | None = None
         self.spans: dict[int, tuple[int, int]] = {}
         self._said: dict[int, _PartialExchange] = {}
         self._bodies = {} if bodies is None else bodies
@@ -225,6 +227,8 @@ class TapeDecoder:
                 self.injections.append(parse_dataclass(Injection, value | {"edits": edits}))
             case 7:
                 self.ending = parse_dataclass(RunEnding, value)
+            case 12:
+                self.input = parse_dataclass(AgentInput, value)
             case 9:
                 self.marks.append(parse_dataclass(RunEvent, value))
             case 10:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from traces.lazy_dataclass import dataclass
-from traces.model import Exchange, Injection, Request, RunEnding, RunEvent, Trajectory
+from traces.model import AgentInput, Exchange, Injection, Request, RunEnding, RunEvent, Trajectory
 from traces.redaction.fingerprints import RedactionRecord
 from traces.tape import frames
 from traces.tape.decoder import TapeDecoder
@@ -35,6 +35,8 @@ class Tape:
     """True if secrets were written unredacted."""
     redactions: tuple[RedactionRecord, ...] = ()
     """Records of the secrets that placeholders replace, as hashes; empty on older tapes."""
+    input: AgentInput | None = None
+    """The agent's standard input; None if it was none that is recorded, such as a terminal."""
     completed: tuple[int, ...] = ()
     """Exchanges without a `done` frame whose response is complete by its content-length."""
 
@@ -145,6 +147,7 @@ def _to_lazy_tape(path: Path, book: SealedTape) -> Tape:
         spans=RequestSpans(book),
         verbatim=rest.verbatim,
         redactions=tuple(rest.redactions),
+        input=rest.input,
     )
 
 
@@ -177,5 +180,6 @@ def _decode_tape(path: Path, data: bytes) -> Tape:
         damage=tuple(damage),
         verbatim=decoder.verbatim,
         redactions=tuple(decoder.redactions),
+        input=decoder.input,
         completed=decoder.find_complete_by_length(),
     )

@@ -15,6 +15,7 @@ from typing import Self, cast
 
 from traces.bodies.body_delta import BodyDeltaEncoder
 from traces.model import (
+    AgentInput,
     Chunk,
     Exchange,
     Headers,
@@ -41,7 +42,7 @@ from traces.tape.payload import LARGE, UNCOPIED, PayloadPacker, encode_edit, to_
 STATE_KEPT = 8192
 """Characters of an end state that are written."""
 TRAJECTORY, REQUEST, HEAD, CHUNK, DONE, INJECTION, ENDING = range(1, 8)
-MARK, REDACTIONS = 9, 10
+MARK, REDACTIONS, INPUT = 9, 10, 12
 _NO_FRAMES: tuple[bytes, ...] = ()
 
 
@@ -125,6 +126,11 @@ class TapeWriter:
         """Write a run event reported by the command of the run."""
         value = to_sparse_dict(mark) | {"data": to_json_data(mark.data)}
         self._append(self._encode_frame(MARK, self._redact_value(value)))
+
+    def write_input(self, given: AgentInput) -> None:
+        """Write the agent's standard input, once it is complete."""
+        value = {"data": given.data, "whole": given.whole}
+        self._append(self._encode_frame(INPUT, self._redact_value(value)))
 
     def write_ending(self, ending: RunEnding) -> None:
         """Write how the run ended, with the first STATE_KEPT characters of the end state."""

@@ -144,6 +144,12 @@ def record(
     if output is not None:
         options.check_new_tape_path(output)
 
+    from recorder.agent.agent_input import (
+        MAX_KEPT_BYTES,
+        mark_terminal_unread,
+        open_piped_input,
+        was_terminal_read,
+    )
     from stumble.runs.environment.base_urls import parse_base_urls
     from stumble.runs.launcher import ColdLauncher
     from stumble.runs.types import RecordPlan, RunLabels
@@ -170,6 +176,7 @@ def record(
         for line in benchmark.limitations:
             click.echo(f"weaker than in {benchmark.benchmark_format}: {line}", err=True)
     store = StoreDirectory(store_root())
+    given, on_terminal = open_piped_input(), mark_terminal_unread()
     plan = RecordPlan(
         labels=RunLabels(
             agent=agent,
@@ -190,17 +197,25 @@ def record(
         store=store,
         armed=armed,
         seed=seed,
+        input=given,
     )
-    played = record_to_store(
-        plan, ColdLauncher(command=command, budget=budget), benchmark, store, output
-    )
+    launch = ColdLauncher(command=command, budget=budget, input=given)
+    played = record_to_store(plan, launch, benchmark, store, output)
+    unplayable = None
+    if on_terminal and was_terminal_read():
+        unplayable = "typed input is not recorded: this can be shown, not replayed"
+    elif given is not None and not given.is_whole:
+        unplayable = f"more than {MAX_KEPT_BYTES >> 20} MB of standard input were read, which is "
+        unplayable += "not kept: this can be shown, not replayed"
+    if unplayable:
+        click.echo(f"warning: {unplayable}", err=True)
     if played.exit.signal is not None:
         raise SystemExit(signal_to_exit_code(played.exit.signal))
     if played.exit.out_of_budget:
         click.echo(f"the agent was ended after {budget:g} s (--budget)", err=True)
         raise SystemExit(ExitCode.BUDGET)
     follows = played.exit.code == 0 and not armed and world is None and benchmark is None
-    if times is not None or follows:
+    if (times is not None or follows) and not unplayable:
         for line in run_controls(played.path, times):
             click.echo(line, err=True)
     missed = ExitCode.NOTHING_FIRED if faults and not played.fired else ExitCode.OK

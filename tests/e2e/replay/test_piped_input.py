@@ -1,0 +1,35 @@
+"""Standard input by pipe is on the tape, redacted, and each run gets it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from traces.tape import read_tape
+
+KEY = "sk-proj-AbCdEfGhIjKlMnOpQrStUvWx0123456789AbCdEf"
+AGENT = "import sys; text = sys.stdin.read(); print(len(text), text.startswith('do the task'))"
+
+
+def stumble(folder: Path, *words: str, given: bytes) -> subprocess.CompletedProcess[bytes]:
+    home = {"HOME": str(folder), "STUMBLE_STORE": str(folder / ".stumble")}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("STUMBLE")} | home
+    command = [sys.executable, "-m", "stumble", *words]
+    return subprocess.run(
+        command, input=given, capture_output=True, cwd=folder, env=env, timeout=120, check=False
+    )
+
+
+def test_piped_input_is_kept_and_every_run_gets_it(tmp_path: Path) -> None:
+    text = f"do the task with {KEY}\n".encode()
+    command = ("record", "-o", "a.tape", "--times", "2", "--", sys.executable, "-c", AGENT)
+    recorded = stumble(tmp_path, *command, given=text)
+    assert recorded.returncode == 0, recorded.stderr
+    assert recorded.stdout.split() == [b"%d" % len(text), b"True"]
+    kept = read_tape(tmp_path / "a.tape").input
+    assert kept is not None
+    assert (len(kept.data), kept.whole, KEY.encode() in kept.data) == (len(text), True, False)
+
+    replayed = stumble(tmp_path, "replay", "--times", "2", "a.tape", given=b"something else")
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout.count(recorded.stdout.strip()) == 2
