@@ -120,10 +120,14 @@ class CommandWorld:
             return (
                 await self._read_end_state() if self.state_command else Verdict(None, "no verifier")
             )
-        code, output = await self._run_command(self.verify_command)
-        detail = output.strip().splitlines()[-1] if output.strip() else f"exit {code}"
-        verdict = Verdict({0: True, 1: False}.get(code), detail)
-        if verdict.passed is None or not self.state_command:
+        code, output, errors = await capture_world_command(
+            self._with_prefix(self.verify_command), self.cwd
+        )
+        if code not in (0, 1):
+            return Verdict(None, describe_verifier_failure(code, errors or output))
+        detail = _find_last_line(output) or _find_last_line(errors) or f"exit {code}"
+        verdict = Verdict(code == 0, detail)
+        if not self.state_command:
             return verdict
         return replace(verdict, state=(await self._read_end_state()).state)
 
@@ -159,10 +163,27 @@ class CommandWorld:
         return (*self.prefix, shutil.which(command[0]) or command[0], *command)
 
 
+def describe_verifier_failure(code: int, errors: bytes) -> str:
+    """Describe an exit status that is neither 0 (right) nor 1 (wrong), negative for a signal."""
+    ended = f"signal {-code}" if code < 0 else f"exit {code}"
+    last = _find_last_line(errors)
+    return f"{VERIFIER_FAILED}: {ended}" + (f", {last}" if last else "")
+
+
+def _find_last_line(output: bytes) -> str:
+    lines = output[-_LAST_BYTES:].decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:_LINE_LENGTH] if lines else ""
+
+
 def _fill_placeholders(word: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         word = word.replace(f"{{{name}}}", value)
     return word
+
+
+VERIFIER_FAILED = "the verifier failed"
+"""Begins the detail of a verdict that the verifier did not give."""
+_LAST_BYTES, _LINE_LENGTH = 4096, 200
 
 
 def _hash_world_data(data: bytes) -> str:

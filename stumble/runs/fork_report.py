@@ -108,11 +108,12 @@ class JudgedForkRun:
         together = f" of {' and '.join(self.faults)} together" if len(self.faults) > 1 else ""
         excluded = self.excluded
         told = describe_outcome(self.verdict)
-        if self.outcome is None and excluded is not None:
-            told = explain_exclusion(excluded, self.verdict)
+        why = excluded and explain_exclusion(excluded, self.verdict, self.played.ending.detail)
+        if self.outcome is None and why is not None:
+            told = why
         yield f"outcome{together}: {self.outcome or 'unknown'} ({told})"
         if excluded is not None:
-            yield f"  not counted: {excluded}, {explain_exclusion(excluded, self.verdict)}"
+            yield f"  not counted: {excluded}, {why}"
         elif together:
             yield "  in no rate of a single fault; see `stumble sql fault_sets`"
         yield from (f"  {line}" for line in self.verdict.evidence)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from faults.judging.judge import MIN_CLEAN_TWINS
+from scenarios.world import VERIFIER_FAILED
 from traces.model import ENDINGS_UNKNOWN, EndReason, Outcome
 
 type Exclusion = Literal[
@@ -79,8 +80,15 @@ def is_counted(verdict: Outcome) -> bool:
     return verdict.noticed is not None or not decided_without_notice
 
 
-def explain_exclusion(exclusion: Exclusion, verdict: Outcome | None) -> str:
-    """Describe the exclusion, with the reason for the missing fact if the judge gives one."""
+def explain_exclusion(
+    exclusion: Exclusion, verdict: Outcome | None, judgement: str | None = None
+) -> str:
+    """Describe the exclusion, with the reason for the missing fact if the judge gives one.
+
+    `judgement` is the verifier's detail of the run.
+    """
+    if exclusion == "baseline_unknown" and (judgement or "").startswith(VERIFIER_FAILED):
+        return f"{judgement}; 0 means right, 1 wrong"
     if exclusion == "no_verdict" and verdict is not None:
         facts = ("class", "passed", "noticed")
         why = next((verdict.reasons[name] for name in facts if name in verdict.reasons), None)

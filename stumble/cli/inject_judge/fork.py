@@ -151,7 +151,7 @@ def fork(
     from traces.conversation.derived_steps import derive_tape_steps
     from traces.store.store_dir import StoreDirectory
 
-    world = world_commands.make_world()
+    world = world_commands.make_world(has_fresh_copy=not workspace_choice.in_place)
     recording = load_tape(tape)
     marked = world is None and bool(recording.marks)
     if marked:

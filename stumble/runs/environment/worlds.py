@@ -55,23 +55,31 @@ class WorldCommands(NamedTuple):
         )
 
     def make_world(
-        self, answer: str | None = None, filled: Mapping[str, str] | None = None
+        self,
+        answer: str | None = None,
+        filled: Mapping[str, str] | None = None,
+        *,
+        has_fresh_copy: bool = False,
     ) -> World | None:
         """Return the world behind these commands; None if no command is given.
 
         `answer` is the expected final answer, which is judged if there is no `verify`. `filled`
         gives the values of `{slot}` and `{port}` in the commands, one set for each of several
-        worlds. Raises UsageError for a command that cannot be parsed, and without `reset`.
+        worlds. Raises UsageError for a command that cannot be parsed, and without `reset`, unless
+        each run has a fresh copy of its folder.
         """
         if self == WorldCommands():
             return None
-        if self.reset is None:
+        if self.reset is None and not has_fresh_copy:
             names = ("verify", "state", "ledger", "ledger_key")
             given = next(name for name in names if getattr(self, name) is not None)
             option = f"--{given.replace('_', '-')}"
-            raise UsageError(f"{option} needs --reset: a verdict means nothing on a used world")
+            raise UsageError(
+                f"{option} needs --reset, or runs in a fresh copy: a verdict means nothing on a "
+                "used world"
+            )
         world = CommandWorld(
-            _parse_world_command("--reset", self.reset),
+            _parse_world_command("--reset", self.reset or "true"),
             _parse_world_command("--verify", self.verify) if self.verify else (),
             answer=answer or "",
             state_command=_parse_world_command("--state", self.state) if self.state else (),

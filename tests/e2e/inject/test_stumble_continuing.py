@@ -299,7 +299,7 @@ def test_a_world_that_cannot_be_set_back_again_ends_a_fork_and_keeps_what_was_fi
         (("--twins", "-1"), "'--twins'"),
         (("--jobs", "0"), "'--jobs'"),
         (("--in-place", "--reset", "true", "--jobs", "2"), "one world for all"),
-        (("--verify", "true"), "--verify needs --reset"),
+        (("--in-place", "--verify", "true"), "--verify needs --reset"),
         (("--reset", "no-such-command"), "no such command"),
         (("--in-place", "--pin"), "this recording has none"),
     ],

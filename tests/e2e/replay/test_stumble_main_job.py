@@ -475,8 +475,8 @@ def test_a_signal_ends_a_fork_and_nothing_is_judged(recorded: Shop) -> None:
         (("--reset", "no-such-reset"), 2, "no such command"),
         (("--reset", "un'balanced"), 2, "No closing quotation"),
         (("--reset", "false"), 6, "the reset command exited 1"),
-        (("--verify", "true"), 2, "--verify needs --reset"),
-        (("--state", "true"), 2, "--state needs --reset"),
+        (("--in-place", "--verify", "true"), 2, "--verify needs --reset"),
+        (("--in-place", "--state", "true"), 2, "--state needs --reset"),
         (("--reset", "true", "--state", "no-such-dump"), 2, "no such command"),
     ],
 )
