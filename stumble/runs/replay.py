@@ -21,6 +21,7 @@ from stumble.runs.environment.run_files import keep_files_of_copy
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.environment.worlds import is_world_in_workspace, lock_world
 from stumble.runs.launcher import with_recorded_input
+from stumble.runs.miss_timer import MissTimer
 from stumble.runs.session import ReplaySession, RunOptions, run_agent
 from stumble.runs.types import (
     MAX_UNASKED,
@@ -62,12 +63,13 @@ class _ReplayTaps:
     watch: ConversationTap
     injector: "FaultInjector | None"
     player: TapePlayer
+    misses: MissTimer | None
     budgets: BudgetTap | None
     substitution: ModelSubstitution | None
     prompt: PromptSubstitution | None
 
     def __iter__(self) -> Iterator[object]:
-        sent = (self.budgets, self.substitution, self.prompt)
+        sent = (self.misses, self.budgets, self.substitution, self.prompt)
         return iter((self.pin, self.watch, self.injector, self.player, *sent))
 
 
@@ -208,6 +210,7 @@ def _make_replay_taps(
         watch=watch,
         injector=injector,
         player=player,
+        misses=MissTimer(plan.after_miss, halted.set) if plan.after_miss is not None else None,
         budgets=budgets,
         substitution=ModelSubstitution(other.name) if other and not other.provider else None,
         prompt=PromptSubstitution(plan.prompt_edits) if plan.prompt_edits else None,

@@ -155,6 +155,9 @@ class ReplayPlan:
     rules: tuple[MatchRule, ...] = ()
     """Request differences to accept, in addition to the recording's rules."""
     on_miss: OnMiss = "refuse"
+    after_miss: float | None = None
+    """Seconds after a refused request until the agent is ended, if nothing else is answered; None
+    lets it go on."""
     pin: tuple[ToolUse, ...] = ()
     """Recorded calls whose results replace those of this run."""
     other_model: ModelChoice | None = None

@@ -58,6 +58,15 @@ LIVE_KINDS: Mapping[str, tuple["ExchangeKind", ...]] = {
     "the agent).",
 )
 @click.option(
+    "--after-miss",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    help="Seconds after a request that is not on the tape until the agent is ended, if none of its "
+    "later requests is.",
+)
+@click.option(
     "--times",
     type=click.IntRange(1),
     default=1,
@@ -91,6 +100,7 @@ def replay(
     rule_texts: tuple[str, ...],
     scenario_name: str | None,
     on_miss: "OnMiss",
+    after_miss: float,
     times: int,
     explain: bool,
     isolation: "IsolationMode",
@@ -161,6 +171,7 @@ def replay(
         speed=speed,
         rules=tuple(parse_match_rule(text) for text in rules),
         on_miss=on_miss,
+        after_miss=after_miss if on_miss == "refuse" and not injection_plan else None,
         seed=seed,
         condition="fault" if injection_plan else "clean",
     )
