@@ -31,6 +31,10 @@ class UpstreamRoute:
     ca_file: Path | None = None
     """The trusted CAs as PEM, by default certifi's."""
     proxies: ProxySettings = ProxySettings()  # noqa: RUF009
+    insecure: frozenset[str] = frozenset()
+    """Names of hosts whose certificates are not verified."""
+    client_cert: Path | None = None
+    """A PEM file with the certificate, and its key, for servers that want one."""
 
     def find_address(self, host: str, port: int) -> tuple[str, int]:
         """Return the address at which a server is dialled."""

@@ -205,7 +205,8 @@ class OriginClient:
         if origin.scheme == "https":
             hello = link.line.hello
             # A server that is offered HTTP/2 too chooses it, and this side speaks HTTP/1.1.
-            context = self._make_context(("http/1.1",) if hello and hello.alpn else ())
+            alpn = ("http/1.1",) if hello and hello.alpn else ()
+            context = self._make_context(alpn, origin.host in self._route.insecure)
             tls = TlsConnection(context, (hello and hello.sni) or origin.host)
         connection = OriginConnection(self._now, link, tls, self._open.discard)
         try:
@@ -245,12 +246,16 @@ class OriginClient:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    def _build_context(self, alpn: tuple[str, ...]) -> ssl.SSLContext:
+    def _build_context(self, alpn: tuple[str, ...], insecure: bool = False) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=_find_trust(self._route.ca_file))
         # Many CAs of companies lack extensions that strict verification requires.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if alpn:
             context.set_alpn_protocols(list(alpn))
+        if insecure:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if self._route.client_cert is not None:
+            context.load_cert_chain(self._route.client_cert)
         return context
 
     def _watch_login(self, outer: UpstreamProxy, take: TakePart) -> TakePart:

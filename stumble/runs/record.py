@@ -193,6 +193,14 @@ class LiveRecording:
             agent = await run_agent(session, self.launch, taps, tape, options, began=self.began)
             return agent, dict(session.refusals), injector
 
+    def _add_upstream_ca(self, bundle: Path) -> Path:
+        """Return a bundle with the user's CA of servers, which agents need not trust."""
+        if self.plan.upstream_ca is None:
+            return bundle
+        path = self.scratch / "upstream-ca.pem"
+        path.write_bytes(bundle.read_bytes() + b"\n" + self.plan.upstream_ca.read_bytes())
+        return path
+
     async def _run_with_proxy(
         self, tape: TapeWriter, budgets: BudgetTap | None
     ) -> tuple[AgentResult, Mapping[str, str]]:
@@ -215,8 +223,10 @@ class LiveRecording:
                     seqs=seqs,
                     upstream=UpstreamRoute(
                         hosts=self.plan.hosts,
-                        ca_file=bundle,
+                        ca_file=self._add_upstream_ca(bundle),
                         proxies=read_proxy_settings(os.environ),
+                        insecure=self.plan.insecure,
+                        client_cert=self.plan.client_cert,
                     ),
                     origins=collect_origin_ports(upstreams),
                 ) as proxy,

@@ -119,10 +119,7 @@ def _is_broken_exchange(exchange: Exchange) -> bool:
 def describe_recording_gaps(tape: Tape) -> Iterator[str]:
     """What a person should know of a recording: unread model traffic, none, errors upstream."""
     for error, hosts in sorted(_group_upstream_errors(tape).items()):
-        yield (
-            f"{error} "
-            f"({', '.join(sorted(hosts))}){UNKNOWN_CA_HINT if _is_unknown_issuer(error) else ''}"
-        )
+        yield (f"{error} ({', '.join(sorted(hosts))}){_suggest_tls_option(error, min(hosts))}")
     yield from describe_unread_models(x.request for x in tape.exchanges)
     if not tape.exchanges:
         yield f"no traffic at all was seen; does the agent honour HTTPS_PROXY? {CHECK_AGENT_HINT}"
@@ -144,8 +141,15 @@ def describe_unread_models(requests: Iterable[Request]) -> Iterator[str]:
         )
 
 
-def _is_unknown_issuer(error: str) -> bool:
-    return error.startswith("tls: ") and "issuer" in error
+def _suggest_tls_option(error: str, authority: str) -> str:
+    """Return what lets a refused certificate pass, after a colon; empty for other errors."""
+    if not error.startswith("tls: ") or "certificate" not in error.lower():
+        return ""
+    if "certificate required" in error or "alert" in error:
+        return ": the server wants a certificate of the client; give --client-cert FILE"
+    host = urlsplit(f"//{authority}").hostname
+    hint = f": --upstream-ca FILE trusts its CA, --insecure-upstream {host} any certificate"
+    return (UNKNOWN_CA_HINT if "issuer" in error else "") + hint
 
 
 def _group_upstream_errors(tape: Tape) -> dict[str, set[str]]:

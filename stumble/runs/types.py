@@ -135,6 +135,12 @@ class RecordPlan:
     """Whether the command may report run events, which the tape keeps."""
     before: str | None = None
     """The run that this one continues."""
+    insecure: frozenset[str] = frozenset()
+    """Hosts whose certificates are not verified."""
+    upstream_ca: Path | None = None
+    """A PEM file with more CAs of servers."""
+    client_cert: Path | None = None
+    """A PEM file with a certificate, and its key, for servers that want one."""
     input: "PipedInput | None" = None
     """What the launcher gives the agent as standard input, to be kept."""
 

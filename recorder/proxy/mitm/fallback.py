@@ -75,7 +75,7 @@ class MitmFallback:
         from recorder.proxy.mitm.tls import ProxyTls
 
         return ProxyContext(
-            tls=ProxyTls(self.confdir, self.route.ca_file),
+            tls=ProxyTls(self.confdir, self.route),
             route=self.route,
             origins=self.origins,
             refusals=self.refusals,

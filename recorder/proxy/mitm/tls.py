@@ -20,6 +20,7 @@ from mitmproxy.tls import TlsData
 from OpenSSL import SSL
 
 from recorder.ca import ensure_ca_certificate, load_ca_store
+from recorder.proxy.route import UpstreamRoute
 
 ALPN_PROTOCOLS = (b"h2", b"http/1.1")
 
@@ -27,7 +28,8 @@ ALPN_PROTOCOLS = (b"h2", b"http/1.1")
 class ProxyTls:
     """The CA in `confdir` (created if missing) and the trusted server CAs."""
 
-    def __init__(self, confdir: Path, upstream_ca: Path | None) -> None:
+    def __init__(self, confdir: Path, route: UpstreamRoute) -> None:
+        upstream_ca, self._insecure = route.ca_file, route.insecure
         self._store = load_ca_store(confdir)
         self.certificate = ensure_ca_certificate(confdir)
         self.trust = ssl.create_default_context(cafile=upstream_ca or certifi.where())
@@ -44,18 +46,21 @@ class ProxyTls:
             extra_chain_certs=(),
             dhparams=self._store.dhparams,
         )
-        self._to_servers = create_proxy_server_context(
-            method=Method.TLS_CLIENT_METHOD,
-            min_version=DEFAULT_MIN_VERSION,
-            max_version=DEFAULT_MAX_VERSION,
-            cipher_list=None,
-            ecdh_curve=None,
-            verify=Verify.VERIFY_PEER,
-            ca_path=None,
-            ca_pemfile=str(upstream_ca) if upstream_ca else None,
-            client_cert=None,
-            legacy_server_connect=False,
-        )
+        self._to_servers = {
+            verify: create_proxy_server_context(
+                method=Method.TLS_CLIENT_METHOD,
+                min_version=DEFAULT_MIN_VERSION,
+                max_version=DEFAULT_MAX_VERSION,
+                cipher_list=None,
+                ecdh_curve=None,
+                verify=verify,
+                ca_path=None,
+                ca_pemfile=str(upstream_ca) if upstream_ca else None,
+                client_cert=str(route.client_cert) if route.client_cert else None,
+                legacy_server_connect=False,
+            )
+            for verify in (Verify.VERIFY_PEER, Verify.VERIFY_NONE)
+        }
 
     def start_agent_tls(self, data: TlsData) -> None:
         """Present a certificate for the agent's SNI name, or for the requested server."""
@@ -72,7 +77,9 @@ class ProxyTls:
     def start_server_tls(self, data: TlsData) -> None:
         """Connect as a client, offering the ALPN protocols that the agent negotiated."""
         agent, conn = data.context.client, data.conn
-        data.ssl_conn = SSL.Connection(self._to_servers)
+        insecure = conn.address is not None and conn.address[0] in self._insecure
+        verify = Verify.VERIFY_NONE if insecure else Verify.VERIFY_PEER
+        data.ssl_conn = SSL.Connection(self._to_servers[verify])
         _require_server_name(data.ssl_conn, str(conn.sni))
         if agent.alpn:
             offers = list(ALPN_PROTOCOLS) if agent.alpn == b"h2" else [agent.alpn]

@@ -41,6 +41,23 @@ if TYPE_CHECKING:
 @click.option("--task", help="Name of the task in the store.")
 @options.host_option
 @click.option(
+    "--insecure-upstream",
+    "insecure_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Do not verify the certificate of HOST, as the agent itself does not.",
+)
+@click.option(
+    "--upstream-ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="PEM file with more certificate authorities of servers.",
+)
+@click.option(
+    "--client-cert",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="PEM file with a certificate and its key, for servers that want one.",
+)
+@click.option(
     "--tool",
     "tool_texts",
     multiple=True,
@@ -95,6 +112,9 @@ def record(
     model: str | None,
     task: str | None,
     host_texts: tuple[str, ...],
+    insecure_hosts: tuple[str, ...],
+    upstream_ca: Path | None,
+    client_cert: Path | None,
     tool_texts: tuple[str, ...],
     upstream_texts: tuple[str, ...],
     base_url_names: tuple[str, ...],
@@ -197,6 +217,9 @@ def record(
         store=store,
         armed=armed,
         seed=seed,
+        insecure=frozenset(insecure_hosts),
+        upstream_ca=upstream_ca,
+        client_cert=client_cert,
         input=given,
     )
     launch = ColdLauncher(command=command, budget=budget, input=given)

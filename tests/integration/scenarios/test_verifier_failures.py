@@ -7,7 +7,7 @@ import pytest
 
 from recorder.event_loop import run_event_loop
 from scenarios.world import CommandWorld, Verdict
-from stumble.cli.exit_codes import UsageError
+from stumble.errors import UsageError
 from stumble.runs.environment.worlds import WorldCommands
 
 

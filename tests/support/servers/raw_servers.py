@@ -158,13 +158,17 @@ async def listening(
 
 
 @contextmanager
-def wanting_certificates(*, h2: bool = False) -> Iterator[int]:
+def wanting_certificates(*, h2: bool = False, trusted: Path | None = None) -> Iterator[int]:
     """Run a server that refuses clients without a certificate, with an alert; yield its port.
+
+    `trusted` is the certificate that it accepts.
 
     asyncio's TLS drops that alert, so this one has threads.
     """
     server_tls("a.example")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(server_ca()))
+    context = ssl.create_default_context(
+        ssl.Purpose.CLIENT_AUTH, cafile=str(trusted or server_ca())
+    )
     context.load_cert_chain(server_ca().with_name("a.example.pem"))
     context.verify_mode = ssl.CERT_REQUIRED
     context.set_alpn_protocols(["h2"] if h2 else ["http/1.1"])
@@ -227,6 +231,8 @@ async def recording(
     trusting: bool = True,
     way: ProxySettings = DIRECT_ROUTE.proxies,
     upstream_ca: Path | None = None,
+    insecure: frozenset[str] = frozenset(),
+    client_cert: Path | None = None,
 ) -> AsyncIterator[RecordingProxy]:
     """Run the proxy under test, which trusts the test servers."""
     async with (
@@ -237,7 +243,11 @@ async def recording(
             began=time.monotonic(),
             seqs=itertools.count(1),
             upstream=UpstreamRoute(
-                hosts=hosts, ca_file=upstream_ca or (server_ca() if trusting else None), proxies=way
+                hosts=hosts,
+                ca_file=upstream_ca or (server_ca() if trusting else None),
+                proxies=way,
+                insecure=insecure,
+                client_cert=client_cert,
             ),
         ) as here,
     ):
