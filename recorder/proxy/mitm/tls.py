@@ -8,6 +8,7 @@ from pathlib import Path
 
 import certifi
 from cryptography.x509 import DNSName, GeneralName, IPAddress
+from mitmproxy.connection import Server
 from mitmproxy.net.tls import (
     DEFAULT_MAX_VERSION,
     DEFAULT_MIN_VERSION,
@@ -77,7 +78,7 @@ class ProxyTls:
     def start_server_tls(self, data: TlsData) -> None:
         """Connect as a client, offering the ALPN protocols that the agent negotiated."""
         agent, conn = data.context.client, data.conn
-        insecure = conn.address is not None and conn.address[0] in self._insecure
+        insecure = isinstance(conn, Server) and (conn.address or ("",))[0] in self._insecure
         verify = Verify.VERIFY_NONE if insecure else Verify.VERIFY_PEER
         data.ssl_conn = SSL.Connection(self._to_servers[verify])
         _require_server_name(data.ssl_conn, str(conn.sni))
