@@ -108,12 +108,12 @@ class JudgedForkRun:
         together = f" of {' and '.join(self.faults)} together" if len(self.faults) > 1 else ""
         excluded = self.excluded
         told = describe_outcome(self.verdict)
-        why = excluded and explain_exclusion(excluded, self.verdict, self.played.ending.detail)
-        if self.outcome is None and why is not None:
-            told = why
+        unknown = excluded and explain_exclusion(excluded, self.verdict, self.played.ending.detail)
+        if self.outcome is None and unknown is not None:
+            told = unknown
         yield f"outcome{together}: {self.outcome or 'unknown'} ({told})"
         if excluded is not None:
-            yield f"  not counted: {excluded}, {why}"
+            yield f"  not counted: {excluded}, {unknown}"
         elif together:
             yield "  in no rate of a single fault; see `stumble sql fault_sets`"
         yield from (f"  {line}" for line in self.verdict.evidence)
