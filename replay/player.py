@@ -94,7 +94,9 @@ class TapePlayer:
         options: PlaybackOptions = STRICT_PLAYBACK,
         redact: Callable[[Request], Request] = lambda request: request,
         rules: MatchRules = BUILT_IN_RULES,
+        key: bytes | None = None,
     ) -> None:
+        """`key` is the user's for the marks of weak secrets, as in `RecordingIndex`."""
         playable, run = select_playable_exchanges(recording.exchanges), recording.trajectory
         rules = rules.with_clock(partial(find_clock_rules, playable, run))
         self._index = RecordingIndex(
@@ -105,6 +107,7 @@ class TapePlayer:
             policy=_choose_header_policy(recording, options),
             given=run.command,
             recorded_at=run.recorded_at or 0.0,
+            key=key,
         )
         self._rules = rules
         self._on_miss, self._halt = options.on_miss, options.halt

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from replay.matching.body_path import iter_leaf_values
 from replay.matching.canonical_key import PlaceholderNormalizer
+from replay.matching.headers import find_uncounted_fields
 from replay.matching.index import BUILT_IN_RULES, RequestMatch
 from replay.matching.request_comparison import RequestComparison
 from replay.matching.rules import RULE_PLACES, MatchRules, parse_match_rule
@@ -206,7 +207,7 @@ def describe_matches(
         line = f"{head}: exchange {match.exchange.seq}, same {match.kind}"
         ignored = (
             []
-            if match.kind == "bytes"
+            if match.exchange.request.headers == request.headers and match.kind == "bytes"
             else find_ignored_differences(match.exchange.request, request)
         )
         if match.choice is not None:
@@ -225,7 +226,8 @@ def find_ignored_differences(was: Request, now: Request) -> list[str]:
         flatten_body(was.headers, was.body), flatten_body(now.headers, now.body)
     )
     paths = [path for path, _, _ in differences]
-    return ["url", *paths] if was.url != now.url else paths
+    fields = [f"header.{name}" for name in find_uncounted_fields(was.headers, now.headers)]
+    return [*(["url"] if was.url != now.url else []), *fields, *paths]
 
 
 def find_request_differences(
@@ -245,7 +247,7 @@ def find_request_differences(
         yield (
             f"header.{field}",
             _join_header_values(was.headers, field),
-            _join_header_values(now.headers, field),
+            _join_header_values(now.headers, field) + comparison.explain_field(near, name),
         )
     for path, old, new in find_changed_fields(
         _flatten_request_body(was, rules, normalize), _flatten_request_body(now, rules, normalize)

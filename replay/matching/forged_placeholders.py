@@ -42,16 +42,14 @@ class ForgedPlaceholders:
         )
 
     @cached_property
+    def answer_tags(self) -> frozenset[bytes]:
+        """The tags in the recorded answers."""
+        return frozenset(tag for exchange in self._exchanges for tag in _iter_given_tags(exchange))
+
+    @cached_property
     def _given_tags(self) -> frozenset[bytes]:
-        answer_tags = {tag for exchange in self._exchanges for tag in _iter_given_tags(exchange)}
-        return frozenset(
-            answer_tags.union(
-                *(
-                    _find_placeholder_tags(text.encode("utf-8", "surrogateescape"))
-                    for text in self._texts
-                )
-            )
-        )
+        texts = (text.encode("utf-8", "surrogateescape") for text in self._texts)
+        return self.answer_tags.union(*map(_find_placeholder_tags, texts))
 
 
 def _iter_given_tags(exchange: Exchange) -> Iterator[bytes]:

@@ -1,10 +1,11 @@
 """Decide which header fields of two requests count, and whether they are equivalent.
 
 All fields count except those unrelated to the request's content: transport fields, client
-identification, tracing, and credentials (`replay.matching.credentials`). Some values are generated
-for each run: a field named like a session or request id may differ if both values look generated
-and neither occurs elsewhere on the tape. In model traffic this applies to any field name except
-those that select something (a tenant, a version): the content of a model request is in its body.
+identification and tracing. Credentials have their rules in `replay.matching.credentials`. Some
+values are generated for each run: a field named like a session or request id may differ if both
+values look generated and neither occurs elsewhere on the tape. In model traffic this applies to any
+field name except those that select something (a tenant, a version): the content of a model request
+is in its body.
 """
 
 import re
@@ -24,17 +25,16 @@ _TRANSPORT_FIELDS = frozenset(
     ("accept-encoding", "alt-used", "connection", "content-length", "date", "early-data",
      "expect", "grpc-accept-encoding", "grpc-timeout", "host", "http2-settings", "keep-alive",
      "max-forwards", "priority", "proxy-connection", "sec-websocket-extensions",
-     "sec-websocket-key", "sec-websocket-version", "te", "trailer", "transfer-encoding", "upgrade",
+     "sec-websocket-key", "sec-websocket-version", "te", "trailer", "transfer-encoding",
      "upgrade-insecure-requests", "via")
 )  # fmt: skip
 _CLIENT_FIELDS = compile_lazily(
     r".*user-agent\Z|x-stainless-|x-goog-api-client\Z|sec-ch-|sec-fetch-|sec-gpc\Z|dnt\Z"
 )
 _TRACING_FIELDS = compile_lazily(
-    r"traceparent\Z|tracestate\Z|baggage\Z|b3\Z|x-b3-|uber-trace-id\Z|sentry-trace\Z|newrelic\Z"
+    r"traceparent\Z|tracestate\Z|b3\Z|x-b3-|uber-trace-id\Z|sentry-trace\Z|newrelic\Z"
     r"|x-datadog-|x-amzn-trace-id\Z|x-cloud-trace-context\Z|elastic-apm-|x-instana-"
     r"|amz-sdk-invocation-id\Z|amz-sdk-request\Z|x-amz-date\Z|x-ms-date\Z"
-    r"|(?:[a-z]+-)*(?:request|correlation)-id\Z"
 )
 _DEFAULT_FIELDS = frozenset(
     ("accept", "accept-language", "cache-control", "content-type", "pragma")
@@ -68,7 +68,11 @@ def is_drawn_field(name: str, is_model: Callable[[], bool]) -> bool:
     """
     if name == "mcp-session-id":
         return False
-    return is_run_scoped_name(name) or (not is_answer_affecting_name(name) and is_model())
+    return (
+        name == "baggage"
+        or is_run_scoped_name(name)
+        or (not is_answer_affecting_name(name) and is_model())
+    )
 
 
 def select_counted_fields(
@@ -104,6 +108,21 @@ def find_multipart_delimiter(request: Request) -> re.Pattern[bytes] | None:
             line = re.compile(rb"(\A|\r?\n)--" + re.escape(text) + rb"(-?-?[ \t]*)(?=\r?\n|\Z)")
             return line if text and line.match(request.body) else None
     return None
+
+
+def hash_head(request: Request) -> int:
+    """Return a hash of all fields that are not of the connection: those of an exact match."""
+    fields = ((name.lower(), value.strip()) for name, value in request.headers)
+    return hash(tuple(sorted(each for each in fields if each[0] not in _TRANSPORT_FIELDS)))
+
+
+def find_uncounted_fields(recorded: Headers, asked: Headers) -> list[str]:
+    """Return the names of fields that are not of the connection, and differ in any way."""
+    one, two = (
+        sorted((k.lower(), v) for k, v in each if k.lower() not in _TRANSPORT_FIELDS)
+        for each in (recorded, asked)
+    )
+    return list(dict.fromkeys(name for name, _ in sorted({*one} ^ {*two})))
 
 
 def find_differing_fields(

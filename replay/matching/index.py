@@ -6,7 +6,8 @@ the user's rules name. Of the exchanges with the same key, those are excluded wh
 something else (`replay.matching.headers`), that have another credential of the recording
 (`replay.matching.credentials`), or a generated value that occurs elsewhere in the recording. Equal
 exchanges are used in recorded order, by start time: the second equal request gets the second
-answer. If a tool's request serves a call, the answers recorded for that call come first
+answer. One whose header is the same comes before one whose header is equivalent. If a tool's
+request serves a call, the answers recorded for that call come first
 (`replay.matching.tool_calls`), so that parallel conversations may interleave in any order.
 
 A message to an MCP server is matched by its gist alone: its id counts the client's previous
@@ -16,10 +17,13 @@ messages, so by its bytes the first of two equal calls could get the answer to t
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from typing import Literal
 
 from replay.matching.canonical_key import CanonicalKeys, MatchKey
+from replay.matching.credentials import RecordedCredentials
 from replay.matching.forged_placeholders import ForgedPlaceholders
+from replay.matching.headers import hash_head
 from replay.matching.request_comparison import HeaderPolicy, RequestComparison, RequestRedactor
 from replay.matching.rules import MatchRules
 from replay.matching.tool_calls import ServedCall, ToolCallContext
@@ -94,22 +98,33 @@ class RecordingIndex:
         policy: HeaderPolicy = "all",
         given: Iterable[str] = (),
         recorded_at: float = 0.0,
+        key: bytes | None = None,
     ) -> None:
         """`redactions` are those of the tape, None for one of an earlier version; `given` are texts
-        that the agent received in addition to the answers.
+        that the agent received in addition to the answers; `key` is the key of the user who
+        replays, None for that of the one who recorded.
         """
         self.exchanges, keys = _order_with_keys(exchanges)
         self.names: dict[str, str] = {}
         """Recorded values and the values of this run that replace them."""
         self._rules, self._tell_served = rules, served
-        self.comparison = RequestComparison(self.exchanges, rules, redactions, policy, recorded_at)
         self._forged = ForgedPlaceholders(self.exchanges, redactions or (), given)
+        credentials = RecordedCredentials(
+            lambda: (each.request for each in self.exchanges),
+            redactions,
+            lambda: {tag.decode() for tag in self._forged.answer_tags},
+            key,
+        )
+        self.comparison = RequestComparison(
+            self.exchanges, rules, redactions, policy, recorded_at, credentials
+        )
         self._taken: dict[str, str] = {}
         self._alike: _KeyFunction = CanonicalKeys(rules, redactions)
         self._gist: _KeyFunction = partial(compute_gist_key, policy=policy)
         self._exact: dict[bytes, list[int]] = {}
         self._by: dict[_KeyFunction, dict[bytes, list[int]]] = {}
         self._drawn: dict[int, tuple[VolatileValue, ...]] = {}
+        self._heads: dict[tuple[MatchKind, bytes], dict[int, list[int]]] = {}
         self._used: set[int] = set()
         self._order: list[int] = []
         """The used exchanges, in the order of their use."""
@@ -192,7 +207,8 @@ class RecordingIndex:
         while places and places[0] in self._used:
             del places[0]
         has_equals, asker = len(places) > 1, asked.asker
-        for place in self._order_for_asker(places, asker):
+        same_head = self._find_same_head(how, key, asked, places) if has_equals else ()
+        for place in self._order_for_asker(places, asker, same_head):
             if place not in self._used and self._is_match(place, key, asked):
                 self._used.add(place)
                 self._order.append(place)
@@ -230,13 +246,32 @@ class RecordingIndex:
         )
         return "call" if is_own else "order"
 
-    def _order_for_asker(self, places: list[int], asker: ToolCallContext | None) -> Iterable[int]:
+    def _find_same_head(
+        self, how: MatchKind, key: MatchKey, asked: "_RequestLookup", places: list[int]
+    ) -> Sequence[int]:
+        """Return those of equal exchanges whose header is the same in all that is redacted."""
+        heads = self._heads.setdefault((how, key.key), {})
+        if not heads:
+            for place in places:
+                head = hash_head(self.exchanges[place].request)
+                heads.setdefault(head, []).append(place)
+        request = Request(method="", url="", headers=asked.request.headers)
+        found = heads.get(hash_head(asked.redact(request)), [])
+        while found and found[0] in self._used:
+            del found[0]
+        return found
+
+    def _order_for_asker(
+        self, places: list[int], asker: ToolCallContext | None, same_head: Sequence[int]
+    ) -> Iterable[int]:
         """Return equal exchanges in the order of preference for this asker."""
         if asker is None or not (len(places) > 1 or "_served" in self.__dict__):
-            return places
-        return self._iter_own_first(places, asker)
+            return chain(same_head, places)
+        return self._iter_own_first(places, asker, same_head)
 
-    def _iter_own_first(self, places: list[int], asker: ToolCallContext) -> Iterator[int]:
+    def _iter_own_first(
+        self, places: list[int], asker: ToolCallContext, same_head: Sequence[int]
+    ) -> Iterator[int]:
         served, calls = self._served
         own_places = calls.get(asker.call, [])
         while own_places and own_places[0] in self._used:
@@ -246,7 +281,7 @@ class RecordingIndex:
             if places[at : at + 1] == [place]:
                 yield place
         for expected in (True, False):
-            for place in places:
+            for place in chain(same_head, places):
                 call = served[place]
                 if asker.expects(call) is expected and asker.may_have(call):
                     yield place

@@ -6,8 +6,9 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from typing import Literal
 
-from replay.matching import credentials, headers
+from replay.matching import headers
 from replay.matching.canonical_key import make_placeholder_normalizer
+from replay.matching.credentials import RecordedCredentials, find_credentials, read_host
 from replay.matching.headers import HeaderFields
 from replay.matching.rules import FIRST_CLOCK_RULE, MatchRules
 from replay.matching.typed_values import list_days_on_earth, parse_possible_days
@@ -40,11 +41,14 @@ class RequestComparison:
         redactions: Iterable[RedactionRecord] | None,
         policy: HeaderPolicy = "all",
         recorded_at: float = 0.0,
+        credentials: RecordedCredentials | None = None,
     ) -> None:
         """`redactions` are those of the tape, None for one of an earlier version."""
         self._recorded_at = recorded_at
+        self._credentials = credentials or RecordedCredentials(
+            lambda: (each.request for each in exchanges), redactions
+        )
         self._exchanges, self._rules, self._policy = exchanges, rules, policy
-        self._redactions = {each.tag: each for each in redactions or ()}
         self.blind = make_placeholder_normalizer(redactions)
         self._fields: dict[tuple[Headers, bool], _ComparedHead] = {}
         self._latest: tuple[Request | None, _ComparedHead] = (None, ({}, {}))
@@ -82,14 +86,19 @@ class RequestComparison:
         if self._policy == "new calls":
             names = [name for name in names if not is_call_id_name(name)]
         if old_secrets != new_secrets and self._policy != "shared":
-            names += credentials.find_differing_credentials(
-                old_secrets, new_secrets, self._redactions
-            )
+            names += self._credentials.find_differing(read_host(old), old_secrets, new_secrets)
         if (coding := _read_answer_coding(recorded)) and not headers.is_coding_accepted(
             asked.headers, coding
         ):
             names.append("accept-encoding")
         return [name for name in names if name.partition(" ")[0] not in self._rules.headers]
+
+    def explain_field(self, recorded: Exchange, name: str) -> str:
+        """Return why no other value stands for a recorded credential; empty if one may."""
+        number = self._credentials.count_identities(read_host(recorded.request), name)
+        if number < 2:
+            return ""
+        return f" (the recording has {number} there, and this one has the mark of none)"
 
     def _find_chosen_fields(self, asked: Request) -> list[str]:
         """Return the deliberately set fields of a request, for a recording without headers.
@@ -141,7 +150,7 @@ class RequestComparison:
 
     def _read_head(self, said: Headers, parted: bool) -> _ComparedHead:
         fields = headers.select_counted_fields(said, self._rules.exact_headers, parted=parted)
-        return fields, credentials.find_credentials(said)
+        return fields, find_credentials(said)
 
     @cached_property
     def _known_drawn_values(self) -> Mapping[str, set[str]]:

@@ -91,9 +91,17 @@ async def _run_replay_session(
         raise ValueError("cannot go live: the session was opened without a way out")
     head = _make_replay_head(recording.trajectory, plan, launch, run)
     path = folder / f"{run}.tape"
-    with TapeWriter(path, head, secrets=load_user_secrets(), recorded=recording.redactions) as tape:
+    secrets = load_user_secrets()
+    with TapeWriter(path, head, secrets=secrets, recorded=recording.redactions) as tape:
         taps = _make_replay_taps(
-            recording, plan, head, tape, began=began, world=world, halted=halted
+            recording,
+            plan,
+            head,
+            tape,
+            began=began,
+            world=world,
+            halted=halted,
+            key=secrets.key,
         )
         if recording.input is not None:
             tape.write_input(recording.input)
@@ -173,6 +181,7 @@ def _make_replay_taps(
     began: float,
     world: World | None,
     halted: asyncio.Event,
+    key: bytes,
 ) -> _ReplayTaps:
     watch = ConversationTap(recording.trajectory.tools)
     redact = _leave_unredacted if recording.verbatim else tape.redactor.redact_request
@@ -185,6 +194,7 @@ def _make_replay_taps(
         ),
         redact=redact,
         rules=rules,
+        key=key,
     )
     pin = ResultPinning(plan.pin, player.saved, redact=redact, rules=rules) if plan.pin else None
     injector = None

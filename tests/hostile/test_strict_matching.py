@@ -158,6 +158,44 @@ HEADERS = [
     *fields("anthropic-version", ("2023-06-01", "2024-06-01")),
     *fields("openai-beta", ("assistants=v1", "assistants=v2")),
     *fields("sec-websocket-protocol", ("graphql-ws", "graphql-transport-ws")),
+    *fields("x-partition-key", ("p1", "p2")),
+    *fields("order-request-id", ("A1", "A2")),
+    *fields("x-request-id", ("one", "two")),
+    *fields("x-run-as", (UUID, OTHER)),
+    *fields("baggage", ("tenant=one", "tenant=two")),
+    *fields("upgrade", ("h2c", "websocket")),
+]
+COOKIES = [
+    *fields(
+        "Cookie", ("user=ann", "user=bob"), ("lang=de", "lang=en"), ("is_admin=0", "is_admin=1")
+    ),
+    *fields("Cookie", ("cart=1", "cart=2"), ("a=1; b=2", "a=1"), ("page=1", "seite=1")),
+    *fields("Cookie", ("a=1; a=2", "a=3; a=2"), ("currency=eur", "currency=usd")),
+]
+ANY: Headers = (("accept", "*/*"),)
+PRESENCE = [
+    (
+        asked("GET", "http://h/object", b"", (*ANY, (name, value))),
+        asked("GET", "http://h/object", b"", ANY),
+    )
+    for name, value in (
+        ("Authorization", "Bearer tok-0000000000000001"),
+        ("Authorization", "Token 1"),
+        ("Authorization", "AWS4-HMAC-SHA256 Credential=a/b, Signature=c"),
+        ("Cookie", "user=ann"),
+        ("Cookie", "sid=session-of-user-1"),
+        ("api-key", "short"),
+        ("X-Access-Key", "k"),
+        ("X-Hub-Signature", "sha1=0123456789abcdef"),
+    )
+]
+TWO_LOGINS = [
+    *fields("authorization", ("Token 1", "Token 2"), ("Bearer a", "Bearer b")),
+    *fields("authorization", ("Basic YTpi", "Basic YTpj"), ("Bearer x", "Token x")),
+    *fields("api-key", ("short", "other"), ("k", "l")),
+    *fields("x-access-key", ("1", "2")),
+    *fields("cookie", ("session=1", "session=2")),
+    *fields("user-agent", ("one", "two")),
 ]
 NUMBERS = (
     ('{"a":1e400}', '{"a":null}'),
@@ -302,6 +340,8 @@ METHODS: list[Pair] = [
 PAIRS = [
     *ADDRESSES,
     *HEADERS,
+    *COOKIES,
+    *PRESENCE,
     *bodies("http://h/tool", *NUMBERS, *TEXTS),
     *CALLS,
     *FORMS,
@@ -317,7 +357,10 @@ def named(pair: Pair) -> str:
     return f"{one.method} {one.url[:50]} {one.body[:40]!r} {one.headers[-1:]} / {two.body[:40]!r}"
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[f"{n}" for n in range(len(PAIRS))])
+OWN = [*PAIRS, *TWO_LOGINS]
+
+
+@pytest.mark.parametrize("pair", OWN, ids=[f"{n}" for n in range(len(OWN))])
 def test_a_request_gets_its_own_answer_and_never_that_of_another(
     pair: Pair, tmp_path: Path
 ) -> None:
@@ -330,10 +373,10 @@ def test_a_request_gets_its_own_answer_and_never_that_of_another(
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[f"{n}" for n in range(len(PAIRS))])
 def test_a_request_that_was_not_recorded_gets_no_answer(pair: Pair, tmp_path: Path) -> None:
-    own = ("authorization", "cookie")
+    own = ("authorization", "cookie", "x-api-key")
     for number, (one, two) in enumerate((pair, pair[::-1])):
         if any(name in own for name, _ in one.headers):
-            continue  # the key of another user is no difference
+            continue  # the only login of the recording stands for any
         if '"prompt_cache_key": "3f2b' in (one.body + two.body).decode("utf-8", "replace"):
             continue  # an id that a client draws for each run
         tape = recorded(tmp_path / f"{number}.tape", [one])
@@ -344,7 +387,10 @@ SAME: list[Pair] = [
     *bodies("http://h/tool", ('{"a":1,"b":[1.0,"é"]}', '{ "b": [1.0, "\\u00e9"],\n"a" :1 }')),
     *fields("user-agent", ("python/3.13.0", "python/3.13.1")),
     *fields("traceparent", (f"00-{'a' * 32}-{'b' * 16}-01", f"00-{'c' * 32}-{'d' * 16}-01")),
-    *fields("x-request-id", ("one", "two")),
+    *fields("x-request-id", (UUID, OTHER)),
+    *fields("baggage", (f"trace={UUID}", f"trace={OTHER}")),
+    *fields("authorization", ("Token 1", "Bearer another-user-2"), ("Bearer a", "Bearer dummy")),
+    *fields("api-key", ("short", "a-longer-dummy-key")),
     *fields("x-session-id", (UUID, OTHER)),
     *fields("idempotency-key", (f"retry-{UUID}", f"retry-{OTHER}")),
     *fields("authorization", ("Bearer of-one-user-000001", "Bearer of-another-user-2")),
@@ -411,6 +457,49 @@ def test_a_weak_secret_is_known_again_by_its_user_alone(tmp_path: Path) -> None:
     assert StrictReplay(tape, secrets_of(bytes([1]) * 32)).ask(login) is None
     rules = MatchRules([parse_match_rule("ignore:header.content-type")])
     assert StrictReplay(tape, rules=rules).ask(login) == 0
+
+
+def test_a_value_whose_mark_cannot_be_compared_stands_for_the_only_one(tmp_path: Path) -> None:
+    """Another key cannot tell `lang=de` from `lang=en`; of two, none is guessed."""
+    url, elsewhere = "http://h/", secrets_of(bytes([1]) * 32)
+    german, english, french = (
+        asked("GET", url, cookie=f"lang={each}") for each in ("de", "en", "fr")
+    )
+    one = recorded(tmp_path / "one.tape", [german])
+    assert StrictReplay(one, elsewhere).ask(german) == 0
+    assert StrictReplay(one).ask(english) is None
+    two = recorded(tmp_path / "two.tape", [german, english])
+    assert StrictReplay(two, elsewhere).ask(german) is None
+    assert StrictReplay(two).ask(english) == 1
+    assert StrictReplay(two).ask(french) is None
+
+
+def test_of_two_recorded_logins_the_mark_decides(tmp_path: Path) -> None:
+    ann, bob, other = (
+        asked("GET", "http://h/", authorization=f"Bearer {name}") for name in ("a1", "b2", "c3")
+    )
+    elsewhere = asked("GET", "http://g/", authorization="Bearer d4")
+    tape = recorded(tmp_path / "a.tape", [ann, bob, elsewhere])
+    replay = StrictReplay(tape)
+    assert replay.ask(other) is None
+    assert [replay.ask(each) for each in (bob, ann)] == [1, 0]
+    assert replay.ask(asked("GET", "http://g/", authorization="Bearer dummy")) == 2
+
+
+def test_a_token_that_an_answer_gave_is_no_second_login(tmp_path: Path) -> None:
+    """A refreshed token comes from the tape; the dummy key of another home is the other login."""
+    token = "abcdefgh12345678IJKL"
+    first = asked("POST", "http://h/refresh", authorization="Bearer first-login-1")
+    use = asked("GET", "http://h/me", authorization=f"Bearer {token}")
+    answer = f'{{"access_token": "{token}"}}'.encode()
+    tape = recorded(tmp_path / "a.tape", [first, use], answers=[answer])
+    response = tape.exchanges[0].response
+    assert response is not None
+    given = json.loads(response.body)["access_token"]
+    replay = StrictReplay(tape)
+    assert replay.ask(asked("GET", "http://h/me", authorization="Bearer dummy")) is None
+    assert replay.ask(asked("POST", "http://h/refresh", authorization="Bearer dummy")) == 0
+    assert replay.ask(asked("GET", "http://h/me", authorization=f"Bearer {given}")) == 1
 
 
 def test_a_strong_secret_is_known_again_on_any_machine(tmp_path: Path) -> None:

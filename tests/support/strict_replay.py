@@ -53,8 +53,11 @@ class StrictReplay:
     def __init__(
         self, tape: Tape, secrets: KnownSecrets | None = None, rules: MatchRules = BUILT_IN_RULES
     ) -> None:
-        self.index = RecordingIndex(tape.exchanges, rules, redactions=find_tape_redactions(tape))
-        self.redactor = Redactor(secrets or secrets_of(), tape.redactions)
+        secrets = secrets or secrets_of()
+        self.index = RecordingIndex(
+            tape.exchanges, rules, redactions=find_tape_redactions(tape), key=secrets.key
+        )
+        self.redactor = Redactor(secrets, tape.redactions)
 
     def find(self, request: Request) -> RequestMatch | None:
         return self.index.find(request, self.redactor.redact_request)

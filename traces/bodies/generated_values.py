@@ -18,9 +18,9 @@ GENERATED_VALUE = compile_lazily(rf"(?<![0-9A-Za-z])(?:{_HEX}|{_EPOCH}|{_TOKEN})
 
 _WORD = compile_lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RUN_SCOPED_WORDS = frozenset(
-    ("attempt", "context", "conversation", "idempotency", "installation", "interaction",
-     "invocation", "message", "nonce", "request", "run", "session", "sessionid", "span", "started",
-     "thread", "threadid", "time", "timestamp", "trace", "turn", "ts", "window", "windowid")
+    ("attempt", "context", "conversation", "correlation", "idempotency", "installation",
+     "interaction", "invocation", "message", "nonce", "request", "run", "session", "sessionid",
+     "span", "started", "thread", "threadid", "time", "timestamp", "trace", "turn", "ts", "window", "windowid")
 )  # fmt: skip
 _ANSWER_AFFECTING_WORDS = frozenset(
     ("account", "beta", "customer", "deployment", "model", "org", "organization", "owner",
@@ -28,11 +28,15 @@ _ANSWER_AFFECTING_WORDS = frozenset(
      "workspace")
 )  # fmt: skip
 
+_PERSON_WORDS = frozenset(("as", "behalf", "by", "for", "user"))
+"""`X-Run-As` names somebody, not a run."""
+
 
 @lru_cache(maxsize=4096)
 def is_run_scoped_name(name: str) -> bool:
     """True if a field of this name contains a value generated per run or request."""
-    return bool(_split_field_name(name) & _RUN_SCOPED_WORDS)
+    words = _split_field_name(name)
+    return bool(words & _RUN_SCOPED_WORDS) and not words & _PERSON_WORDS
 
 
 @lru_cache(maxsize=4096)

@@ -135,14 +135,14 @@ class LocationRedactor:
                 self._known.learn(part)
         if not ONE_TIME_SCHEME.match(prefix):
             self._known.learn(credential)
-        return prefix + self._names.placeholder_for(credential, len(credential)).decode()
+        return prefix + self._mask(credential, len(credential)).decode()
 
     def _redact_cookie(self, match: re.Match[str]) -> str:
         value = match[2].encode("latin-1")
         if is_cookie_attribute(match[1]) or not value or PLACEHOLDER.fullmatch(value):
             return match[0]
         self._known.learn(value)
-        return match[1] + self._names.placeholder_for(value, len(value)).decode()
+        return match[1] + self._mask(value, len(value)).decode()
 
     def _redact_protocol(self, match: re.Match[str]) -> str:
         """Redact a random value offered as a protocol, which browsers use for want of a header."""
@@ -150,7 +150,7 @@ class LocationRedactor:
         if not is_random_token(value) or PLACEHOLDER.fullmatch(value):
             return match[0]
         self._known.learn(value)
-        return self._names.placeholder_for(value, len(value)).decode()
+        return self._mask(value, len(value)).decode()
 
     def _redact_userinfo(self, match: re.Match[bytes]) -> bytes:
         secret = parse_url_userinfo(match[2])
@@ -161,17 +161,15 @@ class LocationRedactor:
         prefix = name + colon if password else b""
         rest = len(match[2]) - len(prefix)
         after = colon if not password else b""
-        return (
-            match[1]
-            + prefix
-            + self._names.placeholder_for(secret, rest - len(after))
-            + after
-            + b"@"
-        )
+        return match[1] + prefix + self._mask(secret, rest - len(after)) + after + b"@"
 
     def _redact_parameter(self, match: re.Match[bytes]) -> bytes:
         secret = unquote_to_bytes(match[4].replace(b"+", b" "))
         if not is_secret_parameter(match) or PLACEHOLDER.fullmatch(secret):
             return match[0]
         self._known.learn(secret)
-        return match[1] + self._names.placeholder_for(secret, len(match[4]))
+        return match[1] + self._mask(secret, len(match[4]))
+
+    def _mask(self, secret: bytes, length: int) -> bytes:
+        """Return a placeholder with a tag, longer than a short secret: it tells values apart."""
+        return self._names.placeholder_for(secret, length, has_tag=True)

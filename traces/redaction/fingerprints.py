@@ -49,6 +49,8 @@ class RedactionRecord:
     keyed: bool
     """True if comparing the mark needs the key of the user who recorded."""
     names: tuple[str, ...] = ()
+    key_mark: bytes = b""
+    """Mark of the key of a keyed record; empty on a tape of an earlier version."""
 
 
 def is_strong_secret(value: bytes, kind: str) -> bool:
@@ -61,6 +63,17 @@ def is_strong_secret(value: bytes, kind: str) -> bool:
 def fingerprint_secret(value: bytes, salt: bytes, key: bytes) -> bytes:
     """Return the hash that identifies a value."""
     return blake2b(value, digest_size=_MARK, salt=salt, key=key).digest()
+
+
+def mark_key(salt: bytes, key: bytes) -> bytes:
+    """Return a mark of a key, by which only a process that has the key knows it."""
+    return blake2b(b"the key of keyed marks", digest_size=_MARK, salt=salt, key=key).digest()
+
+
+def can_compare_marks(redactions: Iterable[RedactionRecord], key: bytes) -> bool:
+    """Return whether the marks of weak secrets were made with this key, as far as a tape says."""
+    keyed = [each for each in redactions if each.keyed]
+    return bool(keyed) and all(each.key_mark == mark_key(each.salt, key) for each in keyed)
 
 
 def find_replaceable_tags(redactions: Iterable[RedactionRecord]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from traces.redaction.fingerprints import (
     SecretRecognizer,
     fingerprint_secret,
     is_strong_secret,
+    mark_key,
 )
 
 PLACEHOLDER = compile_lazily(rb"(?:REDACTED|RD)([a-z]\d+)x*Z")
@@ -56,15 +57,20 @@ class PlaceholderRegistry:
         self.unwritten = list(recorded)
         """Redactions that are not on the tape of this run yet."""
 
-    def placeholder_for(self, value: bytes, length: int, kind: str | None = None) -> bytes:
-        """Return the placeholder of a secret; its form decides its class unless `kind` is given."""
+    def placeholder_for(
+        self, value: bytes, length: int, kind: str | None = None, *, has_tag: bool = False
+    ) -> bytes:
+        """Return the placeholder of a secret; its form decides its class unless `kind` is given.
+
+        `has_tag`: longer than `length` if there is no room for a tag, so that short values differ.
+        """
         if (tag := self._tags.get(value)) is None:
             kind = kind or _classify_secret(value)
             tag = self._tags[value] = self._find_recorded_tag(value, kind) or self._assign_new_tag(
                 value, kind
             )
             self._taken.add(tag)
-        return make_placeholder(tag, length)
+        return make_placeholder(tag, max(length, len(tag) + 3) if has_tag else length)
 
     def _find_recorded_tag(self, value: bytes, kind: str) -> str | None:
         tag = self._recognizer.find_by_value(value)
@@ -81,6 +87,7 @@ class PlaceholderRegistry:
             salt=self._salt,
             mark=fingerprint_secret(value, self._salt, self._known.key if keyed else b""),
             keyed=keyed,
+            key_mark=mark_key(self._salt, self._known.key) if keyed else b"",
             names=self._find_names(value),
         )
         self.unwritten.append(record)

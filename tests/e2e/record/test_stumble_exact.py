@@ -81,7 +81,7 @@ CASES: Mapping[str, Case] = {
     "twice": Case((whole(b"x", b"Link: <a>", b"Link: <b>", b"link: <c>", b"Vary: *"),)),
     "cookies": Case(  # no tape holds their values
         (whole(b"x", b"Set-Cookie: a=1; Path=/", b"Set-Cookie: b=2"),),
-        replayed=whole(b"x", b"Set-Cookie: a=x; Path=/", b"Set-Cookie: b=x"),
+        replayed=whole(b"x", b"Set-Cookie: a=RDk1Z; Path=/", b"Set-Cookie: b=RDk2Z"),
     ),
     "latin": Case((whole(b"x", b"X-Name: caf\xe9"),)),
     "empty field": Case((whole(b"x", b"X-Nothing: "),)),

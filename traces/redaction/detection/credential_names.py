@@ -21,7 +21,7 @@ AUTH_HEADER = compile_lazily(
     r"|.*(?:api-?key|-key|-token|-secret|-password|-signature|-auth))\Z"
 )
 _NOT_AUTH = compile_lazily(
-    r"(?i)(?:(?:x-)?idempotency|sec-websocket|surrogate|cache|partition|routing|sort)-key\Z"
+    r"(?i)(?:.*-)?(?:idempotency|sec-websocket|surrogate|cache|partition|routing|sort)-key\Z"
 )
 _MAYBE_AUTH = compile_lazily(r"(?i)(?:.*-)?auth-.*|.*-(?:secret|password|api-?key|jwt|pat)(?:-.*)?")
 AUTH_SCHEME = compile_lazily(
