@@ -17,6 +17,13 @@ class Fork:
     turn: ModelTurn | None = None
     """The model turn that is itself live; None if the fork is at a call's result."""
 
+    def is_at_call(self, placed: ExchangeContext) -> bool:
+        """Return whether a tool's request serves the forked call."""
+        call = placed.call
+        if self.turn is not None or call is None or call.id != self.call_id:
+            return False
+        return self.prefix in (None, call.prefix)
+
     @property
     def name(self) -> str:
         """Identifies it among the forks of its recording."""

@@ -13,12 +13,13 @@ recovery, and no outcome is derived from it.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cache, partial
 from itertools import islice
 from typing import Literal
 
 from replay.fork_state import Fork, ForkLanes
+from replay.live_prefix import AnswerControls, LivePrefix
 from replay.matching.clock_rules import find_clock_rules
 from replay.matching.diff import find_answer_differences
 from replay.matching.index import BUILT_IN_RULES, RecordingIndex, RequestMatch
@@ -78,6 +79,8 @@ class PlaybackOptions:
     """Stops the agent, if `on_miss` is "halt"."""
     any_client: bool = False
     """Whether another client than the recorded one may ask, as with an MCP server."""
+    controls: AnswerControls = field(default_factory=AnswerControls)
+    """What the runs of one fork know about the live answers before it."""
 
 
 STRICT_PLAYBACK = PlaybackOptions()
@@ -113,6 +116,15 @@ class TapePlayer:
         self._on_miss, self._halt = options.on_miss, options.halt
         self._live, self._fork, self._speed = options.live, options.fork, options.speed
         self._watch, self._redact = watch, redact
+        self.prefix = LivePrefix(
+            options.controls,
+            rules=rules,
+            recorded_at=run.recorded_at or 0.0,
+            redact=self._redact_answer,
+            stop=self._leave_recording,
+        )
+        self._has_reached_site = False
+        """Whether the forked call has begun: its answer is live, and all after it."""
         self._lanes = ForkLanes(options.fork, watch.conversations)
         self._misses = MissLog(self._index, select_unplayable_exchanges(recording.exchanges), rules)
         self._played: dict[int, Exchange] = {}
@@ -153,6 +165,8 @@ class TapePlayer:
         if is_websocket_upgrade(exchange.request):
             return self._open_websocket(exchange, placed)
         if self._goes_live(exchange, placed):
+            if placed.kind == "tool" and self._fork is not None:
+                return self.prefix.send(exchange)
             return (
                 replace(exchange, cascade=True)
                 if self._lanes.is_live_by_cascade(placed)
@@ -240,13 +254,38 @@ class TapePlayer:
         if self._fork is None:
             return False
         if placed.kind == "tool":
-            if self._fork.world and not self._lanes:
-                self._expect_live_answer(exchange)
+            if self._fork.world:
+                self._expect_prefix_answer(exchange, placed)
             return self._fork.world
         if not self._lanes.is_live(placed):
             return False
+        if self.diverged:
+            self._halt()  # the run is void, and a live model costs
         self.went_live.append(exchange.seq)
         return True
+
+    def _expect_prefix_answer(self, exchange: Exchange, placed: ExchangeContext) -> None:
+        """Let a live answer before the fork be compared; that of the forked call is not."""
+        assert self._fork is not None
+        if self._lanes:
+            return
+        self._has_reached_site = self._has_reached_site or self._fork.is_at_call(placed)
+        if self._has_reached_site and self.diverged:
+            self._halt()
+        self._expect_live_answer(exchange)
+        recorded = self._compare.get(exchange.seq)
+        if recorded is None:
+            return
+        if self._has_reached_site:
+            del self._compare[exchange.seq]
+            return
+        if (answer := recorded.response) is not None:
+            answer = _replace_message_id(answer, exchange.request, recorded.request)
+            recorded = replace(recorded, response=answer)
+        self.prefix.expect(exchange.seq, recorded)
+
+    def _leave_recording(self, why: str) -> None:
+        self.diverged.append(why)
 
     def _expect_live_answer(self, exchange: Exchange) -> None:
         recorded = self._take_match(exchange)
@@ -349,6 +388,11 @@ class TapePlayer:
         return replace(exchange, response=answer, answered_by="simulated")
 
     @property
+    def compares_prefix(self) -> bool:
+        """Whether tools are live before a fork, so that their answers are compared."""
+        return self._fork is not None and self._fork.world
+
+    @property
     def cascade_count(self) -> int:
         """How many lanes other than the forked one are live."""
         return self._lanes.cascade_count
@@ -412,6 +456,9 @@ class TapePlayer:
             return
         recorded = self._compare.pop(exchange.seq)
         if exchange.answered_by == "fault":
+            return
+        is_compared = self._fork is not None and self.prefix.take_expected(exchange.seq) is None
+        if recorded is not None and is_compared:
             return
         if recorded is None:
             self.diverged.append(

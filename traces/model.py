@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from traces.lazy_dataclass import dataclass
+from traces.value_names import rename_text, rename_url
 
 type Headers = tuple[tuple[str, str], ...]
 """Header fields in wire order and case, decoded as latin-1, which loses no byte."""
@@ -206,18 +207,24 @@ class Exchange:
     """True if a fork affected a lane other than the forked one, so that this went live."""
     pinned: tuple[str, ...] = ()
     """Call ids whose recorded results were forwarded in place of this run's results."""
+    renamed: tuple[str, ...] = ()
+    """Values of the recording, each followed by the value of the live world that was forwarded in
+    its place: in URL and header by these names, in the body as `edits`."""
+    substituted: tuple[str, ...] = ()
+    """The fields of a live answer whose recorded values the agent got, as `path: live value`."""
 
     @property
     def forwarded(self) -> Request:
         """The request as forwarded, with `edits` applied."""
-        if not self.edits:
+        if not self.edits and not self.renamed:
             return self.request
         body = apply_body_edits(self.request.body, self.edits)
         headers = tuple(
             (key, str(len(body)) if key.lower() == "content-length" else value)
             for key, value in self.request.headers
         )
-        return replace(self.request, headers=headers, body=body)
+        request = replace(self.request, headers=headers, body=body)
+        return _rename_values(request, self.renamed) if self.renamed else request
 
     def with_response(
         self, response: Response | None, error: str | None, answered_by: AnswerSource | None = None
@@ -237,6 +244,8 @@ class Exchange:
             redacted=self.redacted,
             cascade=self.cascade,
             pinned=self.pinned,
+            renamed=self.renamed,
+            substituted=self.substituted,
         )
 
     def with_delay(self, seconds: float) -> "Exchange":
@@ -248,6 +257,12 @@ class Exchange:
         chunks = tuple(replace(chunk, at=chunk.at + seconds) for chunk in answer.chunks)
         answer = replace(answer, at=answer.at + seconds, chunks=chunks, ended=ended)
         return replace(self, response=answer)
+
+
+def _rename_values(request: Request, renamed: tuple[str, ...]) -> Request:
+    names = dict(zip(renamed[::2], renamed[1::2], strict=True))
+    headers = tuple((key, rename_text(value, names)) for key, value in request.headers)
+    return replace(request, url=rename_url(request.url, names), headers=headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -509,6 +524,8 @@ class Trajectory:
     """The planned cells of its controls; empty for all of its experiment."""
     seal: str | None = None
     """Digest of the sealed plan of the run; None outside of any."""
+    remade: int = 0
+    """How many runs left the recording before their fork, and were made again as this one."""
     zone: str | None = None
     """The time zone in which the agent ran, as TZ names it; None if unknown."""
     timed: bool = True

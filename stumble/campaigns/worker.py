@@ -12,11 +12,13 @@ from collections import OrderedDict
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from recorder import ending_signals, event_loop
+from replay.live_prefix import AnswerControls
 from scenarios.practice import PRACTICE_KEY
 from scenarios.practice.pipeline_model import serve_recorded_model
 from stumble.campaigns.completed_runs import CampaignFolder
@@ -31,9 +33,14 @@ from stumble.campaigns.spec import Campaign, TraceSource
 from stumble.errors import CommandNotFound, HarnessError, UsageError, signal_to_exit_code
 from stumble.llm.prices import compute_token_cost
 from stumble.runs.environment.workspaces import snapshot_current_folder
-from stumble.runs.fork import find_fork_point, label_other_model, plan_fork_run
+from stumble.runs.fork import (
+    find_fork_point,
+    label_other_model,
+    plan_fork_run,
+)
+from stumble.runs.prefix_uses import RecordedUses
 from stumble.runs.record import record_run
-from stumble.runs.replay import run_replay
+from stumble.runs.replay import run_until_it_follows
 from stumble.runs.session import ReplaySession, open_replay_session
 from stumble.runs.types import Hosts, RecordPlan, RunEnvironment, RunLabels, RunResult
 from stumble.store.tape_rows import write_run_rows
@@ -232,7 +239,7 @@ class CampaignWorker:
         self._number, self._scratch, self._stack = number, scratch, stack
         self._practice: PracticeEnvironment | None = None
         self._house: ReplaySession | None = None
-        self._known: OrderedDict[Path, tuple[Tape, DerivedSteps]] = OrderedDict()
+        self._known: OrderedDict[Path, tuple[Tape, DerivedSteps, AnswerControls]] = OrderedDict()
 
     async def execute_task(self, order: WorkerTask) -> TaskReport:
         """Execute a task and return its report."""
@@ -248,7 +255,7 @@ class CampaignWorker:
     async def _prepare_source(self, number: int, tape: Path | None) -> PrepareDone:
         source, new = self._campaign.sources[number], tape is None
         tape = tape or await self._record(source)
-        recording, steps = self._load_recording(tape)
+        recording, steps, _ = self._load_recording(tape)
         world = bool(self._campaign.reset or source.practice or recording.marks)
         return PrepareDone(
             source=number,
@@ -284,11 +291,11 @@ class CampaignWorker:
         return path
 
     async def _run_cell(self, source: TraceSource, tape: Path, cell: RunCell) -> RunDone:
-        recording, steps = self._load_recording(tape)
+        recording, steps, controls = self._load_recording(tape)
         environment = await self._build_environment(source, recording)
         point = find_fork_point(recording, cell.fault, steps, seed=cell.seed, rep=cell.rep)
         labels = replace(environment.labels, cell=cell.address, controls=cell.controls)
-        result = await run_replay(
+        result = await run_until_it_follows(
             await self._open_session(recording, environment.hosts),
             recording,
             self._runs,
@@ -302,10 +309,11 @@ class CampaignWorker:
                     pin=self._campaign.pin,
                     labels=label_other_model(labels, cell.model),
                     workspace=environment.workspace,
+                    controls=controls,
                 ),
                 other_model=cell.model,
             ),
-            environment.launch(cell.address),
+            partial(environment.launch, cell.address),
         )
         path = _require_finished_run(result)
         return RunDone(
@@ -324,10 +332,12 @@ class CampaignWorker:
         finished = _require_finished_run(played)
         return finished.rename(self._store.tapes / finished.name)
 
-    def _load_recording(self, path: Path) -> tuple[Tape, DerivedSteps]:
+    def _load_recording(self, path: Path) -> tuple[Tape, DerivedSteps, AnswerControls]:
         if path not in self._known:
             tape = read_tape(path)
-            self._known[path] = tape, derive_tape_steps(tape)
+            steps = derive_tape_steps(tape)
+            controls = AnswerControls(RecordedUses(tape, steps))
+            self._known[path] = tape, steps, controls
             if len(self._known) > CACHED_RECORDINGS:
                 self._known.popitem(last=False)
         return self._known[path]

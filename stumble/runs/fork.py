@@ -7,6 +7,7 @@ live in exactly the same way; only the injected value differs.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 
 from faults.judging.judge import MIN_CLEAN_TWINS
@@ -22,6 +23,7 @@ from faults.targeting.site import (
     select_site,
 )
 from replay.fork_state import Fork
+from replay.live_prefix import AnswerControls
 from replay.matching.rules import MatchRule
 from replay.model_substitution import find_model_bound_keys, find_model_name
 from replay.prompt_edit import PromptEdit, find_prompt_texts, name_prompt_edits
@@ -30,7 +32,8 @@ from scenarios.world import World
 from stumble.llm.model_choice import ModelChoice
 from stumble.runs.environment.workspaces import RecordedWorkspace
 from stumble.runs.injection import InjectionPlan
-from stumble.runs.replay import run_replay
+from stumble.runs.prefix_uses import RecordedUses
+from stumble.runs.replay import run_until_it_follows
 from stumble.runs.session import ReplaySession
 from stumble.runs.types import AgentLauncher, ReplayPlan, RunLabels, RunResult
 from stumble.user_data.paths import new_experiment_id
@@ -148,6 +151,7 @@ def plan_fork_run(
     pin: bool = False,
     labels: RunLabels | None = None,
     workspace: RecordedWorkspace | None = None,
+    controls: AnswerControls | None = None,
 ) -> ReplayPlan:
     """The plan of one continuation: faulted, or a sham at the same site."""
     strike = found.injection_plan
@@ -171,6 +175,7 @@ def plan_fork_run(
         pin=find_pinnable_uses(found.derived_steps.tool_uses) if pin else (),
         labels=labels or RunLabels(),
         workspace=workspace,
+        controls=controls or AnswerControls(RecordedUses(found.recording, found.derived_steps)),
     )
 
 
@@ -215,8 +220,10 @@ class ForkPlan:
     """The model that goes on after the injection; None for the recorded one."""
     prompt_edits: tuple[PromptEdit, ...] = ()
     """Texts of the prompt that are replaced in what the model reads from there on."""
+    controls: AnswerControls = field(default_factory=AnswerControls)
 
     def __post_init__(self) -> None:
+        self.controls.uses = RecordedUses(self.fork_point.recording, self.fork_point.derived_steps)
         self._check_other_model()
         self._check_prompt_edits()
         if self.pin and not find_pinnable_uses(self.fork_point.derived_steps.tool_uses):
@@ -271,6 +278,7 @@ class ForkPlan:
             pin=self.pin,
             labels=self._make_labels(),
             workspace=self.workspace,
+            controls=self.controls,
         )
         condition = self.condition or planned.condition
         return replace(
@@ -378,8 +386,12 @@ async def run_fork(
             if any(run.diverged for run in forked.runs):
                 break
             progress(str(each))
-            played = await run_replay(
-                session, design.fork_point.recording, folder, design.plan_run(each), launch(each)
+            played = await run_until_it_follows(
+                session,
+                design.fork_point.recording,
+                folder,
+                design.plan_run(each),
+                partial(launch, each),
             )
             forked.played[each] = played
             if played.exit.signal is not None:

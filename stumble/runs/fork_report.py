@@ -94,6 +94,9 @@ class JudgedForkRun:
             "answered": dict(self.answered),
             "cascades": played.cascades,
             "drifted": played.drifted,
+            "substituted": played.substituted,
+            "renamed": dict(played.renamed),
+            "remade": played.remade,
             "saved_model_calls": self.saved.calls,
             "saved_tokens": self.saved.tokens,
             "saved_usd": self.saved.usd,
@@ -185,6 +188,9 @@ class ForkReport:
                     "ended": twin.ending.ended,
                     "cascades": twin.cascades,
                     "drifted": twin.drifted,
+                    "substituted": twin.substituted,
+                    "renamed": dict(twin.renamed),
+                    "remade": twin.remade,
                 }
                 for twin in self.forked.find_finished("clean")
             ],
@@ -231,6 +237,15 @@ class ForkReport:
         cascades = sum(run.cascades for run in self.forked.finished)
         if cascades:
             yield f"  {_format_count(cascades, 'lane')} felt the fork and went live (cascade)"
+        changed = sum(run.substituted for run in self.forked.finished)
+        if changed:
+            yield f"  {_format_count(changed, 'live value')} before the fork shown as recorded"
+        renamed = sum(len(run.renamed) for run in self.forked.finished)
+        if renamed:
+            yield f"  {_format_count(renamed, 'id')} of the live world renamed in later requests"
+        remade = sum(run.remade for run in self.forked.runs)
+        if remade:
+            yield f"  {_format_count(remade, 'run')} left the recording before the fork: made again"
         drifted = [run.drifted for run in self.forked.finished if run.drifted is not None]
         if drifted:
             yield (
@@ -261,6 +276,9 @@ _UNFINISHED_RUN: Mapping[str, object] = {
     "answered": {},
     "cascades": None,
     "drifted": None,
+    "substituted": 0,
+    "renamed": {},
+    "remade": 0,
     "saved_model_calls": 0,
     "saved_tokens": 0,
     "saved_usd": 0.0,

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,6 +56,32 @@ async def run_replay(
             return await _run_replay_session(session, recording, folder, plan, launch, place)
 
 
+MAX_ATTEMPTS = 3
+"""How often a run of a fork is made that leaves the recording before the fork."""
+
+
+async def run_until_it_follows(
+    session: ReplaySession,
+    recording: Tape,
+    folder: Path,
+    plan: ReplayPlan,
+    make_launcher: Callable[[], AgentLauncher],
+) -> RunResult:
+    """Make a run of a fork again, at most twice, if it left the recording before the fork.
+
+    Nothing was injected then, so the run says nothing about the fault: the agent's parallel
+    requests raced, or a live answer had a value that only another run can tell from a change.
+    """
+    for number in range(MAX_ATTEMPTS):
+        again = replace(plan, remade=number)
+        result = await run_replay(session, recording, folder, again, make_launcher())
+        left = bool(result.diverged) and result.exit.signal is None
+        if not left or number == MAX_ATTEMPTS - 1:
+            break
+        result.path.unlink(missing_ok=True)
+    return result
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReplayTaps:
     """What takes part in one replayed run, in the order in which it sees an exchange."""
@@ -70,7 +97,8 @@ class _ReplayTaps:
 
     def __iter__(self) -> Iterator[object]:
         sent = (self.misses, self.budgets, self.substitution, self.prompt)
-        return iter((self.pin, self.watch, self.injector, self.player, *sent))
+        prefix = self.player.prefix if self.player.compares_prefix else None
+        return iter((self.pin, self.watch, prefix, self.injector, self.player, *sent))
 
 
 async def _run_replay_session(
@@ -153,6 +181,9 @@ async def _run_replay_session(
         matched=player.matched,
         cascades=player.cascade_count,
         drifted=taps.pin.drift_count if taps.pin else None,
+        substituted=player.prefix.substituted,
+        renamed=dict(player.prefix.renamed),
+        remade=plan.remade,
         untrusted=agent.untrusted,
         refusals=dict(session.refusals),
         warnings=(*agent.warnings, *files_unknown, *outside, *_check_prompt(taps.prompt)),
@@ -190,7 +221,12 @@ def _make_replay_taps(
         recording,
         watch,
         options=PlaybackOptions(
-            live=plan.live, fork=plan.fork, speed=plan.speed, on_miss=plan.on_miss, halt=halted.set
+            live=plan.live,
+            fork=plan.fork,
+            speed=plan.speed,
+            on_miss=plan.on_miss,
+            halt=halted.set,
+            controls=plan.controls,
         ),
         redact=redact,
         rules=rules,
@@ -278,6 +314,7 @@ def _make_replay_head(
         workspace=str(workspace.path) if workspace else None,
         snapshot=workspace.snapshot if workspace else None,
         zone=recorded.zone,
+        remade=plan.remade,
     )
     return label_trajectory(head, plan.labels.with_defaults_from(recorded), launch)
 

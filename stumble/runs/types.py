@@ -18,6 +18,7 @@ from recorder.agent.blocked_connections import BlockedConnection
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit
 from replay.fork_state import Fork
+from replay.live_prefix import AnswerControls
 from replay.matching.index import RequestMatch
 from replay.matching.rules import MatchRule
 from replay.player import OnMiss
@@ -177,6 +178,10 @@ class ReplayPlan:
     alone: bool = False
     """Whether the agent runs in a network namespace that contains only the proxy."""
     labels: RunLabels = field(default_factory=RunLabels)
+    remade: int = 0
+    """How many runs left the recording before the fork, and were made again as this one."""
+    controls: AnswerControls = field(default_factory=AnswerControls)
+    """What the runs of one fork know about the live answers before it."""
 
     @property
     def can_go_live(self) -> bool:
@@ -221,6 +226,12 @@ class RunResult:
     """Lanes that a fork was not made in and that went live."""
     drifted: int | None = None
     """Number of pinned results of local tools; None if pinning was not requested."""
+    substituted: int = 0
+    """Values of live answers before the fork for which the agent got the recorded ones."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Recorded values that live requests had another value for: ids that the world made anew."""
+    remade: int = 0
+    """How many runs left the recording before the fork, and were made again as this one."""
     untrusted: Mapping[str, str] = field(default_factory=dict)
     """Hosts for which the agent did not take our certificate, and why: nothing was seen there."""
     refusals: Mapping[str, str] = field(default_factory=dict)

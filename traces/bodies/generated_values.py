@@ -20,7 +20,8 @@ _WORD = compile_lazily(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RUN_SCOPED_WORDS = frozenset(
     ("attempt", "context", "conversation", "correlation", "idempotency", "installation",
      "interaction", "invocation", "message", "nonce", "request", "run", "session", "sessionid",
-     "span", "started", "thread", "threadid", "time", "timestamp", "trace", "turn", "ts", "window", "windowid")
+     "span", "started", "thread", "threadid", "time", "timestamp", "trace", "turn", "ts", "window",
+     "windowid")
 )  # fmt: skip
 _ANSWER_AFFECTING_WORDS = frozenset(
     ("account", "beta", "customer", "deployment", "model", "org", "organization", "owner",

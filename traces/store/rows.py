@@ -12,6 +12,7 @@ from traces.conversation.derived_steps import (
     derive_tape_steps,
     find_answer_end,
 )
+from traces.conversation.prefix_changes import find_prefix_changes
 from traces.dialects.rpc_method import read_rpc_method
 from traces.model import Exchange, RunEnding, Trajectory
 from traces.model_family import find_model_family
@@ -135,11 +136,18 @@ def _sum_known_counts(counts: Iterable[object]) -> int | None:
 
 
 def _count_fork_effects(tape: Tape, told: DerivedSteps) -> dict[str, int]:
-    """Count the lanes that a fork cascaded into and the pinned results; {} if not a fork."""
+    """Count the lanes that a fork cascaded into, and what of results differed; {} if no fork."""
     if tape.trajectory.forked_at is None:
         return {}
     lanes = {told.contexts[x.seq].lane for x in tape.exchanges if x.cascade}
-    return {"cascades": len(lanes), "drifted": len(_find_pinned_calls(tape))}
+    changes = find_prefix_changes(tape.exchanges)
+    return {
+        "cascades": len(lanes),
+        "drifted": len(_find_pinned_calls(tape)),
+        "substituted": len(changes.substituted),
+        "renamed": len(changes.renamed),
+        "remade": tape.trajectory.remade,
+    }
 
 
 def _find_pinned_calls(tape: Tape) -> frozenset[str]:

@@ -48,6 +48,9 @@ SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
                 "cohort": _TEXT,  # runs that an efficiency index compares
                 "cascades": _INT,  # lanes that went live because of a fork; NULL: no fork
                 "drifted": _INT,  # pinned results of local tools; NULL: no fork
+                "substituted": _INT,  # live values before a fork shown as recorded; NULL: no fork
+                "renamed": _INT,  # ids of the live world that requests got; NULL: no fork
+                "remade": _INT,  # runs that left the recording first; NULL: no fork
                 "campaign": _TEXT,  # NULL: none
                 "cell": _TEXT,  # which of the campaign's runs; NULL: no campaign
                 "prompt_tokens": _INT,  # of the complete run, cached ones included

@@ -32,14 +32,15 @@ case of the wire. Bodies and chunks are bytes as on the wire, with their content
                   (text), started (float), by (text: the source of the response, as far as
                   known), method, url (text), headers, body (see below), edits?=[] (list of
                   [start, stop, bytes]: the replacement of body[start:stop] when forwarded),
-                  redacted?=false, cascade?=false, pinned?=[] (texts; both as in
-                  traces.model.Exchange)
+                  redacted?=false, cascade?=false, pinned?=[], renamed?=[] (texts, the latter
+                  in pairs; all as in traces.model.Exchange)
     3 head        map. seq, at (float), status (int), reason, version (text), headers, by. A
                   second head of the same seq restarts the response: discard earlier chunks
     4 chunk       [seq, at, data]; one message each if transport is websocket. In format 1
                   [seq, at, sent, data], in which sent (bool) was never true
     5 done        map. seq, by; if there was a response: bytes (int, size of all chunks) and
-                  ended (float or nil); trailers?=[], error? (text), headers? (replace those of
+                  ended (float or nil); trailers?=[], error? (text), substituted?=[] (texts,
+                  as in traces.model.Exchange), headers? (replace those of
                   the head, if redaction changed the length), redacted?=false
     6 injection   map: the fields of traces.model.Injection; edits as in 2
     7 ending      map: the fields of traces.model.RunEnding; the last fact of a run that ended

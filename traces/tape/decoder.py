@@ -71,6 +71,8 @@ class _PartialExchange:
     redacted: bool
     cascade: bool
     pinned: tuple[str, ...]
+    renamed: tuple[str, ...]
+    substituted: tuple[str, ...] = ()
     error: str | None = None
     head: _ResponseHead | None = None
     chunks: list[Chunk] = field(default_factory=list)
@@ -121,6 +123,8 @@ class _PartialExchange:
             redacted=self.redacted,
             cascade=self.cascade,
             pinned=self.pinned,
+            renamed=self.renamed,
+            substituted=self.substituted,
         )
 
 
@@ -262,6 +266,7 @@ class TapeDecoder:
             redacted=bool(value.get("redacted")),
             cascade=bool(value.get("cascade")),
             pinned=value.get("pinned", ()),
+            renamed=value.get("renamed", ()),
         )
         self._bodies[seq] = body
         return seq
@@ -293,6 +298,7 @@ class TapeDecoder:
         partial.over = True
         partial.by = value["by"]
         partial.error = value.get("error")
+        partial.substituted = value.get("substituted", ())
         partial.redacted = partial.redacted or bool(value.get("redacted"))
         partial.length = value.get("bytes")
         if head is not None:
@@ -341,7 +347,12 @@ def _has_request_types(value: dict[str, Any]) -> bool:
         and value["by"] in _SOURCES
         and is_parsable_url(value["url"])
         and ("pinned" not in value or is_text_list(value["pinned"]))
+        and ("renamed" not in value or _is_list_of_pairs(value["renamed"]))
     )
+
+
+def _is_list_of_pairs(value: object) -> bool:
+    return isinstance(value, tuple) and is_text_list(value) and len(value) % 2 == 0
 
 
 def _has_head_types(value: dict[str, Any]) -> bool:
@@ -362,6 +373,7 @@ def _has_done_types(value: dict[str, Any]) -> bool:
         and (size is None or is_count(size))
         and (ended is None or is_number(ended))
         and (error is None or isinstance(error, str))
+        and ("substituted" not in value or is_text_list(value["substituted"]))
         and value["by"] in _SOURCES
     )
 

@@ -206,6 +206,8 @@ class TapeWriter:
             value["cascade"] = True
         if exchange.pinned:
             value["pinned"] = self._redact_value(exchange.pinned)
+        if exchange.renamed:
+            value["renamed"] = self._redact_value(exchange.renamed)
         encoded = value["body"]
         if isinstance(encoded, bytes) and len(encoded) > LARGE:
             del value["body"]
@@ -302,6 +304,8 @@ class TapeWriter:
             value["ended"] = response.ended
             if response.trailers:
                 value["trailers"] = self._redact_headers(response.trailers)
+        if exchange.substituted:
+            value["substituted"] = self._redact_value(exchange.substituted)
         if exchange.error is not None:
             value["error"] = self._redact_value(exchange.error)
         return *released, self._encode_frame(DONE, value)

@@ -90,7 +90,7 @@ class MitmFlows:
         if answered and live.held:
             exchange = self.taps.response(exchange)
         live.exchange = exchange
-        if exchange.edits:
+        if exchange.forwarded is not exchange.request:
             _set_forwarded_request(flow.request, exchange.forwarded)
         if answered:
             return self._use_tap_answer(flow, live)
@@ -201,6 +201,7 @@ def from_mitm_request(request: http.Request) -> Request:
 
 
 def _set_forwarded_request(request: http.Request, forwarded: Request) -> None:
+    request.path = "/" + "".join(forwarded.url.split("/", 3)[3:])
     request.headers = _to_mitm_headers(forwarded.headers)
     request.data.content = forwarded.body
 

@@ -219,6 +219,8 @@ def _list_exchange_rows(tape: "Tape", told: "DerivedSteps") -> Iterator[dict[str
             "answered_by": exchange.answered_by,
             "cascade": exchange.cascade,
             "pinned": list(exchange.pinned),
+            "substituted": list(exchange.substituted),
+            "renamed": list(exchange.renamed),
             "attempt_of": placed.attempt_of,
             "redacted": exchange.redacted,
             "fault": operators.get(exchange.seq),
@@ -236,6 +238,15 @@ def _describe_pinned(ids: object) -> list[str]:
     return [f"{count} result{'' if count == 1 else 's'} pinned"] if count else []
 
 
+def _describe_prefix(substituted: object, renamed: object) -> list[str]:
+    from traces.conversation.prefix_changes import count_noun
+
+    shown = len(substituted) if isinstance(substituted, list) else 0
+    ids = len(renamed) // 2 if isinstance(renamed, list) else 0
+    notes = [f"{count_noun(shown, 'value')} shown as recorded"] if shown else []
+    return notes + ([f"{count_noun(ids, 'id')} renamed"] if ids else [])
+
+
 _H2 = "HTTP/2.0"
 
 
@@ -249,6 +260,7 @@ def _format_exchange_line(row: dict[str, object]) -> str:
     notes += [f"{row['answered_by']}"] if row["answered_by"] != "live" else []
     notes += ["live, a cascade"] if row["cascade"] else []
     notes += _describe_pinned(row["pinned"])
+    notes += _describe_prefix(row["substituted"], row["renamed"])
     notes += [f"faulted by {row['fault']}"] if row["fault"] else []
     notes += [f"again for {row['attempt_of']}"] if row["attempt_of"] is not None else []
     notes += (
