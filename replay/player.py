@@ -36,6 +36,7 @@ from traces.conversation.noise_hosts import classify_noise
 from traces.conversation.tracker import ConversationTap, ExchangeContext
 from traces.conversation.volatile_fields import TYPED_SINCE_VERSION
 from traces.dialects import find_dialect, mcp
+from traces.dialects.rpc_method import read_json_method
 from traces.lazy_dataclass import dataclass
 from traces.model import (
     BodyEdit,
@@ -548,7 +549,7 @@ def _replace_message_id(answer: Response, asked: Request, recorded: Request) -> 
     if (
         find_dialect(asked) is not None
         or asked.body == recorded.body
-        or mcp.read_client_message(recorded) is None
+        or (mcp.read_client_message(recorded) is None and read_json_method(recorded) is None)
     ):
         return answer
     body = decode_content(answer.headers, answer.body)

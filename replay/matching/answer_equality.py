@@ -103,6 +103,7 @@ def _read_leaves(answer: Response, rules: MatchRules) -> dict[str, _Leaf]:
     try:
         body = rules.normalize_body(None, parse_exact_json(text))
     except (ValueError, RecursionError):
+        text = rules.normalize_text(text)
         return {"body": _Leaf(text.decode("utf-8", "backslashreplace"), is_text=True)}
     return {where or "body": _to_leaf(value) for where, value in iter_leaf_values("", body)}
 

@@ -110,7 +110,7 @@ class CanonicalKeys:
             )
         except (ValueError, RecursionError):
             raw = request.body if body is None else body
-            digest = _normalize_multipart(request, self._blind(raw))
+            digest = _normalize_multipart(request, self._rules.normalize_text(self._blind(raw)))
             is_unchanged = digest == raw and url == request.url.encode("utf-8", "surrogatepass")
             if is_unchanged and self._rules.has_body and not self._rules.has_url:
                 return None

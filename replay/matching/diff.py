@@ -302,7 +302,7 @@ def _flatten_request_body(
             else {}
         )
     except (ValueError, RecursionError):
-        return {"body": text.decode("utf-8", "backslashreplace")}
+        return {"body": rules.normalize_text(text).decode("utf-8", "backslashreplace")}
 
 
 def flatten_body(headers: Headers, body: bytes) -> dict[str, str]:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from replay.matching.body_path import generalize_path, iter_leaf_values
 from replay.matching.request_comparison import RequestComparison
-from replay.matching.rules import MatchRule, MatchRules
+from replay.matching.rules import MatchRule, MatchRules, parse_match_rule
 from replay.matching.surrounding_text import SurroundingText
 from replay.matching.typed_values import TypedValue, pair_differing_values
 from traces.bodies.canonical_json import parse_exact_json
@@ -26,11 +26,14 @@ from traces.dialects import find_dialect
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request
+from traces.redaction.redactor import PLACEHOLDER
 
 DEFAULT_RULES = MatchRules()
 CONTEXT_CHARS = 24
 """Characters on each side of a value that are stored to locate it."""
 
+_SIGNATURE = compile_lazily(r"(?i)(?:signature|credential|\bsig)\Z")
+"""A parameter whose value is made of the time and of the rest of a URL, which is compared."""
 REFUSAL_STATUSES = frozenset(("422", "503"))
 """What a replay answers to requests without a recorded answer: no values of the agent's."""
 MIN_COMMON_LETTERS = 8
@@ -190,7 +193,16 @@ def _to_typed_difference(
             pairs, _find_surrounding_texts(was, [a for a, _ in pairs]), strict=True
         )
     )
-    return RequestDifference(shown, was, now, made_rules)
+    can_be_written = all(map(_is_parsed_alike, made_rules))
+    return RequestDifference(shown, was, now, made_rules if can_be_written else ())
+
+
+def _is_parsed_alike(rule: MatchRule) -> bool:
+    """Return whether a rule is the same when a tape that holds its text is read."""
+    try:
+        return parse_match_rule(str(rule)) == rule
+    except ValueError:
+        return False
 
 
 def _find_surrounding_texts(
@@ -239,10 +251,17 @@ def _to_url_part_difference(
     place: str, where: str, shown: str, was: str, now: str
 ) -> RequestDifference:
     """Return the difference of a URL part, with a rule only if the entire part is one value."""
+    if place == "query" and _SIGNATURE.search(where) and _are_redacted(was, now):
+        rule = MatchRule(kind="signature", place="query", where=where)
+        return RequestDifference(shown, was, now, (rule,))
     difference = _to_typed_difference(place, where, shown, was, now, _is_never_given)
     if len(difference.rules) == 1 and difference.rules[0].around is None:
         return difference
     return RequestDifference(shown, was, now)
+
+
+def _are_redacted(*values: str) -> bool:
+    return all(PLACEHOLDER.fullmatch(each.encode("utf-8", "replace")) for each in values)
 
 
 def _read_header_field(request: Request, name: str) -> str:
@@ -259,7 +278,7 @@ def iter_request_leaves(request: Request, rules: MatchRules) -> Iterator[tuple[s
             else ()
         )
     except (ValueError, RecursionError):
-        yield "", text.decode("utf-8", "backslashreplace")
+        yield "", rules.normalize_text(text).decode("utf-8", "backslashreplace")
 
 
 def iter_leaf_texts(path: str, value: object) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from replay.matching.body_path import Holder, find_path_holders, generalize_path, is_indexed_path
 from replay.matching.surrounding_text import SurroundingText, cut_out_values
-from replay.matching.typed_values import VALUE_TYPES, ValueType, get_type_pattern
+from replay.matching.typed_values import VALUE_TYPES, ValueType, get_rule_pattern
 from traces.conversation.volatile_fields import (
     VOLATILE_RULES,
     VOLATILE_TEXT,
@@ -105,7 +105,7 @@ class MatchRule:
         """Pattern of a learnt rule: the value with the text around it."""
         if self.kind in RULE_CLASSES:
             raise ValueError(f"{self.kind} is no type of a value")
-        return (self.around or SurroundingText()).compile_pattern(get_type_pattern(self.kind))
+        return (self.around or SurroundingText()).compile_pattern(get_rule_pattern(self.kind))
 
     @property
     def path_pattern(self) -> re.Pattern[str]:
@@ -201,8 +201,10 @@ def _parse_learnt_rule(text: str, kind: ValueType, rest: str) -> MatchRule:
     """Parse a learnt rule: the same places, and a quoted text with {} for the value."""
     place_text, quote, around = rest.partition(' "')
     place = parse_match_rule(f"ignore:{place_text}")
-    if not place.where:
-        raise ValueError(f"{text!r}: a {kind} stands in a field of a body, or is one of a URL")
+    if not place.where and not quote:
+        raise ValueError(
+            f"{text!r}: a {kind} of a body that is not JSON has the text around it, in quotes"
+        )
     try:
         surrounding = SurroundingText.parse(quote.strip() + around) if quote else SurroundingText()
     except ValueError as error:
@@ -233,8 +235,11 @@ class MatchRules:
         ignoring = [rule for rule in self.all if rule.kind in ("ignore", "map")]
         learnt = [rule for rule in self.all if rule.is_learnt]
         self._learnt = [
-            (n, rule) for n, rule in enumerate(learnt, FIRST_LEARNT_RULE) if rule.place == "body"
+            (n, rule)
+            for n, rule in enumerate(learnt, FIRST_LEARNT_RULE)
+            if rule.place == "body" and rule.where
         ]
+        self._of_text = [rule for rule in learnt if rule.place == "body" and not rule.where]
         self._of_url = [rule for rule in learnt if rule.place in ("query", "path")]
         self._of_header = [rule for rule in learnt if rule.place == "header"]
         self._body = [rule for rule in ignoring if rule.place == "body" and rule.where]
@@ -297,6 +302,15 @@ class MatchRules:
     def with_clock(self, clock: Callable[[], Iterable[MatchRule]]) -> "MatchRules":
         """Return these rules with rules for the places of the agent's own date."""
         return MatchRules(self.all, self._volatile, clock)
+
+    def normalize_text(self, body: bytes) -> bytes:
+        """Return a body that is not JSON without the values that the rules for all of it name."""
+        if not self._of_text:
+            return body
+        text = body.decode("utf-8", "surrogateescape")
+        for rule in self._of_text:
+            text, _ = cut_out_values(text, rule.value_pattern)
+        return text.encode("utf-8", "surrogateescape")
 
     def names_indexed_item(self, dialect: DialectLens) -> bool:
         """Return whether a rule names an item of the conversation by its index."""

@@ -6,8 +6,14 @@ run can prove that (`replay.matching.rule_learning`); these values show that one
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from replay.matching.clock_rules import find_clock_rules
+from replay.matching.headers import (
+    find_drawn_values,
+    is_default_field,
+    select_counted_fields,
+)
 from replay.matching.rule_learning import iter_request_leaves, make_given_check
 from replay.matching.rules import MatchRules, parse_match_rule
 from replay.matching.typed_values import (
@@ -16,15 +22,18 @@ from replay.matching.typed_values import (
     list_days_on_earth,
     parse_possible_days,
 )
+from replay.value_renaming import is_id_name
 from traces.conversation.classify import classify_request
 from traces.lazy_pattern import compile_lazily
-from traces.model import Exchange, Trajectory
+from traces.model import Exchange, Request, Trajectory
 
 _DURATION = compile_lazily(r"\d+\.\d+ ?(?:m?s|sec(?:ond)?s?)\b")
 _TEMPORARY = compile_lazily(r"/(?:tmp|var/folders)/|/proc/\d|tmp[._-]")
 _TIME_OF_DAY = compile_lazily(r"\d{1,2}:(\d\d)")
 MINUTES_AROUND = 2
 """How far from the run a time of day may be, by which a tool tells of what the run wrote."""
+MIN_ID_DIGITS = 5
+"""Digits of a number in a field of ids that may be drawn: smaller ones count."""
 MAX_LOOKUPS = 2000
 """Values that are looked up in the answers; a recording with more has one that is of the run."""
 MAX_SEARCHED_BYTES = 32 << 20
@@ -46,16 +55,31 @@ def find_run_values(
         if classify_request(exchange.request) == "other":
             continue
         was_given = make_given_check(recorded[:number])
-        for where, text in iter_request_leaves(exchange.request, rules):
+        for where, text in _iter_request_texts(exchange.request, rules):
             if text in seen:
                 continue
             seen.add(text)
             for value in find_typed_values(text):
-                if not may_differ(text, value) or value.text in command:
+                is_number = text == value.text and value.type == "counter"
+                is_drawn = is_number and len(text) >= MIN_ID_DIGITS and is_id_name(where)
+                if not (is_drawn or may_differ(text, value)) or value.text in command:
                     continue
                 lookups += 1
                 if lookups > MAX_LOOKUPS or not was_given(value.text):
                     yield where, value
+
+
+def _iter_request_texts(request: Request, rules: MatchRules) -> Iterator[tuple[str, str]]:
+    """Yield each value of body, URL and header as text, with its place."""
+    yield from iter_request_leaves(request, rules)
+    url = urlsplit(rules.normalize_url(request.url))
+    for name, value in parse_qsl(url.query):
+        yield f"query.{name}", value
+    for step in filter(None, url.path.split("/")):
+        yield "the path of a URL", unquote(step)
+    for name, value in select_counted_fields(request.headers).items():
+        if not is_default_field(name) and not find_drawn_values(value):
+            yield f"header.{name}", rules.normalize_field(name, value)
 
 
 def _make_form_check(

@@ -7,6 +7,7 @@ each pair of the same type, may be equivalent; for any others this is unknown.
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Literal, get_args
@@ -14,7 +15,7 @@ from typing import Literal, get_args
 from traces.lazy_dataclass import dataclass
 from traces.lazy_pattern import compile_lazily
 
-type ValueType = Literal["day", "clock", "uuid", "pid", "port", "path", "counter"]
+type ValueType = Literal["day", "clock", "uuid", "pid", "port", "path", "counter", "signature"]
 VALUE_TYPES: tuple[ValueType, ...] = get_args(ValueType.__value__)
 
 _MONTH_PREFIXES = (
@@ -55,6 +56,8 @@ _TYPE_PATTERNS: dict[ValueType, str] = {
         r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
         r"|(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{8,}"
         r"|(?=(?:[A-Za-z]*\d){2})(?=(?:\d*[A-Za-z]){2})[0-9A-Za-z]{16,}"
+        r"|(?=(?:[A-Za-z_-]*\d){2})(?=(?:[a-z\d_-]*[A-Z]){2})(?=(?:[A-Z\d_-]*[a-z]){2})"
+        r"[0-9A-Za-z_-]{20,}"
     ),
     "clock": _EDGE
     % (
@@ -66,7 +69,14 @@ _TYPE_PATTERNS: dict[ValueType, str] = {
     "port": _EDGE % r"\d{2,5}",
     "pid": _EDGE % r"\d{1,7}",
     "counter": rf"(?<![0-9A-Za-z.])\d+(?:\.\d+)?(?={_UNIT}?(?![0-9A-Za-z]|\.\d))",
+    "signature": r"(?:REDACTED|RD)[a-z]\d+x*Z",
 }
+_HEX_ID = r"[0-9A-Fa-f]{8,}"
+"""Of 50 random ids of eight hexadecimal digits one has no letter. A rule knows its place, so it
+takes them all; in any text, such a value is a number.
+"""
+_MIXED_ID = r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[0-9A-Za-z_-]{20,}"
+"""A random id of letters of both cases (nanoid, base64url), of which many have few digits."""
 _SCANNED_TYPES: tuple[ValueType, ...] = ("uuid", "clock", "day", "path", "counter")
 """The types that are recognised by their form alone, the narrowest first."""
 _SCANNER = compile_lazily(
@@ -86,10 +96,16 @@ class TypedValue:
     text: str
 
 
-@cache
 def get_type_pattern(type: ValueType) -> str:
-    """Return the pattern for the values of a type."""
+    """Return the pattern for the values of a type, in any text."""
     return _TYPE_PATTERNS[type]
+
+
+@cache
+def get_rule_pattern(type: ValueType) -> str:
+    """Return the pattern for the values of a type, at the place of a rule."""
+    pattern = _TYPE_PATTERNS[type]
+    return f"{pattern}|{_EDGE % _HEX_ID}|{_EDGE % _MIXED_ID}" if type == "uuid" else pattern
 
 
 def find_typed_values(text: str) -> Iterator[TypedValue]:
@@ -109,13 +125,26 @@ def find_typed_values(text: str) -> Iterator[TypedValue]:
 
 def pair_differing_values(one: str, two: str) -> list[tuple[TypedValue, TypedValue]] | None:
     """Return the pairs of values in which two texts differ; None if anything else differs."""
+    if len(one) == len(two) and all(re.fullmatch(_MIXED_ID, each) for each in (one, two)):
+        return [(TypedValue("uuid", 0, len(one), one), TypedValue("uuid", 0, len(two), two))]
     old_values, new_values = list(find_typed_values(one)), list(find_typed_values(two))
     if len(old_values) != len(new_values) or _split_between_values(
         one, old_values
     ) != _split_between_values(two, new_values):
         return None
-    differing = [(a, b) for a, b in zip(old_values, new_values, strict=True) if a.text != b.text]
+    differing = [
+        _to_same_type(a, b) for a, b in zip(old_values, new_values, strict=True) if a.text != b.text
+    ]
     return differing if all(a.type == b.type for a, b in differing) else None
+
+
+def _to_same_type(one: TypedValue, two: TypedValue) -> tuple[TypedValue, TypedValue]:
+    """Return two values as ids if one is, and the other is one without a letter."""
+    if one.type == two.type or "uuid" not in (one.type, two.type) or len(one.text) != len(two.text):
+        return one, two
+    if not (re.fullmatch(_HEX_ID, one.text) and re.fullmatch(_HEX_ID, two.text)):
+        return one, two
+    return replace(one, type="uuid"), replace(two, type="uuid")
 
 
 def _split_between_values(text: str, found: list[TypedValue]) -> list[str]:
