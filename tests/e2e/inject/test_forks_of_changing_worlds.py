@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support.example_counts import THOROUGH
+
 from tests.support.servers.changing_clinic import ClinicKind, serve_clinic
 from tests.support.warm_stumble import CommandResult, run_stumble
 
