@@ -78,7 +78,7 @@ class RecordedCredentials:
         the one who recorded.
         """
         records = tuple(redactions or ())
-        self._requests, self._tell_given = requests, given_tags
+        self._requests, self._read_given = requests, given_tags
         self._records = {each.tag: each for each in records}
         self._has_marks = redactions is not None
         self._is_earlier = not self._has_marks or any(r.keyed and not r.key_mark for r in records)
@@ -126,7 +126,7 @@ class RecordedCredentials:
 
     @cached_property
     def _given_tags(self) -> AbstractSet[str]:
-        return self._tell_given()
+        return self._read_given()
 
     @cached_property
     def _identities(self) -> Mapping[tuple[str, str], set[str]]:

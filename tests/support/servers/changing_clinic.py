@@ -1,6 +1,6 @@
 """A clinic, and a model that books there: no answer of the clinic is the same in two runs.
 
-The clinic makes ids of its own, and its answers tell when they were given, how long that took, and
+The clinic makes ids of its own, and its answers hold when they were given, how long that took, and
 how many there were. `POST /reset` makes it empty, `GET /state` shows what was booked.
 """
 
@@ -30,22 +30,22 @@ class Clinic:
     booked: dict[str, dict[str, Any]] = field(default_factory=dict)
     counts: Iterator[int] = field(default_factory=lambda: itertools.count(START, 7))
 
-    def answer(self, tool: str, told: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def answer(self, tool: str, sent: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return the status and the answer of a tool."""
         match tool:
             case "now":
                 return 200, {"now": _read_clock(), "zone": "UTC"}
             case "order":
-                return 200, {"id": told["id"], "amount": AMOUNT} | self._tell_meta()
+                return 200, {"id": sent["id"], "amount": AMOUNT} | self._make_meta()
             case "book":
                 id = self._make_id()
-                self.booked[str(id)] = {"slot": told["slot"], "confirmed": False}
-                return 200, {"id": id, "slot": told["slot"]} | self._tell_meta()
-        booking = self.booked.get(str(told["booking_id"]))
+                self.booked[str(id)] = {"slot": sent["slot"], "confirmed": False}
+                return 200, {"id": id, "slot": sent["slot"]} | self._make_meta()
+        booking = self.booked.get(str(sent["booking_id"]))
         if booking is None:
-            return 404, {"error": f"no booking {told['booking_id']}"}
+            return 404, {"error": f"no booking {sent['booking_id']}"}
         booking["confirmed"] = True
-        return 200, {"booking_id": told["booking_id"], "confirmed": True} | self._tell_meta()
+        return 200, {"booking_id": sent["booking_id"], "confirmed": True} | self._make_meta()
 
     def _make_id(self) -> str | int:
         if self.kind == "numbers":
@@ -54,7 +54,7 @@ class Clinic:
             return f"bk-{random.randrange(100_000, 999_999)}"
         return f"bk-{len(self.booked) + 1}"
 
-    def _tell_meta(self) -> dict[str, Any]:
+    def _make_meta(self) -> dict[str, Any]:
         match self.kind:
             case "times":
                 return {"meta": {"served_at": _read_clock()}}
@@ -118,14 +118,14 @@ def serve_clinic(kind: ClinicKind) -> Iterator[str]:
             self._send(200, clinic.booked)
 
         def do_POST(self) -> None:
-            told = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if self.path == "/reset":
                 clinic.booked.clear()
                 self._send(200, {})
             elif self.path.startswith("/v1/"):
-                self._send(200, _complete_chat(kind, told))
+                self._send(200, _complete_chat(kind, sent))
             else:
-                self._send(*clinic.answer(self.path.rpartition("/")[2], told))
+                self._send(*clinic.answer(self.path.rpartition("/")[2], sent))
 
         def _send(self, status: int, value: object) -> None:
             body = json.dumps(value).encode()
