@@ -159,7 +159,7 @@ def test_a_learnt_rule_reads_as_it_was_written(text: str) -> None:
         ('day:body.a "no place for it"', "has {} for it, once"),
         ('day:body.a "{} {}"', "has {} for it, once"),
         ("day:url", "query.NAME"),
-        ("day:body", "a field of a body"),
+        ("day:body", "has the text around it, in quotes"),
     ],
 )
 def test_a_learnt_rule_that_is_none_is_refused(text: str, why: str) -> None:
