@@ -5,7 +5,6 @@ killed.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Self
 
 import msgpack
 
+from scenarios.pipeline.checkpoint_file import write_checkpoint_file
 from scenarios.pipeline.compiler.types import ArtifactSlot
 from traces.lazy_dataclass import dataclass
 
@@ -87,13 +87,3 @@ class PipelineCheckpoint:
         (self.folder / SLOTS_FOLDER).mkdir(exist_ok=True)
         packed = msgpack.packb((slot.provenance, dict(slot.artifacts)))
         write_checkpoint_file(self.folder / SLOTS_FOLDER / f"{slot.stage}.msgpack", packed)
-
-
-def write_checkpoint_file(path: Path, data: bytes) -> None:
-    """Write a file atomically."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

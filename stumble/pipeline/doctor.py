@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from sandbox.health_check import HealthCheckLine, check_docker_engine
 from sandbox.process_sandbox import find_missing_protections
 from scenarios.agents.presets import PRESETS, AgentPreset
-from stumble.pipeline.workload import find_workload
+from scenarios.pipeline.workload import find_workload
 
 _NO_KEY = "`stumble pipeline demo` needs none"
 

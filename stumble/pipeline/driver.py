@@ -15,15 +15,15 @@ from recorder.run_events import RunEventClient, connect_run_events
 from sandbox.types import Sandbox
 from scenarios.agents.presets import parse_agent_preset
 from scenarios.pipeline.compiler.types import PASS, ArtifactSlot, StageGrade
+from scenarios.pipeline.grader import grade_pipeline_stage
+from scenarios.pipeline.workload import PipelineWorkload, find_workload
 from stumble.errors import HarnessError
 from stumble.notices import print_notice
 from stumble.pipeline.budget_text import describe_attempts, describe_budget
 from stumble.pipeline.checkpoint import COSTS, PipelineCheckpoint
 from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
-from stumble.pipeline.grader import grade_pipeline_stage
 from stumble.pipeline.sandbox import open_stage_sandbox
 from stumble.pipeline.stage_agent import AttemptResult, run_stage_agent
-from stumble.pipeline.workload import PipelineWorkload, find_workload
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 
 type EventData = Mapping[str, object]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scenarios.pipeline.compiler.types import STAGES
+from scenarios.pipeline.workload import find_workload
 from stumble.pipeline.config import WORKSPACE_FOLDER, PipelineConfig
-from stumble.pipeline.workload import find_workload
 
 GOLDEN_LOOKUP_PROGRAM = """\
 #!/usr/bin/env python3

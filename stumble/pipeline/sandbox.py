@@ -11,8 +11,8 @@ from recorder.agent.process import AgentStreams, run_agent_process
 from sandbox import factory
 from sandbox.sandbox_env import select_agent_env
 from sandbox.types import SECRET_FOLDERS, Sandbox, SandboxKind, SandboxResult, SandboxSpec
+from scenarios.pipeline.workload import find_workload
 from stumble.pipeline.config import PipelineConfig
-from stumble.pipeline.workload import find_workload
 from stumble.runs.environment.workspaces import COPY_VARIABLE
 from stumble.user_data.paths import ca_folder
 from traces.lazy_dataclass import dataclass

@@ -2,9 +2,11 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from stumble.report.charting.fault_charts import FAULT_CHARTS, ChartDrawer
 from stumble.report.charting.palette import DARK_PALETTE, LIGHT_PALETTE, Palette
 from stumble.report.charting.render import render_svg
 from stumble.report.examples import InjectionExample
@@ -45,6 +47,8 @@ class ReportPage:
     injections: int | None = None
     """Number of all injections; None if the page is not about them."""
     terms: tuple[tuple[str, str], ...] = REPORT_TERMS
+    drawers: Mapping[str, ChartDrawer] = FAULT_CHARTS
+    """Draw function of each chart, by its name in `ReportChart.drawing`."""
 
 
 def render_report_html(page: ReportPage) -> str:
@@ -66,13 +70,15 @@ def render_report_html(page: ReportPage) -> str:
         dark=_format_css_variables(DARK_PALETTE),
         script=script,
         script_hash=_hash_script(f"\n{script}"),
-        draw=_draw_page_charts,
+        draw=partial(_draw_page_charts, page.drawers),
         is_figure=_is_figure,
     )
 
 
-def _draw_page_charts(charts: Sequence[ReportChart]) -> list[tuple[ReportChart, str]]:
-    return [(chart, render_svg(chart)) for chart in charts]
+def _draw_page_charts(
+    drawers: Mapping[str, ChartDrawer], charts: Sequence[ReportChart]
+) -> list[tuple[ReportChart, str]]:
+    return [(chart, render_svg(chart, drawers)) for chart in charts]
 
 
 def _is_figure(cell: object) -> bool:

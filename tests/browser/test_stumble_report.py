@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from stumble.cli.app import cli
 from stumble.cli.numbers.report import CHART_NAMES
 from stumble.demo.runner import DemoJob
+from stumble.report.charting.fault_charts import FAULT_CHARTS
 from stumble.report.charting.palette import PAGE_PALETTE
-from stumble.report.charting.render import CHART_DRAWERS
 from stumble.report.collect import collect_sections, make_agent_naming
 from stumble.store.filter import StoreFilter, open_filtered_store
 from tests.support.headless_browser import tab
@@ -214,7 +214,7 @@ def test_each_chart_of_a_page_is_valid_vega_lite(store: TraceStore) -> None:
     charts = [chart for section in sections for chart in section.charts]
     assert {chart.drawing for chart in charts} == set(CHART_NAMES)
     for chart in charts:
-        CHART_DRAWERS[chart.drawing](chart.rows, PAGE_PALETTE).to_dict(validate=True)
+        FAULT_CHARTS[chart.drawing](chart.rows, PAGE_PALETTE).to_dict(validate=True)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ FLOORS = (
     {"daemon", "imports", "mcp", "packs", "spark"},
     {"collect", "runs", "team"},
     {"campaigns", "doctor", "drift", "selftest"},
-    {"demo", "gate", "pipeline", "project_setup", "quickstart", "report"},
-    {"atlas", "experiments", "ui"},
+    {"demo", "gate", "project_setup", "quickstart", "report"},
+    {"atlas", "experiments", "pipeline", "ui"},
     {"cli"},
     {"__main__"},
 )

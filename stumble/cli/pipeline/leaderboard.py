@@ -11,7 +11,7 @@ import click
 from stumble.errors import UsageError
 
 if TYPE_CHECKING:
-    from stumble.report.leaderboard import LeaderboardRows
+    from stumble.pipeline.leaderboard import LeaderboardRows
 
 
 @click.command(
@@ -45,7 +45,8 @@ def leaderboard(
     """
     from rich.console import Console
 
-    from stumble.report import leaderboard, terminal
+    from stumble.pipeline import leaderboard
+    from stumble.report import terminal
     from stumble.store.open_store import open_indexed_store
     from traces.did_you_mean import suggest_nearest_name
 
@@ -89,14 +90,16 @@ def _leaderboard_to_dict(found: "LeaderboardRows") -> Mapping[str, object]:
 def _write_leaderboard_page(found: "LeaderboardRows", title: str, path: Path) -> None:
     from importlib.metadata import version
 
+    from stumble.pipeline.leaderboard import LEADERBOARD_TERMS, build_leaderboard_sections
+    from stumble.pipeline.leaderboard_charts import LEADERBOARD_CHARTS
     from stumble.report.html import ReportPage, render_report_html
-    from stumble.report.leaderboard import LEADERBOARD_TERMS, build_leaderboard_sections
 
     page = ReportPage(
         title=title,
         about=(f"By stumble {version('stumble')}.",),
         sections=build_leaderboard_sections(found),
         terms=LEADERBOARD_TERMS,
+        drawers=LEADERBOARD_CHARTS,
     )
     written = render_report_html(page).encode("utf-8", "replace")
     path.write_bytes(written)

@@ -382,7 +382,7 @@ def resolve_workload(
     Raises UsageError if options conflict or permission was not confirmed.
     """
     from scenarios.pipeline.yatcc.checkout import NOTICE
-    from stumble.pipeline.yatcc import YATCC_PREFIX
+    from scenarios.pipeline.yatcc.workload import YATCC_PREFIX
 
     if name == "embedded":
         if checkout is not None or permitted:
@@ -405,7 +405,7 @@ def check_pipeline_config(asked: "PipelineConfig") -> None:
     import shutil
 
     from scenarios.agents.presets import parse_agent_preset
-    from stumble.pipeline.workload import find_workload
+    from scenarios.pipeline.workload import find_workload
 
     if (missing := find_workload(asked.workload).missing()) is not None:
         raise UsageError(missing)

@@ -4,27 +4,26 @@ The charts of a page are not checked against the schema of Vega-Lite here, which
 to the time of a page. A test checks them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stumble.report.charting import fault_charts, leaderboard_charts
+from stumble.report.charting.fault_charts import FAULT_CHARTS, ChartDrawer
 from stumble.report.charting.palette import LIGHT_PALETTE, PAGE_PALETTE, Palette
 from stumble.report.model import ReportChart
 
 if TYPE_CHECKING:
     import altair as alt
 
-CHART_DRAWERS = {**fault_charts.FAULT_CHARTS, **leaderboard_charts.LEADERBOARD_CHARTS}
 CHART_FONT = "system-ui, 'DejaVu Sans', sans-serif"
 
 
-def render_svg(chart: ReportChart) -> str:
+def render_svg(chart: ReportChart, drawers: Mapping[str, ChartDrawer]) -> str:
     """Render one chart as SVG for the page, hidden from screen readers: the page has its text."""
     import vl_convert
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):
-        plot = CHART_DRAWERS[chart.drawing](chart.rows, PAGE_PALETTE)
+        plot = drawers[chart.drawing](chart.rows, PAGE_PALETTE)
         spec = _build_chart_spec(plot, PAGE_PALETTE)
     svg = vl_convert.vegalite_to_svg(spec)
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
@@ -36,7 +35,7 @@ def render_picture(charts: Sequence[ReportChart], form: str) -> bytes:
     import vl_convert
 
     titled = [
-        CHART_DRAWERS[chart.drawing](chart.rows, LIGHT_PALETTE).properties(
+        FAULT_CHARTS[chart.drawing](chart.rows, LIGHT_PALETTE).properties(
             title=alt.Title(chart.of, anchor="start", fontSize=13)
         )
         for chart in charts

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scenarios.pipeline.compiler.types import ArtifactSlot
+from scenarios.pipeline.grader import grade_pipeline_stage
 from stumble.pipeline.config import PipelineConfig
-from stumble.pipeline.grader import grade_pipeline_stage
 from stumble.pipeline.reference_workspaces import lay_out_golden
 from traces.tape import read_tape
 

@@ -5,7 +5,7 @@ import pytest
 from scenarios.pipeline.compiler import toolchain
 from scenarios.pipeline.compiler.program_cases import list_graded_cases
 from scenarios.pipeline.compiler.submission import BUILDING, RUNNING
-from stumble.pipeline.grader import compute_patience
+from scenarios.pipeline.grader import compute_patience
 
 LINKS = 2
 """How often a case is compiled and linked at most: what came in, and what was made of it."""

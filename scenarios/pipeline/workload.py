@@ -9,7 +9,7 @@ from scenarios.pipeline.compiler.renamed_programs import make_renamed_slot
 from scenarios.pipeline.compiler.scoring import environment
 from scenarios.pipeline.compiler.types import ArtifactSlot, StageGrade
 from scenarios.pipeline.yatcc.checkout import YatccCheckout
-from stumble.pipeline.yatcc import YATCC_PREFIX, YatccWorkload
+from scenarios.pipeline.yatcc.workload import YATCC_PREFIX, YatccWorkload
 from traces.did_you_mean import suggest_nearest_name
 from traces.lazy_dataclass import dataclass
 

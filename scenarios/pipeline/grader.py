@@ -1,6 +1,6 @@
 """The grader of one stage, in a separate process: its crash becomes an infrastructure_error.
 
-python -m stumble.pipeline.grader WORKLOAD STAGE WORKSPACE JOBS < given > graded
+python -m scenarios.pipeline.grader WORKLOAD STAGE WORKSPACE JOBS < given > graded
 """
 
 import hashlib
@@ -16,10 +16,10 @@ import msgpack
 import sandbox
 from scenarios.agents.builtin import CONVERSATION_FILE
 from scenarios.pipeline import compiler
+from scenarios.pipeline.checkpoint_file import write_checkpoint_file
 from scenarios.pipeline.compiler import golden
 from scenarios.pipeline.compiler.types import ArtifactSlot, CaseGrade, FileText, StageGrade
-from stumble.pipeline import checkpoint
-from stumble.pipeline.workload import find_workload
+from scenarios.pipeline.workload import find_workload
 
 GRADING_SECONDS = 7200.0
 """Most seconds for grading one stage in one job: more than its programs can use up."""
@@ -52,7 +52,7 @@ def grade_pipeline_stage(
     grade = _unpack_grade(data)
     if grade.result != "infrastructure_error" and known.parent.is_dir():
         known.mkdir(exist_ok=True)
-        checkpoint.write_checkpoint_file(path, data)
+        write_checkpoint_file(path, data)
     return grade
 
 
