@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
     import duckdb
 
 PREFIX = "atlas:"
+ATLAS_FOLDER = "atlas"
+"""The folder of the atlas in a store."""
 
 
 def resolve_rates(
-    parameters: Mapping[str, str], atlas: Path, takes: Collection[str] = ()
+    parameters: Mapping[str, str], store: Path, takes: Collection[str] = ()
 ) -> dict[str, str]:
     """Return the parameters with each `atlas:SOURCE` replaced by what that source shows.
 
@@ -35,7 +38,7 @@ def resolve_rates(
         raise ValueError(
             "no source of an atlas shows how often wrong values look right; give e_quiet a rate"
         )
-    with connect_atlas(atlas) as connection:
+    with connect_atlas(store / ATLAS_FOLDER) as connection:
         rows = run_atlas_question(connection, "step_error_rates")
         rates = {str(row["source"]): row for row in rows if row["e"] is not None}
         found = {key: _find_rate(source, rates) for key, source in sources.items()}
@@ -83,6 +86,10 @@ class WildWeights:
     left_out: tuple[str, ...]
     """Faults without a weight: no error of a source shows their class, or there was none."""
 
+    def to_dict(self) -> dict[str, object]:
+        """Return them as plain data."""
+        return asdict(self)
+
     def describe(self) -> str:
         """Return what the weights rest on, in one line."""
         return (
@@ -92,7 +99,7 @@ class WildWeights:
         )
 
 
-def weigh_faults(weights: Mapping[str, float], value: str, atlas: Path) -> WildWeights:
+def weigh_faults(weights: Mapping[str, float], value: str, store: Path) -> WildWeights:
     """Replace the weights of faults by the errors of their class in the source of `atlas:SOURCE`.
 
     Several faults of one operator divide its errors as their old weights do. Raises ValueError if
@@ -101,7 +108,7 @@ def weigh_faults(weights: Mapping[str, float], value: str, atlas: Path) -> WildW
     source = value.removeprefix(PREFIX)
     if source == value:
         raise ValueError(f"{value!r}: not {PREFIX}SOURCE")
-    with connect_atlas(atlas) as connection:
+    with connect_atlas(store / ATLAS_FOLDER) as connection:
         seen = _count_errors(connection, source)
         known = connection.execute(
             "SELECT DISTINCT source FROM call JOIN run USING (run_id) WHERE is_error ORDER BY 1"

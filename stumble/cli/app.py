@@ -12,7 +12,11 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.command_table import COMMAND_GROUPS, COMMANDS, load_command
+from stumble.cli.command_table import (
+    COMMAND_GROUPS,
+    find_command,
+    list_command_names,
+)
 from stumble.cli.project_defaults import find_project_file, read_project_defaults
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 from stumble.notices import print_notice
@@ -25,16 +29,16 @@ class _LazyGroup(click.Group):
     """A click group that imports a command on first use and lists the commands by job."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(list_command_names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        return find_command(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS, n=1)
+        if args and not args[0].startswith("-") and find_command(args[0]) is None:
+            close = get_close_matches(args[0], list_command_names(), n=1)
             hint = f"did you mean {close[0]}?" if close else "stumble --help lists the commands"
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -77,8 +81,8 @@ def cli(ctx: click.Context, verbose: bool) -> None:
     if verbose:
         os.environ.setdefault("STUMBLE_LOG", "stderr")  # worker processes inherit it
     path, name = find_project_file(Path.cwd()), ctx.invoked_subcommand
-    if path is not None and name is not None and name in COMMANDS:
-        ctx.default_map = {name: read_project_defaults(path, name, load_command(name))}
+    if path is not None and name is not None and (command := find_command(name)) is not None:
+        ctx.default_map = {name: read_project_defaults(path, name, command)}
 
 
 def _raise_interrupted(number: int, _: object) -> None:

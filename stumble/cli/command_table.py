@@ -1,7 +1,8 @@
 """The commands by job, with the line that `stumble --help` prints for each.
 
 A command named NAME is a click command in `stumble/cli/JOB/NAME.py`; JOB is the folder of its
-group. `stumble --help` reads this table alone and imports no command.
+group. `stumble --help` reads this table alone and imports no command. A name that is not in it may
+be a command of an extension (`stumble/extensions.py`).
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from importlib import import_module
 from types import MappingProxyType
 
 import click
+
+from stumble.errors import UsageError
 
 COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -46,7 +49,6 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "collect": "Take spans from OpenTelemetry exporters; they become runs.",
             "forget": "Remove imported runs.",
             "export": "Export runs in other formats.",
-            "atlas": "Numbers of published agent runs, recomputed from their files.",
             "bench": "Run stumble-bench 1: fixed tasks and faults, one table.",
         },
         "Compiler pipeline": {
@@ -68,6 +70,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "ca": "Show or replace the certificate authority.",
             "completion": "Print the completion script of a shell.",
             "selftest": "Verify the guarantees of replay on this machine.",
+            "extensions": "List commands and engines that installed packages add.",
         },
     }
 )
@@ -98,3 +101,27 @@ def load_command(name: str) -> click.Command:
     command = getattr(import_module(f"stumble.cli.{_FOLDERS[name]}.{word}"), word)
     assert isinstance(command, click.Command), name
     return command
+
+
+def find_command(name: str) -> click.Command | None:
+    """Return a command of the table or of an extension; None if neither has it.
+
+    Raises UsageError if the extension cannot be loaded.
+    """
+    if name in COMMANDS:
+        return load_command(name)
+    from stumble.extensions import find_extension
+
+    found = find_extension("stumble.commands", name)
+    if found is not None and not isinstance(found, click.Command):
+        raise UsageError(f"the extension {name!r} is no click command")
+    return found
+
+
+def list_command_names() -> tuple[str, ...]:
+    """Return the names of all commands, those of extensions last."""
+    from stumble.extensions import list_extensions
+
+    return tuple(
+        dict.fromkeys((*COMMANDS, *(each.name for each in list_extensions("stumble.commands"))))
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from stumble.cli.command_table import COMMANDS
+from stumble.cli.command_table import COMMANDS, list_command_names
 from stumble.errors import UsageError
 from traces.did_you_mean import suggest_nearest_name
 
@@ -54,8 +54,8 @@ def read_project_defaults(
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
     for table, content in document.items():
-        if table not in (*COMMANDS, WORLD_TABLE):
-            known = (*COMMANDS, WORLD_TABLE)
+        known = (*COMMANDS, WORLD_TABLE)
+        if table not in known and table not in (known := (*list_command_names(), WORLD_TABLE)):
             raise UsageError(
                 f"{path}: no command {table!r}{suggest_nearest_name(table, known)}; its tables "
                 "are named like commands"

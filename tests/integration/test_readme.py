@@ -69,11 +69,11 @@ def test_the_session_shows_the_main_job() -> None:
 
 
 def test_every_command_of_the_readme_exists_with_its_options() -> None:
-    from stumble.cli.command_table import COMMANDS, load_command
+    from stumble.cli.command_table import COMMANDS, find_command, load_command
 
     text = (ROOT / "README.md").read_text()
     for verb in re.findall(r"^    stumble (\w+)", text, re.MULTILINE):
-        assert verb in COMMANDS, verb
+        assert find_command(verb) is not None, verb
     options = {
         option
         for name in COMMANDS

@@ -2,14 +2,19 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stumble.cli import options
 from stumble.errors import ExitCode, UsageError
 from stumble.notices import print_warning
+
+if TYPE_CHECKING:
+    from stumble.extensions import FaultWeights
 
 
 @click.command(
@@ -82,7 +87,6 @@ def bench(
     stumble bench --from their-store
     stumble bench --from their-store --weights atlas:tau-airline
     """  # fmt: skip
-    from stumble.atlas.weights import weigh_faults
     from stumble.campaigns.bench import (
         BENCH_FILE,
         bench_progress_to_dict,
@@ -100,9 +104,7 @@ def bench(
 
     with options.usage_errors():
         definition = read(file or BENCH_FILE)
-        wild = (
-            weigh_faults(definition.weights, weights, store_root() / "atlas") if weights else None
-        )
+        wild = _weigh_faults(definition.weights, weights) if weights else None
         definition = replace(definition, weights=wild.weights) if wild else definition
     if explain:
         click.echo(definition.analysis)
@@ -150,9 +152,17 @@ def bench(
     }
     table = [*([incomplete] if incomplete else ()), *format_bench_table(definition, rows)]
     if wild is not None:
-        data["weights"] = asdict(wild)
+        data["weights"] = wild.to_dict()
         table.append(wild.describe())
     click.echo(json.dumps(data | progress) if as_json else "\n".join(table))
     missing = any(row["handled_rate_lo"] is None for row in rows)
     raise SystemExit(code if code not in (ExitCode.OK, ExitCode.NOT_ENOUGH) else
                      ExitCode.NOT_ENOUGH if missing else ExitCode.OK)  # fmt: skip
+
+
+def _weigh_faults(weights: Mapping[str, float], value: str) -> "FaultWeights":
+    from stumble.extensions import RateSource, load_extension
+    from stumble.user_data.paths import store_root
+
+    rates: RateSource = load_extension("stumble.rates", value.partition(":")[0])
+    return rates.weigh_faults(weights, value, store_root())

@@ -6,8 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from stumble.store.query import QueryLimits
-    from traces.store.sql import SqlValue
     from traces.store.trace_store import TraceStore
 
 SQL_FORMATS = ("table", "json", "csv", "markdown", "parquet")
@@ -142,9 +138,13 @@ def sql(
             text = query if " " in query else f'from "{query}"'
             values = {**given} or None
         if cluster is not None:
+            from stumble.extensions import load_extension
+
             if form == "parquet":
                 raise UsageError("--format parquet is for DuckDB; with --on give csv or json")
-            print_sql_rows(*_ask_spark(cluster, address or store, text, values, limits), form)
+            ask = load_extension("stumble.engines", re.split(r"\W", cluster, maxsplit=1)[0])
+            names, rows = ask(cluster, address or store, text, values, limits)
+            print_sql_rows(names, rows, form)
             return
         restrict_process(limits)
         if form == "parquet":
@@ -161,39 +161,18 @@ def sql(
 
 
 def _resolve_rates(given: dict[str, str], defaults: Mapping[str, object]) -> dict[str, str]:
-    """Replace rates named after a source of the atlas, which is loaded only for those."""
-    if not any(value.startswith("atlas:") for value in given.values()):
+    """Replace rates `NAME:SOURCE` by what the extension NAME measured, if one is installed."""
+    names = {name for name, colon, _ in (v.partition(":") for v in given.values()) if colon}
+    if not (names := {name for name in names if name.isidentifier()}):
         return given
-    from stumble.atlas.weights import resolve_rates
+    from stumble.extensions import RateSource, find_extension
     from stumble.user_data.paths import store_root
 
-    return resolve_rates(given, store_root() / "atlas", defaults)
-
-
-def _ask_spark(
-    cluster: str,
-    tables: "str | TraceStore",
-    text: str,
-    values: "dict[str, SqlValue] | None",
-    limits: "QueryLimits",
-) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Run a query on Spark over exported tables; those of a store are exported for it."""
-    from stumble.spark import MISSING_LIBRARY
-    from traces.exporters.parquet import write_relations
-
-    try:
-        from stumble.spark.session import ask_spark
-    except ImportError:
-        raise UsageError(MISSING_LIBRARY) from None
-
-    if isinstance(tables, str):
-        return ask_spark(cluster, tables, text, values, limits)
-    with (
-        TemporaryDirectory(prefix=".spark-", dir=tables.root) as name,
-        tables.open_locked() as connection,
-    ):
-        write_relations(connection, Path(name))
-        return ask_spark(cluster, name, text, values, limits)
+    for name in sorted(names):
+        rates: RateSource | None = find_extension("stumble.rates", name)
+        if rates is not None:
+            given = rates.resolve_rates(given, store_root(), defaults)
+    return given
 
 
 def _open_shared_tables(address: str) -> "TraceStore":

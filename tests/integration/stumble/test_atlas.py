@@ -52,7 +52,9 @@ def write_atlas(folder: Path, tau_files: Sequence[SourceFile]) -> Path:
 @pytest.fixture(scope="module")
 def atlas(tau_file: SourceFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With tau-bench as published."""
-    return write_atlas(tmp_path_factory.mktemp("atlas"), [tau_file])
+    folder = tmp_path_factory.mktemp("store") / "atlas"
+    folder.mkdir()
+    return write_atlas(folder, [tau_file])
 
 
 @pytest.fixture(scope="module")
@@ -265,18 +267,18 @@ def test_a_rate_of_the_atlas_serves_as_an_assumption(atlas: Path) -> None:
     runs = pl.read_parquet(atlas / "run" / "tau-airline.parquet")
     steps = runs.filter(pl.col("run_id").is_in(calls["run_id"].to_list()))["steps"].sum()
     failed = calls.filter(pl.col("is_error")).select("run_id", "step").n_unique()
-    resolved = resolve_rates(given, atlas)
+    resolved = resolve_rates(given, atlas.parent)
     assert resolved["model"] == "gpt-5"
     assert float(resolved["e"]) == pytest.approx(failed / steps, abs=1e-9)
     assert resolve_rates({"e": "0.02"}, atlas / "absent") == {"e": "0.02"}
     with pytest.raises(ValueError, match="no error rate of 'tau-airlin'; did you mean tau-airline"):
-        resolve_rates({"e": "atlas:tau-airlin"}, atlas)
+        resolve_rates({"e": "atlas:tau-airlin"}, atlas.parent)
     with pytest.raises(ValueError, match="no error rate of 'terminal-bench'"):
-        resolve_rates({"e": "atlas:terminal-bench"}, atlas)
+        resolve_rates({"e": "atlas:terminal-bench"}, atlas.parent)
     with pytest.raises(ValueError, match="stumble atlas build"):
         resolve_rates(given, atlas / "absent")
     with pytest.raises(ValueError, match="no source of an atlas shows how often"):
-        resolve_rates({"e_quiet": "atlas:tau-airline"}, atlas)
+        resolve_rates({"e_quiet": "atlas:tau-airline"}, atlas.parent)
 
 
 def test_errors_by_class_weigh_the_faults_of_a_store(atlas: Path) -> None:
@@ -285,12 +287,12 @@ def test_errors_by_class_weigh_the_faults_of_a_store(atlas: Path) -> None:
     calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").filter(pl.col("is_error"))
     counted = dict(calls["error_class"].value_counts().iter_rows())
     takes = ("weights", "e", "e_lo", "e_hi", "model")
-    resolved = resolve_rates({"weights": "atlas:tau-airline"}, atlas, takes)
+    resolved = resolve_rates({"weights": "atlas:tau-airline"}, atlas.parent, takes)
     assert json.loads(resolved["weights"]) == counted
     assert float(resolved["e_lo"]) < float(resolved["e"]) < float(resolved["e_hi"])
     given = {"weights": "atlas:tau-airline", "e": "0.5"}
-    assert resolve_rates(given, atlas, takes)["e"] == "0.5"
-    assert list(resolve_rates({"weights": "atlas:tau-airline"}, atlas)) == ["weights"]
+    assert resolve_rates(given, atlas.parent, takes)["e"] == "0.5"
+    assert list(resolve_rates({"weights": "atlas:tau-airline"}, atlas.parent)) == ["weights"]
 
 
 def test_errors_in_the_wild_weigh_the_faults_of_a_bench(atlas: Path) -> None:
@@ -299,16 +301,16 @@ def test_errors_in_the_wild_weigh_the_faults_of_a_bench(atlas: Path) -> None:
     declared = {"tool_error once": 3.0, "tool_error same_args": 1.0, "digit once": 5.0}
     calls = pl.read_parquet(atlas / "call" / "tau-airline.parquet").filter(pl.col("is_error"))
     failed = calls.filter(pl.col("error_class") == "tool_error").height
-    wild = weigh_faults(declared, "atlas:tau-airline", atlas)
+    wild = weigh_faults(declared, "atlas:tau-airline", atlas.parent)
     assert wild.weights == {"tool_error once": failed * 0.75, "tool_error same_args": failed * 0.25}
     assert (wild.errors, wild.covered) == (calls.height, failed)
     assert wild.left_out == ("digit once",)
     with pytest.raises(ValueError, match="no error of 'tau-airlin'; did you mean tau-airline"):
-        weigh_faults(declared, "atlas:tau-airlin", atlas)
+        weigh_faults(declared, "atlas:tau-airlin", atlas.parent)
     with pytest.raises(ValueError, match="not atlas:SOURCE"):
-        weigh_faults(declared, "tau-airline", atlas)
+        weigh_faults(declared, "tau-airline", atlas.parent)
     with pytest.raises(ValueError, match="no fault makes an error of 'tau-airline'"):
-        weigh_faults({"digit once": 1.0}, "atlas:tau-airline", atlas)
+        weigh_faults({"digit once": 1.0}, "atlas:tau-airline", atlas.parent)
 
 
 def test_a_refused_source_keeps_the_rows_of_before(
