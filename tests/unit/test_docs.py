@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from faults import plugins
+from faults import bind_operator, plugins
 from faults.operator import OPERATORS, Operator
 from faults.specs import spec_syntax
 from faults.specs.spec_parser import parse_fault as read_fault
@@ -17,7 +17,7 @@ from faults.targeting import selector, triggers
 from scenarios import scenario
 from scenarios.toml_reader import TypedTable
 from stumble.campaigns import spec
-from stumble.cli.command_table import COMMANDS, load_command
+from stumble.cli.command_table import find_command, list_command_names
 from stumble.experiments.seals.analysis_terms import SEAL_KEYS
 from traces.dialects import LENSES
 from traces.store.schema import SCHEMAS
@@ -28,7 +28,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples/README.md"]
 PACKAGES = "attach|docs|examples|faults|recorder|replay|sandbox|scenarios|stumble|tests|traces"
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-COMMAND = re.compile(r"(?:^|[`$ ])stumble ([a-z]+)((?:[^\n`\\|#]|\\\n)*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[`$ ])stumble ([a-z]+(?:-[a-z]+)*)((?:[^\n`\\|#]|\\\n)*)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"/[A-Z]+(?:/|\Z)")
 MAX_TERMS = 40
 
@@ -53,12 +53,13 @@ def list_commands(text: str) -> Iterator[tuple[str, str]]:
 
 def find_unknown(command: str, words: str) -> list[str]:
     """What of a command line is not in the program: the command, or some of its options."""
-    if command not in COMMANDS:
+    if (found := find_command(command)) is None:
         return [command]
-    found = load_command(command)
     for word in words.split():
         if isinstance(found, click.Group) and word in found.commands:
             found = found.commands[word]
+    if found.context_settings.get("ignore_unknown_options"):  # another program has the options
+        return []
     known = {option for each in found.params for option in (*each.opts, *each.secondary_opts)}
     given = re.findall(r"(?<!\S)--[a-z][a-z-]*", words)
     return [f"{command} {option}" for option in given if option not in {*known, "--help"}]
@@ -97,6 +98,61 @@ def test_relative_links_of_a_page_resolve(page: Path) -> None:
 def test_commands_and_options_of_a_page_exist(page: Path) -> None:
     commands = list_commands(page.read_text())
     assert [unknown for each in commands for unknown in find_unknown(*each)] == []
+
+
+def list_helps(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """The examples in the help of a command and its subcommands, by the words that call it."""
+    shown = re.findall(r"\x08\n(.*?)(?:\n\n|\Z)", command.help or "", re.DOTALL)
+    yield f"stumble {path} --help", "```{}```".format("\n".join(shown))
+    for word, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from list_helps(inner, f"{path} {word}")
+
+
+HELPS = dict(
+    help
+    for path in list_command_names()
+    if (command := find_command(path)) is not None
+    for help in list_helps(command, path)
+)
+EXAMPLES = {name(page): page.read_text() for page in TEXTS} | HELPS
+
+
+@pytest.mark.parametrize("text", HELPS.values(), ids=HELPS)
+def test_commands_and_options_of_a_help_exist(text: str) -> None:
+    assert [unknown for each in list_commands(text) for unknown in find_unknown(*each)] == []
+
+
+def list_faults(text: str) -> list[str]:
+    """The faults in the commands of a text."""
+    given = (re.findall(r"--fault[ =]([^ ]+)", words) for _, words in list_commands(text))
+    return [fault for faults in given for fault in faults if fault not in EXAMPLE_FAULTS]
+
+
+EXAMPLE_FAULTS = ("...", "round_off:decimals=0")
+"""Of no fault, and of examples/operator_plugin."""
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_faults_in_the_commands_of_a_text_exist_with_their_parameters(text: str) -> None:
+    for fault in list_faults(text):
+        bind_operator(read_fault({"fault": fault}))
+
+
+def list_queries(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The questions, views and relations that commands ask, with the names of parameters."""
+    for command, words in list_commands(text):
+        first, *given = words.split() or [""]
+        if command == "sql" and re.fullmatch("[a-z_]+", first):
+            yield first, [each.partition("=")[0] for each in given if re.match("[a-z_]+=", each)]
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_questions_in_the_commands_of_a_text_exist_with_their_parameters(text: str) -> None:
+    known = {each.name: set(each.defaults) for each in list_questions()}
+    known |= {each: set() for each in (*VIEWS, *SCHEMAS)}
+    queries = list(list_queries(text))
+    assert [query for query, _ in queries if query not in known] == []
+    assert [query for query, given in queries if not set(given) <= known[query]] == []
 
 
 def test_what_is_not_there_would_be_found() -> None:

@@ -198,7 +198,7 @@ def run(
     stumble pipeline run --agent builtin --model openai/gpt-5 --dollars 2
     stumble pipeline run --agent claude --mode progressive --calls 500 --sandbox docker
     stumble pipeline run --resume 20260101T120000-0a1b2c3d
-    stumble pipeline run --agent mini --fault timeout --where stage=T2
+    stumble pipeline run --agent mini --fault hang --where stage=T2
     """
     from faults.targeting.bound_fault import bind_without_recording
     from sandbox.docker.images import DEFAULT_IMAGE
