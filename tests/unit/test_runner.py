@@ -73,6 +73,7 @@ def test_nothing_is_tried_again_after_four_failures() -> None:
     assert find_unsteady([f"{STEADY}{number}" for number in range(4)], {}) == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("passes", [True, False])
 def test_a_failure_is_tried_again_in_a_process_of_its_own(tmp_path: Path, passes: bool) -> None:
     file = tmp_path / "test_it.py"

@@ -1,6 +1,6 @@
 """Forks of agents whose tools answer with times, ids, durations and counts: verdicts all the same.
 
-`THOROUGH` makes each fork twenty times.
+`EXHAUSTIVE` makes each fork twenty times.
 """
 
 import json
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.example_counts import THOROUGH
 
 from tests.support.servers.changing_clinic import ClinicKind, serve_clinic
+from tests.support.tiers import EXHAUSTIVE
 from tests.support.warm_stumble import CommandResult, run_stumble
 
-TRIES = 20 if THOROUGH else 1
+TRIES = 20 if EXHAUSTIVE else 1
 AGENT = Path(__file__).parents[2] / "support" / "agents" / "clinic_agent.py"
 FIRST_WRITE, LAST_CALL = ("tool=book", "nth=1"), ("tool=confirm", "nth=2")
 

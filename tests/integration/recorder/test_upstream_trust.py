@@ -45,7 +45,7 @@ def test_a_certificate_of_an_unknown_issuer_passes_for_named_hosts(
 def test_a_server_that_wants_a_certificate_gets_the_users(version: str, tmp_path: Path) -> None:
     pem, key = tmp_path / "client.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-subj", "/CN=client", "-keyout", key, "-out", pem]
+    command += ["-nodes", "-subj", "/CN=client", "-keyout", str(key), "-out", str(pem)]
     subprocess.run(command, check=True, capture_output=True)
     pem.write_bytes(pem.read_bytes() + key.read_bytes())
 

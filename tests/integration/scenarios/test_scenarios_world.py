@@ -18,8 +18,12 @@ def command(code: str) -> tuple[str, ...]:
     [
         ("print('all is there')", True, "all is there"),
         ("raise SystemExit('one refund too many')", False, "one refund too many"),
-        ("print('no such file'); raise SystemExit(2)", None, "no such file"),
-        ("import os; os.kill(os.getpid(), 9)", None, "exit -9"),
+        (
+            "print('no such file'); raise SystemExit(2)",
+            None,
+            "the verifier failed: exit 2, no such file",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", None, "the verifier failed: signal 9"),
     ],
 )
 def test_a_verifier_that_exits_with_neither_0_nor_1_has_said_nothing(

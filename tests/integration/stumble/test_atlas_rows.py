@@ -98,6 +98,7 @@ def test_five_numbers_of_the_page_agree_with_polars(
         assert by_question[question][column] == pytest.approx(value, abs=1e-9), (question, column)
 
 
+@pytest.mark.gate
 def test_survival_agrees_with_lifelines(
     connection: duckdb.DuckDBPyConnection, runs: "pl.DataFrame"
 ) -> None:

@@ -28,6 +28,7 @@ def cells(campaign: Campaign, tape: str = "http.tape") -> list[str]:
     return [cell.address for cell in matrix.cells] or list(matrix.no_site)
 
 
+@pytest.mark.gate
 def test_each_model_has_runs_and_twins_of_its_own() -> None:
     alone = cells(plan())
     both = cells(plan("gpt-5", "anthropic:claude"))

@@ -113,6 +113,7 @@ def test_a_name_that_is_nearly_an_extension_gets_a_suggestion(acme: StrangerPack
     assert "did you mean greet?" in done.stderr
 
 
+@pytest.mark.gate
 def test_an_engine_of_another_package_answers_queries(acme: StrangerPackage) -> None:
     acme.install(f"[stumble.engines]\nacme = {ENGINE}\n")
     tables = ("--store", "/tables", "--json")
@@ -123,6 +124,7 @@ def test_an_engine_of_another_package_answers_queries(acme: StrangerPackage) -> 
     assert "did you mean acme?" in unknown.stderr
 
 
+@pytest.mark.gate
 def test_rates_of_another_package_stand_where_a_question_takes_a_rate(
     acme: StrangerPackage,
 ) -> None:

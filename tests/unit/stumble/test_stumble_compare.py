@@ -74,6 +74,7 @@ def all_compared(sql: Sql, known: list[Told], **more: Any) -> list[Told]:
     return [dict(zip(names, each, strict=True)) for each in answer.fetchall()]
 
 
+@pytest.mark.gate
 def test_the_difference_is_that_of_a_paired_t_test_over_traces(sql: Sql) -> None:
     before = [R, S, S, M, R, S, S, R]
     after = [R, R, R, M, R, R, S, S]

@@ -20,6 +20,8 @@ def test_what_an_agent_got_keeps_all_else_of_the_exchange() -> None:
         redacted=True,
         cascade=True,
         pinned=("a",),
+        renamed=("a", "b"),
+        substituted=("$.at: 1",),
     )
     untold = [
         field.name for field in fields(Exchange) if getattr(exchange, field.name) == field.default

@@ -64,6 +64,7 @@ def test_the_counts_of_the_source_come_out(real: Sql) -> None:
     ) == {"returned": 18953, "failed": 1438}
 
 
+@pytest.mark.gate
 def test_a_command_that_ran_out_of_time_failed(real: Sql) -> None:
     timed_out = """SELECT DISTINCT is_error FROM tool_calls
         WHERE starts_with(result, 'The last command') AND contains(result, 'timed out')"""

@@ -218,7 +218,7 @@ def test_a_credential_of_a_header_is_known_from_then_on(name: str, value: str, s
     redactor = Redactor()
     ((_, said),) = redactor.redact_headers(((name, value),))
     assert secret not in said
-    assert len(said) == len(value)
+    assert len(said) - len(value) == (3 if "lang=en" in value else 0)  # "en" has room for no tag
     assert secret.encode() not in redactor.redact_bytes(b"it is " + secret.encode() + b"!")
     assert redactor.redact_headers(((name, said),)) == ((name, said),)
 

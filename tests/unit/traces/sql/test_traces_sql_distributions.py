@@ -76,6 +76,7 @@ def test_chi_squared(sql: Sql, rng: np.random.Generator) -> None:
     close(computed(sql, "chi2_sf(x, df)", x=x, df=df), scipy.stats.chi2.sf(x, df))
 
 
+@pytest.mark.gate
 def test_normal(sql: Sql, rng: np.random.Generator) -> None:
     z, p = rng.uniform(-8, 8, DRAWN), scipy.stats.norm.cdf(rng.uniform(-7, 7, DRAWN))
     close(computed(sql, "norm_cdf(z)", z=z), scipy.stats.norm.cdf(z))
@@ -184,6 +185,7 @@ def test_holm_passes_over_what_is_unknown(sql: Sql) -> None:
 LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1)
 
 
+@pytest.mark.gate
 @settings(max_examples=examples(60), deadline=None)
 @given(labels=LABELS)
 def test_kappa_is_cohens(sql: Sql, labels: list[tuple[str, str]]) -> None:

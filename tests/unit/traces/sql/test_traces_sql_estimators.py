@@ -493,6 +493,7 @@ def test_an_unknown_first_use_makes_the_curve_unknown(sql: Sql) -> None:
     }
 
 
+@pytest.mark.gate
 def test_one_mix_of_operators_for_all(sql: Sql) -> None:
     import statsmodels.api as sm
 

@@ -95,6 +95,7 @@ def test_the_curve_of_real_runs(name: str, runs: int, request: pytest.FixtureReq
         assert each["survival"] is None or each["survival"] == near(latest)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["tau", "coding"])
 def test_the_hazard_of_real_runs_is_not_known(name: str, request: pytest.FixtureRequest) -> None:
     sql: Sql = request.getfixturevalue(name)
