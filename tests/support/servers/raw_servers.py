@@ -180,9 +180,17 @@ def wanting_certificates(*, h2: bool = False, trusted: Path | None = None) -> It
                 end, _ = listening.accept()
             except OSError:
                 return  # the test is over
-            with end, suppress(OSError), context.wrap_socket(end, server_side=True) as tls:
-                tls.recv(1 << 16)
-                tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+            with end.dup() as kept, end, suppress(OSError):
+                with suppress(OSError), context.wrap_socket(end, server_side=True) as tls:
+                    tls.recv(1 << 16)
+                    tls.sendall(
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
+                    )
+                # To close with unread data would reset the connection, and the alert might be lost.
+                kept.shutdown(socket.SHUT_WR)
+                kept.settimeout(10)
+                while kept.recv(1 << 16):
+                    pass
 
     acceptor = threading.Thread(target=accept)
     acceptor.start()
