@@ -24,6 +24,8 @@ from stumble.atlas.weights import resolve_rates, weigh_faults
 from stumble.cli.app import cli
 from stumble.report.html import render_report_html
 
+pytestmark = pytest.mark.gate
+
 TAU_PATH = "historical_trajectories/gpt-4o-airline.json"
 
 
@@ -174,7 +176,6 @@ def test_recovery_agrees_with_a_loop_over_calls(atlas: Path) -> None:
     assert plain["local_rate"] == pytest.approx(ended / episodes, abs=1e-9)
 
 
-@pytest.mark.gate
 def test_the_half_life_in_minutes_is_that_of_an_exponential_life(small: Path) -> None:
     import lifelines
     import polars as pl
@@ -204,7 +205,6 @@ def test_runs_that_were_chosen_for_failing_enter_no_rate(small: Path) -> None:
             assert not any("magentic" in str(row["agent"]) for row in ask(connection, question))
 
 
-@pytest.mark.gate
 def test_every_question_of_the_atlas_and_of_a_store_answers(atlas: Path) -> None:
     with connect_atlas(atlas) as connection:
         for name, question in list_atlas_questions().items():
@@ -213,7 +213,6 @@ def test_every_question_of_the_atlas_and_of_a_store_answers(atlas: Path) -> None
                 ask(connection, name)
 
 
-@pytest.mark.gate
 def test_the_page_names_the_question_of_each_table(atlas: Path) -> None:
     with connect_atlas(atlas) as connection:
         page = build_atlas_page(connection, ("tau-airline", "terminal-bench"))

@@ -10,6 +10,8 @@ from stumble.campaigns.spec import Campaign, parse_campaign
 from traces.conversation.derived_steps import derive_tape_steps
 from traces.tape import read_tape
 
+pytestmark = pytest.mark.gate
+
 GOLDEN = Path(__file__).resolve().parents[2] / "data/golden"
 
 
@@ -28,7 +30,6 @@ def cells(campaign: Campaign, tape: str = "http.tape") -> list[str]:
     return [cell.address for cell in matrix.cells] or list(matrix.no_site)
 
 
-@pytest.mark.gate
 def test_each_model_has_runs_and_twins_of_its_own() -> None:
     alone = cells(plan())
     both = cells(plan("gpt-5", "anthropic:claude"))

@@ -21,6 +21,8 @@ from tests.support.stores.scripted_runs import ORDER
 from traces.model import Trajectory
 from traces.store.trace_store import TraceStore
 
+pytestmark = pytest.mark.gate
+
 ADDRESS = "s3://tables/of/us"
 DAY = 86_400.0
 
@@ -76,7 +78,6 @@ def list_runs() -> list[object]:
     return [id for (id,) in ask("select trajectory_id from trajectories order by 1")]
 
 
-@pytest.mark.gate
 def test_a_question_has_the_answer_of_the_store(tmp_path: Path) -> None:
     store = make_judged_fork(tmp_path / ".stumble")
     refresh_index(store)
@@ -90,7 +91,6 @@ def test_a_question_has_the_answer_of_the_store(tmp_path: Path) -> None:
         assert ask(query) == own
 
 
-@pytest.mark.gate
 def test_each_day_is_a_partition_that_others_can_read(bucket: str, tmp_path: Path) -> None:
     export(make_store(tmp_path, a=1, b=1, c=2))
     client = boto3.client("s3", endpoint_url=bucket)
@@ -101,7 +101,6 @@ def test_each_day_is_a_partition_that_others_can_read(bucket: str, tmp_path: Pat
     ]
 
 
-@pytest.mark.gate
 def test_again_nothing_is_written_and_a_new_run_changes_its_day_alone(tmp_path: Path) -> None:
     store = make_store(tmp_path, a=1, c=2)
     parts = export(store).written
@@ -111,7 +110,6 @@ def test_again_nothing_is_written_and_a_new_run_changes_its_day_alone(tmp_path: 
     assert list_runs() == ["a", "c", "d"]
 
 
-@pytest.mark.gate
 def test_two_people_exporting_at_once_lose_nothing(tmp_path: Path) -> None:
     stores = [make_store(tmp_path / str(n), **{f"own-{n}": 1, "shared": 1}) for n in range(3)]
     threads = [threading.Thread(target=export, args=(each,)) for each in stores]
@@ -135,7 +133,6 @@ def test_a_part_is_written_only_over_the_one_that_was_read() -> None:
     assert [data for data, _ in [remote.read_tagged("part") or (b"", "")]] == [b"third"]
 
 
-@pytest.mark.gate
 def test_an_export_that_was_cut_off_shows_whole_runs_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +156,6 @@ def test_an_export_that_was_cut_off_shows_whole_runs_and_goes_on(
     assert ask("select count(*) from outcomes") == [(2,)]
 
 
-@pytest.mark.gate
 def test_a_damaged_part_is_named_and_left_out(bucket: str, tmp_path: Path) -> None:
     export(make_store(tmp_path, a=1, c=2))
     client = boto3.client("s3", endpoint_url=bucket)
@@ -175,7 +171,6 @@ def test_a_damaged_part_is_named_and_left_out(bucket: str, tmp_path: Path) -> No
         export(make_store(tmp_path, b=1))
 
 
-@pytest.mark.gate
 def test_a_part_of_another_version_is_read_if_this_one_knows_its_columns(
     bucket: str, tmp_path: Path
 ) -> None:

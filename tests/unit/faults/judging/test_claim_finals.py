@@ -7,18 +7,18 @@ import pytest
 from faults.judging.claims.calibration import LabelAgreement, measure_label_agreement
 from stumble.verdicts.claim_calibration import calibrate_claims
 
+pytestmark = pytest.mark.gate
+
 
 @pytest.fixture(scope="module")
 def found(shared: Path) -> LabelAgreement:
     return calibrate_claims(shared / "finals" / "finals.jsonl").all
 
 
-@pytest.mark.gate
 def test_few_are_left_unknown(found: LabelAgreement) -> None:
     assert (found.unknown_rate.rate or 0) <= 0.30
 
 
-@pytest.mark.gate
 def test_what_is_not_delivered_is_seldom_called_so(found: LabelAgreement) -> None:
     assert (found.false_delivered_rate.rate or 0) <= 0.10
 

@@ -15,6 +15,8 @@ from traces.importers import mini_swe_agent, read_format_tables, read_run_tables
 from traces.importers.run_merge import import_to_store
 from traces.store.trace_store import TraceStore
 
+pytestmark = pytest.mark.gate
+
 NAN = float("nan")
 ASK = {"role": "user", "content": "fix it"}
 
@@ -50,7 +52,6 @@ def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql
         yield connection
 
 
-@pytest.mark.gate
 def test_the_counts_of_the_source_come_out(real: Sql) -> None:
     assert one(
         real,
@@ -64,7 +65,6 @@ def test_the_counts_of_the_source_come_out(real: Sql) -> None:
     ) == {"returned": 18953, "failed": 1438}
 
 
-@pytest.mark.gate
 def test_a_command_that_ran_out_of_time_failed(real: Sql) -> None:
     timed_out = """SELECT DISTINCT is_error FROM tool_calls
         WHERE starts_with(result, 'The last command') AND contains(result, 'timed out')"""

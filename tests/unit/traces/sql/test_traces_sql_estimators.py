@@ -24,6 +24,8 @@ from tests.support.stores.in_memory_relations import (
 from traces.store.schema import SCHEMAS
 from traces.store.sql import SqlValue, run_question
 
+pytestmark = pytest.mark.gate
+
 type Known = dict[str, object]
 
 SILENT = {"class": "silent_wrong", "noticed": False}
@@ -91,7 +93,6 @@ def correlated(rng: np.random.Generator, traces: int, each: int) -> list[Strike]
     ]
 
 
-@pytest.mark.gate
 def test_the_bootstrap_draws_traces(sql: Sql) -> None:
     import statsmodels.api as sm
 
@@ -369,7 +370,6 @@ def test_two_judges_are_compared(sql: Sql) -> None:
     assert found["agreed"] == near((said[:, 0] == said[:, 1]).mean())
 
 
-@pytest.mark.gate
 def test_sample_size_and_power_of_the_book(sql: Sql) -> None:
     found = only(sql, "sample_size", m=10, icc=0.2)
     assert (found["per_arm"], found["traces_per_arm"]) == (558, 56)
@@ -493,7 +493,6 @@ def test_an_unknown_first_use_makes_the_curve_unknown(sql: Sql) -> None:
     }
 
 
-@pytest.mark.gate
 def test_one_mix_of_operators_for_all(sql: Sql) -> None:
     import statsmodels.api as sm
 
