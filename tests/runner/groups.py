@@ -33,7 +33,7 @@ GROUPS: dict[str, Group] = {
     "types": Group((*PYTHON, "mypy")),
     # Compiles all modules once, else each worker in a fresh clone does.
     "collect": Group((*PYTHON, "pytest", "--collect-only", "-qq", *UNIT), quiet=True),
-    "unit": pytest(*UNIT, "-m", "not programs and not alone", workers=2),
+    "unit": pytest(*UNIT, "-m", "not programs and not alone", workers=3),
     "install": Group((*PYTHON, "tests.agents"), downloads=True),
     "docs": Group(("make", "--no-print-directory", "docs")),
     "programs": pytest(*UNIT, "-m", "programs and not alone", workers=2),
