@@ -117,6 +117,7 @@ def test_a_page_opens_from_disk_without_a_network(store: TraceStore, tmp_path: P
     anyio.run(look)
 
 
+@pytest.mark.thorough
 def test_tables_sort_and_injections_are_found(store: TraceStore, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     page(store.root, path)
@@ -177,6 +178,7 @@ def test_the_figures_are_those_of_the_store(store: TraceStore) -> None:
     assert said["injections"] == len(FAULTS) * len(JOBS)
 
 
+@pytest.mark.thorough
 def test_a_part_is_selected_by_model_and_operator(store: TraceStore) -> None:
     said = report(store.root, "--json", "--model", "practice/verifies", "--op", "digit").json
     [row] = said["headline"]["tables"][0]["rows"]
@@ -200,6 +202,7 @@ def test_a_chart_is_a_picture_of_its_own(store: TraceStore, tmp_path: Path, char
     assert "var(" not in drawn.read_text()
 
 
+@pytest.mark.thorough
 def test_a_chart_is_painted_too(store: TraceStore, tmp_path: Path) -> None:
     """One of them: the same program paints what it draws, whatever that is."""
     painted = tmp_path / "a.png"
@@ -208,6 +211,7 @@ def test_a_chart_is_painted_too(store: TraceStore, tmp_path: Path) -> None:
     assert painted.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_each_chart_of_a_page_is_valid_vega_lite(store: TraceStore) -> None:
     with open_filtered_store(store, StoreFilter()) as connection:
         sections = collect_sections(connection, make_agent_naming(connection))
@@ -234,6 +238,7 @@ def test_options_that_make_no_sense_are_refused(
     assert why in said.err
 
 
+@pytest.mark.thorough
 def test_an_empty_store_has_a_page_that_says_so(tmp_path: Path) -> None:
     said = page(TraceStore(tmp_path / "empty").root, tmp_path / "a.html")
     assert "There are no runs in what was selected." in said
@@ -244,6 +249,7 @@ def test_an_empty_store_has_a_page_that_says_so(tmp_path: Path) -> None:
     assert "No fault fired, so there are no outcomes" in refused.err
 
 
+@pytest.mark.thorough
 def test_clean_runs_alone_show_survival_and_no_rate(tmp_path: Path) -> None:
     said = page(fill(tmp_path / "clean", faults=()).root, tmp_path / "a.html")
     assert "nothing can be said about recovery" in said

@@ -131,6 +131,7 @@ def _count(words: str) -> int:
     return count
 
 
+@pytest.mark.thorough
 def test_a_result_is_edited_by_hand(served: Shop, store: TraceStore, recording: str) -> None:
     """The field begins with the result; the command holds the edit."""
     with ui_server(store.root, env=served.environment(), cwd=served.folder) as server:
@@ -152,6 +153,7 @@ def test_a_result_is_edited_by_hand(served: Shop, store: TraceStore, recording: 
     assert "nothing to change" not in page
 
 
+@pytest.mark.thorough
 def test_the_form_changes_prompt_and_model(store: TraceStore, recording: str) -> None:
     with ui_server(store.root) as server:
 

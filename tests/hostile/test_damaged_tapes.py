@@ -73,6 +73,7 @@ def test_what_agents_say_may_be_anything(
     assert walk_all(tmp_path, seed, 1000, talks) > 500
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_no_damaged_tape_keeps_others_out_of_the_index(tmp_path: Path) -> None:
     store = TraceStore(tmp_path / ".stumble")

@@ -58,6 +58,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(served)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_folder_that_holds_the_store_looks_the_same_in_a_replay(place: Place, way: str) -> None:
     (place.folder / "agent.py").write_text(WAYS[way] + SEND)

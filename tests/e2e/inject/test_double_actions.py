@@ -30,6 +30,7 @@ def ledger(lab: Desk, key: str = "order,amount") -> tuple[str, ...]:
 AT_REFUND = ("--where", "tool=issue_refund")
 
 
+@pytest.mark.thorough
 def test_a_lost_acknowledgement_pays_twice_and_the_gate_fails(lab: Desk) -> None:
     said = lab.fork("--fault", "lost_ack", *AT_REFUND, *ledger(lab), env=RETRIES)
     assert said.code == 0, said.err

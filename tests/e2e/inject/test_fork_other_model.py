@@ -109,6 +109,7 @@ def other_provider(world: Shop) -> Iterator[tuple[dict[str, str], Path]]:
         server.communicate(timeout=10)
 
 
+@pytest.mark.thorough
 def test_another_provider_goes_on_with_the_conversation(recorded: Shop) -> None:
     before = len(recorded.asked())
     with other_provider(recorded) as (keys, log):
@@ -150,6 +151,7 @@ def test_a_streaming_agent_gets_streams_of_each_model(
     assert (other.ending.ended, other.ending.passed) == ("final", True)
 
 
+@pytest.mark.thorough
 def test_a_provider_that_refuses_is_an_error_of_the_agents_own_api(recorded: Shop) -> None:
     keys = {"ANTHROPIC_API_KEY": "sk-ant-x", "ANTHROPIC_API_BASE": "http://127.0.0.1:9"}
     said = recorded.stumble(

@@ -50,6 +50,7 @@ def test_a_wrong_digit_is_left_of_a_slow_wrong_answer(world: Shop) -> None:
     assert again.json["passed"] is False, again.err
 
 
+@pytest.mark.thorough
 def test_faults_that_broke_nothing_are_not_shrunk(world: Shop) -> None:
     run = forked(world, "delay:ms=50")
     said = world.stumble("shrink", run, *world.host_options(), *world.world())

@@ -398,6 +398,7 @@ print(done.cases[0].why)
 """
 
 
+@pytest.mark.thorough
 def test_what_installers_keep_is_not_seen(tmp_path: Path) -> None:
     kept = tmp_path / "cache" / "archive" / "golden.zip"
     kept.parent.mkdir(parents=True)

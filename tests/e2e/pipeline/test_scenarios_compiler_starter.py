@@ -111,6 +111,7 @@ def test_the_first_build_of_t0_works_when_what_its_errors_name_is_mended(workspa
     assert made - {"main"} == {"first", "first.o", "runtime.o"}, "the same in each run"
 
 
+@pytest.mark.thorough
 def test_a_starter_in_another_language_does_the_same(tmp_path: Path) -> None:
     for language in LANGUAGES:
         create_starter_workspace(tmp_path / language, language, bare=False)

@@ -97,6 +97,7 @@ CLIENTS = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_a_client_says_and_hears_is_on_the_tape(
     tmp_path: Path, server: str, client: str

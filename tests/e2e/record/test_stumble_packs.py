@@ -197,6 +197,7 @@ def test_packs_of_one_tape_are_equal(users: TwoUsers, packed: Path) -> None:
     assert again.read_bytes() == packed.read_bytes()
 
 
+@pytest.mark.thorough
 def test_other_commands_take_it_as_it_is(users: TwoUsers, packed: Path) -> None:
     shown = users.stumble("show", str(packed), other=True)
     assert shown.stdout == users.stumble("show", "../a.tape").stdout

@@ -48,6 +48,7 @@ async def told(folder: Path, *arguments: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("way", ["direct", "proxy"])
 def test_a_client_with_a_base_url_is_recorded_and_replayed(way: str, tmp_path: Path) -> None:
     async def main() -> None:

@@ -139,6 +139,7 @@ def record_reporter(place: Shop, *, used: bool = False, last: bool = True) -> Sa
 REPORT = "POST http://shop.practice/tools/get_order"
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("last", [False, True], ids=["after the model", "before the model"])
 def test_what_an_agent_sends_without_consequence_is_not_compared(place: Shop, last: bool) -> None:
     """Before the model is asked too, as happens to a coding agent that a busy machine slows down.

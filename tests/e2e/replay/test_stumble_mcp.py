@@ -59,6 +59,7 @@ def test_a_run_over_mcp_is_told_and_replays_without_its_server(
         assert Path(result["agent_output"]).read_text() == said.out
 
 
+@pytest.mark.thorough
 def test_an_old_session_may_be_answered_in_json_too(tmp_path: Path) -> None:
     with shop(tmp_path, mcp=("--json",)) as world:
         more = ("--tools", "mcp", "--mcp-version", "2025-11-25")

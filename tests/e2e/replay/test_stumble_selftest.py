@@ -54,6 +54,7 @@ def kept(said: Said) -> Iterator[Path]:
     shutil.rmtree(found[1])
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_property_holds_and_has_its_figure(said: Said, kept: Path, name: str) -> None:
     (line,) = [line for line in said.stdout.splitlines() if name in line] or [said.stderr]

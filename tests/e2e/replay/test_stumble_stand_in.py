@@ -58,6 +58,7 @@ def closed(folder: Path) -> Path:
     raise TimeoutError(f"no tape was closed in {folder}")
 
 
+@pytest.mark.many(1)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_client_hears_over_stdio_what_it_heard(
     desk: Desk, tape: tuple[str, dict[str, object]], mode: str

@@ -73,6 +73,7 @@ def real(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, bring(folder, shared / "cassettes")
 
 
+@pytest.mark.thorough
 def test_every_interaction_of_every_cassette_is_accounted_for(
     real: tuple[Path, list[ImportedFile]], shared: Path
 ) -> None:
