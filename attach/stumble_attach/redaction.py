@@ -150,7 +150,7 @@ class SecretRedactor:
             return said
         plain = unquote_to_bytes(value)
         self._remember_secret(plain)
-        return self._make_placeholder(plain, len(value)).decode()
+        return self._make_placeholder(plain, len(value), has_tag=True).decode()
 
     def _replace_known(self, value: bytes, found: re.Match[bytes]) -> bytes:
         return self._make_placeholder(value, len(found[0]))
@@ -178,12 +178,17 @@ class SecretRedactor:
         if is_distinct and not value.isdigit() and not _PLACEHOLDER.fullmatch(value):
             self._known.setdefault(value, _compile_spellings(value))
 
-    def _make_placeholder(self, value: bytes, length: int, kind: str | None = None) -> bytes:
+    def _make_placeholder(
+        self, value: bytes, length: int, kind: str | None = None, *, has_tag: bool = False
+    ) -> bytes:
+        """`has_tag`: longer than `length` if there is no room for a tag, so short values differ."""
         tag = self._tags.get(value)
         if tag is None:
             kind = kind or next((kind for kind, look in _TOKEN_PATTERNS if look.match(value)), "k")
             self._counts[kind] = self._counts.get(kind, 0) + 1
             tag = self._tags[value] = f"{kind}{self._counts[kind]}"
+        if has_tag:
+            length = max(length, len(f"RD{tag}Z"))
         for word in ("REDACTED", "RD", ""):
             rest = length - len(word) - len(tag) - 1
             if rest >= 0:
