@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from zlib import crc32
 
 import pytest
-from hypothesis import settings
 
 TIER = os.environ.get("STUMBLE_TESTS", "test")
 EXHAUSTIVE = TIER in ("all", "fuzz")
@@ -31,6 +30,9 @@ def examples(all_examples: int = 100) -> int:
 
 def load_profile() -> None:
     """Draw the same examples in each run; no deadlines, as machines are busy with other tests."""
+    # Late: pytest's plugins would warn of a Hypothesis that the runner of mutants had imported.
+    from hypothesis import settings
+
     repeatable = TIER != "fuzz"
     settings.register_profile(
         "chosen", max_examples=examples(), deadline=None, derandomize=repeatable, database=None
