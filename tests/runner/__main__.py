@@ -11,6 +11,7 @@ shows all there is to mend. The last line is a count over all groups of tests.
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 import time
@@ -25,6 +26,8 @@ from tests.runner.processes import INTERRUPTED, forward_signals, lower_priority,
 from tests.runner.results import GroupResult, read_cases, sum_files
 from tests.runner.second_try import LIMIT, UnsteadyTest, find_unsteady, keep_record
 
+COUNTS = re.compile(r"=* ?\d+ (passed|failed|skipped|errors?)\b.* in [\d.]+ ?s")
+"""pytest's last line, as in `1 failed, 8 passed in 2.31s`."""
 SLOWEST = 20
 """Tests and files that are listed with their seconds."""
 HASH_SEED = "0"
@@ -118,9 +121,15 @@ def run_group(name: str, environment: Mapping[str, str], live: bool) -> GroupRes
             name=name,
             seconds=time.monotonic() - began,
             code=process.returncode,
-            last=next((line.rstrip() for line in reversed(lines) if line.strip()), ""),
+            last=find_last_line(lines),
             cases=tuple(read_cases(junit)) if junit.exists() else (),
         )
+
+
+def find_last_line(lines: Sequence[str]) -> str:
+    """Return pytest's counts, though a library may print after them, or else the last line."""
+    printed = [line.rstrip() for line in reversed(lines) if line.strip()]
+    return next((line for line in printed if COUNTS.match(line)), next(iter(printed), ""))
 
 
 def decide(results: Sequence[GroupResult], unsteady: Sequence[UnsteadyTest], failed: int) -> bool:

@@ -52,7 +52,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     # mypy uses one processor, and installations wait for the network: the tests use the rest.
     (("lint", "format", "types", "docs"), ("install",), ("collect", "unit")),
     # Runs of agents often wait; the statistical tests compute in what they leave.
-    (("statistical",), ("e2e", "clients", "selftest")),
+    (("statistical",), ("clients",), ("e2e", "selftest")),
     (("docker", "programs"), ("mutation",)),
     (("alone", "bench"), ("spark",), ("real",)),
 )

@@ -8,7 +8,7 @@ from tests.mutation.mutant import Mutant
 from tests.mutation.run import ROOT
 from tests.mutation.selection import FIXED, MOST_CHANGED, select_for_gate
 from tests.runner import second_try
-from tests.runner.__main__ import count_tests, decide
+from tests.runner.__main__ import count_tests, decide, find_last_line
 from tests.runner.fuzz import find_examples
 from tests.runner.groups import GROUPS, SHARDED, STAGES, choose_groups
 from tests.runner.results import GroupResult, TestCase, read_cases, sum_files
@@ -80,6 +80,13 @@ def test_a_failure_is_tried_again_in_a_process_of_its_own(tmp_path: Path, passes
     file.write_text(f"def test_it():\n    assert {passes}\n")
     found = find_unsteady([f"{file}::test_it"], {"PYTHONHASHSEED": "7"})
     assert [each.seed for each in found] == (["7"] if passes else [])
+
+
+def test_counts_are_read_before_what_a_library_prints_at_the_end() -> None:
+    lines = ["1 failed, 8 passed in 2.31s\n", "nanobind: leaked 27 instances!\n", "\n"]
+    assert find_last_line(lines) == "1 failed, 8 passed in 2.31s"
+    assert find_last_line(["mutants killed 2/2 (3 s, CPU 4 s)\n"]).startswith("mutants killed")
+    assert find_last_line([]) == ""
 
 
 def test_unsteady_tests_are_counted_in_a_file(

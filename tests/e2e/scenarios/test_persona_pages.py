@@ -56,6 +56,7 @@ def run_page(page: str, folder: Path, env: dict[str, str], *other: tuple[str, st
     return done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_an_agent_developer_gets_from_nothing_to_a_number(
     folder: tuple[Path, dict[str, str]],
 ) -> None:
