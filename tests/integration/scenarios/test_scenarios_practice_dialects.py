@@ -297,6 +297,7 @@ async def responses_answer(sdk: openai.AsyncOpenAI, items: list[Any], *, stream:
         return await events.get_final_response()
 
 
+@pytest.mark.thorough
 @pytest.mark.gate
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("stream", [False, True])

@@ -99,6 +99,7 @@ def test_it_lists_its_tools_with_their_schemas(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.thorough
 @pytest.mark.gate
 def test_the_agent_can_start_its_server_itself(tmp_path: Path) -> None:
     from tests.e2e.scenarios.test_scenarios_practice_agent import cold

@@ -101,6 +101,7 @@ def test_each_day_is_a_partition_that_others_can_read(bucket: str, tmp_path: Pat
     ]
 
 
+@pytest.mark.thorough
 def test_again_nothing_is_written_and_a_new_run_changes_its_day_alone(tmp_path: Path) -> None:
     store = make_store(tmp_path, a=1, c=2)
     parts = export(store).written
@@ -110,6 +111,7 @@ def test_again_nothing_is_written_and_a_new_run_changes_its_day_alone(tmp_path: 
     assert list_runs() == ["a", "c", "d"]
 
 
+@pytest.mark.thorough
 def test_two_people_exporting_at_once_lose_nothing(tmp_path: Path) -> None:
     stores = [make_store(tmp_path / str(n), **{f"own-{n}": 1, "shared": 1}) for n in range(3)]
     threads = [threading.Thread(target=export, args=(each,)) for each in stores]

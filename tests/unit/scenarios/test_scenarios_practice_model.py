@@ -247,6 +247,7 @@ def test_a_write_that_never_works_is_reported(
     assert Counter(done.calls)[tool] == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.gate
 @pytest.mark.parametrize(
     "text",
@@ -271,6 +272,7 @@ def test_rows_that_do_not_add_up_are_noticed(tmp_path: Path) -> None:
     assert done.noticed == ("list_orders failed: count is 3, but orders has 1 rows.",)
 
 
+@pytest.mark.thorough
 @pytest.mark.gate
 def test_a_model_of_known_skill_recovers_as_often_as_it_says(tmp_path: Path) -> None:
     """The bounds are what 999 of 1000 fair coins of 0.7 would hold."""

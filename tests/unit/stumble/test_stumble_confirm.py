@@ -15,6 +15,7 @@ from traces.model import Fault
 from traces.store.trace_store import TraceStore
 
 
+@pytest.mark.thorough
 @pytest.mark.gate
 def test_what_a_careless_agent_pays_out_depends_on_what_it_was_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
