@@ -6,6 +6,7 @@ from traces.redaction.base64_search import SecretNeedle, replace_in_base64
 from traces.redaction.detection import patterns
 from traces.redaction.detection.credential_names import MIN_SECRET_LENGTH
 from traces.redaction.detection.prefilter import NEEDLES, SECRETS, TOKENS
+from traces.redaction.escape_bounds import keep_escapes_whole
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.offset_map import OffsetMap
 from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry, stretch_placeholder
@@ -133,17 +134,19 @@ class SecretScanner:
         if possible & NEEDLES:
             for needle in self._known.find_needles(data, hay):
                 spans += self._find_occurrences(data, needle)
-        for start, stop, kind in patterns.find_pattern_secrets(data, hay, possible):
-            instead = self._names.placeholder_for(data[start:stop], stop - start, kind)
-            spans.append((start, stop, instead))
+        for found, end, kind in patterns.find_pattern_secrets(data, hay, possible):
+            start, stop = keep_escapes_whole(data, found, end)
+            if start < stop:
+                instead = self._names.placeholder_for(data[start:stop], stop - start, kind)
+                spans.append((start, stop, instead))
         return spans
 
     def _find_occurrences(self, data: bytes, needle: SecretNeedle) -> list[SpanReplacement]:
         spans, at, secret = list[SpanReplacement](), data.find(needle.text), needle.secret
         while at >= 0:
             if needle.shift is None:
-                stop = at + len(needle.text)
-                spans.append((at, stop, self._names.placeholder_for(secret, stop - at)))
+                start, stop = keep_escapes_whole(data, at, at + len(needle.text))
+                spans.append((start, stop, self._names.placeholder_for(secret, stop - start)))
             else:
                 instead = self._names.placeholder_for(secret, len(secret))
                 spans.append(replace_in_base64(data, at, needle, instead))
