@@ -40,6 +40,8 @@ class ReplayOptions:
     isolation_plan: IsolationPlan
     cut_at: int | None = None
     """The exchange at which the recording was cut; None for one with an end."""
+    recorded_exit: int | None = None
+    """The exit status of the recorded agent; None if it is not on the tape."""
     zone: str | None = None
     """The recording's time zone, where this machine has another."""
     isolation: IsolationMode = "auto"
@@ -70,7 +72,16 @@ class ReplayReport:
         code = compute_replay_exit_code(
             self.played, struck=not self.options.struck or self.played.fired > 0
         )
+        if code == ExitCode.OK and self.ends_otherwise:
+            code = ExitCode.DIVERGED
         return isolation_exit_code(self.options.isolation, self.played.attempts, code)
+
+    @property
+    def ends_otherwise(self) -> bool:
+        """Whether the agent got the recorded answers alone, and exited with another status."""
+        is_recorded_alone = not (self.options.struck or self.options.contacts or self.upstream)
+        recorded = self.options.recorded_exit
+        return is_recorded_alone and recorded not in (None, self.played.exit.code)
 
     def to_dict(self) -> dict[str, object]:
         """The replay as plain data."""
@@ -83,6 +94,7 @@ class ReplayReport:
                 "run": played.id,
                 "tape": str(played.path),
                 "agent_exit": played.exit.code,
+                "recorded_exit": self.options.recorded_exit,
                 "agent_output": str(self.options.output) if self.options.output else None,
                 "answered": self.answered,
                 "upstream": self.upstream,
@@ -109,6 +121,8 @@ class ReplayReport:
         elif unasked and not self.played.went_live:
             least = "at least " if self.played.unasked_more else ""
             how = f"left early: the first of {least}{len(unasked)} that never came is {unasked[0]}"
+        elif self.ends_otherwise:
+            how = self._describe_exit()
         return f"{how}; {self.answered} answered from the tape, {self.upstream} upstream"
 
     def to_lines(self) -> Iterator[str]:
@@ -143,6 +157,14 @@ class ReplayReport:
                 f"left early: {count} never came, the first is {unasked[0]}; "
                 f"the agent exited {self.played.exit.code}"
             )
+        elif self.ends_otherwise and not diverged:
+            yield self._describe_exit()
+
+    def _describe_exit(self) -> str:
+        return (
+            f"the agent exited {self.played.exit.code}, in the recording"
+            f" {self.options.recorded_exit}"
+        )
 
 
 def summarize_replay(asked: ReplayOptions, played: RunResult) -> ReplayReport:

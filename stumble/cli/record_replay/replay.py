@@ -180,6 +180,7 @@ def replay(
     replay_options = ReplayOptions(
         tape=tape,
         cut_at=recording.cut_at,
+        recorded_exit=recording.ending.exit_code if recording.ending else None,
         isolation_plan=isolation_plan,
         zone=find_restored_zone(recording.trajectory.zone, os.environ),
         isolation=isolation,

@@ -62,3 +62,13 @@ def test_half_a_pair_of_surrogates_is_shown_and_exported(tmp_path: Path) -> None
         exported = run_stumble(tmp_path, "export", "a.tape", "--to", form, "-o", f"a.{form}")
         assert exported.code == 0, exported.err
         assert run_stumble(tmp_path, "import", f"a.{form}").code == 0
+
+
+def test_an_agent_that_ends_with_another_status_ends_the_replay_in_3(tmp_path: Path) -> None:
+    polling = PROGRAMS["equal requests get other answers"]
+    ending = f'{polling.client}\nsys.exit(int(os.environ.get("STATUS", 0)))\n'
+    record_program(Program(ending, polling.serve), tmp_path)
+    assert run_stumble(tmp_path, "replay", "a.tape").code == 0
+    replayed = run_stumble(tmp_path, "replay", "a.tape", STATUS="1")
+    assert replayed.code == 3
+    assert "the agent exited 1, in the recording 0" in replayed.err
