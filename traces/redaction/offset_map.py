@@ -60,6 +60,10 @@ class OffsetMapBuilder:
             start = match.end()
         self._add_piece(data[start:stop], start, stop)
 
+    def add_earlier_text(self, text: bytes) -> None:
+        """Add a text that ends where the original begins: its offsets are negative."""
+        self._add_piece(text, -len(text), 0)
+
     def _add_piece(self, text: bytes, start: int, stop: int) -> None:
         if text:
             self._pieces.append(text)

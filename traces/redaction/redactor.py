@@ -48,7 +48,7 @@ from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry, make_
 from traces.redaction.prefix_cache import RequestPrefixCache
 from traces.redaction.scanner import SecretScanner
 from traces.redaction.stream import RedactionStream, has_event_stream_type
-from traces.redaction.text_buffer import SpanReplacement, replace_spans
+from traces.redaction.text_buffer import EventTexts, SpanReplacement, replace_spans
 
 __all__ = [
     "PLACEHOLDER",
@@ -192,7 +192,8 @@ class Redactor:
             return False
         if find_header(answer.headers, "content-encoding") is not None:
             return False
-        return self._search.is_clean(answer.body, stream=has_event_stream_type(answer.headers))
+        events: EventTexts | None = {} if has_event_stream_type(answer.headers) else None
+        return self._search.is_clean(answer.body, events=events)
 
     def redact_exchange(self, exchange: Exchange) -> Exchange:
         """Return the exchange as it may be written, marked if a body or URL changed."""

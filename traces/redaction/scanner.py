@@ -10,7 +10,7 @@ from traces.redaction.escape_bounds import keep_escapes_whole
 from traces.redaction.known_values import KnownValueIndex
 from traces.redaction.offset_map import OffsetMap
 from traces.redaction.placeholder import PLACEHOLDER, PlaceholderRegistry, stretch_placeholder
-from traces.redaction.text_buffer import SpanReplacement
+from traces.redaction.text_buffer import EventTexts, SpanReplacement
 from traces.redaction.unescape import find_cut_escape
 
 
@@ -21,33 +21,43 @@ class SecretScanner:
         self._known, self._names = known, names
 
     def find_spans(
-        self, data: bytes, *, stream: bool = False, final: bool = True
+        self, data: bytes, *, events: EventTexts | None = None, final: bool = True
     ) -> list[SpanReplacement]:
         """Return the secrets in the data, in order: start, stop and replacement.
 
-        `stream` also searches texts that events deliver in fragments; `final` False ignores a
-        partial known secret at the end of the data, since more may come.
+        `events` also searches texts that events deliver in fragments, after these texts of
+        earlier ones; `final` False ignores a partial known secret at the end of the data, since
+        more may come.
         """
         possible = self._known.prefilter.find_possible(data)
-        maps = self._make_offset_maps(data, possible, stream)
+        maps = self._make_offset_maps(data, possible, events)
         spans = self._find_everywhere(data, possible, maps)
         if final:
             spans += self._replace_partial_secret(data)
         return _resolve_overlapping_spans(spans, data) if spans else spans
 
-    def _make_offset_maps(self, data: bytes, possible: int, stream: bool) -> list[OffsetMap]:
+    def join_event_texts(self, data: bytes, before: EventTexts) -> EventTexts:
+        """Return the texts that events deliver in fragments, each after that of `before`."""
+        joined = self._known.reader.join_event_texts(data, before)
+        return {name: view.text for name, view in joined.items()}
+
+    def _make_offset_maps(
+        self, data: bytes, possible: int, events: EventTexts | None
+    ) -> list[OffsetMap]:
         reader = self._known.reader
         escaped = reader.has_escapes(data, possible)
         views = reader.unescape_parts(data, possible) if escaped else []
-        return [*views, *reader.join_event_texts(data)] if stream else views
+        return (
+            views if events is None else [*views, *reader.join_event_texts(data, events).values()]
+        )
 
-    def is_clean(self, data: bytes, *, stream: bool) -> bool:
+    def is_clean(self, data: bytes, *, events: EventTexts | None) -> bool:
         """True only if `find_spans` finds nothing; assigns no placeholders."""
         find = self._known.prefilter.find_possible
         possible = find(data)
         if self._has_suspect(data, possible) or self._find_partial_secret(data):
             return False
-        views = self._make_offset_maps(data, possible, stream)
+        views = self._make_offset_maps(data, possible, events)
         return not any([self._has_suspect(view.text, find(view.text)) for view in views])
 
     def are_clean(self, texts: Sequence[bytes]) -> bool:
@@ -71,47 +81,50 @@ class SecretScanner:
             or patterns.find_pattern_secrets(data, hay, possible)
         )
 
-    def find_open_spans(self, data: bytes, *, stream: bool) -> tuple[list[SpanReplacement], int]:
+    def find_open_spans(
+        self, data: bytes, *, events: EventTexts | None
+    ) -> tuple[list[SpanReplacement], int]:
         """Return the secrets in data that may continue, and the offset of an end that may begin
         one."""
         reader = self._known.reader
         possible = self._known.prefilter.find_possible(data)
         escaped = reader.has_escapes(data, possible)
-        if stream and not (escaped or possible & SECRETS):
-            texts = reader.join_plain_event_texts(data)
+        if events is not None and not (escaped or possible & SECRETS):
+            texts = [*reader.join_plain_event_texts(data, events).values()]
             if not self._known.prefilter.find_possible(b"\n".join(texts)) & SECRETS:
-                return [], self._find_plain_open_end(data, texts)
+                return [], self._find_plain_open_end(data, texts, events)
         maps = reader.unescape_parts(data, possible) if escaped else []
-        event_maps = reader.join_event_texts(data) if stream else []
-        all_spans = self._find_everywhere(data, possible, [*maps, *event_maps])
+        joined = [] if events is None else [*reader.join_event_texts(data, events).values()]
+        all_spans = self._find_everywhere(data, possible, [*maps, *joined])
         spans = _resolve_overlapping_spans(all_spans, data) if all_spans else all_spans
-        if not (escaped or stream):
+        if not (escaped or events is not None):
             return spans, self._find_open_start(data[: find_cut_escape(data)])
-        return spans, self._find_open_end(data, event_maps)
+        return spans, self._find_open_end(data, joined)
 
-    def _find_plain_open_end(self, data: bytes, texts: list[bytes]) -> int:
+    def _find_plain_open_end(self, data: bytes, texts: list[bytes], events: EventTexts) -> int:
         """Return what `_find_open_end` does, for data without escapes, whose events deliver these
         texts; offsets are mapped only if one of them is needed."""
         cut = find_cut_escape(data)
         tail = data[max(0, len(data) - patterns.MAX_OPEN_SECRET) : cut]
         if all([self._find_open_start(text) == len(text) for text in (tail, *texts)]):
             return cut
-        return self._find_open_end(data, self._known.reader.join_event_texts(data))
+        joined = self._known.reader.join_event_texts(data, events).values()
+        return self._find_open_end(data, [*joined])
 
-    def _find_open_end(self, data: bytes, framed: list[OffsetMap]) -> int:
+    def _find_open_end(self, data: bytes, joined: list[OffsetMap]) -> int:
         base = max(0, len(data) - patterns.MAX_OPEN_SECRET)
-        tail, reader = data[base:] if base else data, self._known.reader
+        tail = data[base:]
         cut = find_cut_escape(tail)
-        ends = [
-            reader.unescape_all(tail[:cut]),
-            *(reader.join_event_texts(tail) if framed and base else framed),
-        ]
-        open_starts = [
-            (view, at) for view in ends if (at := self._find_open_start(view.text)) < len(view.text)
-        ]
-        return base + min(
-            (view.original_ranges(at, at + 1)[0][0] for view, at in open_starts), default=cut
-        )
+        starts = [base + cut]
+        for view, view_base in (
+            (self._known.reader.unescape_all(tail[:cut]), base),
+            *((each, 0) for each in joined),
+        ):
+            at = self._find_open_start(view.text)
+            if at < len(view.text):
+                # What began in an earlier event is written up to here.
+                starts.append(view_base + max(0, view.original_ranges(at, at + 1)[0][0]))
+        return min(starts)
 
     def _find_open_start(self, text: bytes) -> int:
         return min(patterns.find_open_secret(text), self._known.find_partial_value(text)[0])
@@ -168,8 +181,11 @@ class SecretScanner:
 def _map_find_to_original(
     view: OffsetMap, start: int, stop: int, instead: bytes
 ) -> list[SpanReplacement]:
-    """Map a span of an offset map to spans of the original; frames split the placeholder."""
-    ranges = view.original_ranges(start, stop)
+    """Map a span of an offset map to spans of the original; frames split the placeholder.
+
+    What lies before the original, in the text of earlier events, is written already.
+    """
+    ranges = [(max(0, low), high) for low, high in view.original_ranges(start, stop) if high > 0]
     length = sum(high - low for low, high in ranges)
     if length != len(instead):
         instead = stretch_placeholder(instead, length)

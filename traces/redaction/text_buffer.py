@@ -1,12 +1,19 @@
 """Redaction buffer: the unwritten text of a response, with some context before it."""
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Protocol
 
 type SpanReplacement = tuple[int, int, bytes]
 """Start, stop and the replacement, of the same length."""
+type EventTexts = Mapping[bytes, bytes]
+"""The end of the text that earlier events delivered, by the name of its field."""
 
 _CONTEXT = 320
+"""Bytes of text before what is not yet written: a name of a secret, and what leads to its value.
+
+An event of 200 bytes delivers three letters, so of a stream that much joined text is kept too.
+"""
 _EVENT = 8192
 
 
@@ -14,11 +21,12 @@ class SecretFinder(Protocol):
     """Finds secrets; implemented by `SecretScanner`."""
 
     def find_spans(
-        self, data: bytes, *, stream: bool = False, final: bool = True
+        self, data: bytes, *, events: EventTexts | None = None, final: bool = True
     ) -> list[SpanReplacement]: ...
     def find_open_spans(
-        self, data: bytes, *, stream: bool
+        self, data: bytes, *, events: EventTexts | None
     ) -> tuple[list[SpanReplacement], int]: ...
+    def join_event_texts(self, data: bytes, before: EventTexts) -> EventTexts: ...
 
 
 def replace_spans(data: bytes, spans: list[SpanReplacement]) -> bytes:
@@ -34,7 +42,8 @@ class RedactionBuffer:
     """A growing text that is searched as it grows, and can be taken up to `safe`."""
 
     def __init__(self, finder: SecretFinder, *, stream: bool, messages: bool) -> None:
-        self._finder, self._stream = finder, stream
+        self._finder = finder
+        self._events: EventTexts | None = {} if stream else None
         self._begins: deque[int] | None = deque() if messages else None
         self._text = self._clean = b""
         self._base = 0
@@ -48,14 +57,14 @@ class RedactionBuffer:
             self._begins.append(self.end)
         self._text += data
         self.end += len(data)
-        spans, end = self._finder.find_open_spans(self._text, stream=self._stream)
+        spans, end = self._finder.find_open_spans(self._text, events=self._events)
         self._set_spans(spans)
         self.safe = self._base + end
 
     def finish(self) -> None:
         """End the text: whatever could have begun a secret is final."""
         if self.safe < self.end:
-            self._set_spans(self._finder.find_spans(self._text, stream=self._stream))
+            self._set_spans(self._finder.find_spans(self._text, events=self._events))
             self.safe = self.end
 
     def _set_spans(self, spans: list[SpanReplacement]) -> None:
@@ -83,10 +92,14 @@ class RedactionBuffer:
         """Drop text far before the part already taken."""
         at = self._taken - self._base
         keep = max(0, at - _CONTEXT)
-        if self._stream:
+        if self._events is not None:
             keep = max(self._find_event_start(keep), at - _EVENT, 0)
         if not keep:
             return
+        if self._events is not None:
+            texts = self._finder.join_event_texts(self._text[:keep], self._events)
+            ends = {name: text[-_CONTEXT:] for name, text in texts.items()}
+            self._events = {**self._events, **ends}
         for start, stop, _ in self._found:
             if start < keep < stop:
                 keep = start
@@ -97,7 +110,8 @@ class RedactionBuffer:
     def _find_event_start(self, before: int) -> int:
         """Return the offset of the event or message that contains `before`."""
         if self._begins is None:
-            return self._text.rfind(b"\n\n", 0, before)
+            # A line, as no fragment spans two, and events of some servers end in other ways.
+            return self._text.rfind(b"\n", 0, before) + 1
         while len(self._begins) > 1 and self._begins[1] - self._base <= before:
             self._begins.popleft()
         return self._begins[0] - self._base if self._begins else 0

@@ -5,7 +5,7 @@ covers any mix of them (`sk\\u002d`, `sk%2D`, `sk%252d`, `\\\\/`).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection.prefilter import BACKSLASH, EVERYTHING, PERCENT, WIDE
@@ -100,22 +100,31 @@ class EscapeDecoder:
         builder.add_text(data, start, min(len(data), near[-1].end() + self._reach), near)
         return builder.build()
 
-    def join_event_texts(self, data: bytes) -> list[OffsetMap]:
-        """Join the text fragments that the events of a stream deliver, for each field."""
+    def join_event_texts(
+        self, data: bytes, before: Mapping[bytes, bytes]
+    ) -> dict[bytes, OffsetMap]:
+        """Join the text fragments that the events of a stream deliver, by the name of the field.
+
+        `before` is the end of what earlier events delivered; its offsets are negative.
+        """
         builders: dict[bytes, OffsetMapBuilder] = {}
         for match in _FIELD.finditer(data):
             start, stop = match.span(2)
-            builder = builders.setdefault(match[1], OffsetMapBuilder())
+            if (builder := builders.get(match[1])) is None:
+                builder = builders[match[1]] = OffsetMapBuilder()
+                builder.add_earlier_text(before.get(match[1], b""))
             builder.add_text(data, start, stop, self._escape.finditer(data, start, stop))
-        return [view for each in builders.values() if (view := each.build()).text]
+        return {name: view for name, each in builders.items() if (view := each.build()).text}
 
-    def join_plain_event_texts(self, data: bytes) -> list[bytes]:
+    def join_plain_event_texts(
+        self, data: bytes, before: Mapping[bytes, bytes]
+    ) -> dict[bytes, bytes]:
         """Join the texts as `join_event_texts` does, of data without escapes."""
         texts = dict[bytes, list[bytes]]()
         for name, text in _FIELD.findall(data):
             if text:
-                texts.setdefault(name, []).append(text)
-        return [b"".join(parts) for parts in texts.values()]
+                texts.setdefault(name, [before.get(name, b"")]).append(text)
+        return {name: b"".join(parts) for name, parts in texts.items()}
 
     def unescape_all(self, data: bytes) -> OffsetMap:
         """Decode all escapes of the data."""

@@ -308,9 +308,9 @@ def finds(
 ) -> tuple[list[SpanReplacement], tuple[list[SpanReplacement], int], bool]:
     search: SecretScanner = redactor(native=native)._search
     return (
-        search.find_spans(data, stream=stream),
-        search.find_open_spans(data, stream=stream),
-        search.is_clean(data, stream=stream),
+        search.find_spans(data, events={} if stream else None),
+        search.find_open_spans(data, events={} if stream else None),
+        search.is_clean(data, events={} if stream else None),
     )
 
 
@@ -344,10 +344,10 @@ def test_an_escaped_value_is_seen_and_decoded(known: tuple[str, ...], spelling: 
         slow._known.prefilter.find_possible = lambda data: prefilter.EVERYTHING  # type: ignore[method-assign]
         assert bool(made.find_spans(data)) is expected
         assert made.find_spans(data) == slow._search.find_spans(data)
-        assert made.find_open_spans(data, stream=False) == slow._search.find_open_spans(
-            data, stream=False
+        assert made.find_open_spans(data, events=None) == slow._search.find_open_spans(
+            data, events=None
         )
-        assert made.is_clean(data, stream=False) is not expected
+        assert made.is_clean(data, events=None) is not expected
 
 
 @pytest.mark.gate
