@@ -56,7 +56,7 @@ def _iter_given_tags(exchange: Exchange) -> Iterator[bytes]:
     if (answer := exchange.response) is not None:
         body = decode_content_or_raw(answer.headers, answer.body)
         yield from _find_placeholder_tags(body)
-        for view in _EVENT_READER.join_event_texts(body):
+        for view in _EVENT_READER.join_event_texts(body, {}).values():
             yield from _find_placeholder_tags(view.text)
         for name, value in (*answer.headers, *answer.trailers):
             yield from _find_placeholder_tags(f"{name}: {value}".encode("latin-1", "replace"))

@@ -13,8 +13,8 @@ from traces.redaction.detection.credential_names import (
     AUTH_SCHEME,
     COOKIE_PAIR,
     ONE_TIME_SCHEME,
+    PARAMETER,
     PROTOCOL_TOKEN,
-    SECRET_PARAMETER,
     URL_USERINFO,
     can_be_auth_header,
     is_auth_header,
@@ -104,7 +104,7 @@ class LocationRedactor:
         if b"@" in url:
             url = URL_USERINFO.sub(self._redact_userinfo, url)
         if b"=" in url:
-            url = SECRET_PARAMETER.sub(self._redact_parameter, url)
+            url = PARAMETER.sub(self._redact_parameter, url)
         spans = self._search.find_spans(url)
         return replace_spans(url, spans) if spans else url
 
@@ -164,11 +164,11 @@ class LocationRedactor:
         return match[1] + prefix + self._mask(secret, rest - len(after)) + after + b"@"
 
     def _redact_parameter(self, match: re.Match[bytes]) -> bytes:
-        secret = unquote_to_bytes(match[4].replace(b"+", b" "))
+        secret = unquote_to_bytes(match[3].replace(b"+", b" "))
         if not is_secret_parameter(match) or PLACEHOLDER.fullmatch(secret):
             return match[0]
         self._known.learn(secret)
-        return match[1] + self._mask(secret, len(match[4]))
+        return match[1] + self._mask(secret, len(match[3]))
 
     def _mask(self, secret: bytes, length: int) -> bytes:
         """Return a placeholder with a tag, longer than a short secret: it tells values apart."""

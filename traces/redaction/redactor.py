@@ -25,6 +25,7 @@ Not found: a secret encrypted, compressed inside a body, in hexadecimal, in HTML
 base64 broken into lines; known ones under 8 bytes; unknown ones that match no pattern.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -162,9 +163,14 @@ class Redactor:
             )
             self._known.learn(value)
             encoded_words[place] = before + self._names.placeholder_for(value, len(value)) + after
-        return tuple(
-            self.redact_bytes(word).decode("utf-8", "surrogateescape") for word in encoded_words
-        )
+        redacted = [
+            (self._named.redact_urls(word) if b"://" in word else self.redact_bytes(word)).decode(
+                "utf-8", "surrogateescape"
+            )
+            for word in encoded_words
+        ]
+        # As a list, which shows what an option before a word makes of it.
+        return tuple(json.loads(self.redact_bytes(json.dumps(redacted).encode())))
 
     def redact_edits(self, exchange: Exchange, body: bytes) -> tuple[BodyEdit, ...]:
         """Return the edits of an exchange whose body is written as `body`."""

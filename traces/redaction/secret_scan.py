@@ -16,7 +16,7 @@ _CODE = (
     ".c .cc .cpp .cs .css .go .h .hpp .html .ipynb .java .js .jsx .kt .lua .md .mjs .php .pl .pm"
     " .py .r .rb .rs .rst .scala .sh .sql .swift .ts .tsx .vue .zig .patch .diff"
 )
-SCANNER_VERSION = 3
+SCANNER_VERSION = 4
 
 SECRET_CLASSES = {
     "a": "Anthropic key",

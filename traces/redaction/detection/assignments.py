@@ -44,7 +44,7 @@ MAX_VALUE_LENGTH = 4096
 # The words that name a secret: alone, before `token`, and before `key`.
 PASSWORD_NAMES = b"password|passwd|pwd|secret"
 TOKEN_NAMES = (
-    b"access|refresh|auth|id|session|bearer|bot|personal|private|security|api|user|csrf|xsrf|deploy"
+    b"access|refresh|auth|id|session|bearer|bot|personal|private|security|secret|api|user|csrf|xsrf|deploy"
     b"|registration|service|account|app|client|vault|github|gitlab|slack|jwt"
 )
 KEY_NAMES = (
@@ -72,7 +72,7 @@ _VARIABLE_NAME = compile_lazily(
     % _reverse_words(_NO_CREDENTIALS)
 )
 """A variable of the environment (`FAL_KEY`, `LINEAR_TOKEN`), read backwards."""
-MIN_VARIABLE_SECRET = 16
+MIN_VARIABLE_SECRET = 12
 
 _QUOTE = rb"\\{0,15}[\"'`]"
 _QUOTES = rb"(?:" + _QUOTE + rb"){0,3}"

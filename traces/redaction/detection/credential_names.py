@@ -4,16 +4,18 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from traces.lazy_pattern import compile_lazily
 from traces.redaction.detection import patterns
 from traces.redaction.detection.prefilter import find_possible_formats
-from traces.redaction.detection.value_forms import is_plausible_secret, is_random_token
+from traces.redaction.detection.secret_names import is_secret_of, mentions_secret, rate_name
+from traces.redaction.detection.value_forms import is_plausible_secret
 
 MIN_SECRET_LENGTH = 8
+MIN_UNSURE_LENGTH = 12
+"""Of a value in a URL whose name may also be that of a page or a version."""
 _KEY_NAME = compile_lazily(r"(?i)(key|token|secret|passw|credential)")
-_MAYBE_NAME = compile_lazily(r"(?i)(?:\A|_)(?:pass(?:phrase)?|pwd|pat|auth|dsn|pin)\Z")
 _NOT_SECRET = compile_lazily(r"(?i)^(/|\d+$|true$|false$|none$)")
 
 AUTH_HEADER = compile_lazily(
@@ -23,7 +25,6 @@ AUTH_HEADER = compile_lazily(
 _NOT_AUTH = compile_lazily(
     r"(?i)(?:.*-)?(?:idempotency|sec-websocket|surrogate|cache|partition|routing|sort)-key\Z"
 )
-_MAYBE_AUTH = compile_lazily(r"(?i)(?:.*-)?auth-.*|.*-(?:secret|password|api-?key|jwt|pat)(?:-.*)?")
 AUTH_SCHEME = compile_lazily(
     r"(?i)(?:bearer|basic|digest|token|apikey|api-key|key|negotiate|aws4-hmac-sha256)\s+"
 )
@@ -36,12 +37,7 @@ _ATTRIBUTE = compile_lazily(r"(?i)(?:path|domain|expires|max-age|samesite|versio
 URL_USERINFO = compile_lazily(
     rb"(?:\A|(?<=[\s\"'<(=]))([a-z][a-z0-9+.-]{1,15}://)([^/?#@\s\"'<>]{1,512})@"
 )
-SECRET_PARAMETER = compile_lazily(
-    rb"((?:\A|[?&;#])(?:(?P<sure>(?i:[\w.-]*(?:api[_-]?key|access[_-]?token|auth[_-]?token"
-    rb"|refresh[_-]?token|id[_-]?token|session[_-]?token|security-token|client[_-]?secret"
-    rb"|subscription-key|private[_-]token|secret|password|passwd|pwd|signature|credential)"
-    rb"|sig|jwt))|(?P<maybe>(?i:key|token|auth|code|k)))=)([^&;#\s\"'<>]+)"
-)
+PARAMETER = compile_lazily(rb"((?:\A|[?&;#])([\w.%\[\]-]{1,64})=)([^&;#\s\"'<>]+)")
 
 
 def find_environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -86,9 +82,7 @@ def is_named_secret(name: str, value: str) -> bool:
         return False
     if _KEY_NAME.search(name):
         return True
-    return _MAYBE_NAME.search(name) is not None and is_plausible_secret(
-        value.encode("utf-8", "replace")
-    )
+    return is_secret_of(name, value.encode("utf-8", "replace"))
 
 
 def is_distinctive_secret(value: bytes) -> bool:
@@ -108,9 +102,12 @@ def is_auth_header(name: str) -> bool:
 
 def can_be_auth_header(name: str, value: str) -> bool:
     """True for a header whose name mentions credentials and whose value looks like one."""
-    if _MAYBE_AUTH.fullmatch(name) is None or len(value) < MIN_SECRET_LENGTH or " " in value:
+    scheme = AUTH_SCHEME.match(value)
+    credential = value[scheme.end() :] if scheme else value
+    if len(credential) < MIN_SECRET_LENGTH or " " in credential:
         return False
-    return is_plausible_secret(value.encode("latin-1"))
+    data = credential.encode("latin-1")
+    return is_secret_of(name, data) or (mentions_secret(name) and is_plausible_secret(data))
 
 
 def parse_basic_auth(value: str) -> Iterator[bytes]:
@@ -139,5 +136,8 @@ def is_cookie_attribute(start: str) -> bool:
 def is_secret_parameter(match: "re.Match[bytes]") -> bool:
     """True for a parameter named like a credential, or with an ambiguous name and a token-like
     value."""
-    value = match[4]
-    return match["sure"] is not None or (len(value) >= 16 and is_random_token(value))
+    name, value = unquote(match[2].decode("latin-1")), match[3]
+    strength = rate_name(name)
+    if strength in ("sure", "likely"):
+        return strength == "sure" or not value.isdigit()
+    return len(value) >= MIN_UNSURE_LENGTH and is_secret_of(name, value)

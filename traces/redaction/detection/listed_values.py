@@ -24,6 +24,17 @@ _OPEN_VARIABLE = compile_lazily(
     + SPACE + rb"{0,4}\\{0,15}\"([\w.~+/=-]{0,4096}+)\Z"
 )  # fmt: skip
 
+_CONTAINER = (
+    rb"(?i)\"(?:[\w.-]{0,40}?(?:passwords|passwd|secrets?|tokens|credentials?|api_?keys|access_?keys)"
+    rb"|stringData)\\{0,15}\"" + SPACE + rb"{0,4}:" + SPACE
+)  # fmt: skip
+_CONTAINER_BLOCK = compile_lazily(
+    _CONTAINER + rb"{0,16}(?:\{([^{}]{1,16384})|\[([^\[\]]{1,16384}))"
+)
+_STRING = compile_lazily(rb"\"([^\s\"'`\\]{6,4096}+)\\{0,15}\"(?!" + SPACE + rb"{0,4}:)")
+"""No key of a mapping."""
+_OPEN_STRING = compile_lazily(rb"[{,:\[]" + SPACE + rb"{0,16}\\{0,15}\"([^\s\"'`\\]{0,4096}+)\Z")
+
 _COOKIES = (
     rb"(?i:(?:^|[^\w-])(?:set-)?cookie)" + rb"(?:" + QUOTE + rb")?[:,]" + SPACE + rb"{0,4}(?:"
     + QUOTE + rb")?"
@@ -64,6 +75,7 @@ class _Header:
 
 LIST_SIGNS = (
     _ENVIRONMENT + rb"*\{",
+    _CONTAINER + rb"*[\[{]",
     rb"(?i)cookie[\\\"'`]*[:,][\\\"'`\srnt]*[\w.-]+=",
     rb"(?i)(?:[,;\t|][ \"*`]*[\w.-]*"
     + _SECRET_COLUMN
@@ -81,6 +93,14 @@ def find_variables(data: bytes) -> Iterator[Span]:
         for match in _VALUE.finditer(data, begin, stop):
             name = data[max(begin, match.start() - _LONGEST_NAME) : match.start()]
             if is_random_token(match[1]) and _VARIABLE_NAME.search(name):
+                yield match.span(1)
+
+
+def find_contained_values(data: bytes) -> Iterator[Span]:
+    """Yield the values in a list or mapping that is named like secrets."""
+    for block in _CONTAINER_BLOCK.finditer(data):
+        for match in _STRING.finditer(data, *block.span(block.lastindex or 0)):
+            if is_plausible_password(match[1]):
                 yield match.span(1)
 
 
@@ -153,6 +173,7 @@ def _find_row_secrets(row: bytes, at: int, head: _Header) -> Iterator[Span]:
 
 LISTS: tuple[Callable[[bytes], Iterator[Span]], ...] = (
     find_variables,
+    find_contained_values,
     find_cookies,
     find_table_secrets,
 )
@@ -161,6 +182,8 @@ LISTS: tuple[Callable[[bytes], Iterator[Span]], ...] = (
 def find_open_list(tail: bytes) -> int:
     """Return the offset of an incomplete value at the end of a list; len(tail) if there is none."""
     if _ENVIRONMENT_BLOCK.search(tail) and (match := _OPEN_VARIABLE.search(tail)):
+        return match.start(1)
+    if _CONTAINER_BLOCK.search(tail) and (match := _OPEN_STRING.search(tail)):
         return match.start(1)
     if match := _OPEN_COOKIE.search(tail):
         return match.start(1)

@@ -10,6 +10,7 @@ from traces.redaction.detection.secret_place import (
 )
 from traces.redaction.detection.value_forms import (
     is_plausible_password,
+    is_plausible_secret,
     is_random_token,
     is_spoken_password,
 )
@@ -59,7 +60,19 @@ _NOT_AFTER = b"".join(
     for word in _NO_SECRETS.split()
 )
 _SUFFIX = rb"(?:[_-][A-Za-z0-9]{1,16}|[A-Z0-9][A-Za-z0-9]{0,15}){1,3}?" + _NOT_AFTER
+_FOREIGN_PLAIN = (
+    "passwort",
+    "kennwort",
+    "contrasena",
+    "senha",
+    "mot_de_passe",
+    "wachtwoord",
+    "haslo",
+)
 _FOREIGN = ("contraseña", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호")
+_FOREIGN_NAMES = b"|".join(
+    map(_match_in_any_escape, (*_FOREIGN, *_FOREIGN_PLAIN, *map(str.capitalize, _FOREIGN_PLAIN)))
+)
 _WORDS = (
     rb"passwor[dt]|passwd|passcode|passphrase|contrasena|mot de passe|senha|wachtwoord|haslo|parola"
     rb"|(?:api|access|secret)[ -]key|(?:access|api|auth) token|"
@@ -84,11 +97,31 @@ NAME_PLACES = (
     # `"pass": "V"`, `$dbpass = 'V'`
     SecretPlace(
         rb"(?<![\w.-])(?i:[\w.-]{0,40}?(?<!by)(?<!com)(?<!sur)(?<!tres)(?:pass|passphrase|passcode))"
-        rb"(?:" + QUOTE + rb")?" + SPACE + rb"{0,4}(?:=>|[:=])" + SPACE + rb"{0,4}" + QUOTE,
+        rb"(?:" + QUOTE + rb")?\]?" + SPACE + rb"{0,4}(?:=>|[:=])" + SPACE + rb"{0,4}" + QUOTE,
         TEXT, 6, is_plausible_password, QUOTE,
-        sign=rb"(?i)pass(?:phrase|code)?[\\\"'`\snrt]*(?:=>|[:=])[\\\"'`\snrt]*"
+        sign=rb"(?i)pass(?:phrase|code)?[\\\"'`\]\snrt]*(?:=>|[:=])[\\\"'`\snrt]*"
         rb"\S*[0-9!@#$%^&*?~]",
-        opening=rb"(?i)pass(?:phrase|code)?[\\\"'`\snrt]*(?:=>|[:=])",
+        opening=rb"(?i)pass(?:phrase|code)?[\\\"'`\]\snrt]*(?:=>|[:=])",
+    ),
+    # `{"contraseña": "V"}`
+    SecretPlace(
+        QUOTE + rb"(?:" + _FOREIGN_NAMES + rb")" + QUOTE + SPACE + rb"{0,4}:" + SPACE + rb"{0,4}"
+        + QUOTE,
+        TEXT, 6, is_plausible_password, QUOTE,
+    ),
+    # `HTTPBasicAuth("joe", "V")`
+    SecretPlace(
+        rb"(?:BasicAuth|NetworkCredential|UsernamePassword\w{0,24})\(" + SPACE + rb"{0,4}" + QUOTE
+        + rb"[\w.@+-]{1,64}" + QUOTE + rb"," + SPACE + rb"{0,4}" + QUOTE,
+        TEXT, 6, is_plausible_password, QUOTE,
+    ),
+    # `<wsse:Password Type="text">V</wsse:Password>`
+    SecretPlace(
+        rb"<(?:[\w-]{1,32}:)?(?i:\w{0,24}(?:password|passwd|pwd|secret|token|apikey))"
+        rb"(?:(?:\s|\\{1,15}[nrt])[^<>]{1,200})?>" + SPACE + rb"{0,16}",
+        rb"[^\s\"'`\\<>]", 6, is_plausible_secret, SPACE + rb"{0,16}<", kind="k",
+        sign=rb"(?i)<[\w:-]*(?:password|passwd|pwd|secret|token|apikey)(?:[\s\\][^<>]*)?>[^<>]*[0-9]",
+        opening=rb"(?i)<[\w:-]*(?:password|passwd|pwd|secret|token|apikey)(?:[\s\\][^<>]*)?>",
     ),
     # `MYSQL_PASS=V`
     SecretPlace(
@@ -100,7 +133,7 @@ NAME_PLACES = (
     ),
     # `secret_key_base: "V"`, `API_KEY_2=V`
     SecretPlace(
-        _NAME + _SUFFIXED, rb"[\w+/.~-]", 20, is_random_token, rb"(?![\w\(\[{*])",
+        _NAME + _SUFFIXED, rb"[\w+/.~-]", 12, is_random_token, rb"(?![\w\(\[{*])",
         sign=widen_pattern(_ANY_NAME + _SUFFIXED) + rb"[\w+/.~-]*[0-9]",
         opening=widen_pattern(_ANY_NAME + _SUFFIXED),
     ),
@@ -118,12 +151,26 @@ NAME_PLACES = (
         sign=rb"(?i)(?:password|passwd|pwd|pass)(?:=|: +)\S{6}",
         opening=rb"(?i)(?:password|passwd|pwd|pass)(?:=|: )",
     ),
-    # `pass: V`
+    # `pass: V`, `pw = V`
     SecretPlace(
-        rb"(?:^|[\r\n]|\\n)[ \t]{0,16}(?:- )?(?i:(?:[\w.-]{0,40}[_.-])?pass(?:phrase|code)?):"
-        rb" {1,2}",
-        rb"[^\s\"'`\\,;()<>]", 8, is_random_token, rb"(?=\Z|[\r\n]|\\{1,15}[nr])",
-        sign=rb"(?i)pass(?:phrase|code)?: +\S*[0-9]", opening=rb"(?i)pass(?:phrase|code)?: ",
+        rb"(?:^|[\r\n\"]|\\n)[ \t]{0,16}(?:- )?"
+        rb"(?i:(?:[\w.-]{0,40}[_.-])?(?:pass(?:phrase|code)?|pw))"
+        rb"(?::| =) {1,2}",
+        rb"[^\s\"'`\\,;()<>]", 8, is_random_token, rb"(?=\Z|[\r\n\"]|\\{1,15}[nr\"])",
+        sign=rb"(?i)(?:pass(?:phrase|code)?|pw)(?::| =) +\S*[0-9]",
+        opening=rb"(?i)(?:pass(?:phrase|code)?|pw)(?::| =) ",
+    ),
+    # `os.Setenv("DB_PASS", "V")`
+    SecretPlace(
+        rb"\(" + SPACE + rb"{0,4}" + QUOTE + rb"[\w.-]{0,40}(?i:pass)" + QUOTE + rb"," + SPACE
+        + rb"{0,4}" + QUOTE,
+        TEXT, 8, is_plausible_password, QUOTE,
+    ),
+    # `['Authorization: Bearer V']`
+    SecretPlace(
+        rb"(?i:authorization)(?:" + QUOTE + rb")?" + SPACE + rb"{0,4}[:=,]" + SPACE + rb"{0,4}(?:"
+        + QUOTE + rb")?(?i:bearer|token|basic) {1,2}",
+        rb"[\w.~+/=-]", 8, is_random_token, kind="b",
     ),
     # `| password | V |`, `**API key:** V`
     SecretPlace(
