@@ -6,8 +6,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from recorder.agent.agent_input import PipedInput
 from recorder.agent.isolation import AgentIsolation
 from recorder.agent.process import AgentExit, AgentStreams, run_agent_process
+from stumble.user_data.known_secrets import find_known_secrets
 from traces.lazy_dataclass import dataclass
+from traces.redaction.redacted_log import redact_file_end
 from traces.tape import Tape
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class ColdLauncher:
         cwd: Path | None = None,
     ) -> AgentExit:
         with ExitStack() as files:
+            if self.output is not None:
+                files.enter_context(redacted_output(self.output))
             out = files.enter_context(self.output.open("ab")) if self.output else None
             env = {**env, **self.env}
             stdin = files.enter_context(self.input.open_pipe()) if self.input else None
@@ -72,6 +76,17 @@ class ColdLauncher:
         if not self.prefix or program is None:
             return command
         return (*self.prefix, str(Path(program).absolute()), *command)
+
+
+@contextmanager
+def redacted_output(path: Path) -> Iterator[None]:
+    """Replace the secrets in what is appended to a file in the block, when the block is over."""
+    start = path.stat().st_size if path.exists() else 0
+    try:
+        yield
+    finally:
+        if path.is_file():
+            redact_file_end(path, start, secrets=find_known_secrets())
 
 
 def with_recorded_input(launch: "AgentLauncher", recording: Tape) -> "AgentLauncher":

@@ -9,6 +9,7 @@ import pytest
 
 from traces.importers import read_run_tables
 from traces.redaction.redacted_copy import write_redacted_copy
+from traces.redaction.redacted_log import redact_file_end
 
 SECRET = "sk-ant-" + "api03-" + "Zq7" * 20
 SAMPLE = {"id": 1, "epoch": 1, "messages": [{"role": "user", "content": f"my key is {SECRET}"}]}
@@ -66,3 +67,17 @@ def test_text_and_gzip_are_redacted_as_before(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         assert write_redacted_copy(tmp_path / name, tmp_path / "copy")
         assert SECRET.encode() not in (tmp_path / "copy").read_bytes()
+
+
+def test_the_end_of_a_log_loses_its_secrets_in_place(tmp_path: Path) -> None:
+    log, key = tmp_path / "agent.log", "sk-proj-" + "q7Rt5zX9wB3mK1v" * 3
+    log.write_text("before\n")
+    start = log.stat().st_size
+    with log.open("a") as file:
+        file.write(f"DB_PASSWORD=q7Rt5zX9wB3mK1v\nkey {key}\n{'x' * 600_000}\n{key} end\n")
+    size = log.stat().st_size
+    redact_file_end(log, start)
+    assert log.stat().st_size == size
+    assert log.read_text().startswith("before\nDB_PASSWORD=REDACTED")
+    assert "q7Rt5z" not in log.read_text()
+    assert log.read_text().endswith(" end\n")
