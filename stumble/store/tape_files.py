@@ -1,5 +1,8 @@
-"""Loading, sealing and linking of tape files, with warnings."""
+"""Loading, sealing and keeping of tape files, with warnings."""
 
+import fcntl
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from traces.store.store_dir import StoreDirectory
 from traces.tape import Tape, read_tape, seal_tape
 
 MAX_SEALED_BYTES = 1 << 26
+_FICLONE = 0x4004_9409
 
 
 def load_tape(path: Path, opened: Callable[[Path], Tape] = read_tape) -> Tape:
@@ -57,20 +61,33 @@ def seal_finished_tape(path: Path) -> None:
         )
 
 
-def link_tape(store: StoreDirectory, tape: Path, id: str) -> None:
-    """Link a tape outside the store into it, under the run's id.
+def keep_tape(store: StoreDirectory, tape: Path, id: str) -> None:
+    """Copy a tape outside the store into it, under the run's id.
 
-    A hard link, so that the store keeps the tape if the file or the store is moved; on another file
-    system a symbolic link, and `refresh_index` reports it if its target is missing. Raises
-    HarnessError if the store cannot be written.
+    A copy, since a user may write over a file that he named; it shares the blocks on file systems
+    that can. Raises HarnessError if the store cannot be written.
     """
+    kept = store.tapes / f"{id}.tape"
+    if tape.resolve() == kept.resolve() or kept.exists():
+        return
+    part = kept.with_name(f".{kept.name}.{os.getpid()}.part")
     try:
-        link = store.tapes / f"{id}.tape"
-        if tape.resolve() == link.resolve() or link.exists():
-            return
         try:
-            link.hardlink_to(tape.resolve())
-        except OSError:
-            link.symlink_to(tape.resolve())
+            copy_file(tape, part)
+            part.replace(kept)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise unwritable_store(store, error) from error
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's bytes, by sharing its blocks if the file system can.
+
+    Wire fact: FICLONE of linux/fs.h, `_IOW(0x94, 9, int)`.
+    """
+    with source.open("rb") as old, target.open("wb") as new:
+        try:
+            fcntl.ioctl(new, _FICLONE, old.fileno())
+        except OSError:
+            shutil.copyfileobj(old, new)

@@ -113,7 +113,6 @@ def _export_run(store: "TraceStore", id: str, output: Path | None) -> None:
 def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore, str]":
     """Return the store to show, indexed, and the path of the first page."""
     from recorder.scratch_folder import make_scratch_folder
-    from stumble.store.tape_files import link_tape
     from stumble.ui.reading.tape_access import read_tape_head
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore
@@ -136,7 +135,9 @@ def _open_paths(paths: tuple[Path, ...], stack: ExitStack) -> "tuple[TraceStore,
         except ValueError as error:
             raise UsageError(str(error)) from None
         for path, id in heads:
-            link_tape(store, path, id)
+            shown = store.tapes / f"{id}.tape"
+            if not shown.is_symlink():
+                shown.symlink_to(path.resolve())
         start_path = f"/runs/{heads[0][1]}" if len(heads) == 1 else "/"
     _index_store(store)
     return store, start_path

@@ -269,7 +269,7 @@ def record_to_store(
     from recorder import event_loop
     from recorder.scratch_folder import make_scratch_folder
     from stumble.runs.record import record_run
-    from stumble.store.tape_files import link_tape
+    from stumble.store.tape_files import keep_tape
     from stumble.user_data.paths import new_trajectory_id, prepare_ca_folder
     from traces.tape import read_tape
 
@@ -293,7 +293,7 @@ def record_to_store(
     # The tape is held in memory only for this loop.
     for line in _describe_recording(read_tape(path), played, redact=plan.redact):
         click.echo(line, err=True)
-    link_tape(store, path, id)
+    keep_tape(store, path, id)
     return played
 
 

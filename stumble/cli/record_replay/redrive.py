@@ -89,7 +89,7 @@ def redrive(
     from replay.redrive import RequestSender
     from stumble.drift import redrive as calls
     from stumble.store import index
-    from stumble.store.tape_files import link_tape, load_tape, seal_finished_tape
+    from stumble.store.tape_files import keep_tape, load_tape, seal_finished_tape
     from stumble.user_data.paths import new_trajectory_id, store_root
     from traces.model import RunEnding, Trajectory
     from traces.store.trace_store import TraceStore
@@ -118,7 +118,7 @@ def redrive(
         results = list(calls.redrive_calls(sendable, bases, sender, writer, headers, show))
         writer.write_ending(RunEnding(ended="final", at=time.monotonic() - began))
     seal_finished_tape(path)
-    link_tape(store, path, id)
+    keep_tape(store, path, id)
     index.refresh_index(store)
     data = _redrive_to_dict(results, skipped, path)
     click.echo(json.dumps(data) if as_json else _format_redrive_report(data))

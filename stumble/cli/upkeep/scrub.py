@@ -65,7 +65,7 @@ def scrub(tape: Path, output: Path | None, in_place: bool, names: tuple[str, ...
 def _reindex_tape(tape: Path) -> None:
     """Replace the old tape's rows in the store with those of the new tape."""
     from stumble.store import index
-    from stumble.store.tape_files import link_tape
+    from stumble.store.tape_files import keep_tape
     from stumble.user_data.paths import store_root
     from traces.store.trace_store import TraceStore
     from traces.tape import read_tape
@@ -75,9 +75,8 @@ def _reindex_tape(tape: Path) -> None:
     store, id = TraceStore(store_root()), read_tape(tape).trajectory.id
     stored_tape = store.tapes / f"{id}.tape"
     if stored_tape.exists() and not stored_tape.samefile(tape):
-        # The store's hard link still points to the old file.
         stored_tape.unlink()
-        link_tape(store, tape, id)
+        keep_tape(store, tape, id)
     store.drop(id)
     with store.open_locked() as connection:
         rows = "select count(*) from trajectories where trajectory_id = ?"

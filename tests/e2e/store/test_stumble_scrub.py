@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stumble.store import index
-from stumble.store.tape_files import link_tape
+from stumble.store.tape_files import keep_tape
 from tests.support.leak_search import (
     copies,
     leaks,
@@ -91,7 +91,7 @@ def test_in_place_the_rows_of_the_store_are_made_again_too(tape: Path) -> None:
     ) as new:
         new.write_exchange(Exchange(seq=0, request=Request(method="GET", url=url), error="reset"))
         new.write_ending(RunEnding(ended="final", exit_code=0))
-    link_tape(store, tape.parent / "b.tape", "s")
+    keep_tape(store, tape.parent / "b.tape", "s")
     assert index.refresh_index(store) == []
     asked = "select url from exchanges where trajectory_id = 's'"
     with store.connect() as connection:

@@ -12,7 +12,7 @@ import pytest
 
 from stumble.imports.import_files import import_recordings
 from stumble.store.index import refresh_index
-from stumble.store.tape_files import link_tape
+from stumble.store.tape_files import keep_tape
 from traces.exporters.otel import to_otlp_document
 from traces.exporters.run_model import to_exported_run
 from traces.store.trace_store import TraceStore
@@ -86,7 +86,7 @@ def test_states_of_a_run_in_files_that_come_together_are_one_run(tmp_path: Path)
 @pytest.mark.gate
 def test_an_export_beside_its_tape_is_one_run_after_the_index_was_rebuilt(tmp_path: Path) -> None:
     store, tape = TraceStore(tmp_path / ".stumble"), read_tape(TAPE)
-    link_tape(store, TAPE, tape.trajectory.id)
+    keep_tape(store, TAPE, tape.trajectory.id)
     refresh_index(store)
     other = {
         "trace_id": "t", "span_id": "s", "name": "chat",
