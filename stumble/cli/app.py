@@ -18,6 +18,7 @@ from stumble.cli.command_table import (
     list_command_names,
 )
 from stumble.cli.project_defaults import find_project_file, read_project_defaults
+from stumble.control_characters import escape_standard_streams
 from stumble.errors import ExitCode, UsageError, signal_to_exit_code
 from stumble.notices import print_notice
 from traces.errors import TapeWriteError
@@ -108,6 +109,7 @@ def run_cli() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("surrogates", _encode_surrogates)
         sys.stdout.reconfigure(errors="surrogates")
+    escape_standard_streams()
     try:
         code = cli.main(prog_name="stumble", standalone_mode=False)
     except click.ClickException as error:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from replay.player import TapePlayer
+from stumble.control_characters import escape_controls
 from stumble.errors import UsageError
 from stumble.user_data.known_secrets import load_user_secrets
 from traces.conversation.tracker import ConversationTap, ExchangeContext
@@ -40,7 +41,8 @@ class DecisionLog:
 
     def write(self, line: str) -> None:
         """Write one line. Raises UsageError if the file cannot be written."""
-        data = self._redactor.redact_bytes(f"stumble: {line}\n".encode("utf-8", "replace"))
+        text = f"stumble: {escape_controls(line)}\n"
+        data = self._redactor.redact_bytes(text.encode("utf-8", "replace"))
         if self._path is None:
             sys.stderr.write(data.decode("utf-8", "replace"))
             return

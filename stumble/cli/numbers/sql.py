@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from stumble.control_characters import escape_controls
+from stumble.control_characters import escape_controls, open_data_output
 from stumble.errors import UsageError
 from stumble.notices import print_warning
 
@@ -223,7 +223,7 @@ def print_sql_rows(names: Sequence[str], rows: Sequence[tuple[object, ...]], for
         records = [dict(zip(keys, map(_to_json_value, row), strict=True)) for row in rows]
         click.echo(json.dumps(records, default=str, ensure_ascii=False, indent=2))
     elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer = csv.writer(open_data_output(), lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)
     elif form == "markdown":

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -138,13 +139,22 @@ def _map_origins(targets: Sequence[str], origins: Sequence[str]) -> Mapping[str,
     }
     alone = [text for text in targets if not _is_origin_pair(text)]
     for url in [*alone, *named.values()]:
-        if not url.startswith(("http://", "https://")):
+        if not _is_http_url(url):
             raise UsageError(f"--against {url}: not an http:// or https:// URL")
     rest = [origin for origin in origins if origin not in named]
     if len(alone) > 1 or (alone and len(rest) > 1) or (rest and not alone):
         each = " ".join(f"--against {origin}=URL" for origin in origins)
         raise UsageError(f"the recording called {len(origins)} services; give each a URL: {each}")
     return named | {origin: alone[0] for origin in rest}
+
+
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        has_host = bool(parts.hostname) and (parts.port or 80) > 0
+    except ValueError:  # a port that is no number, an address that is no IPv6 address
+        return False
+    return has_host and parts.scheme in ("http", "https") and text.isprintable()
 
 
 def _is_origin_pair(text: str) -> bool:
