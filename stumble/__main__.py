@@ -1,4 +1,4 @@
-"""Entry point of `stumble` and `python -m stumble`; `stumble mcp` loads fewer modules."""
+"""Entry point of `stumble` and `python -m stumble`; `stumble mcp` and the intake load less."""
 
 import atexit
 import os
@@ -21,8 +21,8 @@ CLI_MCP_OPTIONS = ("-h", "--help", "--replay", "--http", "--port", "--speed")
 def main() -> None:
     """Run the command line.
 
-    An MCP client waits for `stumble mcp` to start in each of its sessions, and the full command
-    line loads too slowly for that.
+    An MCP client waits for `stumble mcp` to start in each of its sessions, and an attached program
+    for its intake; the full command line loads too slowly for that.
     """
     if hidden := find_hidden_package():
         print(hidden, file=sys.stderr)
@@ -34,6 +34,11 @@ def main() -> None:
         from recorder.mcp.tee import main
 
         main(sys.argv[2:], recorder=(sys.executable, "-I", "-m", "stumble.mcp.session_recorder"))
+    if sys.argv[1:2] == ["attach-intake"]:
+        from stumble.runs.attach_intake import main as take_in
+
+        take_in(int(sys.argv[2]))
+        return
     from stumble.cli.app import run_cli
 
     try:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from stumble_attach.command import StumbleCommand, StumbleResult
 
 if TYPE_CHECKING:
-    from stumble_attach.recording import UnseenLibraryError, record
+    from stumble_attach.recording import RecordingLostError, UnseenLibraryError, record
 
-__all__ = ["StumbleResult", "StumbleCommand", "UnseenLibraryError", "record"]
+__all__ = ["StumbleResult", "StumbleCommand", "RecordingLostError", "UnseenLibraryError", "record"]
 
 
 def __getattr__(name: str) -> Any:
     """Import on first access the names that need vcrpy, which the pytest plugin does not."""
-    if name not in ("UnseenLibraryError", "record"):
+    if name not in ("RecordingLostError", "UnseenLibraryError", "record"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stumble_attach import recording
 

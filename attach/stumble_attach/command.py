@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,25 @@ from typing import Any
 
 COMMAND_MISSING = (
     "the stumble command is not on PATH: `uv tool install stumble` or `pipx install stumble`, "
-    "or set STUMBLE to it"
+    "or set STUMBLE_COMMAND to it"
 )
+
+
+def find_stumble_command() -> list[str]:
+    """Return the words of the command: those of STUMBLE_COMMAND, or `stumble` on PATH.
+
+    Raises FileNotFoundError if there is none.
+    """
+    words = shlex.split(os.environ.get("STUMBLE_COMMAND", "")) or ["stumble"]
+    program = shutil.which(words[0])
+    if program is None:
+        raise FileNotFoundError(COMMAND_MISSING)
+    return [program, *words[1:]]
+
+
+def make_stumble_environment() -> dict[str, str]:
+    """Return the environment for `stumble`, whose modules are not those of this program."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 @dataclass(frozen=True)
@@ -42,15 +60,10 @@ class StumbleCommand:
 
     def __call__(self, *arguments: str, ok: Sequence[int] = (0,)) -> StumbleResult:
         """Run a command; AssertionError with its output if its exit code is not in `ok`."""
-        program = os.environ.get("STUMBLE") or shutil.which("stumble")
-        if program is None:
-            raise FileNotFoundError(COMMAND_MISSING)
-        environment = {**os.environ, "STUMBLE_STORE": str(self.store)}
-        environment.pop("PYTHONPATH", None)
         proc = subprocess.run(
-            [program, *arguments],
+            [*find_stumble_command(), *arguments],
             cwd=self.folder,
-            env=environment,
+            env=make_stumble_environment() | {"STUMBLE_STORE": str(self.store)},
             capture_output=True,
             text=True,
             timeout=self.seconds,

@@ -1,31 +1,25 @@
 """Record the HTTP traffic of a Python program from inside it, if no proxy can be used.
 
-vcrpy intercepts requests and responses; each exchange is on the tape before the program continues.
-A response is passed on once it is complete, so the chunks of a stream share one time. Traffic other
-than HTTP (WebSockets, gRPC) is not recorded; `stumble record` records it, with exact times.
+vcrpy intercepts requests and responses; a `stumble` process redacts and writes each of them before
+the program continues. A response is passed on once it is complete, so the chunks of a stream share
+one time. Traffic other than HTTP (WebSockets, gRPC) is not recorded; `stumble record` records it,
+with exact times.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 from weakref import WeakSet
 
 from vcr.cassette import Cassette
 from vcr.record_mode import RecordMode
 
-from stumble_attach.redaction import SecretRedactor, find_env_secrets
-from stumble_attach.tape import AttachTape
-
-VOLATILE_VERSION = 4
-"""Version of `stumble`'s list of volatile fields, which matching this tape uses."""
+from stumble_attach.intake import RecordingIntake, RecordingLostError
 
 UNSEEN_LIBRARIES: Mapping[str, str] = {
     "curl_cffi": "curl_cffi",
@@ -54,39 +48,29 @@ def record(
     secrets: Iterable[str] = (),
     allow: Iterable[str] = (),
 ) -> Iterator[Path]:
-    """Write a tape of all HTTP requests in this block.
+    """Write a tape of all HTTP requests in this block, also of processes that it forks.
 
-    `secrets` are values to redact, besides the values of variables named like keys and text that
-    looks like a credential. `allow` names modules of `UNSEEN_LIBRARIES` that may be loaded, because
-    their traffic does not matter. Raises FileExistsError if the path exists, and UnseenLibraryError
-    if a library that cannot be intercepted is loaded before the block or in it.
+    `secrets` are values to redact, besides those that `stumble record` finds. `allow` names modules
+    of `UNSEEN_LIBRARIES` that may be loaded, because their traffic does not matter. Raises
+    FileNotFoundError if there is no `stumble` command, FileExistsError if the path exists,
+    UnseenLibraryError if a library that cannot be intercepted is loaded before the block or in it,
+    and RecordingLostError after the block if the tape lacks a part of it.
     """
     allowed = frozenset(allow)
     _refuse_unseen_libraries(allowed)
-    started_at, started = time.time(), time.monotonic()
-    redactor = SecretRedactor([*find_env_secrets(os.environ), *secrets])
-    head: dict[str, object] = {
-        "id": time.strftime("%Y%m%dT%H%M%S", time.gmtime(started_at)) + "-" + uuid4().hex[:8],
-        "recorded_at": started_at,
-        "source": "attach",
-        "volatile": VOLATILE_VERSION,
-        "command": list(sys.orig_argv),
-    }
     names = {"agent": agent, "model": model, "scenario": scenario}
-    head |= {key: value for key, value in names.items() if value is not None}
+    head: dict[str, object] = {key: value for key, value in names.items() if value is not None}
     file = Path(path)
-    tape, outcome, detail = AttachTape(file, head, redactor), "final", None
-    recorder = _VcrRecorder(tape, started)
+    intake = RecordingIntake(file, head | {"command": sys.orig_argv}, list(secrets))
     try:
-        kind: Any = type("_Tape", (_RecordingCassette,), {"recorder": recorder})
+        kind: Any = type("_Tape", (_RecordingCassette,), {"recorder": _VcrRecorder(intake)})
         with kind.use(path=str(file), record_mode=RecordMode.ALL):
             yield file
     except BaseException as error:
-        outcome, detail = "crash", f"{type(error).__name__}: {error}"
+        with suppress(RecordingLostError):  # it has been reported; this one ends the program
+            intake.end("crash", f"{type(error).__name__}: {error}")
         raise
-    finally:
-        recorder.close()
-        tape.write_ending(outcome, time.monotonic() - started, detail)
+    intake.end("final", None)
     _refuse_unseen_libraries(allowed, "was loaded while")
 
 
@@ -101,68 +85,49 @@ def _refuse_unseen_libraries(allowed: frozenset[str], when: str = "is loaded bef
 
 
 class _VcrRecorder:
-    """Turns vcrpy's callbacks into exchanges: the request when it is sent, the response later."""
+    """Turns vcrpy's callbacks into messages: the request when it is sent, the response later.
 
-    def __init__(self, tape: AttachTape, began: float) -> None:
-        self._tape, self._began, self._turn = tape, began, threading.Lock()
+    It has no lock, which a forked process could inherit locked: one thread handles a request.
+    """
+
+    def __init__(self, intake: RecordingIntake) -> None:
+        self._intake = intake
         self._open: dict[int, tuple[int, object]] = {}
         self._seen: WeakSet[object] = WeakSet()
-        self._seq = 0
-        self._closed = False
 
     def record_request(self, request: Any) -> None:
-        """Write a request once; vcrpy repeats the previous one when it reopens a connection."""
-        with self._turn:
-            if not self._closed and request not in self._seen:
-                self._write_request(request)
+        """Send a request once; vcrpy repeats the previous one when it reopens a connection."""
+        if request not in self._seen:
+            self._send_request(request)
 
     def record_response(self, request: Any, response: Mapping[str, Any]) -> None:
-        """Write a response; one that comes after the block is not recorded."""
-        with self._turn:
-            if self._closed:
-                return
-            if id(request) not in self._open:
-                self._write_request(request)
-            seq, _ = self._open.pop(id(request))
-            self._write_response(seq, response)
-
-    def close(self) -> None:
-        """Close open exchanges as unanswered: vcrpy does not report connection errors."""
-        with self._turn:
-            self._closed = True
-            for seq, _ in self._open.values():
-                self._tape.write_error(seq, "unknown: no answer was seen")
-            self._open.clear()
-
-    def _write_request(self, request: Any) -> None:
-        seq, self._seq = self._seq, self._seq + 1
-        self._seen.add(request)
-        # Keep a reference, so that no other request can have this id while the exchange is open.
-        self._open[id(request)] = seq, request
-        headers = _to_header_pairs(request.headers)
-        self._tape.write_request(
-            seq,
-            self._seconds_since_start(),
-            request.method,
-            request.uri,
-            headers,
-            _read_request_body(request),
-        )
-
-    def _write_response(self, seq: int, response: Mapping[str, Any]) -> None:
+        """Send a response."""
+        if id(request) not in self._open:
+            self._send_request(request)
+        seq, _ = self._open.pop(id(request), (None, None))
+        if seq is None:
+            return
         body, status = response["body"]["string"], response["status"]
+        answer = {
+            "seq": seq,
+            "status": int(status["code"]),
+            "reason": str(status.get("message") or ""),
+            "headers": _to_header_pairs(response["headers"]),
+        }
         data = body.encode() if isinstance(body, str) else bytes(body or b"")
-        headers = _to_header_pairs(response["headers"])
-        reason = str(status.get("message") or "")
-        try:
-            self._tape.write_response(
-                seq, self._seconds_since_start(), int(status["code"]), reason, headers, data
-            )
-        except ValueError as error:
-            self._tape.write_error(seq, f"not recorded: {error}")
+        self._intake.send("response", answer, data)
 
-    def _seconds_since_start(self) -> float:
-        return time.monotonic() - self._began
+    def _send_request(self, request: Any) -> None:
+        self._seen.add(request)
+        message = {
+            "method": request.method,
+            "url": request.uri,
+            "headers": _to_header_pairs(request.headers),
+        }
+        sent = self._intake.send("request", message, _read_request_body(request))
+        if sent is not None:
+            # Keep a reference: no other request has this id while the exchange is open.
+            self._open[id(request)] = sent["seq"], request
 
 
 class _RecordingCassette(Cassette):  # type: ignore[misc]

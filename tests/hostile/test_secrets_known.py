@@ -4,7 +4,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from stumble_attach import token_formats as attached
 
 from replay.player import TapePlayer
 from stumble.user_data.known_secrets import find_known_secrets
@@ -12,7 +11,6 @@ from tests.support.leak_search import leaks
 from tests.support.secret_shapes import TOKENS, basic, key, password
 from traces.conversation.tracker import ConversationTap
 from traces.model import Chunk, Exchange, Request, Response, RunEnding, Trajectory
-from traces.redaction.detection import token_formats
 from traces.redaction.detection.credential_names import find_environment_secrets
 from traces.redaction.redactor import Redactor
 from traces.tape import TapeWriter, read_tape, seal_tape
@@ -184,7 +182,3 @@ def test_a_placeholder_takes_no_number_from_the_secrets_after_it() -> None:
     redactor.redact_request(Request(method="GET", url="https://u:RDk1xxxxxxxZ@h/"))
     redactor.redact_bytes(b'{"password": "RDk1xxxxxxxZ"}')
     assert redactor.redact_bytes(KEY.encode()).startswith(b"REDACTEDk2x")
-
-
-def test_what_is_attached_knows_the_same_formats() -> None:
-    assert attached.FORMATS == token_formats.TOKEN_FORMATS

@@ -48,7 +48,7 @@ def run(installed: Path, folder: Path, test: str, **env: str) -> tuple[int, str]
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             "PYTHONPATH": str(installed),
-            "STUMBLE": str(folder / "stumble.sh"),
+            "STUMBLE_COMMAND": str(folder / "stumble.sh"),
         }
         | env,
         capture_output=True,
@@ -124,7 +124,7 @@ def test_a_marker_that_judges_nothing_is_an_error(
 
 def test_a_missing_command_says_how_to_install_it(installed: Path, tmp_path: Path) -> None:
     test = "def test_it(stumble): stumble('sql')\n"
-    code, said = run(installed, tmp_path, test, STUMBLE="", PATH="/nowhere")
+    code, said = run(installed, tmp_path, test, STUMBLE_COMMAND="", PATH="/nowhere")
     assert code == 1
     assert "uv tool install stumble" in said
 

@@ -1,82 +1,28 @@
-"""`stumble_attach.record`: a program that no proxy can stand before writes a tape from inside."""
+"""`stumble_attach.record`: a program that no proxy can observe is recorded from inside."""
 
 import gzip
-import json
 import os
 import subprocess
 import sys
-import threading
-from base64 import b64encode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from stumble_attach import redaction as theirs
-from stumble_attach.recording import UNSEEN_LIBRARIES, VOLATILE_VERSION
-from stumble_attach.tape import AttachTape as Attached
+from stumble_attach.recording import UNSEEN_LIBRARIES
 
-from traces.conversation import volatile_fields
-from traces.model import Chunk, Exchange, Headers, Request, Response, RunEnding, Trajectory
-from traces.tape import Tape, TapeWriter, read_tape
+from tests.support.attached_program import ATTACH, run_attached, serve_echo
+from traces.conversation.volatile_fields import VOLATILE_VERSION
+from traces.tape import Tape, read_tape
 
 KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
 PIN = "h4x0r/77-pin"
-JSON: Headers = (("Content-Type", "application/json"),)
-
-
-class Echo(BaseHTTPRequestHandler):
-    """Answers with what it was sent; a path may ask for gzip, a status, or silence."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if self.path == "/silence":
-            self.close_connection = True
-            return
-        packed = self.path == "/gzip"
-        said = gzip.compress(body) if packed else body
-        self.send_response(429 if self.path == "/busy" else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(said)))
-        if packed:
-            self.send_header("Content-Encoding", "gzip")
-        self.end_headers()
-        self.wfile.write(said)
-
-    do_GET = do_POST
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+EMPTY = "import stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as served:
-        thread = threading.Thread(target=served.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{served.server_port}"
-        finally:
-            served.shutdown()
-            thread.join()
-
-
-def attached(folder: Path, program: str, *arguments: str, **env: str) -> tuple[int, str]:
-    """Run a user's program, which imports none of `stumble`."""
-    (folder / "program.py").write_text(program)
-    site = Path(__file__).resolve().parents[3] / "attach"
-    ran = subprocess.run(
-        [sys.executable, "-P", "program.py", *arguments],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(site)} | env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return ran.returncode, ran.stdout + ran.stderr
+    with serve_echo() as url:
+        yield url
 
 
 CLIENTS = {
@@ -99,7 +45,7 @@ CLIENTS = {
 
 @pytest.mark.many(4)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_a_client_says_and_hears_is_on_the_tape(
+def test_requests_and_responses_of_a_client_are_recorded(
     tmp_path: Path, server: str, client: str
 ) -> None:
     program = CLIENTS[client] + (
@@ -111,11 +57,12 @@ def test_what_a_client_says_and_hears_is_on_the_tape(
         "    two = post(sys.argv[1] + '/gzip', b'{\"is\": \"' + key.encode() + b'\"}')\n"
         "print(one, two)\n"
     )
-    code, said = attached(tmp_path, program, server, SHOP_KEY=KEY)
-    assert code == 0, said
-    assert KEY in said or client == "urllib", "the program itself hears what was said"
+    code, printed = run_attached(tmp_path, program, server, SHOP_KEY=KEY)
+    assert code == 0, printed
+    assert KEY in printed or client == "urllib", "the program itself hears what was printed"
     tape = read_tape(tmp_path / "x.tape")
     assert (tape.trajectory.agent, tape.trajectory.source) == ("mine", "attach")
+    assert tape.trajectory.volatile == VOLATILE_VERSION
     assert tape.ending is not None
     assert tape.ending.ended == "final"
     asked, packed = tape.exchanges
@@ -129,12 +76,12 @@ def test_what_a_client_says_and_hears_is_on_the_tape(
 
 def decoded(tape: Tape) -> bytes:
     """All that a tape says, its bodies without their encoding."""
-    said = b""
+    printed = b""
     for x in tape.exchanges:
-        said += repr((x.request, x.response)).encode()
+        printed += repr((x.request, x.response)).encode()
         if x.response is not None and x.response.body[:2] == b"\x1f\x8b":
-            said += gzip.decompress(x.response.body)
-    return said
+            printed += gzip.decompress(x.response.body)
+    return printed
 
 
 def test_an_answer_that_never_came_and_a_crash_are_facts(tmp_path: Path, server: str) -> None:
@@ -144,8 +91,8 @@ def test_an_answer_that_never_came_and_a_crash_are_facts(tmp_path: Path, server:
         "    assert httpx.get(sys.argv[1] + '/busy').status_code == 429\n"
         "    httpx.get(sys.argv[1] + '/silence')\n"
     )
-    code, said = attached(tmp_path, program, server)
-    assert (code, "RemoteProtocolError" in said) == (1, True)
+    code, printed = run_attached(tmp_path, program, server)
+    assert (code, "RemoteProtocolError" in printed) == (1, True)
     tape = read_tape(tmp_path / "x.tape")
     busy, silent = tape.exchanges
     assert busy.response is not None
@@ -155,14 +102,14 @@ def test_an_answer_that_never_came_and_a_crash_are_facts(tmp_path: Path, server:
     assert tape.ending.ended == "crash"
 
 
-def test_a_killed_program_leaves_what_was_said(tmp_path: Path, server: str) -> None:
+def test_a_killed_program_leaves_what_was_printed(tmp_path: Path, server: str) -> None:
     program = (
         "import os, sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
         "    httpx.get(sys.argv[1] + '/busy')\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    assert attached(tmp_path, program, server)[0] == -9
+    assert run_attached(tmp_path, program, server)[0] == -9
     tape = read_tape(tmp_path / "x.tape")
     assert (len(tape.exchanges), tape.ending, tape.damage) == (1, None, ())
 
@@ -178,8 +125,8 @@ def test_a_connection_that_is_opened_again_asks_nothing_twice(tmp_path: Path, se
         "        server.getresponse().read()\n"
         "        server.close()\n"
     )
-    code, said = attached(tmp_path, program, server)
-    assert code == 0, said
+    code, printed = run_attached(tmp_path, program, server)
+    assert code == 0, printed
     tape = read_tape(tmp_path / "x.tape")
     assert [(x.request.url.removeprefix(server), x.error) for x in tape.exchanges] == [
         ("/busy", None),
@@ -187,7 +134,7 @@ def test_a_connection_that_is_opened_again_asks_nothing_twice(tmp_path: Path, se
     ]
 
 
-def test_what_is_answered_after_the_block_disturbs_nobody(tmp_path: Path, server: str) -> None:
+def test_a_response_after_the_block_is_not_recorded(tmp_path: Path, server: str) -> None:
     program = (
         "import sys, http.client, stumble_attach\n"
         "with stumble_attach.record('x.tape') as tape:\n"
@@ -196,15 +143,14 @@ def test_what_is_answered_after_the_block_disturbs_nobody(tmp_path: Path, server
         "mine = open('mine', 'xb')\n"
         "print(server.getresponse().status)\n"
     )
-    code, said = attached(tmp_path, program, server)
-    assert (code, said) == (0, "429\n")
+    code, printed = run_attached(tmp_path, program, server)
+    assert (code, printed) == (0, "429\n")
     assert (tmp_path / "mine").read_bytes() == b"", "a file that took over a closed one's number"
     assert read_tape(tmp_path / "x.tape").damage == ()
 
 
 def test_a_key_on_the_command_line_is_not_written(tmp_path: Path) -> None:
-    program = "import stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
-    assert attached(tmp_path, program, "--key", KEY, "--pin", PIN, SHOP_TOKEN=PIN)[0] == 0
+    assert run_attached(tmp_path, EMPTY, "--key", KEY, "--pin", PIN, SHOP_TOKEN=PIN)[0] == 0
     command = read_tape(tmp_path / "x.tape").trajectory.command
     assert command[-4::2] == ("--key", "--pin")
     assert not {KEY, PIN} & set(command)
@@ -214,119 +160,121 @@ def test_a_key_on_the_command_line_is_not_written(tmp_path: Path) -> None:
 def test_a_library_that_cannot_be_seen_is_an_error(tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text("")
     before = f"import {module}, stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
-    code, said = attached(tmp_path, before, PYTHONPATH=path_with(tmp_path))
-    assert (code, f"{UNSEEN_LIBRARIES[module]} is loaded before recording" in said) == (1, True)
+    code, printed = run_attached(tmp_path, before, PYTHONPATH=path_with(tmp_path))
+    assert (code, f"{UNSEEN_LIBRARIES[module]} is loaded before recording" in printed) == (1, True)
     assert not (tmp_path / "x.tape").exists()
     inside = f"import stumble_attach\nwith stumble_attach.record('x.tape'):\n    import {module}\n"
-    code, said = attached(tmp_path, inside, PYTHONPATH=path_with(tmp_path))
-    assert (code, f"{UNSEEN_LIBRARIES[module]} was loaded while recording" in said) == (1, True)
+    code, printed = run_attached(tmp_path, inside, PYTHONPATH=path_with(tmp_path))
+    assert (code, f"{UNSEEN_LIBRARIES[module]} was loaded while recording" in printed) == (1, True)
     assert read_tape(tmp_path / "x.tape").ending is not None, "what was seen is kept"
     (tmp_path / "x.tape").unlink()
     allowed = before.replace("'x.tape'", f"'x.tape', allow=['{module}']")
-    assert attached(tmp_path, allowed, PYTHONPATH=path_with(tmp_path))[0] == 0
+    assert run_attached(tmp_path, allowed, PYTHONPATH=path_with(tmp_path))[0] == 0
 
 
 def path_with(folder: Path) -> str:
-    return f"{folder}:{Path(__file__).resolve().parents[3] / 'attach'}"
+    return f"{folder}:{ATTACH}"
 
 
 def test_no_tape_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "x.tape").write_text("mine")
-    program = "import stumble_attach\nwith stumble_attach.record('x.tape'):\n    pass\n"
-    code, said = attached(tmp_path, program)
-    assert (code, "FileExistsError" in said) == (1, True)
+    code, printed = run_attached(tmp_path, EMPTY)
+    assert (code, "FileExistsError" in printed) == (1, True)
     assert (tmp_path / "x.tape").read_text() == "mine"
 
 
-def bodies() -> Iterator[bytes]:
-    yield b""
-    yield b'{"messages": [{"role": "user", "content": "of session q7w8e9r0t1y2u3i4"}]}'
-    yield json.dumps({"pin": PIN, "again": PIN}).encode()
-    escaped, in_url = PIN.replace("/", chr(92) + "/"), quote(PIN, safe="")
-    yield f'{{"escaped": "{escaped}", "url": "{in_url}"}}'.encode()
-    yield b'{"access_token": "ya29.a0AfB_byC1234567890abcdef", "id": "token: of nobody at all"}'
-    yield b'{"say": "authorization: Bearer abcdefghijklmnopqrstuvwxyz"}'
-    yield b'{"api_key": "0x77777777777777777777"}'
-    block = b"-----BEGIN PRIVATE KEY-----" + b"MIIEvQIBADANBgkq" * 4 + b"-----END PRIVATE KEY-----"
-    yield b'{"private_key": "' + block + b'"}'
-    yield b"grant_type=x&client_secret=GOCSPX-abcdefghij0123456789"
-    yield b'{"looks": "ghp_abcdefghij0123456789ABCDEFGHIJ", "key": "' + KEY.encode() + b'"}'
+def test_without_stumble_nothing_is_recorded(tmp_path: Path) -> None:
+    for command, path in (("", "/nowhere"), ("/nowhere/stumble", os.environ["PATH"])):
+        code, printed = run_attached(tmp_path, EMPTY, STUMBLE_COMMAND=command, PATH=path)
+        assert (code, "uv tool install stumble" in printed) == (1, True)
+        assert not (tmp_path / "x.tape").exists()
 
 
-def fields() -> Iterator[Headers]:
-    yield JSON
-    yield (*JSON, ("Authorization", f"Bearer {KEY}"))
-    yield (("x-api-key", PIN), ("Cookie", "session=q7w8e9r0t1y2u3i4; theme=dark"))
-    yield (("Idempotency-Key", "0123456789abcdef0123"), ("X-Request-Id", "r-1"))
+def test_a_stumble_that_ends_at_once_is_an_error(tmp_path: Path) -> None:
+    code, printed = run_attached(tmp_path, EMPTY, STUMBLE_COMMAND=f"{sys.executable} -c pass")
+    assert (code, "RecordingLostError" in printed) == (1, True)
 
 
-def exchanges() -> Iterator[Exchange]:
-    at = 0.0
-    for seq, (headers, body) in enumerate((h, b) for h in fields() for b in bodies()):
-        at += 1.0
-        url = (
-            f"https://h/v1/x?api_key={quote(PIN, safe='')}" if seq % 3 else "https://u:p4ssw0rd1@h/"
-        )
-        said = tuple((Chunk(at=at, data=body),) if body else ())
-        answer = Response(status=200, reason="OK", headers=JSON, chunks=said, at=at, ended=at)
-        request = Request(method="POST", url=url, headers=headers, body=body)
-        failed = seq % 7 == 3
-        yield Exchange(
-            seq=seq,
-            request=request,
-            started=at,
-            response=None if failed else answer,
-            error="eof" if failed else None,
-        )
+def test_a_program_goes_on_if_stumble_dies(tmp_path: Path, server: str) -> None:
+    program = (
+        "import os, signal, subprocess, sys, httpx, stumble_attach\n"
+        "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "url = sys.argv[1] + '/busy'\n"
+        "with stumble_attach.record('x.tape'):\n"
+        "    httpx.get(url)\n"
+        "    found = subprocess.check_output(['pgrep', '-P', str(os.getpid()), '-f', 'intake'])\n"
+        "    os.kill(int(found), 9)\n"
+        "    print([httpx.post(url, content=b'x' * 10**6).status_code for _ in range(3)])\n"
+    )
+    code, printed = run_attached(tmp_path, program, server)
+    assert (code, "[429, 429, 429]" in printed) == (1, True)
+    assert printed.count("stumble_attach: x.tape is recorded no further") == 1
+    assert "RecordingLostError" in printed
+    tape = read_tape(tmp_path / "x.tape")
+    assert (len(tape.exchanges), tape.ending) == (1, None)
 
 
-def test_it_writes_what_the_real_writer_writes(tmp_path: Path) -> None:
-    head = {"id": "t", "recorded_at": 1.5, "source": "attach", "volatile": VOLATILE_VERSION}
-    one = Attached(tmp_path / "attached.tape", head, theirs.SecretRedactor([PIN]))
-    trajectory = Trajectory(id="t", recorded_at=1.5, source="attach", volatile=VOLATILE_VERSION)
-    with TapeWriter(tmp_path / "own.tape", trajectory, secrets=[PIN]) as two:
-        for x in exchanges():
-            asked, answer = x.request, x.response
-            one.write_request(x.seq, x.started, asked.method, asked.url, asked.headers, asked.body)
-            if answer is None:
-                one.write_error(x.seq, str(x.error))
-            else:
-                said = (answer.status, answer.reason, answer.headers, answer.body)
-                one.write_response(x.seq, answer.at, *said)
-            two.write_exchange(x)
-        one.write_ending("final", 99.0, None)
-        two.write_ending(RunEnding(ended="final", at=99.0))
-    was, now = read_tape(tmp_path / "own.tape"), read_tape(tmp_path / "attached.tape")
-    assert now.trajectory == was.trajectory
-    assert now.ending == was.ending
-    for theirs_, ours in zip(now.exchanges, was.exchanges, strict=True):
-        assert theirs_ == ours
-    assert PIN.encode() not in decoded(now)
+def test_a_program_goes_on_if_the_disk_is_full(tmp_path: Path, server: str) -> None:
+    program = (
+        "import os, resource, subprocess, sys, httpx, stumble_attach\n"
+        "url = sys.argv[1] + '/busy'\n"
+        "with stumble_attach.record('x.tape'):\n"
+        "    httpx.get(url)\n"
+        "    found = subprocess.check_output(['pgrep', '-P', str(os.getpid()), '-f', 'intake'])\n"
+        "    limit = os.path.getsize('x.tape') + 50, resource.RLIM_INFINITY\n"
+        "    resource.prlimit(int(found), resource.RLIMIT_FSIZE, limit)\n"
+        "    print([httpx.post(url, content=b'x' * 10**6).status_code for _ in range(3)])\n"
+    )
+    code, printed = run_attached(tmp_path, program, server)
+    assert (code, "[429, 429, 429]" in printed) == (1, True)
+    assert printed.count("stumble_attach: x.tape is recorded no further") == 1
+    assert "RecordingLostError" in printed
+    tape = read_tape(tmp_path / "x.tape")
+    assert (len(tape.exchanges), tape.damage) == (1, ())
 
 
-def test_a_secret_in_base64_is_none_any_more(tmp_path: Path) -> None:
-    known = theirs.SecretRedactor([PIN])
-    for before in (b"", b"a", b"ab"):
-        said = known.redact_bytes(b64encode(before + PIN.encode() + b" and more"))
-        assert PIN.encode() not in said
-        assert b64encode(before + PIN.encode())[4:16] not in said
+def test_threads_and_forked_processes_are_recorded(tmp_path: Path, server: str) -> None:
+    program = (
+        "import os, sys, threading, httpx, stumble_attach\n"
+        "def post(first):\n"
+        "    for at in range(first, first + 5):\n"
+        "        assert httpx.post(sys.argv[1] + f'/{at}', content=b'%d' % at).text == str(at)\n"
+        "with stumble_attach.record('x.tape'):\n"
+        "    threads = [threading.Thread(target=post, args=(at,)) for at in range(0, 100, 5)]\n"
+        "    for each in threads: each.start()\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        post(100)\n"
+        "        sys.exit(0)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+        "    post(105)\n"
+        "    for each in threads: each.join()\n"
+    )
+    code, printed = run_attached(tmp_path, program, server)
+    assert code == 0, printed
+    tape = read_tape(tmp_path / "x.tape")
+    assert (tape.damage, tape.ending is not None) == ((), True)
+    numbers = sorted(int(x.request.url.rpartition("/")[2]) for x in tape.exchanges)
+    assert numbers == list(range(110))
+    assert [x.seq for x in tape.exchanges] == list(range(110))
+    for x in tape.exchanges:
+        assert x.response is not None
+        assert x.response.body == x.request.body == x.request.url.rpartition("/")[2].encode()
+    starts = [x.started for x in tape.exchanges]
+    assert starts == sorted(starts)
 
 
-def test_it_says_by_which_list_its_tapes_are_matched() -> None:
-    assert volatile_fields.VOLATILE_VERSION == VOLATILE_VERSION
-
-
-def test_what_cannot_be_looked_into_is_not_written(tmp_path: Path, server: str) -> None:
+def test_a_large_body_is_recorded(tmp_path: Path, server: str) -> None:
     program = (
         "import sys, httpx, stumble_attach\n"
         "with stumble_attach.record('x.tape'):\n"
-        "    headers = {'content-encoding': 'br'}\n"
-        "    httpx.post(sys.argv[1] + '/busy', content=b'\\x0b\\x02\\x80hello', headers=headers)\n"
+        "    httpx.post(sys.argv[1], content=b'lorem 1 ' * 2**22, timeout=60)\n"
     )
-    code, said = attached(tmp_path, program, server)
-    assert code == 0, said
-    (x,) = read_tape(tmp_path / "x.tape").exchanges
-    assert (x.request.body, x.redacted) == (b"", True)
+    code, printed = run_attached(tmp_path, program, server)
+    assert code == 0, printed
+    (exchange,) = read_tape(tmp_path / "x.tape").exchanges
+    assert exchange.response is not None
+    assert exchange.request.body == exchange.response.body == b"lorem 1 " * 2**22
 
 
 def test_the_plugin_needs_no_vcrpy() -> None:
