@@ -8,7 +8,6 @@ omissions are detected too. A slot that the second wrong value also changes is m
 
 from collections.abc import Sequence
 
-from faults.judging.consumption import decide_consumption
 from faults.judging.judge import RunEvidence, is_complete_run
 from faults.judging.post_injection import RunContinuation, find_continuation
 from faults.judging.taint.sinks import SinkSlot, TaintSink
@@ -130,7 +129,7 @@ def _find_run_continuation(
     own = next(iter(run.tape.injections), None)
     if own is None:
         return None
-    consumption = decide_consumption(own, run.story, run.tape.exchanges)
+    consumption = run.find_consumption(own)
     return (
         find_continuation(run.story, run.story.find_use(own.call_id or ""), consumption.seq)
         if consumption.consumed

@@ -51,6 +51,24 @@ class RunEvidence:
     story: DerivedSteps
 
     @cached_property
+    def _consumptions(self) -> list[tuple[Injection, ConsumptionVerdict]]:
+        return []
+
+    def find_consumption(self, injection: Injection) -> ConsumptionVerdict:
+        """Return whether an injection of this run reached the model, decided once."""
+        for known, verdict in self._consumptions:
+            if known is injection:
+                return verdict
+        verdict = decide_consumption(injection, self.story, self.tape.exchanges)
+        self._consumptions.append((injection, verdict))
+        return verdict
+
+    def find_step(self, injection: Injection) -> int | None:
+        """Return the step of the agent that made the call of an injection; None if none did."""
+        use = self.story.find_use(injection.call_id or "")
+        return use.step if use else None
+
+    @cached_property
     def continuations(self) -> dict[tuple[str, int], RunContinuation | None]:
         """As a twin: cached continuations after each call, by (call id, ordinal or seq)."""
         return {}
@@ -107,15 +125,57 @@ def judge_injection(
     twins: tuple[RunEvidence, ...],
     peers: Callable[[], Iterable[RunEvidence]] = lambda: (),
 ) -> Outcome:
-    """Return the verdict on one injection against its clean twins; incomplete twins are left out.
+    """Return the verdict on one injection against its clean twins: see `judge_with_evidence`."""
+    return judge_with_evidence(injection, faulted, twins, peers).verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedInjection:
+    """A verdict and all that it was derived from: what is printed, stored and shown of it."""
+
+    injection: Injection
+    faulted: RunEvidence
+    twins: tuple[RunEvidence, ...]
+    """All clean twins, also the incomplete ones, which the verdict leaves out."""
+    consumption: ConsumptionVerdict
+    end: EndStateVerdict
+    verdict: Outcome
+
+
+def judge_run(
+    faulted: RunEvidence,
+    twins: tuple[RunEvidence, ...],
+    peers: Callable[[], Iterable[RunEvidence]] = lambda: (),
+) -> tuple[JudgedInjection, ...]:
+    """Judge each fault of a run at its first injection."""
+    return tuple(
+        judge_with_evidence(each, faulted, twins, peers)
+        for each in faulted.tape.injections
+        if each.repeat_of is None
+    )
+
+
+def judge_with_evidence(
+    injection: Injection,
+    faulted: RunEvidence,
+    twins: tuple[RunEvidence, ...],
+    peers: Callable[[], Iterable[RunEvidence]] = lambda: (),
+) -> JudgedInjection:
+    """Judge one injection against its clean twins; incomplete twins are left out.
 
     `peers` returns the other faulted runs of the same experiment. Among them, the runs with the
     same fault at the same call separate a signal that the fault causes from one that also comes
     and goes in clean runs.
     """
     facts = _gather_facts(injection, faulted, twins, peers)
-    outcome, why = _decide_class(facts)
-    return _to_outcome(facts, outcome, why)
+    return JudgedInjection(
+        injection=injection,
+        faulted=faulted,
+        twins=twins,
+        consumption=facts.consumption,
+        end=facts.end,
+        verdict=_to_outcome(facts, *_decide_class(facts)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +219,7 @@ def _gather_facts(
     peers: Callable[[], Iterable[RunEvidence]],
 ) -> _InjectionFacts:
     twins = tuple(twin for twin in twins if is_complete_run(twin))
-    consumption = decide_consumption(injection, faulted.story, faulted.tape.exchanges)
+    consumption = faulted.find_consumption(injection)
     findings = _gather_findings(injection, faulted, twins, consumption, peers)
     ending = faulted.tape.ending
     return _InjectionFacts(
@@ -479,7 +539,7 @@ def _find_peer_runs(
             or each.tape.trajectory.id == faulted.tape.trajectory.id
         ):
             continue
-        consumption = decide_consumption(same_fault, each.story, each.tape.exchanges)
+        consumption = each.find_consumption(same_fault)
         own = find_continuation(each.story, use, consumption.seq) if consumption.consumed else None
         if own is not None:
             peer_runs.append(PeerRun(change=to_injected_change(same_fault), after=own))
@@ -533,7 +593,7 @@ def _find_repeat_signals(
         use = faulted.story.find_use(each.call_id or "") if each.repeat_of == injection.id else None
         if use is None:
             continue
-        consumption = decide_consumption(each, faulted.story, faulted.tape.exchanges)
+        consumption = faulted.find_consumption(each)
         own = (
             find_continuation(faulted.story, use, consumption.seq) if consumption.consumed else None
         )

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from faults.judging.consumption import decide_consumption
 from faults.judging.judge import RunEvidence
 from faults.judging.post_injection import find_continuation
 from traces.lazy_dataclass import dataclass
@@ -71,7 +70,7 @@ class JudgeOpinion:
 
 def make_opinion_case(injection: Injection, run: RunEvidence) -> OpinionCase | None:
     """Return the case of an injection; None if it was not consumed."""
-    consumption = decide_consumption(injection, run.story, run.tape.exchanges)
+    consumption = run.find_consumption(injection)
     use = run.story.find_use(injection.call_id or "")
     own = find_continuation(run.story, use, consumption.seq) if consumption.consumed else None
     if own is None or use is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from faults.judging.counterfactual import CounterfactualResult, confirm_by_forks
-from faults.judging.judge import ENDINGS_FAILED, judge_injection, to_run_evidence
+from faults.judging.judge import ENDINGS_FAILED, judge_run, to_run_evidence
 from faults.judging.taint.sinks import FINAL
 from stumble.errors import ExitCode
 from stumble.runs.decision_log import log_verdicts
@@ -17,7 +17,7 @@ from stumble.verdicts.exclusions import Exclusion, explain_exclusion, find_exclu
 from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.lazy_dataclass import dataclass
-from traces.model import Outcome, OutcomeClass, RunEnding
+from traces.model import JUDGE_VERSION, Outcome, OutcomeClass, RunEnding
 from traces.tape import read_tape
 
 WORST_FIRST: tuple[OutcomeClass, ...] = (
@@ -68,40 +68,6 @@ class JudgedForkRun:
             return None
         return self.verdict.outcome
 
-    def to_dict(self) -> dict[str, object]:
-        """The run as plain data; what is not known is None."""
-        played, verdict = self.played, self.verdict
-        return {
-            "run": played.id,
-            "tape": str(played.path),
-            "agent_exit": played.exit.code,
-            "fired": played.fired,
-            "no_site": list(played.no_site),
-            "missed": list(played.missed),
-            "outcome": self.outcome,
-            "counted": self.excluded is None,
-            "excluded": self.excluded,
-            "several_faults": list(self.faults) if len(self.faults) > 1 else [],
-            "consumed": verdict.consumed if verdict else None,
-            "unreached_reason": verdict.unreached_reason if verdict else None,
-            "noticed": verdict.noticed if verdict else None,
-            "passed": verdict.passed if verdict else None,
-            "claim": verdict.claim if verdict else None,
-            "claims_success": verdict.claims_success if verdict else None,
-            "false_failure": verdict.false_failure if verdict else None,
-            "baseline_valid": verdict.baseline_valid if verdict else None,
-            "evidence": list(verdict.evidence) if verdict else [],
-            "answered": dict(self.answered),
-            "cascades": played.cascades,
-            "drifted": played.drifted,
-            "substituted": played.substituted,
-            "renamed": dict(played.renamed),
-            "remade": played.remade,
-            "saved_model_calls": self.saved.calls,
-            "saved_tokens": self.saved.tokens,
-            "saved_usd": self.saved.usd,
-        }
-
     def to_lines(self) -> Iterator[str]:
         """Yield the only faulted run as lines of text."""
         if self.verdict is None:
@@ -130,6 +96,44 @@ class JudgedForkRun:
         evidence = "".join(f"; {' '.join(line.split())}" for line in self.verdict.evidence[:1])
         why = f", not counted ({self.excluded})" if self.excluded else ""
         return f"{self.outcome or 'unknown'}{why}, end state {state}{evidence}"
+
+
+def fork_run_to_dict(judged: JudgedForkRun | None) -> dict[str, object]:
+    """Return a faulted run as plain data; what is not known, as of an unfinished run, is None."""
+    played = judged.played if judged else None
+    verdict = judged.verdict if judged else None
+    verdict = verdict or Outcome(injection_id="", judge_version=JUDGE_VERSION)
+    saved, faults = (judged.saved, judged.faults) if judged else (SavedCost(), ())
+    return {
+        "run": played.id if played else None,
+        "tape": str(played.path) if played else None,
+        "agent_exit": played.exit.code if played else None,
+        "fired": played.fired if played else 0,
+        "no_site": list(played.no_site) if played else [],
+        "missed": list(played.missed) if played else [],
+        "outcome": judged.outcome if judged else None,
+        "counted": judged is not None and judged.excluded is None,
+        "excluded": judged.excluded if judged else None,
+        "several_faults": list(faults) if len(faults) > 1 else [],
+        "consumed": verdict.consumed,
+        "unreached_reason": verdict.unreached_reason,
+        "noticed": verdict.noticed,
+        "passed": verdict.passed,
+        "claim": verdict.claim,
+        "claims_success": verdict.claims_success,
+        "false_failure": verdict.false_failure,
+        "baseline_valid": verdict.baseline_valid,
+        "evidence": list(verdict.evidence),
+        "answered": dict(judged.answered) if judged else {},
+        "cascades": played.cascades if played else None,
+        "drifted": played.drifted if played else None,
+        "substituted": played.substituted if played else 0,
+        "renamed": dict(played.renamed) if played else {},
+        "remade": played.remade if played else 0,
+        "saved_model_calls": saved.calls,
+        "saved_tokens": saved.tokens,
+        "saved_usd": saved.usd,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,18 +173,17 @@ class ForkReport:
     def to_dict(self) -> dict[str, object]:
         """The fork as plain data; what there is one of stands at the top as well."""
         wanted = [each.condition for each in self.forked.wanted]
-        nothing = _UNFINISHED_RUN if wanted.count("fault") == 1 else {}
-        alone = self.judged[0].to_dict() if wanted.count("fault") == 1 and self.judged else nothing
+        only = fork_run_to_dict(next(iter(self.judged), None)) if wanted.count("fault") == 1 else {}
         outcomes = Counter(each.outcome or "unknown" for each in self.judged if each.verdict)
         return {
             "recording": self.fork_point.recording.trajectory.id,
             "strike": self.fork_point.describe(),
-            **alone,
+            **only,
             "diverged": [why for each in self.forked.runs for why in each.diverged],
             "outcomes": dict(outcomes),
             "unlike_twins": self.unlike_twins,
             "excess": excess.to_dict() if (excess := self.excess) is not None else None,
-            "faulted": [each.to_dict() for each in self.judged],
+            "faulted": [fork_run_to_dict(each) for each in self.judged],
             "twins": [
                 {
                     "run": twin.id,
@@ -253,39 +256,6 @@ class ForkReport:
             )
 
 
-_UNFINISHED_RUN: Mapping[str, object] = {
-    "run": None,
-    "tape": None,
-    "agent_exit": None,
-    "fired": 0,
-    "no_site": [],
-    "missed": [],
-    "outcome": None,
-    "counted": False,
-    "excluded": None,
-    "several_faults": [],
-    "consumed": None,
-    "unreached_reason": None,
-    "noticed": None,
-    "passed": None,
-    "claim": None,
-    "claims_success": None,
-    "false_failure": None,
-    "baseline_valid": None,
-    "evidence": [],
-    "answered": {},
-    "cascades": None,
-    "drifted": None,
-    "substituted": 0,
-    "renamed": {},
-    "remade": 0,
-    "saved_model_calls": 0,
-    "saved_tokens": 0,
-    "saved_usd": 0.0,
-}
-"""Values for the only faulted run if it is not finished."""
-
-
 def judge_fork(found: ForkPoint, forked: ForkResult) -> ForkReport:
     """Judge all faulted runs against the clean twins."""
     twins = tuple(to_run_evidence(read_tape(twin.path)) for twin in forked.find_finished("clean"))
@@ -295,18 +265,15 @@ def judge_fork(found: ForkPoint, forked: ForkResult) -> ForkReport:
     ]
     judged = []
     for played, faulted in ran:
-        struck = [each for each in faulted.tape.injections if each.repeat_of is None]
-        verdicts = [
-            judge_injection(each, faulted, twins, lambda: [other for _, other in ran])
-            for each in struck
-        ]
+        found_faults = judge_run(faulted, twins, lambda: [other for _, other in ran])
+        verdicts = [each.verdict for each in found_faults]
         log_verdicts(played.id, verdicts)
         answers = faulted.tape.exchanges
         judged.append(
             JudgedForkRun(
                 played=played,
                 verdict=join_verdicts(verdicts),
-                faults=tuple(each.op for each in struck),
+                faults=tuple(each.injection.op for each in found_faults),
                 saved=compute_savings(found.derived_steps, played.saved),
                 answered=Counter(each.answered_by for each in answers),
             )

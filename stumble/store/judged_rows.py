@@ -2,15 +2,20 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import pyarrow as pa
 
-from faults.judging.consumption import decide_consumption
 from faults.judging.detectability import rate_detectability
 from faults.judging.end_state import EndStateVerdict, judge_by_common_state
-from faults.judging.judge import RunEvidence, judge_injection, to_run_evidence
+from faults.judging.judge import (
+    JudgedInjection,
+    RunEvidence,
+    judge_run,
+    judge_with_evidence,
+    to_run_evidence,
+)
 from faults.judging.post_injection import find_answer_turn
 from stumble.llm.prices import compute_token_cost
 from traces.model import (
@@ -88,11 +93,8 @@ def _build_run_rows(each: RunEvidence, twins: "_TwinLookup") -> store_rows.Relat
     rows = store_rows.build_tape_rows(each.tape, each.story, compute_token_cost)
     run, injections = each.tape.trajectory, each.tape.injections
     clean_twins, is_judged = twins.find_twins(each), _is_judged(each)
-    judgeable = (i for i in injections if i.repeat_of is None) if is_judged else ()
-    verdicts = [
-        judge_injection(injection, each, clean_twins, lambda: twins.find_peers(each))
-        for injection in judgeable
-    ]
+    judged = judge_run(each, clean_twins, lambda: twins.find_peers(each)) if is_judged else ()
+    verdicts = [one.verdict for one in judged]
     rows["trajectories"] = [
         _grade_by_twin_states(rows["trajectories"][0], each, clean_twins, verdicts)
     ]
@@ -131,15 +133,18 @@ def _grade_by_twin_states(
     return tuple(facts.get(name, value) for name, value in zip(names, row, strict=True))
 
 
-def load_run_with_twins(
-    store: TraceStore, id: str
-) -> tuple[RunEvidence, tuple[RunEvidence, ...], Callable[[], tuple[RunEvidence, ...]]]:
-    """Return a run, its clean twins, and a function for its peers.
+def load_judged_injection(store: TraceStore, run: str, injection: str) -> JudgedInjection:
+    """Judge an injection again, from the tapes of its run, its clean twins and its peers.
 
-    Raises FileNotFoundError without its tape.
+    Raises OSError or ValueError if its run has no tape, or the tape no such injection.
     """
-    each, twins = to_run_evidence(read_tape(store.tapes / f"{id}.tape")), _TwinLookup({}, store)
-    return each, twins.find_twins(each), lambda: twins.find_peers(each)
+    twins = _TwinLookup({}, store)
+    faulted = to_run_evidence(read_tape(store.tapes / f"{run}.tape"))
+    for each in faulted.tape.injections:
+        if each.id == injection:
+            found = twins.find_twins(faulted)
+            return judge_with_evidence(each, faulted, found, lambda: twins.find_peers(faulted))
+    raise ValueError(f"the tape of {run} holds no injection {injection}")
 
 
 def load_injected_forks(store: TraceStore) -> Iterator[tuple[RunEvidence, tuple[RunEvidence, ...]]]:
@@ -211,13 +216,12 @@ def _get_run_facts(each: RunEvidence) -> tuple[Trajectory, RunEnding | None]:
 def _build_injection_row(
     injection: Injection, each: RunEvidence, twins: tuple[RunEvidence, ...]
 ) -> tuple[object, ...]:
-    consumption = decide_consumption(injection, each.story, each.tape.exchanges)
-    use = each.story.find_use(injection.call_id or "")
+    consumption = each.find_consumption(injection)
     return (
         injection.id,
         each.tape.trajectory.id,
         injection.seq,
-        use.step if use else None,
+        each.find_step(injection),
         injection.tool,
         injection.op,
         injection.family,

@@ -1,18 +1,15 @@
 """Explanation of a verdict: the chain of evidence, derived from the tapes."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 
-from faults.judging.consumption import decide_consumption
 from faults.judging.injected_change import to_injected_change
 from faults.judging.judge import (
     ENDINGS_FAILED,
     MIN_CLEAN_TWINS,
-    RunEvidence,
+    JudgedInjection,
     is_complete_run,
-    judge_end_state,
-    judge_injection,
 )
 from stumble.control_characters import escape_controls
 from stumble.verdicts.excess_failures import compare_ends, is_right_ending
@@ -22,7 +19,7 @@ from stumble.verdicts.outcome_meanings import describe_outcome
 from stumble.verdicts.twin_differences import find_differing_twin_ends
 from traces.conversation.prefix_changes import count_noun, find_prefix_changes
 from traces.lazy_dataclass import dataclass
-from traces.model import Injection, Outcome
+from traces.model import Injection
 
 QUOTE_WIDTH = 96
 """Most characters of a quote."""
@@ -34,24 +31,21 @@ MAX_FILES_SHOWN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictExplanation:
-    """One injection, its run, the clean twins and the verdict."""
+    """A judged injection in words."""
 
-    injection: Injection
-    faulted: RunEvidence
-    twins: tuple[RunEvidence, ...]
-    verdict: Outcome
+    judged: JudgedInjection
     files: tuple[RunFiles, ...] = ()
     """What the run, and its first twin, changed in their workspaces."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation as plain data; unknown facts are None, explained in `reasons`."""
-        injection, verdict, run = self.injection, self.verdict, self.faulted.tape.trajectory
-        consumption = decide_consumption(injection, self.faulted.story, self.faulted.tape.exchanges)
+        judged, injection, verdict = self.judged, self.judged.injection, self.judged.verdict
+        tape, consumption = judged.faulted.tape, judged.consumption
         fields = asdict(verdict) | {"class": verdict.outcome, "evidence": list(verdict.evidence)}
         del fields["outcome"]
         return {
             "injection": injection.id,
-            "trajectory": run.id,
+            "trajectory": tape.trajectory.id,
             "fault": {
                 "op": injection.op,
                 "family": injection.family,
@@ -59,7 +53,7 @@ class VerdictExplanation:
                 "persist": injection.persist,
                 "place": injection.place,
                 "tool": injection.tool,
-                "step": self._find_step(),
+                "step": judged.faulted.find_step(injection),
                 "seq": injection.seq,
                 "detect": injection.detect,
                 "sham": injection.sham,
@@ -67,26 +61,23 @@ class VerdictExplanation:
                 "original": _decode_quote(injection.original),
                 "mutated": _decode_quote(injection.mutated),
             },
-            "prefix": asdict(find_prefix_changes(self.faulted.tape.exchanges)),
+            "prefix": asdict(find_prefix_changes(tape.exchanges)),
             "consumed_at": {"seq": consumption.seq, "why": consumption.why},
             "twin_ends": {
                 twin.tape.trajectory.id: twin.tape.ending and twin.tape.ending.passed
-                for twin in self.twins
+                for twin in judged.twins
             },
             "states": {
                 each.tape.trajectory.id: each.tape.ending and each.tape.ending.state
-                for each in (self.faulted, *self.twins)
+                for each in (judged.faulted, *judged.twins)
             },
             "files": {each.run: list_changes(each) for each in self.files},
         } | fields
 
-    def _find_step(self) -> int | None:
-        use = self.faulted.story.find_use(self.injection.call_id or "")
-        return use.step if use else None
-
     def to_lines(self) -> Iterator[str]:
         """Format the explanation as lines."""
-        injection, verdict, run = self.injection, self.verdict, self.faulted.tape.trajectory
+        injection, verdict = self.judged.injection, self.judged.verdict
+        run = self.judged.faulted.tape.trajectory
         forked = f", a fork of {run.parent}" if run.parent else ""
         yield f"{injection.id}: {run.condition} run {run.id}{forked}"
         yield from _indent_block("injected", self._describe_injection())
@@ -104,9 +95,10 @@ class VerdictExplanation:
         yield from _indent_block("judge", [f"version {verdict.judge_version}"])
 
     def _describe_injection(self) -> Iterator[str]:
-        injection = self.injection
+        injection = self.judged.injection
         params = ", ".join(f"{key}={value}" for key, value in injection.params.items())
-        step = f" (step {step})" if (step := self._find_step()) is not None else ""
+        at = self.judged.faulted.find_step(injection)
+        step = f" (step {at})" if at is not None else ""
         detect = f", {injection.detect}" if injection.detect else ""
         yield (
             f"{injection.tool or 'the model'}{step} at {injection.place} with "
@@ -121,22 +113,20 @@ class VerdictExplanation:
 
     def _describe_prefix(self) -> Iterator[str]:
         """Yield what of the live answers before the fault was not as the agent got it."""
-        tape = self.faulted.tape
+        tape = self.judged.faulted.tape
         yield from find_prefix_changes(tape.exchanges).to_lines()
         if tape.trajectory.remade:
             yield f"made again after {count_noun(tape.trajectory.remade, 'run')} left the recording"
 
     def _describe_consumption(self) -> Iterator[str]:
-        consumption = decide_consumption(
-            self.injection, self.faulted.story, self.faulted.tape.exchanges
-        )
+        consumption, verdict = self.judged.consumption, self.judged.verdict
         at = f", request {consumption.seq}" if consumption.seq is not None else ""
-        yield f"{_format_fact(self.verdict.consumed)}: {consumption.why}{at}"
-        if self.verdict.steps_after is not None:
-            yield f"the agent took {self.verdict.steps_after} steps with it"
+        yield f"{_format_fact(verdict.consumed)}: {consumption.why}{at}"
+        if verdict.steps_after is not None:
+            yield f"the agent took {verdict.steps_after} steps with it"
 
     def _describe_notice(self) -> Iterator[str]:
-        verdict = self.verdict
+        verdict = self.judged.verdict
         yield _format_fact(verdict.noticed) + (
             f", first at step {verdict.noticed_step}" if verdict.noticed_step is not None else ""
         )
@@ -154,7 +144,7 @@ class VerdictExplanation:
             yield "the model saw what a clean twin saw"
 
     def _describe_taint(self) -> Iterator[str]:
-        verdict = self.verdict
+        verdict = self.judged.verdict
         yield from verdict.uses
         if verdict.first_use_step is not None and verdict.control_only:
             yield f"no value was used; the run left its twins at step {verdict.first_use_step}"
@@ -172,16 +162,17 @@ class VerdictExplanation:
             yield ", ".join(true)
 
     def _describe_claim(self) -> Iterator[str]:
-        verdict = self.verdict
+        verdict = self.judged.verdict
         if verdict.claim is not None:
             yield f"{verdict.claim} (by {verdict.claim_basis})"
         if verdict.claim_evidence:
             yield _shorten_quote(verdict.claim_evidence)
 
     def _describe_twins(self) -> Iterator[str]:
-        if not self.twins:
+        twins = self.judged.twins
+        if not twins:
             yield f"none: {MIN_CLEAN_TWINS} are needed to say what the agent does anyway"
-        for twin in self.twins[:MAX_TWINS_SHOWN]:
+        for twin in twins[:MAX_TWINS_SHOWN]:
             ending = twin.tape.ending
             end = _format_fact(ending.passed if ending else None, "right", "wrong")
             if ending is not None and ending.passed is None and ending.state is not None:
@@ -189,22 +180,20 @@ class VerdictExplanation:
             yield f"{twin.tape.trajectory.id}: end state {end}" + (
                 "" if is_complete_run(twin) else ", cut off and no control"
             )
-        ends = [
-            t.tape.ending for t in self.twins if t.tape.ending is not None and is_complete_run(t)
-        ]
-        faulted_ending = self.faulted.tape.ending
+        ends = [t.tape.ending for t in twins if t.tape.ending is not None and is_complete_run(t)]
+        faulted_ending = self.judged.faulted.tape.ending
         looped = faulted_ending is not None and faulted_ending.ended in ENDINGS_FAILED
-        with_fault = False if looped else self.verdict.passed
+        with_fault = False if looped else self.judged.verdict.passed
         excess = compare_ends([with_fault], map(is_right_ending, ends))
         if excess is not None:
             yield excess.to_line()
-        if (difference := find_differing_twin_ends(self.twins)) is not None:
+        if (difference := find_differing_twin_ends(twins)) is not None:
             yield f"warning: {difference}"
-        if len(self.twins) > MAX_TWINS_SHOWN:
-            right = [
-                t.tape.ending.passed for t in self.twins[MAX_TWINS_SHOWN:] if t.tape.ending
-            ].count(True)
-            yield f"and {len(self.twins) - MAX_TWINS_SHOWN} more, {right} of them right"
+        if len(twins) > MAX_TWINS_SHOWN:
+            right = [t.tape.ending.passed for t in twins[MAX_TWINS_SHOWN:] if t.tape.ending].count(
+                True
+            )
+            yield f"and {len(twins) - MAX_TWINS_SHOWN} more, {right} of them right"
 
     def _describe_files(self) -> Iterator[str]:
         if not self.files or self.files[0].unknown is not None:
@@ -222,13 +211,13 @@ class VerdictExplanation:
 
     def _find_other_faults(self) -> Iterator[Injection]:
         """Yield the other faults of the run."""
-        for each in self.faulted.tape.injections:
-            if each.repeat_of is None and not each.sham and each.id != self.injection.id:
+        for each in self.judged.faulted.tape.injections:
+            if each.repeat_of is None and not each.sham and each.id != self.judged.injection.id:
                 yield each
 
     def _describe_verdict(self) -> Iterator[str]:
-        verdict = self.verdict
-        ending = self.faulted.tape.ending
+        verdict = self.judged.verdict
+        ending = self.judged.faulted.tape.ending
         excluded = find_exclusion(verdict, ending.ended if ending else None)
         yield f"{verdict.outcome or 'unknown'}: {describe_outcome(verdict)}"
         if excluded is not None:
@@ -250,9 +239,7 @@ class VerdictExplanation:
             yield "the agent says that it failed, and it did not"
         if verdict.told_wrong:
             yield "the last answer tells the wrong value"
-        if difference := judge_end_state(
-            self.faulted, tuple(filter(is_complete_run, self.twins))
-        ).difference:
+        if difference := self.judged.end.difference:
             yield _shorten_quote(difference)
         if verdict.masked_as is not None:
             yield f"right because: {MASKED_REASONS[verdict.masked_as]}"
@@ -267,23 +254,6 @@ MASKED_REASONS = {
     "default": "something stood in for what was missing, and it was right",
     "lucky": "luck, as far as can be told",
 }
-
-
-def explain_verdict(
-    injection: Injection,
-    faulted: RunEvidence,
-    twins: tuple[RunEvidence, ...],
-    peers: Callable[[], Iterable[RunEvidence]] = lambda: (),
-    files: tuple[RunFiles, ...] = (),
-) -> VerdictExplanation:
-    """Judge one injection and return the explanation; `files` of the run and its first twin."""
-    return VerdictExplanation(
-        injection=injection,
-        faulted=faulted,
-        twins=twins,
-        verdict=judge_injection(injection, faulted, twins, peers),
-        files=files,
-    )
 
 
 def _indent_block(name: str, lines: Iterator[str] | list[str]) -> Iterator[str]:

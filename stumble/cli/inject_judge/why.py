@@ -32,9 +32,9 @@ def why(injection: str, as_json: bool) -> None:
     """
     from stumble.packs.read_pack import is_pack
     from stumble.runs.environment.workspaces import open_store_blobs
-    from stumble.store.judged_rows import load_run_with_twins
+    from stumble.store.judged_rows import load_judged_injection
     from stumble.store.open_store import open_indexed_store
-    from stumble.verdicts.explain import explain_verdict, explanation_to_json
+    from stumble.verdicts.explain import VerdictExplanation, explanation_to_json
     from stumble.verdicts.file_changes import read_run_files
 
     if is_pack(path := Path(injection)):
@@ -42,13 +42,12 @@ def why(injection: str, as_json: bool) -> None:
     store = open_indexed_store()
     id, trajectory = _find_injection(store, injection)
     try:
-        faulted, twins, peers = load_run_with_twins(store, trajectory)
+        judged = load_judged_injection(store, trajectory, id)
     except (OSError, ValueError) as error:
         raise UsageError(f"{id}: its tape cannot be read: {error}") from None
-    faulted_injection = next(each for each in faulted.tape.injections if each.id == id)
-    blobs = open_store_blobs(store)
-    files = tuple(read_run_files(blobs, each.tape.trajectory) for each in (faulted, *twins[:1]))
-    explanation = explain_verdict(faulted_injection, faulted, twins, peers, files)
+    blobs, runs = open_store_blobs(store), (judged.faulted, *judged.twins[:1])
+    files = tuple(read_run_files(blobs, each.tape.trajectory) for each in runs)
+    explanation = VerdictExplanation(judged=judged, files=files)
     click.echo(explanation_to_json(explanation) if as_json else "\n".join(explanation.to_lines()))
 
 

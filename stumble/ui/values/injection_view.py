@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from faults.judging.injected_change import to_injected_change
-from faults.judging.judge import classify_outcome
+from faults.judging.judge import JudgedInjection, classify_outcome
 from stumble.report.outcomes import DETECTABILITY_LABELS, NOT_RATED, OUTCOME_LABELS
 from stumble.report.side_by_side import StepPair, align_whole_runs, is_same_step
 from stumble.report.text_diff import TextPiece, find_replaced_words, mark_differences
 from stumble.runs.environment.workspaces import open_store_blobs
-from stumble.store.judged_rows import load_run_with_twins
+from stumble.store.judged_rows import load_judged_injection
 from stumble.ui.values.file_view import FilesView, build_files_view
 from stumble.verdicts.exclusions import explain_exclusion, find_exclusion
-from stumble.verdicts.explain import VerdictExplanation, explain_verdict
+from stumble.verdicts.explain import VerdictExplanation
 from stumble.verdicts.file_changes import read_run_files
 from stumble.verdicts.outcome_meanings import describe_outcome
 from traces.lazy_dataclass import dataclass
@@ -113,19 +113,17 @@ def read_injection_view(store: TraceStore, id: str, run: str) -> InjectionView:
     size = (store.tapes / f"{run}.tape").stat().st_size
     if size > LARGEST_RUNS:
         raise ValueError(f"its tape has {size / 1e6:,.0f} MB; in a terminal: stumble why {id}")
-    faulted, twins, peers = load_run_with_twins(store, run)
-    injection = next((each for each in faulted.tape.injections if each.id == id), None)
-    if injection is None:
-        raise ValueError(f"the tape of {run} holds no injection {id}")
-    blobs = open_store_blobs(store)
-    files = tuple(read_run_files(blobs, each.tape.trajectory) for each in (faulted, *twins[:1]))
-    return build_injection_view(explain_verdict(injection, faulted, twins, peers, files))
+    judged = load_judged_injection(store, run, id)
+    blobs, runs = open_store_blobs(store), (judged.faulted, *judged.twins[:1])
+    files = tuple(read_run_files(blobs, each.tape.trajectory) for each in runs)
+    return build_injection_view(VerdictExplanation(judged=judged, files=files))
 
 
 def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
     """Build the view of a judged injection."""
-    injection, verdict, faulted = explanation.injection, explanation.verdict, explanation.faulted
-    twin = next(iter(explanation.twins), None)
+    judged = explanation.judged
+    injection, verdict, faulted = judged.injection, judged.verdict, judged.faulted
+    twin = next(iter(judged.twins), None)
     ending = faulted.tape.ending
     excluded = find_exclusion(verdict, ending.ended if ending else None)
     texts = _decode(injection.original), _decode(injection.mutated)
@@ -148,8 +146,8 @@ def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
         excluded=None
         if excluded is None
         else f"{excluded}: {explain_exclusion(excluded, verdict)}",
-        about=tuple(_list_about(explanation)),
-        facts=tuple(_list_facts(explanation)),
+        about=tuple(_list_about(judged)),
+        facts=tuple(_list_facts(judged)),
         counterfactuals=tuple(_list_counterfactuals(verdict)),
         original=original,
         mutated=mutated,
@@ -157,7 +155,7 @@ def build_injection_view(explanation: VerdictExplanation) -> InjectionView:
         uses=(*uses, *_list_file_uses(files, marks)),
         marks=marks + sum(count for _, count in _count_file_marks(files)),
         files=files,
-        ends=tuple(_list_ends(explanation)),
+        ends=tuple(_list_ends(judged)),
         unknown=tuple(verdict.reasons.items()),
         judge=verdict.judge_version,
         problem=None if twin else "no clean twin is there to compare",
@@ -170,23 +168,21 @@ def _key_of(verdict: Outcome) -> str:
     return verdict.outcome if verdict.outcome in _LABELS else "unsettled"
 
 
-def _list_about(explanation: VerdictExplanation) -> Iterator[tuple[str, str]]:
-    injection = explanation.injection
+def _list_about(judged: JudgedInjection) -> Iterator[tuple[str, str]]:
+    injection = judged.injection
     params = ", ".join(f"{key}={value}" for key, value in injection.params.items())
-    step = explanation.faulted.story.find_use(injection.call_id or "")
+    step = judged.faulted.find_step(injection)
     yield "fault", f"{injection.op}({params})"
     yield "place", injection.place
-    yield "step", str(step.step) if step else "not known"
+    yield "step", "not known" if step is None else str(step)
     yield "persistence", injection.persist
     yield "detectability", DETECTABILITY_LABELS.get(injection.detect or "", NOT_RATED)
     if words := to_injected_change(injection).describe():
         yield "change", words
 
 
-def _list_facts(explanation: VerdictExplanation) -> Iterator[FactRow]:
-    verdict, reasons = explanation.verdict, explanation.verdict.reasons
-    consumed = explanation.to_dict()["consumed_at"]
-    why = str(consumed["why"]) if isinstance(consumed, dict) else ""
+def _list_facts(judged: JudgedInjection) -> Iterator[FactRow]:
+    verdict, reasons, why = judged.verdict, judged.verdict.reasons, judged.consumption.why
     yield FactRow(name="The changed value reached the model", value=_yes(verdict.consumed),
                   words=(why,) if why else ())  # fmt: skip
     signs = tuple(
@@ -197,7 +193,7 @@ def _list_facts(explanation: VerdictExplanation) -> Iterator[FactRow]:
     none = NO_SIGN if verdict.noticed is False else ()
     yield FactRow(name="The agent noticed", value=_yes(verdict.noticed),
                   words=signs or _because(reasons, "noticed") or none)  # fmt: skip
-    end = explanation.faulted.tape.ending
+    end = judged.faulted.tape.ending
     detail = (f"{_name_verifier(end)}: {end.detail}",) if end and end.detail else ()
     yield FactRow(name="The end state is right", value=_yes(verdict.passed),
                   words=detail or _because(reasons, "passed"))  # fmt: skip
@@ -320,9 +316,9 @@ def _list_file_uses(files: FilesView, marks: int) -> Iterator[LaterUse]:
         marks += count
 
 
-def _list_ends(explanation: VerdictExplanation) -> Iterator[EndStateView]:
+def _list_ends(judged: JudgedInjection) -> Iterator[EndStateView]:
     """Yield the end of the first twin and of the faulted run, differences marked; other twins."""
-    runs = [*explanation.twins[:1], explanation.faulted]
+    runs = [*judged.twins[:1], judged.faulted]
     endings = [each.tape.ending for each in runs]
     texts = [ending.state_text if ending else "" for ending in endings]
     pieces: tuple[tuple[TextPiece, ...], ...] = ((), ())
@@ -333,7 +329,7 @@ def _list_ends(explanation: VerdictExplanation) -> Iterator[EndStateView]:
         if ending is not None and ending.passed is not None:
             words += f", {'right' if ending.passed else 'wrong'} by {_name_verifier(ending)}"
         yield EndStateView(run=each.tape.trajectory.id, words=words, pieces=some)
-    for each in explanation.twins[1:]:
+    for each in judged.twins[1:]:
         passed = each.tape.ending.passed if each.tape.ending else None
         yield EndStateView(
             run=each.tape.trajectory.id,
