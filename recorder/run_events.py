@@ -20,7 +20,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Self
 
-from recorder.agent.process_supervisor import PR_SET_DUMPABLE, set_process_option
+from sandbox.kernel import PR_SET_DUMPABLE, set_process_option
 from traces.lazy_dataclass import dataclass
 
 RUN_EVENTS_VARIABLE = "STUMBLE_MARKS"

@@ -28,6 +28,7 @@ contextlib alone would double the time. Both sides are the same Python, so marsh
 """
 
 import ctypes
+import errno
 import fcntl
 import marshal
 import os
@@ -39,18 +40,41 @@ import struct
 import sys
 import time
 
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
-MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
-MNT_DETACH = 2
-SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
-PR_SET_PDEATHSIG, PR_SET_SECUREBITS, PR_SET_CHILD_SUBREAPER = 1, 28, 36  # linux/prctl.h
+if __name__ == "__main__":  # a script does not find our packages
+    sys.path.insert(0, os.path.abspath(f"{__file__}/../.."))  # noqa: PTH100
+
+from sandbox.kernel import (  # noqa: E402
+    ALLOW,
+    MNT_DETACH,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    PR_SET_SECUREBITS,
+    RETURN,
+    build_seccomp_filter,
+    call_libc,
+    call_prctl,
+    enter_namespaces,
+    install_seccomp_filter,
+    libc,
+    list_descendants,
+    mount_path,
+    reap_children,
+    set_process_option,
+    set_read_only,
+)
+
 SECBIT_NO_SETUID_FIXUP = 1 << 2  # linux/securebits.h
-PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 38, 47, 2
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
 CAP_DAC_READ_SEARCH, CAPABILITY_VERSION_3 = 2, 0x20080522
-PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1  # from Linux 6.3 on
-ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""Audit's architecture of each machine."""
 BY_HANDLE: dict[str, tuple[int, ...]] = {"x86_64": (304,), "aarch64": (265,)}
 """The number of open_by_handle_at, which would open hidden files."""
 NEW_CODE: dict[str, tuple[int, ...]] = {
@@ -60,8 +84,6 @@ NEW_CODE: dict[str, tuple[int, ...]] = {
 """The numbers of the calls that could execute what a program writes: memfd_create, memfd_secret,
 shmat, ptrace and process_vm_writev.
 """
-FOREIGN = 0x4000_0000
-"""Call numbers from here on belong to other ABIs of the same machine, such as x32."""
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # linux/if.h, linux/sockios.h
 ADDR_NO_RANDOMIZE = 0x0040000
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -100,58 +122,6 @@ class SupervisorOrder:
         return int(self.limits[name])
 
 
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def call_libc(name: str, *arguments: object) -> None:
-    """Call a C library function that returns 0 on success. Raises OSError if it fails."""
-    if getattr(libc, name)(*arguments) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}")
-
-
-def mount_filesystem(
-    source: str, target: str, kind: str | None, flags: int, data: str = ""
-) -> None:
-    """Call mount(2)."""
-    encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
-    call_libc("mount", *encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
-
-
-def set_read_only(path: str, *, on: bool, deep: bool = False) -> None:
-    """Set whether a mount, and with `deep` those below it, is read-only, with mount_setattr(2)."""
-    attributes = struct.pack("=QQQQ", on, not on, 0, 0)
-    flags = AT_RECURSIVE if deep else 0
-    call_libc(
-        "syscall",
-        SYS_MOUNT_SETATTR,
-        AT_FDCWD,
-        os.fsencode(path),
-        flags,
-        attributes,
-        len(attributes),
-    )
-
-
-def unshare_namespaces() -> bool:
-    """Enter new namespaces; return whether one is a user namespace. Raises OSError if refused."""
-    uid, gid = os.getuid(), os.getgid()
-    flags = os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWPID | os.CLONE_NEWIPC
-    try:
-        os.unshare(flags)
-        return False
-    except PermissionError:
-        os.unshare(flags | os.CLONE_NEWUSER)
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{uid} {uid} 1"),
-            ("gid_map", f"{gid} {gid} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
-        return True
-
-
 def send_listening_socket(order: SupervisorOrder) -> None:
     """Send a socket that listens in this network, after setting up its loopback."""
     if order.door is None:
@@ -170,20 +140,20 @@ def restrict_folders(order: SupervisorOrder) -> None:
 
     /run is hidden as well: its sockets are not blocked by a network namespace.
     """
-    mount_filesystem("none", "/", None, MS_REC | MS_PRIVATE)
+    mount_path("none", "/", None, MS_REC | MS_PRIVATE)
     cover_devices()
     if os.geteuid() == 0:
         cover_root_files(deep=order.door is not None)
     for folder in order.writes:
-        mount_filesystem(folder, folder, None, MS_BIND | MS_REC)
+        mount_path(folder, folder, None, MS_BIND | MS_REC)
     set_read_only("/", on=True, deep=True)
     for folder in order.writes:
         set_read_only(folder, on=False)
     for folder in filter(os.path.isdir, (*order.hidden, "/run")):
-        mount_filesystem("none", folder, "tmpfs", MS_RDONLY, "size=4k,mode=555")
+        mount_path("none", folder, "tmpfs", MS_RDONLY, "size=4k,mode=555")
     for folder, path in order.shown:
         if os.path.isdir(path):
-            mount_filesystem(folder, path, None, MS_BIND | MS_REC)
+            mount_path(folder, path, None, MS_BIND | MS_REC)
     mount_scratch_folders(order)
 
 
@@ -193,16 +163,16 @@ def build_root(order: SupervisorOrder, paths: list[str]) -> None:
     It is made in a file system in memory, so what nobody lists is not there: homes, stores,
     other runs and other checkouts. All but the command's folders is read-only.
     """
-    mount_filesystem("none", "/", None, MS_REC | MS_PRIVATE)
+    mount_path("none", "/", None, MS_REC | MS_PRIVATE)
     new = order.scratch
-    mount_filesystem("none", new, "tmpfs", MS_NOSUID, "size=1m,mode=755")
+    mount_path("none", new, "tmpfs", MS_NOSUID, "size=1m,mode=755")
     for path in (*paths, *(f"/dev/{name}" for name in DEVICES), "/proc"):
         add_path(path, new + path)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         os.symlink(f"/proc/self/fd/{number}", f"{new}/dev/{name}")
     os.symlink("/proc/self/fd", f"{new}/dev/fd")
     for folder in filter(os.path.isdir, (new + path for path in order.hidden)):
-        mount_filesystem("none", folder, "tmpfs", 0, "size=64k,mode=755")
+        mount_path("none", folder, "tmpfs", 0, "size=64k,mode=755")
     for folder, path in [*order.shown, *((path, path) for path in order.writes)]:
         add_path(folder, new + path)
     for path in (order.scratch, "/dev/shm"):
@@ -225,10 +195,10 @@ def add_path(source: str, target: str) -> None:
         os.symlink(os.readlink(source), target)
     elif os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
-        mount_filesystem(source, target, None, MS_BIND | MS_REC)
+        mount_path(source, target, None, MS_BIND | MS_REC)
     elif os.path.exists(source):
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-        mount_filesystem(source, target, None, MS_BIND)
+        mount_path(source, target, None, MS_BIND)
 
 
 def mount_scratch_folders(order: SupervisorOrder) -> None:
@@ -236,7 +206,7 @@ def mount_scratch_folders(order: SupervisorOrder) -> None:
     for folder in filter(os.path.isdir, (order.scratch, "/dev/shm")):
         size = order.limit("disk")
         flags = MS_NOSUID | MS_NODEV | (MS_NOEXEC if order.sealed else 0)
-        mount_filesystem("none", folder, "tmpfs", flags, f"size={size},mode=1777")
+        mount_path("none", folder, "tmpfs", flags, f"size={size},mode=1777")
 
 
 def cover_devices() -> None:
@@ -247,7 +217,7 @@ def cover_devices() -> None:
                 mode = os.lstat(path).st_mode
                 device = stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
                 if device and not mode & stat.S_IROTH:
-                    mount_filesystem("/dev/null", path, None, MS_BIND)
+                    mount_path("/dev/null", path, None, MS_BIND)
             except FileNotFoundError:  # a terminal that was just closed
                 continue
 
@@ -264,9 +234,9 @@ def cover_root_files(*, deep: bool) -> None:
             try:
                 mode = os.lstat(path := f"{folder}/{name}").st_mode
                 if stat.S_ISREG(mode) and not mode & stat.S_IROTH:
-                    mount_filesystem("/dev/null", path, None, MS_BIND)
+                    mount_path("/dev/null", path, None, MS_BIND)
                 elif stat.S_ISDIR(mode) and not mode & (stat.S_IROTH | stat.S_IXOTH):
-                    mount_filesystem("none", path, "tmpfs", MS_RDONLY, "size=4k,mode=555")
+                    mount_path("none", path, "tmpfs", MS_RDONLY, "size=4k,mode=555")
             except FileNotFoundError:  # just removed
                 continue
         if not deep:
@@ -302,20 +272,19 @@ def switch_user(user: int | None) -> None:
     capability, and compilers refuse to write over a file in a folder that root alone may traverse.
     """
     if user is not None:
-        call_libc("prctl", PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
+        call_prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP)
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
         try:
             set_capabilities(1 << CAP_DAC_READ_SEARCH)
-            call_libc("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0)
-            call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            call_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
             forbid_calls(BY_HANDLE)
         except OSError:  # root in a container without this capability
             set_capabilities(0)
     elif os.geteuid() == 0:
         set_capabilities(0)
-    call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    call_prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def forbid_new_code() -> None:
@@ -325,35 +294,17 @@ def forbid_new_code() -> None:
     executable is the kernel's own, and older ones do not have it.
     """
     set_read_only("/proc", on=True)  # /proc/self/mem writes to code as well
-    libc.prctl(PR_SET_MDWE, *(ctypes.c_ulong(each) for each in (PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)))
+    set_process_option(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN)
     if os.uname().machine in NEW_CODE:
-        call_libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         forbid_calls(NEW_CODE)
 
 
 def forbid_calls(numbers_by_machine: dict[str, tuple[int, ...]]) -> None:
-    """Forbid system calls by their numbers, and all of other ABIs. Raises OSError if it cannot.
-
-    This is a seccomp(2) filter for struct seccomp_data, whose first word is the call's number and
-    whose second is the architecture.
-    """
-    if (machine := os.uname().machine) not in numbers_by_machine:
-        raise OSError(f"the numbers of system calls on {machine} are not known")
-    numbers = numbers_by_machine[machine]
-    load, equal, beyond, ret = 0x20, 0x15, 0x35, 0x06  # linux/bpf_common.h
-    left = range(len(numbers), 0, -1)  # steps from each comparison to the refusal
-    steps = (
-        (load, 0, 0, 4),
-        (equal, 0, len(numbers) + 3, ARCHITECTURES[machine]),
-        (load, 0, 0, 0),
-        (beyond, len(numbers) + 1, 0, FOREIGN),
-        *((equal, after, 0, number) for after, number in zip(left, numbers, strict=True)),
-        (ret, 0, 0, 0x7FFF_0000),  # SECCOMP_RET_ALLOW
-        (ret, 0, 0, 0x0005_0000 | 1),  # SECCOMP_RET_ERRNO, EPERM
-    )
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    program = struct.pack("HP", len(steps), ctypes.addressof(code))
-    call_libc("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0)
+    """Forbid system calls by their numbers, and all of other ABIs. Raises OSError if it cannot."""
+    machine = os.uname().machine
+    refused = [(numbers_by_machine.get(machine, ()), errno.EPERM)]
+    steps = build_seccomp_filter(machine, refused, foreign=errno.EPERM)
+    install_seccomp_filter([*steps, (RETURN, 0, 0, ALLOW)])
 
 
 def set_capabilities(capabilities: int) -> None:
@@ -469,23 +420,18 @@ class CommandMonitor:
 
     def reap_children(self) -> bool:
         """Reap ended processes; return False when no child is left."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
+        ended, is_any_left = reap_children()
+        for pid, status in ended:
             if pid == self.child:
                 self.status = os.waitstatus_to_exitcode(status)
+        return is_any_left
 
     def kill_all(self) -> None:
         """Kill the command and its processes; in its own PID namespace, all except this one."""
         deadline = time.monotonic() + KILL_TIMEOUT
         while time.monotonic() < deadline:
-            for pid in (
-                (-1,) if "processes" in self.had else find_descendants(os.getpid(), self.child)
-            ):
+            listed = list_descendants() if sys.platform == "linux" else [-self.child]
+            for pid in [-1] if "processes" in self.had else listed:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:  # just ended
@@ -537,23 +483,6 @@ def measure_disk_usage(folder: str) -> int:
     return total
 
 
-def find_descendants(ours: int, child: int) -> list[int]:
-    """Return the descendants of `ours`, as far as the system can list them."""
-    parents = dict[int, int]()
-    if sys.platform != "linux":
-        return [-child]
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-        except OSError:
-            continue
-    pids = [ours]
-    for each in pids:
-        pids += [pid for pid, parent in parents.items() if parent == each]
-    return pids[1:]
-
-
 def read_left_file(order: SupervisorOrder) -> tuple[bytes, str]:
     """Return the content of the file to hand back, or the reason that there is none."""
     if order.left is None:
@@ -590,14 +519,14 @@ def run_in_pid_namespace(order: SupervisorOrder, had: list[str], user: int | Non
     if first_pid:
         os.waitpid(first_pid, 0)
         return
-    call_libc("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
-        mount_filesystem("proc", "/proc", "proc", 0)
+        mount_path("proc", "/proc", "proc", 0)
         had.append("processes")
     except OSError:  # parts of it are covered, as in containers
         had.append("ends")
     else:
-        mount_filesystem("/proc/sys", "/proc/sys", None, MS_BIND)
+        mount_path("/proc/sys", "/proc/sys", None, MS_BIND)
         set_read_only("/proc/sys", on=True)  # owned by root, so writable without capabilities
     run_and_report(order, had, user)
 
@@ -608,10 +537,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     order, had = SupervisorOrder(sys.argv[1]), list[str]()
     if sys.platform == "linux":
+        flags = os.CLONE_NEWNS | os.CLONE_NEWNET | os.CLONE_NEWPID | os.CLONE_NEWIPC
         try:
-            has_user_namespace = unshare_namespaces()
+            has_user_namespace = enter_namespaces(flags)
         except OSError:
-            call_libc("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            call_prctl(PR_SET_CHILD_SUBREAPER, 1)
         else:
             send_listening_socket(order)
             user = assign_command_user(order)

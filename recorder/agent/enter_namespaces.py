@@ -27,8 +27,6 @@ it. All mounts and sockets disappear with the last process inside.
 Standard library only, with few imports: every run waits for this to start.
 """
 
-import ctypes
-import errno
 import json
 import os
 import socket
@@ -37,8 +35,23 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18  # sys/mount.h
-MNT_DETACH = 2
+if __name__ == "__main__":  # a script does not find our packages
+    sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100
+
+from sandbox.kernel import (  # noqa: E402
+    MNT_DETACH,
+    MS_BIND,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    become_program,
+    call_libc,
+    enter_namespaces,
+    exit_as_child,
+    mount_path,
+)
+
 OLD_ROOT = "/.old"
 RTM_NEWLINK, RTM_NEWADDR, RTM_NEWROUTE = 16, 20, 24  # linux/rtnetlink.h
 NLM_REQUEST_ACK, NLM_CREATE = 0x5, 0x400
@@ -48,35 +61,6 @@ ETH_P_ALL = 3
 NAMESPACE_ADDRESSES = {socket.AF_INET: "198.51.100.1", socket.AF_INET6: "2001:db8::1"}
 NAME_SERVER_SOCKETS = ("/run/systemd/resolve", "/run/nscd", "/var/run/nscd")
 """Folders of name servers' sockets: unix sockets bypass a network namespace."""
-
-
-def enter_new_namespaces(flags: int) -> None:
-    """Enter new namespaces. Raises OSError if the kernel refuses."""
-    uid, gid = os.getuid(), os.getgid()
-    try:
-        os.unshare(flags)
-    except PermissionError:
-        os.unshare(flags | os.CLONE_NEWUSER)
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{uid} {uid} 1"),
-            ("gid_map", f"{gid} {gid} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
-                file.write(text)
-    if flags & os.CLONE_NEWNS:
-        mount_path(None, "/", None, MS_REC | MS_PRIVATE)
-
-
-def mount_path(
-    source: str | None, target: str, kind: str | None, flags: int, data: str = ""
-) -> None:
-    """Call mount(2). Raises OSError if it fails."""
-    arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(data) or None) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), target)
 
 
 def set_up_network() -> None:
@@ -246,9 +230,7 @@ def pivot_to_shown_folders(shown: list[tuple[str, str]]) -> None:
     """Pivot to a new / with these folders and the entries of the old one; unmount the old one."""
     mount_path("none", "/tmp", "tmpfs", 0, "size=16m,mode=755")  # noqa: S108
     os.mkdir(f"/tmp{OLD_ROOT}")  # noqa: PTH102, S108
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.pivot_root(b"/tmp", os.fsencode(f"/tmp{OLD_ROOT}")) != 0:  # noqa: S108
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "/")
+    call_libc("pivot_root", b"/tmp", os.fsencode(f"/tmp{OLD_ROOT}"), path="/")  # noqa: S108
     os.chdir("/")
     folders = {path: OLD_ROOT + folder for folder, path in shown}
     for name in os.listdir(OLD_ROOT):  # noqa: PTH208
@@ -263,8 +245,7 @@ def pivot_to_shown_folders(shown: list[tuple[str, str]]) -> None:
     for path, folder in folders.items():
         os.mkdir(path)  # noqa: PTH102
         mount_path(folder, path, None, MS_BIND | MS_REC)
-    if libc.umount2(os.fsencode(OLD_ROOT), MNT_DETACH) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), OLD_ROOT)
+    call_libc("umount2", os.fsencode(OLD_ROOT), MNT_DETACH, path=OLD_ROOT)
     os.rmdir(OLD_ROOT)  # noqa: PTH106
 
 
@@ -273,11 +254,12 @@ def build_namespaces(
 ) -> list[socket.socket]:
     """Enter and set up the ordered namespaces; return the sockets for the holder of the channel."""
     ports, cover, through = order.get("ports"), order.get("cover"), order.get("through", [])
-    enter_new_namespaces(
+    enter_namespaces(
         os.CLONE_NEWNS
         | (os.CLONE_NEWNET if ports else 0)
         | (os.CLONE_NEWIPC if order.get("processes") else 0)
     )
+    mount_path(None, "/", None, MS_REC | MS_PRIVATE)
     sockets: list[socket.socket] = []
     if ports and isinstance(ports, list):
         set_up_network()
@@ -305,9 +287,8 @@ def main() -> None:
     sockets_inside: list[socket.socket] = []
 
     # Imported now: a user namespace may not be able to read the files.
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(__file__))))  # noqa: PTH120
     if order.get("processes"):
-        from recorder.agent.pid_namespace import exit_as_agent, run_agent_in_pid_namespace
+        from recorder.agent.pid_namespace import run_agent_in_pid_namespace
     divert = None
     if outside := order.get("outside"):
         from recorder.agent.outside_mounts import divert_outside_writes
@@ -331,7 +312,7 @@ def main() -> None:
             )
             program, arguments = (command[0], command[1:]) if command else (None, [])
             grace = float(order.get("grace", 0))
-            exit_as_agent(run_agent_in_pid_namespace(program, arguments, grace, ready, sockets))
+            exit_as_child(run_agent_in_pid_namespace(program, arguments, grace, ready, sockets))
     except OSError as error:
         location = f" ({error.filename})" if error.filename else ""
         if reply:
@@ -341,22 +322,7 @@ def main() -> None:
         sys.exit(126)
     ready()
     if command:
-        become_command(command)
-
-
-def become_command(command: list[str]) -> None:
-    """Execute a program; exit with code 126 or 127 if that fails."""
-    program, *arguments = command
-    try:
-        try:
-            os.execv(program, arguments)
-        except OSError as error:
-            if error.errno != errno.ENOEXEC:
-                raise
-            os.execv("/bin/sh", ["sh", program, *arguments[1:]])  # as execvp does (POSIX)
-    except OSError as error:
-        os.write(2, f"{arguments[0]}: {error.strerror}\n".encode())
-        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+        become_program(command[0], command[1:])
 
 
 if __name__ == "__main__":

@@ -4,21 +4,11 @@
 imports: every run waits for this.
 """
 
-import ctypes
 import errno
 import os
-import struct
 
-from recorder.agent.enter_namespaces import (
-    MS_BIND,
-    MS_RDONLY,
-    MS_REC,
-    mount_overlay,
-    mount_path,
-    remount_read_only,
-)
-
-SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
+from recorder.agent.enter_namespaces import mount_overlay, remount_read_only
+from sandbox.kernel import MS_BIND, MS_REC, mount_path, set_read_only
 
 
 def divert_outside_writes(
@@ -53,9 +43,7 @@ def divert_outside_writes(
 
 def set_tree_read_only(path: str) -> None:
     """Make a mount and all below it read-only; before Linux 5.12 only the mount itself."""
-    attributes = struct.pack("=QQQQ", MS_RDONLY, 0, 0, 0)
-    libc = ctypes.CDLL(None, use_errno=True)
-    size = ctypes.c_size_t(len(attributes))
-    where = (AT_FDCWD, os.fsencode(path), AT_RECURSIVE)
-    if libc.syscall(SYS_MOUNT_SETATTR, *where, attributes, size) != 0:
+    try:
+        set_read_only(path, deep=True)
+    except OSError:
         remount_read_only(path)

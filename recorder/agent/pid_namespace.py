@@ -12,19 +12,40 @@ Standard library only, with few imports: every run waits for this.
 """
 
 import ctypes
-import errno
 import os
 import select
 import signal
 import struct
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from errno import EAFNOSUPPORT, ENOSYS, EPERM
 
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC = 1, 2, 4, 8, 4096, 16384
-SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000  # linux/mount.h, all machines
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 4, 22, 24
-PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 38, 2
+from sandbox.kernel import (
+    ALLOW,
+    EQUAL,
+    ERRNO,
+    HAS,
+    LOAD,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_REC,
+    PR_CAPBSET_DROP,
+    PR_CAPBSET_READ,
+    PR_SET_PDEATHSIG,
+    RETURN,
+    FilterStep,
+    become_program,
+    build_seccomp_filter,
+    call_prctl,
+    install_seccomp_filter,
+    libc,
+    mount_path,
+    reap_children,
+    set_read_only,
+)
+
 AGENT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT)
 READ_ONLY_PROC_PATHS = ("sys", "sysrq-trigger", "irq", "bus", "fs")
 """Parts of /proc that root can otherwise write without a capability, such as `core_pattern`."""
@@ -35,17 +56,15 @@ MAC_{OVERRIDE, ADMIN}, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE (linux/capabilit
 
 MACHINES = {
     "x86_64": (
-        0xC000003E,
         (101, 155, 165, 166, 304, 308, 310, 311, 321, 248, 249, 250, 298),
         {"socket": 41, "clone": 56, "unshare": 272},
     ),
     "aarch64": (
-        0xC00000B7,
         (117, 41, 40, 39, 265, 268, 270, 271, 280, 217, 218, 219, 241),
         {"socket": 198, "clone": 220, "unshare": 97},
     ),
 }
-"""Per machine: its audit architecture; the numbers of ptrace, pivot_root, mount, umount2,
+"""Per machine: the numbers of ptrace, pivot_root, mount, umount2,
 open_by_handle_at, setns, process_vm_{readv, writev}, bpf, add_key, request_key, keyctl (keyrings
 belong to no namespace, and request_key(2) starts a program outside of all) and perf_event_open; and
 calls whose first argument is checked.
@@ -58,10 +77,7 @@ ABSENT_SYSTEM_CALLS = (425, 426, 427, 435)
 """io_uring_{setup, enter, register} and clone3, whose flags a filter cannot read. They fail with
 ENOSYS, as on kernels without them, and programs fall back.
 """
-FOREIGN_SYSTEM_CALLS = 0x4000_0000
-AF_VSOCK, EPERM, ENOSYS, EAFNOSUPPORT = 40, 1, 38, 97
-LOAD, EQUAL, BEYOND, HAS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # linux/bpf_common.h
-ALLOW, ERRNO = 0x7FFF_0000, 0x0005_0000
+AF_VSOCK = 40
 
 
 def run_agent_in_pid_namespace(
@@ -185,21 +201,7 @@ def _become_agent(
     _give_terminal_to(0)
     for number in (*AGENT_SIGNALS, signal.SIGTTOU, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    try:
-        execute_program(program, arguments)
-    except OSError as error:
-        os.write(2, f"{arguments[0]}: {error.strerror}\n".encode())
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
-
-
-def execute_program(program: str, arguments: list[str]) -> None:
-    """Become the program; a script without a first line is one of sh (POSIX execvp)."""
-    try:
-        os.execv(program, arguments)
-    except OSError as error:
-        if error.errno != errno.ENOEXEC:
-            raise
-        os.execv("/bin/sh", ["sh", program, *arguments[1:]])
+    become_program(program, arguments)
 
 
 def _give_terminal_to(group: int) -> None:
@@ -221,7 +223,7 @@ def _supervise_agent(agent: int, orders: int, bell: int, telling: int) -> int:
             _signal_agent(agent, order[0])
         if bell in ready:
             os.read(bell, 4096)
-            for pid, status in _reap_processes():
+            for pid, status in reap_children(os.WUNTRACED)[0]:
                 if pid == agent and os.WIFSTOPPED(status):
                     os.write(telling, b"T")
                 elif pid == agent:
@@ -238,18 +240,6 @@ def _signal_agent(agent: int, number: int) -> None:
             return  # just ended
 
 
-def _reap_processes() -> Iterator[tuple[int, int]]:
-    """Yield the PID and status of processes that have ended or stopped."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        yield pid, status
-
-
 def _end_leftover_processes(grace: float) -> None:
     """Send SIGTERM to what the agent left and wait; the end of the namespace kills the rest."""
     until = time.monotonic() + grace
@@ -259,7 +249,7 @@ def _end_leftover_processes(grace: float) -> None:
         except ProcessLookupError:
             return
     while time.monotonic() < until:
-        list(_reap_processes())
+        reap_children(os.WUNTRACED)
         try:
             os.kill(-1, 0)
         except ProcessLookupError:
@@ -269,39 +259,17 @@ def _end_leftover_processes(grace: float) -> None:
 
 def _mount_own_proc() -> None:
     """Mount a /proc that shows only these processes, and make kernel settings read-only."""
-    mount_in_namespace("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    mount_path("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     if os.geteuid() != 0:
         return  # only root can write there
     for name in READ_ONLY_PROC_PATHS:
         path = f"/proc/{name}"
         if os.path.exists(path):  # noqa: PTH110
-            mount_in_namespace(path, path, None, MS_BIND | MS_REC)
-            _set_mount_read_only(path)
+            mount_path(path, path, None, MS_BIND | MS_REC)
+            set_read_only(path, deep=True)
     if os.path.ismount("/sys"):
-        mount_in_namespace("/sys", "/sys", None, MS_BIND | MS_REC)
-        _set_mount_read_only("/sys")
-
-
-def _set_mount_read_only(path: str) -> None:
-    """Make a mount and all mounts below it read-only, with mount_setattr(2)."""
-    attributes = struct.pack("=QQQQ", MS_RDONLY, 0, 0, 0)
-    libc = ctypes.CDLL(None, use_errno=True)
-    path_arguments = (AT_FDCWD, os.fsencode(path), AT_RECURSIVE)
-    if (
-        libc.syscall(
-            SYS_MOUNT_SETATTR, *path_arguments, attributes, ctypes.c_size_t(len(attributes))
-        )
-        != 0
-    ):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
-
-
-def mount_in_namespace(source: str, target: str, kind: str | None, flags: int) -> None:
-    """Call mount(2). Raises OSError if it fails."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
-    if libc.mount(*arguments, ctypes.c_ulong(flags), None) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
+        mount_path("/sys", "/sys", None, MS_BIND | MS_REC)
+        set_read_only("/sys", deep=True)
 
 
 def confine_agent() -> None:
@@ -316,42 +284,19 @@ def confine_agent() -> None:
                 and _has_capability(capability)
             ):
                 raise
-    call_prctl(PR_SET_NO_NEW_PRIVS, 1)
-    steps = list(build_seccomp_filter(os.uname().machine))
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
-    call_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+    install_seccomp_filter(build_agent_filter(os.uname().machine))
 
 
 def _has_capability(capability: int) -> bool:
-    """Return whether this process's bounding set has a capability (PR_CAPBSET_READ)."""
-    return bool(ctypes.CDLL(None).prctl(23, ctypes.c_ulong(capability), 0, 0, 0) == 1)
+    """Return whether this process's bounding set has a capability."""
+    return bool(libc.prctl(PR_CAPBSET_READ, ctypes.c_ulong(capability), 0, 0, 0) == 1)
 
 
-def build_seccomp_filter(machine: str) -> list[tuple[int, int, int, int]]:
-    """Return a filter for seccomp(2) as steps: code, jump if true, jump if false, operand.
-
-    Struct seccomp_data begins with the call number and the architecture; its arguments start at
-    offset 16. Calls of other architectures, such as 32-bit programs', fail with ENOSYS. Raises
-    OSError for an unknown machine.
-    """
-    if machine not in MACHINES:
-        raise OSError(ENOSYS, f"system calls of {machine} cannot be filtered")
-    audit, refused, checked = MACHINES[machine]
-    steps = [
-        (LOAD, 0, 0, 4),
-        (EQUAL, 1, 0, audit),
-        (RETURN, 0, 0, ERRNO | ENOSYS),
-        (LOAD, 0, 0, 0),
-        (BEYOND, 0, 1, FOREIGN_SYSTEM_CALLS),
-        (RETURN, 0, 0, ERRNO | ENOSYS),
-    ]
-    for numbers, error in (
-        ((*refused, *REFUSED_SYSTEM_CALLS), EPERM),
-        (ABSENT_SYSTEM_CALLS, ENOSYS),
-    ):
-        for number in numbers:
-            steps += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | error)]
+def build_agent_filter(machine: str) -> list[FilterStep]:
+    """Return the filter of an agent's system calls. Raises OSError for an unknown machine."""
+    refused, checked = MACHINES.get(machine, ((), {}))
+    groups = [((*refused, *REFUSED_SYSTEM_CALLS), EPERM), (ABSENT_SYSTEM_CALLS, ENOSYS)]
+    steps = build_seccomp_filter(machine, groups, foreign=ENOSYS)
     for name, test, operand, error in (
         ("socket", EQUAL, AF_VSOCK, EAFNOSUPPORT),
         ("clone", HAS, os.CLONE_NEWUSER, EPERM),
@@ -367,24 +312,6 @@ def build_seccomp_filter(machine: str) -> list[tuple[int, int, int, int]]:
     return [*steps, (RETURN, 0, 0, ALLOW)]
 
 
-def call_prctl(option: int, *values: int) -> None:
-    """Call prctl(2). Raises OSError if it fails."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    arguments = [ctypes.c_ulong(each) for each in (*values, 0, 0, 0, 0)[:4]]
-    if libc.prctl(option, *arguments) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
 def _encode_os_error(error: OSError) -> bytes:
     location = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror}{location}".encode()
-
-
-def exit_as_agent(code: int) -> None:
-    """Exit with this code, or by signal n for -n, without a core dump."""
-    if code >= 0:
-        sys.exit(code)
-    call_prctl(PR_SET_DUMPABLE, 0)
-    if -code not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(-code, signal.SIG_DFL)
-    os.kill(os.getpid(), -code)

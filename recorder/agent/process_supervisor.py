@@ -23,15 +23,25 @@ brings the recorder to the foreground.
 Standard library only, with few imports: every run waits for this to start.
 """
 
-import ctypes
-import errno
 import os
 import select
 import signal
 import sys
 import time
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/prctl.h
+if __name__ == "__main__":  # a script does not find our packages
+    sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100
+
+from sandbox.kernel import (  # noqa: E402
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    become_program,
+    exit_as_child,
+    list_descendants,
+    reap_children,
+    set_process_option,
+)
+
 FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Ignored by the supervisor and reset for the agent; Python itself ignores the last two.
 IGNORED_SIGNALS = (
@@ -58,17 +68,13 @@ class ProcessAncestor:
 
     def reap_children(self) -> bool:
         """Reap ended processes; return False when no child is left."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
+        changed, is_any_left = reap_children(os.WUNTRACED)
+        for pid, status in changed:
             if os.WIFSTOPPED(status):
                 self.handle_stop(pid)
             elif pid == self.child:
                 self.code = os.waitstatus_to_exitcode(status)
+        return is_any_left
 
     def handle_stop(self, pid: int) -> None:
         """Leave a stopped child stopped."""
@@ -157,17 +163,7 @@ class ProcessSupervisor(ProcessAncestor):
         set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in default:
             signal.signal(number, signal.SIG_DFL)
-        try:
-            try:
-                os.execv(program, command)
-            except OSError as error:
-                if error.errno != errno.ENOEXEC:
-                    raise
-                os.execv("/bin/sh", ["sh", program, *command[1:]])  # as execvp does (POSIX)
-        except OSError as error:
-            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
-        finally:
-            os._exit(126)
+        become_program(program, command)
 
     def _give_terminal_to(self, group: int) -> None:
         if self.terminal:
@@ -215,35 +211,6 @@ class ProcessSupervisor(ProcessAncestor):
         self.signal_child_group(signal.SIGCONT)
 
 
-def list_descendants() -> list[int]:
-    """List the PIDs of all descendants from /proc, parents first; empty without a /proc."""
-    children: dict[int, list[int]] = {}
-    entries = os.scandir("/proc") if sys.platform == "linux" else ()
-    for number in [entry.name for entry in entries if entry.name.isdigit()]:
-        try:
-            file = os.open(f"/proc/{number}/stat", os.O_RDONLY)
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # just ended
-        try:
-            stat = os.read(file, 1024)
-        except ProcessLookupError:
-            continue
-        finally:
-            os.close(file)
-        parent = int(stat.rpartition(b")")[2].split()[1])
-        children.setdefault(parent, []).append(int(number))
-    descendants = list(children.get(os.getpid(), ()))
-    for pid in descendants:
-        descendants += children.get(pid, ())
-    return descendants
-
-
-def set_process_option(option: int, value: int) -> None:
-    """Call prctl(2) for this process; no effect on other systems."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
 def main() -> None:
     """Start the agent and supervise it to its end."""
     orders, grace, wrapped, program, *command = sys.argv[1:]
@@ -257,17 +224,7 @@ def main() -> None:
         agent = ProcessSupervisor(int(orders), float(grace), wrapped == "1", ours)
         agent.start_agent(program, command)
         code = agent.supervise_agent()
-    if code < 0:
-        end_by_signal(-code)
-    sys.exit(code)
-
-
-def end_by_signal(number: int) -> None:
-    """End by this signal, without a second core dump."""
-    set_process_option(PR_SET_DUMPABLE, 0)
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    exit_as_child(code)
 
 
 if __name__ == "__main__":

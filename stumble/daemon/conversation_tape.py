@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from pathlib import Path
 
-from recorder.agent.process_supervisor import PR_SET_PDEATHSIG, set_process_option
+from sandbox.kernel import PR_SET_PDEATHSIG, set_process_option
 from stumble.daemon.rules import ConversationFacts, DaemonRules
 from stumble.store.tape_files import seal_finished_tape
 from stumble.user_data.paths import new_trajectory_id
