@@ -31,7 +31,7 @@ from stumble.daemon.metrics import DaemonMetrics
 from stumble.daemon.retention import TapeBudget
 from stumble.daemon.rules import DaemonRules, should_keep
 from stumble.user_data.paths import new_trajectory_id
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.conversation.classify import classify_request
 from traces.conversation.tracker import is_failed_attempt
 from traces.errors import TapeWriteError
@@ -176,7 +176,7 @@ class ConversationRouter:
         if kind != "model":
             return None
         request = exchange.request
-        return read_model_request(request, decode_content(request.headers, request.body) or b"")
+        return read_model_request(request, read_content(request))
 
     def _end(self, route: _Route, exchange: Exchange, write: WriteExchange) -> None:
         tape = route.tape

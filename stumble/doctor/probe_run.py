@@ -18,7 +18,7 @@ from stumble.doctor.static_checks import check_agent_program, check_agent_variab
 from stumble.runs.launcher import ColdLauncher
 from stumble.runs.session import AgentResult, RunOptions, open_replay_session, run_agent
 from stumble.runs.summary import describe_unread_models
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.bodies.websocket import WebSocketDeclineTap
 from traces.conversation.classify import classify_request
 from traces.conversation.noise_hosts import classify_noise
@@ -83,7 +83,7 @@ class StubAnswerTap:
             headers: Headers = () if status == 204 else (("content-length", "0"),)
             response = Response(status=status, headers=headers, at=at, ended=at)
             return replace(exchange, response=response, answered_by="simulated")
-        body = decode_content(request.headers, request.body) or b""
+        body = read_content(request)
         answer = ModelAnswer(
             message=STUB_ANSWER, model=dialect.read_model_name(body), finish="stop"
         )

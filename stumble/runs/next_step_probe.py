@@ -21,7 +21,7 @@ from faults.targeting.bound_fault import BoundFault
 from stumble.llm.client import MODEL_REQUEST_FIELDS, ModelReply
 from stumble.llm.prices import compute_token_cost
 from stumble.runs.fork import ForkPoint
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.conversation.derived_steps import find_answer_end
 from traces.conversation.tracker import ConversationTap, canonicalize_arguments
 from traces.dialects import find_dialect
@@ -110,7 +110,7 @@ def _question_from_exchanges(
     assert dialect is not None
     if dialect.NAME not in MODEL_REQUEST_FIELDS:
         raise ValueError(f"a request in the dialect {dialect.NAME} cannot be asked of a model here")
-    clean = decode_content(request.headers, request.body) or b""
+    clean = read_content(request)
     if b'"previous_response_id"' in clean and json.loads(clean).get("previous_response_id"):
         raise ValueError("the recorded request says only what is new (previous_response_id)")
     return ProbeQuestion(

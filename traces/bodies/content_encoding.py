@@ -5,7 +5,7 @@ import zlib
 import brotli
 import zstandard
 
-from traces.model import Headers, find_header
+from traces.model import Headers, Request, find_header
 
 
 def decode_content(headers: Headers, body: bytes) -> bytes | None:
@@ -18,6 +18,11 @@ def decode_content(headers: Headers, body: bytes) -> bytes | None:
     return body if encoding is None else _DECODE_CACHE(encoding, body)
 
 
+def read_content(request: Request) -> bytes:
+    """Return the decoded body of a request; empty if it cannot be decoded."""
+    return decode_content(request.headers, request.body) or b""
+
+
 def decode_content_or_raw(headers: Headers, body: bytes) -> bytes:
     """Return the decoded body for a comparison, or the body itself if it cannot be decoded."""
     decoded = decode_content(headers, body)
@@ -25,18 +30,22 @@ def decode_content_or_raw(headers: Headers, body: bytes) -> bytes:
 
 
 class _DecodeCache:
-    """One-entry cache of the last decoded body, since several callers decode each request."""
+    """Cache of the last decoded bodies: several callers decode each request and its answer."""
 
     def __init__(self) -> None:
-        self._kept: tuple[str, bytes, bytes | None] = ("", b"", b"")
+        self._entries: list[tuple[str, bytes, bytes | None]] = []
 
-    def __call__(self, said: str, body: bytes) -> bytes | None:
-        entry = self._kept
-        if entry[1] is not body or entry[0] != said:
-            self._kept = entry = said, body, _undo_encodings(said, body)
-        return entry[2]
+    def __call__(self, encoding: str, body: bytes) -> bytes | None:
+        for entry in self._entries:
+            if entry[1] is body and entry[0] == encoding:
+                return entry[2]
+        decoded = _undo_encodings(encoding, body)
+        self._entries = [(encoding, body, decoded), *self._entries[: _KEPT_BODIES - 1]]
+        return decoded
 
 
+_KEPT_BODIES = 2
+"""Those of an exchange."""
 _DECODE_CACHE = _DecodeCache()
 
 

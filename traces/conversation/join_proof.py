@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.lazy_pattern import compile_lazily
 from traces.model import Exchange, Request
 
@@ -33,7 +33,7 @@ def has_call_values(tool: str, arguments: str, request: Request) -> bool:
     A value is a word of at least five characters, or of at least three with a digit in it.
     """
     url = unquote(request.url)
-    body = decode_content(request.headers, request.body) or b""
+    body = read_content(request)
     request_words = _find_distinctive_words(url) | _find_distinctive_words(
         body[:MAX_PROOF_BYTES].decode("utf-8", "replace")
     )
@@ -101,7 +101,7 @@ def count_call_values(arguments: str, request: Request) -> int:
 
     Names of arguments are no values: all calls of one tool have them.
     """
-    body = decode_content(request.headers, request.body) or b""
+    body = read_content(request)
     request_words = _find_distinctive_words(unquote(request.url)) | _find_distinctive_words(
         body[:MAX_PROOF_BYTES].decode("utf-8", "replace")
     )

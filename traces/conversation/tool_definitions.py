@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.dialects import find_dialect, json_access, mcp
 from traces.lazy_dataclass import dataclass
 from traces.model import Exchange, Request
@@ -57,7 +57,7 @@ def _find_offered_definitions(exchange: Exchange) -> tuple[str, list[dict[str, o
 def _iter_request_definitions(request: Request) -> Iterator[dict[str, object]]:
     """Yield the definitions in a model request: OpenAI may nest each under `function`, Bedrock
     under `toolSpec`, Gemini all under `functionDeclarations`."""
-    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    body = json_access.read_body_object(read_content(request))
     offered = body.get("tools", json_access.to_json_object(body.get("toolConfig")).get("tools"))
     for tool in json_access.to_json_objects(offered) or [json_access.to_json_object(offered)]:
         declared = json_access.to_json_objects(

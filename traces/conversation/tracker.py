@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from traces.bodies.canonical_json import canonicalize_json
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.conversation.classify import ExchangeKind, classify_non_dialect_request
 from traces.conversation.join_proof import extract_answer_values, has_answer_value, has_call_values
 from traces.dialects import find_dialect, mcp, mini_swe_agent
@@ -315,7 +315,7 @@ class ConversationTracker:
             )
 
     def _place_model_request(self, exchange: Exchange, dialect: DialectLens) -> ExchangeContext:
-        body = decode_content(exchange.request.headers, exchange.request.body) or b""
+        body = read_content(exchange.request)
         model_request = self._read_model_request(dialect, body)
         messages, results, state = (
             model_request.messages,

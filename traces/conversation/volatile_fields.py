@@ -23,7 +23,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 
 from traces.bodies.canonical_json import dump_canonical_json
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.bodies.generated_values import GENERATED_VALUE, IDENTITY_VALUE
 from traces.dialects import (
     anthropic_messages,
@@ -278,7 +278,7 @@ def sort_results(dialect: DialectLens | None, body: object) -> None:
 def parse_json_body(request: Request) -> object:
     """Parse the body of a request as JSON; None if it is not JSON, or nested too deep."""
     try:
-        return json.loads(decode_content(request.headers, request.body) or b"")
+        return json.loads(read_content(request))
     except (ValueError, RecursionError):
         return None
 

@@ -18,7 +18,7 @@ import orjson
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
 from traces.dialects.request_reader import (
     RequestContext,
@@ -46,7 +46,7 @@ def can_read_request(request: Request) -> bool:
     path = urlsplit(request.url).path
     if request.method != "POST" or not path.endswith(("/messages", *_CLOUDS)):
         return False
-    body = decode_content(request.headers, request.body) or b""
+    body = read_content(request)
     return b'"messages"' in body and (
         path.endswith("/v1/messages")
         or (path.endswith("/messages") and b'"max_tokens"' in body)
@@ -56,7 +56,7 @@ def can_read_request(request: Request) -> bool:
 
 def read_model_name(body: bytes) -> str | None:
     """Return the requested model; None if the path names it."""
-    return json_access.to_optional_string(json_access.load_json_object(body).get("model"))
+    return json_access.to_optional_string(json_access.read_body_object(body).get("model"))
 
 
 def make_dialect_reader() -> RequestReader:

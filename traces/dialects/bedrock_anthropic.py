@@ -15,7 +15,7 @@ from traces.bodies.aws_event_stream import (
     make_chunk_event,
     show_as_sse,
 )
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import anthropic_messages
 from traces.dialects.types import ModelAnswer
 from traces.model import Chunk, Headers, Request
@@ -29,7 +29,7 @@ def can_read_request(request: Request) -> bool:
     path = urlsplit(request.url).path
     if request.method != "POST" or not path.endswith(("/invoke", "/invoke-with-response-stream")):
         return False
-    body = decode_content(request.headers, request.body) or b""
+    body = read_content(request)
     return b'"messages"' in body and b'"anthropic_version"' in body
 
 

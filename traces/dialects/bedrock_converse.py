@@ -22,7 +22,7 @@ from traces.bodies.aws_event_stream import (
     show_as_sse,
 )
 from traces.bodies.canonical_json import hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
 from traces.dialects.request_reader import (
     RequestContext,
@@ -47,7 +47,7 @@ def can_read_request(request: Request) -> bool:
     path = urlsplit(request.url).path
     if request.method != "POST" or not path.endswith(("/converse", "/converse-stream")):
         return False
-    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    body = json_access.read_body_object(read_content(request))
     return isinstance(body.get("messages"), list)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from traces.bodies import json_offsets, sse
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access, openai_chat
 from traces.dialects.request_reader import RequestItem, RequestReader, replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
@@ -33,7 +33,7 @@ def can_read_request(request: Request) -> bool:
     """Whether it is a POST with a list of messages to .../v2/chat."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/v2/chat"):
         return False
-    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    body = json_access.read_body_object(read_content(request))
     return isinstance(body.get("messages"), list)
 
 

@@ -23,7 +23,7 @@ import orjson
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
 from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import (
@@ -65,7 +65,7 @@ def can_read_request(request: Request) -> bool:
     return (
         request.method == "POST"
         and urlsplit(request.url).path.endswith(_METHOD_SUFFIXES)
-        and _has_contents_list(decode_content(request.headers, request.body) or b"")
+        and _has_contents_list(read_content(request))
     )
 
 

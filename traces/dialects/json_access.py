@@ -1,11 +1,12 @@
 """Shared by the dialects: read JSON of unknown shape, and edit strings in place."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
 
 from traces.bodies import json_offsets
+from traces.identity_cache import cache_by_identity
 from traces.model import BodyEdit
 
 type Span = json_offsets.JsonSpan
@@ -21,12 +22,18 @@ def parse_json_text(text: bytes) -> object:
         return json.loads(text.decode("utf-8", "surrogatepass"))
 
 
-def load_json_object(body: bytes) -> dict[str, object]:
-    """Return the JSON object in a body; empty if the body is not an object."""
+def load_json_object(text: bytes) -> dict[str, object]:
+    """Return the JSON object in a text; empty if it is none."""
     try:
-        return to_json_object(parse_json_text(body))
+        return to_json_object(parse_json_text(text))
     except ValueError:
         return {}
+
+
+@cache_by_identity(2)  # the bodies of an exchange
+def read_body_object(body: bytes) -> Mapping[str, object]:
+    """Return the JSON object in a body, which is parsed once; empty if it is none."""
+    return load_json_object(body)
 
 
 def read_json_sequence(text: bytes) -> Iterator[dict[str, object]]:

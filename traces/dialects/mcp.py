@@ -28,7 +28,7 @@ from typing import Literal
 
 from traces.bodies import json_offsets
 from traces.bodies.canonical_json import dump_canonical_json, parse_exact_json
-from traces.bodies.content_encoding import decode_content, decode_content_or_raw
+from traces.bodies.content_encoding import decode_content, decode_content_or_raw, read_content
 from traces.bodies.generated_values import GENERATED_VALUE, is_call_id_name, is_run_scoped_name
 from traces.bodies.sse import find_sse_event_ends
 from traces.bodies.streaming_encoding import decode_complete_content
@@ -128,7 +128,7 @@ def mentions_json_rpc(request: Request) -> bool:
 def _read_jsonrpc_object(request: Request) -> dict[str, object] | None:
     if not mentions_json_rpc(request):
         return None
-    message = _load_exact_object(decode_content(request.headers, request.body) or b"")
+    message = _load_exact_object(read_content(request))
     if message.get("jsonrpc") != "2.0":
         return None
     method = message.get("method")
@@ -136,9 +136,9 @@ def _read_jsonrpc_object(request: Request) -> dict[str, object] | None:
     return message if has_mcp_method or _has_mcp_transport(request) else None
 
 
-def _load_exact_object(text: bytes) -> dict[str, object]:
+def _load_exact_object(text: bytes) -> Mapping[str, object]:
     """Parse a JSON object with exact integers: an id or argument may have any size."""
-    value = json_access.load_json_object(text)
+    value = json_access.read_body_object(text)
     if value and _LONG.search(text):
         exact: dict[str, object] = json.loads(text.decode("utf-8", "surrogatepass"))
         return exact

@@ -16,7 +16,7 @@ from dataclasses import replace as changed
 from hashlib import blake2b
 
 from traces.bodies import json_offsets
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
 from traces.dialects.request_reader import replace_matching_results
@@ -58,7 +58,7 @@ def can_read_request(request: Request) -> bool:
     """Whether it is a chat completion without tools that shows or follows the form."""
     if not openai_chat.can_read_request(request):
         return False
-    body = decode_content(request.headers, request.body) or b""
+    body = read_content(request)
     if not _has_shell_fence(body):
         return False
     last = body.rfind(b'"tools"')

@@ -17,7 +17,7 @@ import orjson
 
 from traces.bodies import json_offsets
 from traces.bodies.canonical_json import hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access, openai_chat
 from traces.dialects.request_reader import replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
@@ -38,13 +38,13 @@ def can_read_request(request: Request) -> bool:
     """Whether it is a POST with a list of messages to .../api/chat."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/api/chat"):
         return False
-    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    body = json_access.read_body_object(read_content(request))
     return isinstance(body.get("model"), str) and isinstance(body.get("messages"), list)
 
 
 def read_model_name(body: bytes) -> str | None:
     """Return the requested model."""
-    return json_access.to_optional_string(json_access.load_json_object(body).get("model"))
+    return json_access.to_optional_string(json_access.read_body_object(body).get("model"))
 
 
 def _read_ollama_message(text: bytes) -> CallItem | None:

@@ -9,7 +9,7 @@ model, or unloads it. Everything else is as in `ollama_chat`.
 from urllib.parse import urlsplit
 
 from traces.bodies.canonical_json import hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.dialects import json_access, ollama_chat
 from traces.dialects.request_reader import RequestContext, RequestItem, RequestReader
 from traces.dialects.types import ChatMessage, ModelAnswer, ToolResult
@@ -25,7 +25,7 @@ def can_read_request(request: Request) -> bool:
     """Whether it is a POST with a model and a prompt to .../api/generate."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/api/generate"):
         return False
-    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    body = json_access.read_body_object(read_content(request))
     return all(isinstance(body.get(key), str) for key in ("model", "prompt"))
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.dialects import json_access
 from traces.dialects.request_reader import RequestItem, RequestReader, replace_matching_results
 from traces.dialects.types import ChatMessage, ModelAnswer, TokenUsage, ToolCall, ToolResult
@@ -39,13 +39,13 @@ def _is_chat_completion(request: Request) -> bool:
     return (
         request.method == "POST"
         and urlsplit(request.url).path.endswith("/chat/completions")
-        and b'"messages"' in (decode_content(request.headers, request.body) or b"")
+        and b'"messages"' in read_content(request)
     )
 
 
 def read_model_name(body: bytes) -> str | None:
     """Return the requested model."""
-    name = json_access.load_json_object(body).get("model")
+    name = json_access.read_body_object(body).get("model")
     return name if isinstance(name, str) else None
 
 

@@ -30,7 +30,7 @@ import orjson
 
 from traces.bodies import json_offsets, sse
 from traces.bodies.canonical_json import dump_canonical_json, hash_json_value
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import decode_content, read_content
 from traces.bodies.websocket import BINARY_METHOD, TEXT_METHOD, is_websocket_upgrade
 from traces.dialects import json_access
 from traces.dialects.request_reader import (
@@ -77,9 +77,7 @@ def can_read_request(request: Request) -> bool:
         return False
     if request.method == TEXT_METHOD:
         return b'"response.create"' in request.body and b'"input"' in request.body
-    return request.method == "POST" and b'"input"' in (
-        decode_content(request.headers, request.body) or b""
-    )
+    return request.method == "POST" and b'"input"' in (read_content(request))
 
 
 def is_websocket_traffic(request: Request) -> bool:
@@ -97,7 +95,7 @@ def is_final_event(message: bytes) -> bool:
 
 def read_model_name(body: bytes) -> str | None:
     """Return the requested model."""
-    return json_access.to_optional_string(json_access.load_json_object(body).get("model"))
+    return json_access.to_optional_string(json_access.read_body_object(body).get("model"))
 
 
 def make_dialect_reader() -> RequestReader:

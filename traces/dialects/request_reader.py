@@ -74,17 +74,13 @@ class RequestReader:
 
         Results need offsets, which this does not compute.
         """
-        try:
-            value = json_access.parse_json_text(body)
-        except ValueError:
-            return None
-        if not isinstance(value, dict) or not isinstance(list_items := value.get(self._key), list):
+        value = json_access.read_body_object(body)
+        if not isinstance(list_items := value.get(self._key), list):
             return None
         items = [self._item(each) for each in list_items if isinstance(each, dict)]
         if any([item.results for item in items]):
             return None
-        value[self._key] = []
-        around = self._around(value)
+        around = self._around({**value, self._key: []})
         messages = [item.message for item in items]
         return ModelRequest(messages=(*around.messages, *messages), state=around.state)
 

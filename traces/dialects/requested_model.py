@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote, urlsplit
 
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.dialects.types import DialectLens
 from traces.lazy_pattern import compile_lazily
 from traces.model import Request
@@ -14,7 +14,7 @@ _IN_PATH = compile_lazily(r"/(?:models/([^/:]+):\w+|(?:model|deployments)/([^/]+
 
 def find_requested_model(dialect: DialectLens, request: Request) -> str | None:
     """Return the name of the requested model; None if the request has none."""
-    name = dialect.read_model_name(decode_content(request.headers, request.body) or b"")
+    name = dialect.read_model_name(read_content(request))
     if name is not None:
         return name
     match = _IN_PATH.search(urlsplit(request.url).path)

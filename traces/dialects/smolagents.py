@@ -11,7 +11,7 @@ import ast
 import json
 from dataclasses import replace as changed
 
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.bodies.incremental_json import IncrementalListReader
 from traces.dialects import json_access, openai_chat
 from traces.dialects.request_reader import replace_matching_results
@@ -30,7 +30,7 @@ def can_read_request(request: Request) -> bool:
     """Whether it is a chat completion whose history has a call and its observation as text."""
     if not openai_chat.can_read_request(request):
         return False
-    body = decode_content(request.headers, request.body) or b""
+    body = read_content(request)
     return body.find(_CALLING) >= 0 and body.find(_OBSERVED) >= 0
 
 

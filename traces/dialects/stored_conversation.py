@@ -21,7 +21,7 @@ def read_previous_id(body: bytes) -> str | None:
     """Return the id of the response that a request continues."""
     return (
         json_access.to_optional_string(
-            json_access.load_json_object(body).get("previous_response_id")
+            json_access.read_body_object(body).get("previous_response_id")
         )
         or None
     )

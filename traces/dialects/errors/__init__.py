@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from traces.bodies.content_encoding import decode_content
+from traces.bodies.content_encoding import read_content
 from traces.dialects import (
     anthropic_messages,
     bedrock_anthropic,
@@ -107,7 +107,7 @@ def is_streaming_request(request: Request) -> bool:
     path = urlsplit(request.url).path
     if path.endswith(_STREAM_PATHS + _WHOLE_PATHS):
         return path.endswith(_STREAM_PATHS)
-    body = json_access.load_json_object(decode_content(request.headers, request.body) or b"")
+    body = json_access.read_body_object(read_content(request))
     return body.get("stream", path.endswith(_STREAM_DEFAULT_PATHS)) is True
 
 
