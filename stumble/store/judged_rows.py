@@ -29,7 +29,12 @@ from traces.model import (
 )
 from traces.store import rows as store_rows
 from traces.store.control_groups import digest_control_group, find_control_runs
-from traces.store.schema import SCHEMAS, clip_stored_text, make_relation_table
+from traces.store.schema import (
+    SCHEMAS,
+    RelationRowMaker,
+    clip_stored_text,
+    make_relation_table,
+)
 from traces.store.trace_store import TraceStore
 from traces.tape import Tape, read_tape
 
@@ -102,7 +107,7 @@ def _build_run_rows(each: RunEvidence, twins: "_TwinLookup") -> store_rows.Relat
     if injections and run.condition != "clean":
         rows["injections"] = [_build_injection_row(i, each, clean_twins) for i in injections]
     if is_judged:
-        rows["outcomes"] = [_build_outcome_row(verdict) for verdict in verdicts]
+        rows["outcomes"] = [_make_outcome_row(verdict) for verdict in verdicts]
     return rows
 
 
@@ -217,30 +222,13 @@ def _build_injection_row(
     injection: Injection, each: RunEvidence, twins: tuple[RunEvidence, ...]
 ) -> tuple[object, ...]:
     consumption = each.find_consumption(injection)
-    return (
-        injection.id,
-        each.tape.trajectory.id,
-        injection.seq,
-        each.find_step(injection),
-        injection.tool,
-        injection.op,
-        injection.family,
-        json.dumps(dict(injection.params), sort_keys=True),
-        injection.place,
-        injection.persist,
-        injection.address,
-        _decode_clipped(injection.original),
-        _decode_clipped(injection.mutated),
-        injection.error_channel,
-        injection.detect or rate_detectability(injection),
-        injection.sham,
-        consumption.consumed,
-        None if consumption.consumed else consumption.why,
-        injection.call_id,
-        injection.rendered,
-        _count_twin_steps_after(injection, twins),
-        injection.repeat_of,
-        injection.dead,
+    return _make_injection_row(
+        injection,
+        trajectory_id=each.tape.trajectory.id,
+        step=each.find_step(injection),
+        consumed=consumption.consumed,
+        unreached_reason=None if consumption.consumed else consumption.why,
+        eligible_after=_count_twin_steps_after(injection, twins),
     )
 
 
@@ -259,52 +247,8 @@ def _decode_clipped(data: bytes | None) -> str | None:
     return None if data is None else clip_stored_text(data.decode("utf-8", "replace"))
 
 
-def _build_outcome_row(verdict: Outcome) -> tuple[object, ...]:
-    hard, soft = ([s.code for s in verdict.signals if s.hard is each] for each in (True, False))
-    return (
-        verdict.injection_id,
-        verdict.judge_version,
-        list(verdict.twins),
-        verdict.outcome,
-        verdict.noticed,
-        verdict.recovered,
-        verdict.passed,
-        verdict.claims_success,
-        verdict.first_use_step,
-        json.dumps(verdict.evidence),
-        verdict.baseline_valid,
-        verdict.noticed_soft,
-        None if verdict.noticed is None else hard,
-        None if verdict.noticed_soft is None else soft,
-        verdict.noticed_step,
-        verdict.used_in_write,
-        verdict.used_in_final,
-        verdict.level,
-        verdict.truth_reobserved,
-        verdict.reported,
-        verdict.corrected,
-        verdict.control_only,
-        verdict.dead_in_twins,
-        verdict.blast_radius,
-        verdict.masked_as,
-        verdict.passed_given_wrong_value,
-        verdict.steps_after,
-        json.dumps(dict(verdict.reasons), sort_keys=True),
-        verdict.unsafe_retry,
-        verdict.writes_extra,
-        verdict.claim,
-        verdict.claim_basis,
-        verdict.claim_evidence,
-        verdict.false_failure,
-        verdict.told_wrong,
-        verdict.noticeable,
-        verdict.changes_what_model_saw,
-        verdict.notice_error,
-        json.dumps([_signal_to_dict(signal) for signal in verdict.signals]),
-        verdict.double_action,
-        verdict.lost_action,
-        json.dumps(verdict.effect_changes),
-    )
+def _list_signal_codes(verdict: Outcome, *, hard: bool) -> list[str]:
+    return [signal.code for signal in verdict.signals if signal.hard is hard]
 
 
 def _signal_to_dict(signal: NoticeSignal) -> dict[str, object]:
@@ -315,3 +259,37 @@ def _signal_to_dict(signal: NoticeSignal) -> dict[str, object]:
         "error": signal.error,
         "twins": signal.twins,
     }
+
+
+_make_injection_row = RelationRowMaker(
+    "injections",
+    Injection,
+    {
+        "injection_id": lambda injection: injection.id,
+        "params": lambda injection: json.dumps(dict(injection.params), sort_keys=True),
+        "original": lambda injection: _decode_clipped(injection.original),
+        "mutated": lambda injection: _decode_clipped(injection.mutated),
+        "detect": lambda injection: injection.detect or rate_detectability(injection),
+    },
+    given=("trajectory_id", "step", "consumed", "unreached_reason", "eligible_after"),
+    left_out=("id", "side", "arguments", "edits"),
+)
+_make_outcome_row = RelationRowMaker(
+    "outcomes",
+    Outcome,
+    {
+        "twins": lambda verdict: list(verdict.twins),
+        "class": lambda verdict: verdict.outcome,
+        "evidence": lambda verdict: json.dumps(verdict.evidence),
+        "signals": lambda verdict: (
+            None if verdict.noticed is None else _list_signal_codes(verdict, hard=True)
+        ),
+        "soft_signals": lambda verdict: (
+            None if verdict.noticed_soft is None else _list_signal_codes(verdict, hard=False)
+        ),
+        "reasons": lambda verdict: json.dumps(dict(verdict.reasons), sort_keys=True),
+        "signs": lambda verdict: json.dumps(list(map(_signal_to_dict, verdict.signals))),
+        "effect_changes": lambda verdict: json.dumps(verdict.effect_changes),
+    },
+    left_out=("outcome", "consumed", "unreached_reason", "uses"),
+)

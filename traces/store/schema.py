@@ -4,12 +4,19 @@ The names are part of the interface: columns may be added at the end, none is re
 seconds, sizes are bytes, money is US dollars. NULL means unknown.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from operator import attrgetter
 from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from traces.store.pandas_import import skip_pandas_import
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 skip_pandas_import()
 
@@ -290,6 +297,40 @@ def make_relation_row(name: str, known: Mapping[str, object]) -> tuple[object, .
         column = min(known.keys() - names)
         raise ValueError(f"{name} has no column {column}; it has {', '.join(names)}")
     return row
+
+
+class RelationRowMaker[T]:
+    """Makes rows of a relation from values of a dataclass.
+
+    A column is the field of its name, unless a function in `computed` makes it or it is one of
+    those `given` with each value. TypeError if a column has no source, or a source no column;
+    `left_out` are the fields that are not stored.
+    """
+
+    def __init__(
+        self,
+        relation: str,
+        kind: type[T],
+        computed: Mapping[str, Callable[[T], object]],
+        *,
+        given: Collection[str] = (),
+        left_out: Collection[str] = (),
+    ) -> None:
+        names = {field.name for field in fields(cast("type[DataclassInstance]", kind))}
+        sources = Counter([*(names - set(left_out) - computed.keys()), *computed, *given])
+        columns = Counter(COLUMN_NAMES[relation])
+        if wrong := (columns - sources) + (sources - columns) + Counter(set(left_out) - names):
+            raise TypeError(f"rows of {relation} and its columns differ in {', '.join(wrong)}")
+        self._given = frozenset(given)
+        self._makers = [
+            (name, computed.get(name) or attrgetter(name)) for name in COLUMN_NAMES[relation]
+        ]
+
+    def __call__(self, value: T, **given: object) -> tuple[object, ...]:
+        """Return the row of a value; TypeError if other columns are given than was said."""
+        if given.keys() != self._given:
+            raise TypeError(f"given are {', '.join(given)}, not {', '.join(self._given)}")
+        return tuple([given[n] if n in given else make(value) for n, make in self._makers])
 
 
 def make_relation_table(name: str, rows: Iterable[tuple[object, ...]]) -> pa.Table:

@@ -20,7 +20,6 @@ from traces.importers.shared.conversation_rows import (
     ConversationRows,
     Row,
     make_call_row,
-    make_message_row,
 )
 from traces.importers.shared.json_values import to_json_text
 from traces.lazy_dataclass import dataclass
@@ -100,14 +99,26 @@ def add_conversation(rows: ConversationRows, talk: ImportedConversation) -> list
     results = _match_results_to_calls(talk.messages)
     step, request, usages = 0, 1, list[dict[str, object]]()
     for position, message in enumerate(talk.messages):
-        shown = _to_message_row(trajectory, request, position, requests, message)
-        rows.messages.append((*shown, digests[position]))
+        placed = {
+            "trajectory_id": trajectory,
+            "first_seq": request,
+            "position": position,
+            "last_seq": max(requests, 1),
+            "digest": digests[position],
+        }
+        rows.messages.append(make_relation_row("messages", placed | _describe_content(message)))
         if message.role == "tool":
             continue
         step += 1
         source = "agent" if message.role == "assistant" else message.role
-        text = clip_stored_text(message.text)
-        rows.steps.append((trajectory, step, source, text, message.model, None))
+        columns = {
+            "trajectory_id": trajectory,
+            "step": step,
+            "source": source,
+            "message": clip_stored_text(message.text),
+            "model": message.model,
+        }
+        rows.steps.append(make_relation_row("steps", columns))
         for place, call in enumerate(message.calls):
             result = results.get((position, place))
             rows.tool_calls.append(_to_call_row(trajectory, step, place + 1, call, result))
@@ -202,16 +213,16 @@ def _fit_value(value: object, kind: pa.DataType) -> object:
         return None
 
 
-def _to_message_row(
-    trajectory: str, request: int, position: int, requests: int, said: ConversationMessage
-) -> Row:
+def _describe_content(said: ConversationMessage) -> dict[str, object]:
     calls = [
         {"id": each.id, "function": {"name": each.tool, "arguments": each.arguments}}
         for each in said.calls
     ]
-    return make_message_row(
-        trajectory, request, position, max(requests, 1), said.role, said.text, calls
-    )
+    content = said.text
+    if calls:
+        content = orjson.dumps({"content": said.text, "tool_calls": calls}).decode()
+    size = len(content.encode())
+    return {"role": said.role, "content": clip_stored_text(content), "content_bytes": size}
 
 
 def _match_results_to_calls(

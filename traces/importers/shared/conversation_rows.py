@@ -2,7 +2,6 @@
 
 from dataclasses import field
 
-import orjson
 import pyarrow as pa
 
 from traces.lazy_dataclass import dataclass
@@ -33,22 +32,6 @@ class ConversationRows:
             name: make_relation_table(name, getattr(self, name))
             for name in ("trajectories", "steps", "tool_calls", "messages", "usage")
         }
-
-
-def make_message_row(
-    trajectory: str,
-    request: int,
-    position: int,
-    requests: int,
-    role: str,
-    text: str | None,
-    calls: object = None,
-) -> Row:
-    """Make the row of a message first sent by request `request` and last by `requests`."""
-    content = orjson.dumps({"content": text, "tool_calls": calls}).decode() if calls else text or ""
-    size = len(content.encode())
-    content = clip_stored_text(content)
-    return (trajectory, request, position, requests, role, content, size, None)
 
 
 def make_call_row(known: dict[str, object], arguments: str, result: str | None) -> Row:
