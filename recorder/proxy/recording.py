@@ -58,21 +58,23 @@ async def start_recording_proxy(
     seqs: Iterator[int],
     upstream: UpstreamRoute = DIRECT_ROUTE,
     origins: Mapping[str, int] = {},
+    server: ProxyServer | None = None,
 ) -> AsyncIterator[RecordingProxy]:
     """Run a recording proxy while the block runs; everything it opened is closed afterwards.
 
     `confdir` contains the CA (created if missing, key with mode 0600). `began` is the
     time.monotonic() from which all times count. `origins` (`https://api.openai.com`) maps each
     origin that gets a port of its own to that port (0 for any); clients reach it there without a
-    proxy. An exception from a tap cancels the block and is raised here; agents' connections are
-    reset.
+    proxy. `server` is one with this CA, if there is one already. An exception from a tap cancels
+    the block and is raised here; agents' connections are reset.
     """
     task = asyncio.current_task()
     assert task is not None
     certificate, refusals = ensure_ca_certificate(confdir), dict[str, str]()
     origin_at: dict[int, Origin] = {}
     async with OriginClient(upstream, began, refusals) as client:
-        listener = ProxyServer(confdir=confdir).create_listener(
+        server = server or ProxyServer(confdir=confdir)
+        listener = server.create_listener(
             taps, began=began, seqs=seqs, upstream=client, port=port, origins=origins
         )
         listener.on_failure = task.cancel

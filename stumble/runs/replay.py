@@ -185,7 +185,7 @@ async def _run_replay_session(
         renamed=dict(player.prefix.renamed),
         remade=plan.remade,
         untrusted=agent.untrusted,
-        refusals=dict(session.refusals),
+        refusals=agent.refusals,
         warnings=(*agent.warnings, *files_unknown, *outside, *_check_prompt(taps.prompt)),
         attempts=agent.attempts,
         kept=place.kept,

@@ -1,4 +1,4 @@
-"""Session of replayed and faulted runs: one replay server, and a listener for each run."""
+"""One session for all runs: one proxy server, and for each run a listener with its taps."""
 
 import asyncio
 import itertools
@@ -33,8 +33,9 @@ from stumble.runs.environment.base_urls import (
 )
 from stumble.runs.environment.workspaces import IN_PLACE, RunLocation
 from stumble.runs.types import AgentLauncher, Hosts
+from stumble.user_data.paths import prepare_ca_folder
 from traces.lazy_dataclass import dataclass
-from traces.tape import TapeWriter
+from traces.tape import Tape, TapeWriter
 from traces.taps import TapChain
 
 if TYPE_CHECKING:
@@ -50,9 +51,11 @@ MAX_FOLDER_LENGTH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySession:
-    """State that all replayed runs of a process share: proxy server, route, CA bundle."""
+    """State that all runs of a process share: proxy server, route, CA bundle."""
 
     performer: ProxyServer
+    ca: Path
+    """The folder of the certificate authority."""
     bundle: Path
     route: "UpstreamRoute | None" = None
     """How live requests reach servers; None if none may leave."""
@@ -77,13 +80,30 @@ async def open_replay_session(
     trusted = write_ca_bundle(ensure_ca_certificate(ca), scratch, os.environ)
     performer = ProxyServer(confdir=ca)
     if not out:
-        yield ReplaySession(performer=performer, bundle=trusted)
+        yield ReplaySession(performer=performer, ca=ca, bundle=trusted)
         return
     from recorder.proxy.corporate_proxy import read_proxy_settings
     from recorder.proxy.route import UpstreamRoute
 
     route = UpstreamRoute(hosts=hosts, ca_file=trusted, proxies=read_proxy_settings(os.environ))
-    yield ReplaySession(performer=performer, bundle=trusted, route=route)
+    yield ReplaySession(performer=performer, ca=ca, bundle=trusted, route=route)
+
+
+@asynccontextmanager
+async def open_recorded_session(
+    recording: Tape, hosts: Hosts, *, out: bool = True
+) -> AsyncIterator[ReplaySession]:
+    """Open a session for runs against a recording, with a model for its pipeline if it has one."""
+    from scenarios.practice.pipeline_model import serve_recorded_model
+
+    with TemporaryDirectory(prefix="stumble-") as scratch:
+        async with (
+            serve_recorded_model(recording, hosts) as served,
+            open_replay_session(
+                ca=prepare_ca_folder(), scratch=Path(scratch), hosts=served, out=out
+            ) as session,
+        ):
+            yield session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +113,20 @@ class AgentResult:
     exit: AgentExit
     untrusted: Mapping[str, str]
     warnings: tuple[str, ...]
+    refusals: Mapping[str, str]
+    """Corporate proxies that refused the login, and what to do."""
     attempts: Mapping[BlockedConnection, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How one agent runs in front of the replay server."""
+    """How one agent runs in front of the proxy."""
 
     out: bool = False
     """Whether a request that no tap answers goes to the live world."""
+    relays: bool = False
+    """Whether servers are directly behind the proxy, so that the bytes of their answers pass as
+    they are; no tap may answer then, nor change an answer."""
     upstreams: tuple[BaseUrlMapping, ...] = ()
     place: RunLocation = IN_PLACE
     zone: str | None = None
@@ -134,7 +159,7 @@ async def run_agent(
 
     `began` is the run's zero on the monotonic clock, in seconds.
     """
-    cage, upstream, seqs = None, None, itertools.count()
+    cage, upstream, proxy, seqs = None, None, None, itertools.count()
     async with AsyncExitStack() as stack:
         if options.out and session.route is not None:
             upstream = await _open_upstream(
@@ -149,8 +174,8 @@ async def run_agent(
                 socket_path,
                 began=began,
                 seqs=seqs,
-                decides=True,
-                way_out=options.out,
+                decides=not options.relays,
+                way_out=options.out or options.relays,
                 cues=options.cues,
                 retold=options.retold,
                 is_due=options.is_due,
@@ -158,16 +183,32 @@ async def run_agent(
         )
         events = listen_for_run_events(socket_path, options.budgets)
         event_env = await stack.enter_async_context(events)
-        listener = await stack.enter_async_context(
-            session.performer.create_listener(
+        origins = collect_origin_ports(options.upstreams)
+        if options.relays and session.route is not None:
+            from recorder.proxy.recording import start_recording_proxy
+
+            relaying = start_recording_proxy(
                 chain,
+                confdir=session.ca,
                 began=began,
                 seqs=seqs,
-                upstream=upstream,
-                origins=collect_origin_ports(options.upstreams),
-                is_due=options.is_due,
+                upstream=session.route,
+                origins=origins,
+                server=session.performer,
             )
-        )
+            proxy = await stack.enter_async_context(relaying)
+            listener = proxy.listener
+        else:
+            listener = await stack.enter_async_context(
+                session.performer.create_listener(
+                    chain,
+                    began=began,
+                    seqs=seqs,
+                    upstream=upstream,
+                    origins=origins,
+                    is_due=options.is_due,
+                )
+            )
         place = options.place
         if place.room or options.alone:
             cage = await stack.enter_async_context(_make_isolation(listener, options))
@@ -185,8 +226,9 @@ async def run_agent(
         exit = await _run_until_stopped(stops, running)
     return AgentResult(
         exit=exit,
-        untrusted=dict(listener.untrusted),
+        untrusted=dict(proxy.mistrusted if proxy else listener.untrusted),
         warnings=adapted.warnings,
+        refusals=dict(proxy.refusals if proxy else session.refusals),
         attempts=cage.attempts if cage else {},
     )
 

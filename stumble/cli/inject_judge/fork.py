@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -356,27 +355,19 @@ async def _run_planned_forks(
     jobs: int,
 ) -> None:
     """Run all forks of a plan in one session, `jobs` at a time."""
-    from scenarios.practice.pipeline_model import serve_recorded_model
     from stumble.runs.fork import run_fork
-    from stumble.runs.session import open_replay_session
-    from stumble.user_data.paths import prepare_ca_folder
+    from stumble.runs.session import open_recorded_session
 
-    with TemporaryDirectory(prefix="stumble-") as scratch:
-        async with (
-            serve_recorded_model(design.fork_point.recording, hosts) as served,
-            open_replay_session(
-                ca=prepare_ca_folder(), scratch=Path(scratch), hosts=served, out=True
-            ) as session,
-        ):
-            await run_fork(
-                session,
-                design,
-                forked,
-                starts.make_launcher,
-                starts.store.tapes,
-                jobs=jobs,
-                progress=lambda what: click.echo(f"  {what}", err=True),
-            )
+    async with open_recorded_session(design.fork_point.recording, hosts) as session:
+        await run_fork(
+            session,
+            design,
+            forked,
+            starts.make_launcher,
+            starts.store.tapes,
+            jobs=jobs,
+            progress=lambda what: click.echo(f"  {what}", err=True),
+        )
 
 
 def _format_fork(

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -193,17 +192,10 @@ class _FaultSetForker:
     @asynccontextmanager
     async def open_session(self) -> AsyncIterator[None]:
         """Open the replay session that all forks run in."""
-        from scenarios.practice.pipeline_model import serve_recorded_model
-        from stumble.runs.session import open_replay_session
-        from stumble.user_data.paths import prepare_ca_folder
+        from stumble.runs.session import open_recorded_session
 
-        with TemporaryDirectory(prefix="stumble-") as name:
-            ca, scratch = prepare_ca_folder(), Path(name)
-            async with (
-                serve_recorded_model(self.recording, self.hosts) as hosts,
-                open_replay_session(ca=ca, scratch=scratch, hosts=hosts, out=True) as self.session,
-            ):
-                yield
+        async with open_recorded_session(self.recording, self.hosts) as self.session:
+            yield
 
     async def find_smallest(self, faults: "Faults", shrinking: "FaultShrinker") -> "Faults | None":
         """Return the smallest set that breaks the run, () if it breaks without any fault, and

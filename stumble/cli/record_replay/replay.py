@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -248,27 +247,20 @@ def _run_replays(
 ) -> list["ReplayReport"]:
     """Run all replays in one session; stop if a signal ended an agent."""
     from recorder import event_loop
-    from scenarios.practice.pipeline_model import serve_recorded_model
     from stumble.runs.replay import run_replay
     from stumble.runs.replay_report import summarize_replay
-    from stumble.runs.session import open_replay_session
-    from stumble.user_data.paths import prepare_ca_folder
+    from stumble.runs.session import open_recorded_session
 
     async def run() -> "list[ReplayReport]":
         runs: list[ReplayReport] = []
-        with TemporaryDirectory(prefix="stumble-") as name:
-            ca, scratch, out = prepare_ca_folder(), Path(name), plan.can_go_live
-            async with (
-                serve_recorded_model(recording, hosts) as served,
-                open_replay_session(ca=ca, scratch=scratch, hosts=served, out=out) as session,
-            ):
-                while len(runs) < times and not (runs and runs[-1].played.exit.signal):
-                    folder = store.tapes
-                    played = await run_replay(session, recording, folder, plan, launch)
-                    runs.append(summarize_replay(asked, played))
-                    if times > 1 and asked.output is None:
-                        line = f"{len(runs)}/{times}: {runs[-1].to_line()}"
-                        click.echo("\n".join((*runs[-1].matching, line)), err=True)
+        opening = open_recorded_session(recording, hosts, out=plan.can_go_live)
+        async with opening as session:
+            while len(runs) < times and not (runs and runs[-1].played.exit.signal):
+                played = await run_replay(session, recording, store.tapes, plan, launch)
+                runs.append(summarize_replay(asked, played))
+                if times > 1 and asked.output is None:
+                    line = f"{len(runs)}/{times}: {runs[-1].to_line()}"
+                    click.echo("\n".join((*runs[-1].matching, line)), err=True)
         return runs
 
     return event_loop.run_event_loop(run())
